@@ -1,6 +1,3 @@
-import json
-from importlib.resources import files
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,11 +5,9 @@ import pytest
 from knownminds.agents import BalloonPumper, RandomResponder, simulate
 from knownminds.environments import (
     BalloonRisk,
-    Message,
     Outcome,
     Trials,
     Turn,
-    check_environment,
     session_stream,
 )
 
@@ -80,26 +75,6 @@ def test_a_balloon_bursts_at_a_pump_that_is_drawn_evenly():
         assert np.all(np.abs(count / left - hazard) <= 4.5 * error)
 
 
-def test_option_numbers_are_fair_coins_thrown_for_each_query():
-    table = tables(BalloonRisk(n_balloons=3), 200)
-    first = table["first"].astype(float)
-    n = first.size
-    assert abs(first.mean() - 0.5) < 4.5 * 0.5 / np.sqrt(n)
-    # Neighbours, and trials whose coins come from the same bit of the next number.
-    for lag in (1, 2, 8, 31, 32, 64):
-        r = np.corrcoef(first[:, :-lag].ravel(), first[:, lag:].ravel())[0, 1]
-        assert abs(r) < 4.5 / np.sqrt(n)
-
-
-def test_letters_are_shuffled_over_sessions():
-    environment = BalloonRisk()
-    told = {tuple(environment.draw(session_stream(i)).labels["types"]) for i in range(60)}
-    assert told == {
-        ("A", "B", "C"), ("A", "C", "B"), ("B", "A", "C"),
-        ("B", "C", "A"), ("C", "A", "B"), ("C", "B", "A"),
-    }  # fmt: skip
-
-
 def test_the_released_design_has_fifteen_and_draws_types_evenly_while_any_are_left():
     assert BalloonRisk(released=True).n_balloons == 15
     assert BalloonRisk(7, released=True).n_balloons == 7
@@ -141,52 +116,6 @@ def test_mean_points_of_a_fixed_plan_are_those_of_the_formula():
     assert abs(points - plan * p) < 4 * plan * np.sqrt(p * (1 - p) / n)
 
 
-def test_a_prompt_has_one_line_for_each_balloon_that_is_over():
-    environment = BalloonRisk(maxima=(128, 32, 90))
-    observation, turns = lived(environment, [INFLATE, INFLATE, STOP, STOP, INFLATE, None, INFLATE])
-    lines = environment.render(observation, turns).messages[0].content.split("\n")
-    told = [line for line in lines if line.startswith("Balloon ") and "is of type" not in line]
-    letters = environment.design.labels["types"]
-    kinds = [letters[t.observation["type"]] for t in (turns[0], turns[3], turns[4], turns[6])]
-    assert told == [
-        f"Balloon 1 (type {kinds[0]}): inflated 2 times, then you stopped; points from it: 2.",
-        f"Balloon 2 (type {kinds[1]}): inflated 0 times, then you stopped; points from it: 0.",
-        f"Balloon 3 (type {kinds[2]}): inflated 1 times, then no option could be read from your "
-        "reply; it was taken away and does not count.",
-    ]
-    asked = f"Balloon 4 is of type {kinds[3]}. Pumps so far: 1; points at stake: 1. Option 1 is to"
-    assert any(line.startswith(asked) for line in lines)
-
-
-def test_a_burst_is_told():
-    environment = BalloonRisk(maxima=(1, 1))
-    observation, turns = lived(environment, [INFLATE])
-    assert turns[0].reward == 0.0
-    assert "inflated 1 times, then it burst; points from it: 0." in (
-        environment.render(observation, turns).text
-    )
-
-
-@pytest.mark.parametrize("history", ["prompt", "chat"])
-def test_whole_sessions_can_be_read_back(history):
-    environment = BalloonRisk(4, (9, 5, 2), history=history)
-    rng = np.random.default_rng(0)
-    for seed in range(15):
-        observation, _ = environment.reset(seed=seed)
-        turns = []
-        while observation is not None:
-            past, seen = environment.read(environment.render(observation, turns).messages)
-            assert seen == observation
-            assert [(t.action, t.reward) for t in past] == [(t.action, t.reward) for t in turns]
-            for a, b in zip(past, turns, strict=True):
-                assert dict(a.observation).items() <= dict(b.observation).items()
-            action = [STOP, INFLATE, INFLATE, None][rng.integers(4)]
-            text = "?" if action is None else environment.say(action, observation)
-            following, reward, *_ = environment.step(action)
-            turns.append(Turn(observation, action, reward, text))
-            observation = following
-
-
 def test_answers_are_option_numbers_and_nothing_else():
     environment = BalloonRisk()
     seen = {"trial": 0, "balloon": 0, "type": 0, "pump": 1, "first": INFLATE}
@@ -210,64 +139,6 @@ def test_after_an_unreadable_answer_the_balloon_is_gone_and_counts_for_nothing()
     ]  # fmt: skip
     trials = Trials.from_frame(pd.DataFrame(rows), environment=environment)
     assert np.array_equal(environment.performance(trials), [np.nan, np.nan, 0.0], equal_nan=True)
-
-
-def test_a_session_that_is_not_known_is_read_with_types_in_order_of_their_letters():
-    environment = BalloonRisk(3, (5, 4), history="chat")
-    observation, turns = lived(environment, [STOP, STOP, STOP])
-    messages = environment.render(observation, turns).messages
-    other = BalloonRisk(3, (5, 4), history="chat")
-    design = other.draw(session_stream(9))
-    object.__setattr__(design, "labels", other.names_told(messages))
-    other.reset(options={"design": design})
-    past, seen = other.read(messages)
-    letters = environment.design.labels["types"]
-    told = [*past, Turn(seen, None, None)]
-    for a, b in zip(told, [*turns, Turn(observation, None, None)], strict=True):
-        assert "AB"[int(a.observation["type"])] == letters[int(b.observation["type"])]
-        assert a.action == b.action
-
-
-def test_odd_designs_keep_the_contract():
-    for settings in (
-        {"n_balloons": 12, "maxima": (1,)},
-        {"n_balloons": 2, "maxima": (1, 1, 2)},
-        {"n_balloons": 1, "maxima": (200, 3), "history": "chat"},
-        {"n_balloons": 1, "maxima": tuple(range(1, 27))},
-    ):
-        for seed in range(3):
-            check_environment(BalloonRisk(**settings), seed)
-
-
-@pytest.mark.parametrize(
-    ("settings", "rule"),
-    [
-        ({"n_balloons": 0}, "n_balloons is a whole number from 1 on; got 0"),
-        ({"n_balloons": 2.5}, r"whole number from 1 on; got 2\.5"),
-        ({"n_balloons": True}, "got True"),
-        ({"maxima": ()}, "of 1 to 26 types; got"),
-        ({"maxima": 8}, "of 1 to 26 types; got 8"),
-        ({"maxima": (8, 0)}, "Each of maxima is a whole number from 1 on; got 0"),
-        ({"released": "yes"}, "released is True or False; got 'yes'"),
-        ({"history": "letter"}, "history is one of prompt, chat; got 'letter'"),
-        ({"reasoning": "much"}, "reasoning is one of none"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings, rule):
-    with pytest.raises(ValueError, match=rule):
-        BalloonRisk(**settings)
-
-
-def test_settings_are_json_and_rebuild_it():
-    environment = BalloonRisk(3, np.array([4, 2]), released=True)
-    again = BalloonRisk(**json.loads(json.dumps(environment.settings)))
-    assert again.settings == environment.settings
-
-
-def test_good_trials_pass_and_an_interrupted_balloon_too():
-    checked(GOOD)
-    checked(GOOD[:3])
-    checked([*GOOD, (2, 1, 1, None, None), (3, 1, 1, 0, 0.0)])
 
 
 @pytest.mark.parametrize(
@@ -300,41 +171,6 @@ def test_the_last_pump_never_holds():
         checked([(0, 0, 1, 1, 1.0), (0, 0, 2, 1, 1.0)], maxima=(2,))
     with pytest.raises(ValueError, match=r"takes at most 2 pumps; .* is about pump 3"):
         checked([(0, 0, 1, 1, 1.0), (0, 0, 2, 1, -1.0), (1, 0, 3, 1, -2.0)], maxima=(2,))
-
-
-@pytest.mark.parametrize("column", ["balloon", "type", "pump", "reward"])
-def test_missing_columns_are_named(column):
-    table = frame(GOOD).drop(columns=column)
-    with pytest.raises(ValueError, match=f"have a column '{column}'.*--columns {column}=YOUR_NAME"):
-        Trials.from_frame(table, environment=BalloonRisk())
-
-
-def test_what_belongs_to_no_session_is_not_read():
-    environment = BalloonRisk()
-    observation, turns = lived(environment, [STOP, STOP])
-    text = environment.render(observation, turns).messages[0].content
-    for old, new, rule in (
-        ("Balloon 2 (", "Balloon 7 (", "follow each other"),
-        ("(type ", "(type X", "The prompt names"),
-        ("inflated 0 times", "inflated many times", "whole numbers; got 'many'"),
-        ("inflated 0 times, then you stopped", "inflated 3 times, then it held", "is over was"),
-        ("Balloon 3 is", "Ballon 3 is", "not one of balloon_risk"),
-    ):
-        with pytest.raises(ValueError, match=rule):
-            environment.read([Message("user", text.replace(old, new, 1))])
-
-
-def test_own_words_must_tell_stop_from_inflate(tmp_path):
-    shipped = files("knownminds.environments.bandits").joinpath("balloon_risk.toml").read_text()
-    own = tmp_path / "own.toml"
-    own.write_text(shipped.replace('stop = """\nstop', 'stop = """\ninflate it'))
-    with pytest.raises(ValueError, match="differ"):
-        BalloonRisk(templates=str(own))
-    own.write_text(shipped.replace("it burst", "bang"))
-    check_environment(BalloonRisk(2, templates=str(own)))
-    own.write_text(shipped.replace("{pumps}", "some"))
-    with pytest.raises(ValueError, match=r"must use \{pumps\}"):
-        BalloonRisk(templates=str(own))
 
 
 def test_most_of_a_session_is_not_simulated_pump_by_pump():

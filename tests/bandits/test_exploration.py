@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -9,7 +7,6 @@ from knownminds.agents import HorizonBlind, HorizonExplorer, Perseverator, Rando
 from knownminds.environments import Horizon, Trials
 from knownminds.inference import MEASURES
 from knownminds.inference.bandits.exploration import Exploration
-from knownminds.validation.power.dials import GroupDial
 
 NAMES = ("directed_exploration", "random_exploration")
 MINDS = np.array(
@@ -43,17 +40,6 @@ def test_a_side_bias_weakens_directed_exploration_and_leaves_random_exploration(
     assert same[0] == pytest.approx(same[1], abs=1e-8)
 
 
-@pytest.mark.parametrize("name", [*NAMES, *(f"{name}_released" for name in NAMES)])
-def test_the_estimate_of_a_long_session_lies_at_the_truth(name):
-    measure = MEASURES[name]
-    truth = measure.truth(HorizonExplorer, MINDS)
-    for theta, value in zip(MINDS, truth, strict=True):
-        found = measure.estimate(lived(theta[None], 6000, seed=3))
-        # Four standard errors, in each of 16 cases.
-        assert abs(found.value - value) < 4 * found.standard_error
-        assert found.low < found.value < found.high
-
-
 # Random exploration by observed means has no error to test: there the shares are logistic.
 @pytest.mark.parametrize(
     ("kind", "released"), [("directed", False), ("directed", True), ("random", True)]
@@ -81,19 +67,6 @@ def test_the_truth_is_what_shares_of_many_designed_games_give(kind, released):
     assert abs(sign * fit.params[at] - truth) < 4 * fit.bse[at]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_different_minds_together_have_a_truth_of_their_own(name):
-    measure = MEASURES[name]
-    theta = np.repeat(MINDS, 60, axis=0)
-    group = measure.group_truth(HorizonExplorer, MINDS)
-    found = measure.estimate(lived(theta, 100, seed=2))
-    assert abs(found.value - group) < 4 * found.standard_error
-    # Pooling flattens the curves of minds that differ: the mean over minds is something else. The
-    # minds are the same ones each time, so that the estimate varies less than its error says.
-    mean = measure.truth(HorizonExplorer, MINDS).mean()
-    assert abs(found.value - mean) > 2 * abs(found.value - group)
-
-
 @pytest.mark.parametrize("released", [False, True])
 def test_minds_that_take_no_notice_of_the_horizon_have_none(released):
     theta = HorizonBlind.parameters.draw(np.random.default_rng(0), 6)
@@ -105,20 +78,6 @@ def test_minds_that_take_no_notice_of_the_horizon_have_none(released):
             none = model.parameters.draw(np.random.default_rng(0), 3)
             assert measure.group_truth(model, none) == 0
             assert not measure.truth(model, none).any()
-
-
-def test_the_released_coding_halves_the_coefficients():
-    trials = lived(np.repeat(MINDS[[0]], 8, axis=0))
-    frame = trials.to_frame()
-    # Where true and observed means are the same, only the coding of the horizon differs.
-    frame[["true_mean_0", "true_mean_1"]] = frame[["mean_0", "mean_1"]]
-    same = Trials.from_frame(frame)
-    # And the unit, which only slopes have: points, as published, instead of tens of points.
-    for kind, times in (("directed", 2), ("random", 20)):
-        plain, coded = Exploration(kind).estimate(same), Exploration(kind, True).estimate(same)
-        assert plain.value == pytest.approx(times * coded.value, rel=1e-6)
-        assert plain.standard_error == pytest.approx(times * coded.standard_error, rel=1e-6)
-        assert plain.p_value == pytest.approx(coded.p_value, rel=1e-5)
 
 
 def test_only_first_free_choices_with_an_answer_count():
@@ -151,42 +110,3 @@ def test_what_cannot_be_estimated_is_missing_with_its_reason():
     found = MEASURES["directed_exploration"].estimate(short)
     assert np.isnan(found.value)
     assert "depend on each other" in str(found)
-
-
-@pytest.mark.parametrize("released", [False, True])
-def test_the_dial_moves_the_group_steadily(released):
-    mean, spread = HorizonExplorer.parameters.mean, HorizonExplorer.parameters.sd
-    for kind in ("directed", "random"):
-        measure = Exploration(kind, released)
-        measure.dial = replace(measure.dial, steps=13)
-        turns, values = GroupDial(measure, HorizonExplorer, mean, spread).curve
-        assert len(turns) == 13
-        assert np.all(np.diff(values) > 0)
-        assert values[0] < 0 < values[-1]
-
-
-def test_a_missing_column_is_named():
-    frame = lived(MINDS[:2], 10).to_frame()
-    for column, name in (("count_0", NAMES[0]), ("true_mean_1", f"{NAMES[1]}_released")):
-        trials = Trials.from_frame(frame.drop(columns=column))
-        with pytest.raises(ValueError, match=f"no '{column}'. Map one"):
-            MEASURES[name].estimate(trials)
-
-
-def test_released_exploration_is_the_regression_of_the_published_code():
-    """Written anew from the description: true means in points, horizon -1 or 1, no clusters."""
-    trials = lived(MINDS[[0]], 300, seed=5)
-    first = trials.frame.query("play == 0")
-    long = np.where(first["horizon"] > 1, 1.0, -1.0)
-    gap = (first["true_mean_1"] - first["true_mean_0"]).to_numpy(dtype=float)
-    choice = first["action"].to_numpy(dtype=float)
-    count_1, count_0 = first["count_1"].to_numpy(), first["count_0"].to_numpy()
-    for kind, at, sign in (("random", 3, -1), ("directed", 2, 1)):
-        kept = (count_0 == count_1) == (kind == "random")
-        side = np.where(count_1 > count_0, -1.0, 1.0)
-        y, x = np.where(side > 0, choice, 1 - choice)[kept], (side * gap)[kept]
-        regressors = np.column_stack([np.ones(len(x)), x, long[kept], x * long[kept]])
-        fit = sm.Logit(y, regressors).fit(disp=0)
-        found = Exploration(kind, True).estimate(trials)
-        assert found.value == pytest.approx(sign * fit.params[at], rel=1e-6)
-        assert found.standard_error == pytest.approx(fit.bse[at], rel=1e-6)

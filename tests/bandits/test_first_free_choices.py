@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.agents import HorizonBlind, HorizonExplorer, RandomResponder
+from knownminds.agents import HorizonBlind, HorizonExplorer
 from knownminds.environments import Horizon, Trials
-from knownminds.inference import ModelData, identifiability, maximum_a_posteriori
+from knownminds.inference import identifiability, maximum_a_posteriori
 from knownminds.validation.data.fit import fit, read_fit
 from knownminds.validation.recovery.model_recovery import confuse
 from knownminds.validation.recovery.parameter_recovery import recover
@@ -94,12 +94,3 @@ def test_recovery_and_rivals_are_fitted_to_what_a_fit_is():
     assert found.notes[0].startswith("Only the first free choices were fitted")
     mixed = confuse(Horizon(10), ["horizon_blind", "perseverator"], **rivals)
     assert "perseverator go by all trials" in mixed.notes[0]
-
-
-def test_what_is_asked_for_in_vain_is_answered_with_the_rule(people):
-    with pytest.raises(ValueError, match="fitted to all as it is"):
-        recover("instrumental_learning", "rescorla_wagner", subjects=2, all_trials=True)
-    frame = people.frame.drop(columns="play")
-    with pytest.raises(ValueError, match=r"no 'play'.*--all-trials"):
-        ModelData.read(HorizonExplorer, Trials.from_frame(frame))
-    assert ModelData.read(RandomResponder, people).n_trials.sum() == len(people)

@@ -1,11 +1,8 @@
 import json
-import timeit
-from importlib.resources import files
 
 import numpy as np
-import pytest
 
-from knownminds.environments import InstrumentalLearning, Turn, check_environment, session_stream
+from knownminds.environments import InstrumentalLearning, Turn, session_stream
 
 
 def designs(environment, n, seed=0):
@@ -76,18 +73,6 @@ def test_names_are_drawn_by_lot_and_tell_nothing():
         assert chi_square < kinds - 1 + 5 * np.sqrt(2 * (kinds - 1))
 
 
-@pytest.mark.parametrize("n_contexts", [1, 10, 11, 25])
-def test_letters_suffice_for_any_number_of_casinos(n_contexts):
-    environment = InstrumentalLearning(1, [(0.5, 0.5)] * n_contexts)
-    for design in designs(environment, 20):
-        pairs = design.labels["machines"]
-        assert len(pairs) == n_contexts
-        assert all(one != two for one, two in pairs)
-        used = {letter for pair in pairs for letter in pair}
-        assert len(used) == 2 * n_contexts or n_contexts > 10
-    check_environment(environment)
-
-
 def test_what_is_mentioned_first_is_the_action_that_the_design_says():
     for history in ("prompt", "chat"):
         environment = begun(history)
@@ -107,98 +92,6 @@ def test_a_missing_answer_is_told_and_read_back():
         past, seen = environment.read(prompt.messages)
         assert seen == observation
         assert [(t.action, t.reward) for t in past] == [(t.action, t.reward) for t in turns]
-
-
-def test_a_chat_only_grows():
-    environment = begun("chat", "chain_of_thought")
-    observation, turns = lived(environment, [1, None, 0, 1])
-    longest = environment.render(observation, turns).messages
-    for t, turn in enumerate(turns):
-        assert longest[: 2 * t + 1] == environment.render(turn.observation, turns[:t]).messages
-    assert [m.role for m in longest] == ["user", "assistant"] * 4 + ["user"]
-    assert longest[3].content == "(no reply)"
-
-
-@pytest.mark.parametrize("reasoning", ["chain_of_thought", "step_back"])
-def test_reasons_may_precede_the_marked_answer(reasoning):
-    environment = begun(reasoning=reasoning)
-    observation = {"trial": 0, "context": 2, "first": 1}
-    one, two = environment.design.labels["machines"][2]
-    answer = environment.parse(f"{one} paid before.\nAnswer: {two}", observation)
-    assert (answer.outcome, answer.action) == ("ok", 1)
-    assert environment.parse(two, observation).outcome == "malformed"
-    other = environment.design.labels["machines"][0][0]
-    assert environment.parse(f"Answer: {other}", observation).outcome == "malformed"
-
-
-@pytest.mark.parametrize("history", ["prompt", "chat"])
-@pytest.mark.parametrize("reasoning", ["none", "step_back"])
-def test_wording_of_ones_own_is_read_back_too(tmp_path, history, reasoning):
-    file = tmp_path / "mine.toml"
-    file.write_text(
-        'introduction = "Win!"\n'
-        'history_begins = "Before:"\n'
-        'history_line = "{casino} {label} -> {reward}"\n'
-        'missing_line = "{casino} -> nothing read"\n'
-        'question = "[{casino}] {first}|{second}|{first}?"\n'
-        'answer_none = "?"\nanswer_chain_of_thought = "??"\n'
-        "answer_step_back = '??? \"Answer: \"'\n"
-        'feedback = "{reward}!"\nmissing_feedback = "-"\nsilence = "..."\n'
-    )
-    environment = InstrumentalLearning(3, history=history, reasoning=reasoning, templates=str(file))
-    check_environment(environment)
-
-
-def test_a_prompt_that_is_not_of_this_session_is_told():
-    environment = begun()
-    observation, turns = lived(environment, [1, 0, 1])
-    prompt = environment.render(observation, turns)
-    environment.reset(seed=4)
-    with pytest.raises(ValueError, match=r"Use the (seed|settings)"):
-        environment.read(prompt.messages)
-    with pytest.raises(ValueError, match="settings and templates it was rendered with"):
-        begun(n_visits=3).read(prompt.messages)
-    with pytest.raises(ValueError, match="has one message; got 2"):
-        begun().read(prompt.messages * 2)
-    with pytest.raises(ValueError, match="an odd number of messages; got 2"):
-        begun("chat").read(prompt.messages * 2)
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"n_visits": 0}, "whole number from 1 on; got 0"),
-        ({"n_visits": 2.5}, "whole number from 1 on; got 2.5"),
-        ({"n_visits": "many"}, "whole number from 1 on; got 'many'"),
-        ({"n_visits": True}, "whole number from 1 on; got True"),
-        ({"win_probability": [(0.5, 1.5)]}, "from 0 to 1, for each casino; got"),
-        ({"win_probability": [(0.5, float("nan"))]}, "from 0 to 1, for each casino; got"),
-        ({"win_probability": [(0.5,)]}, "two probabilities"),
-        ({"win_probability": [(0.5, 0.5), (0.1,)]}, "two probabilities"),
-        ({"win_probability": []}, "two probabilities"),
-        ({"win_probability": "high"}, "two probabilities"),
-        ({"history": "diary"}, "history is one of prompt, chat; got 'diary'"),
-        ({"reasoning": "some"}, "reasoning is one of none, chain_of_thought, step_back; got"),
-        ({"templates": "nowhere.toml"}, r"nowhere\.toml is not"),
-    ],
-)
-def test_settings_that_make_no_sense_are_told(settings, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        InstrumentalLearning(**settings)
-
-
-def test_a_history_line_of_several_lines_is_told(tmp_path):
-    shipped = files("knownminds.environments.bandits").joinpath("instrumental_learning.toml")
-    text = shipped.read_text(encoding="utf-8").replace("machine {label} gave", "{label}\ngave")
-    (tmp_path / "mine.toml").write_text(text)
-    with pytest.raises(ValueError, match="'history_line' is one line"):
-        InstrumentalLearning(templates=str(tmp_path / "mine.toml"))
-
-
-def test_drawing_a_session_takes_little_time():
-    environment, rng = InstrumentalLearning(), session_stream(0)
-    seconds = min(timeit.repeat(lambda: environment.draw(rng), number=200, repeat=5)) / 200
-    assert seconds < 200e-6  # 15 microseconds on an idle core
 
 
 def test_lines_that_are_remembered_are_those_of_the_session_and_of_the_play():

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from knownminds.agents import RandomResponder, simulate
-from knownminds.environments import Design, IowaGambling, Trials, Turn, check_environment
+from knownminds.environments import IowaGambling, Trials, Turn
 from knownminds.environments.bandits.iowa_gambling import LOSSES
 
 
@@ -56,45 +56,6 @@ def test_a_trial_without_an_answer_turns_no_card():
     assert [t.brought["loss"] for t in turns if t.brought] == LOSSES[1][:11].tolist()
 
 
-def test_sessions_side_by_side_are_those_alone():
-    environment = IowaGambling(60, scale=0.1)
-    rng = np.random.default_rng(0)
-    tables = environment.tables(rng.random((5, environment.n_draws)))
-    actions = rng.integers(-1, 4, (5, 60))
-    told = environment.follow(Design(tables), actions)
-    for i in range(5):
-        alone = Design({name: table[i] for name, table in tables.items()})
-        for name, column in environment.follow(alone, actions[i]).items():
-            assert np.array_equal(column, told[name][i], equal_nan=True)
-
-
-@pytest.mark.parametrize("history", ["prompt", "chat"])
-def test_gain_and_loss_are_told_and_read_back(history):
-    environment = IowaGambling(20, scale=0.1, history=history)
-    observation, turns = lived(environment, [1] * 9 + [None, 2, 3])
-    prompt = environment.render(observation, turns)
-    assert "brought 10 dollars and cost 125 dollars." in prompt.text
-    past, seen = environment.read(prompt.messages)
-    assert seen == observation
-    assert [t.brought for t in past] == [t.brought for t in turns]
-    assert [t.reward for t in past] == [t.reward for t in turns]
-
-
-def test_decks_are_mentioned_in_turn_from_the_one_that_the_design_says():
-    environment = IowaGambling()
-    environment.reset(seed=1)
-    decks = environment.design.labels["decks"]
-    for first in range(4):
-        text = environment.render({"trial": 0, "first": first}, []).text
-        named = [text.rindex(f"deck {decks[(first + k) % 4]}") for k in range(4)]
-        assert named == sorted(named)
-
-
-@pytest.mark.parametrize("settings", [{"n_cards": 1}, {"n_cards": 50, "scale": 0.01}])
-def test_other_sizes_keep_the_contract(settings):
-    check_environment(IowaGambling(**settings))
-
-
 def test_rows_from_elsewhere_need_gain_and_loss_and_no_reward():
     environment = IowaGambling()
     rows = pd.DataFrame(
@@ -123,15 +84,3 @@ def test_performance_is_the_share_of_cards_from_the_good_decks():
     assert np.array_equal(good, trials.frame["action"].isin([2, 3]))
     shares = [trials.frame[name].notna().all() for name in ("gain", "loss", "reward")]
     assert all(shares)
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"n_cards": 0}, "n_cards is a whole number from 1 on; got 0"),
-        ({"scale": 0}, "scale is a number above 0; got 0"),
-    ],
-)
-def test_settings_that_make_no_sense_are_told(settings, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        IowaGambling(**settings)

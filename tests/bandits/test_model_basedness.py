@@ -3,10 +3,9 @@ import pandas as pd
 import pytest
 from scipy.special import logit
 
-from knownminds.agents import AGENTS, TwoStepHybrid, TwoStepModelFree, simulate
+from knownminds.agents import AGENTS, TwoStepHybrid, simulate
 from knownminds.environments import Trials, TwoStep
 from knownminds.inference import MEASURES, ModelBasedness
-from knownminds.validation.power.dials import GroupDial
 
 BOTH = (ModelBasedness(), ModelBasedness(released=True))
 
@@ -84,47 +83,6 @@ def test_somebody_who_always_stays_after_some_days_has_no_estimate():
     assert found.excluded["separation"] == 80
 
 
-def test_a_column_that_is_missing_is_named():
-    trials = simulate(TwoStepHybrid, drawn(TwoStepHybrid, 2), TwoStep(5), 0)
-    bare = Trials.from_frame(trials.frame.drop(columns="state"))
-    with pytest.raises(ValueError, match="the trials have no 'state'"):
-        BOTH[0].estimate(bare)
-
-
-@pytest.mark.parametrize("measure", BOTH, ids=lambda m: m.name)
-def test_the_truth_is_what_very_many_sessions_show(measure):
-    for model in (TwoStepModelFree, TwoStepHybrid):
-        theta = np.repeat(drawn(model, 50), 100, axis=0)
-        found = measure.estimate(simulate(model, theta, TwoStep(20), 7))
-        truth = measure.group_truth(model, drawn(model, 50))
-        # The estimate is of 5,000 sessions, the truth of 4,100: four standard errors of their gap.
-        assert abs(found.value - truth) < 4 * found.standard_error * np.sqrt(1 + 5000 / 4100)
-
-
-@pytest.mark.parametrize("measure", BOTH, ids=lambda m: m.name)
-def test_planning_moves_the_measure_steadily_from_next_to_nothing(measure):
-    parameters = TwoStepHybrid.parameters
-    z = parameters.unconstrain(drawn(TwoStepHybrid, 256))
-    dial = measure.dial.along(parameters.names)
-    turned = [
-        measure.group_truth(TwoStepHybrid, parameters.constrain(z + turn * dial))
-        for turn in (-measure.dial.reach, -2.0, 0.0, 2.0, measure.dial.reach)
-    ]
-    assert np.all(np.diff(turned) > 0)
-    cachers = measure.group_truth(TwoStepModelFree, drawn(TwoStepModelFree, 256))
-    assert abs(cachers) < 0.1 * turned[-1]
-
-
-def test_a_group_can_be_given_a_model_basedness():
-    parameters = TwoStepHybrid.parameters
-    dial = GroupDial(BOTH[0], TwoStepHybrid, parameters.mean, parameters.sd)
-    turn = float(dial.turn_to(np.array([0.4]))[0])
-    z = parameters.mean + parameters.sd * np.random.default_rng(5).normal(size=(1024, 7))
-    truth = BOTH[0].group_truth(TwoStepHybrid, parameters.constrain(z + turn * dial.direction))
-    # Two samples of 16,000 sessions: a standard error of about .016 each, and of the minds.
-    assert truth == pytest.approx(0.4, abs=0.1)
-
-
 def test_each_mind_has_a_truth_of_its_own_and_minds_without_reward_have_none():
     theta = drawn(TwoStepHybrid, 3, w=0.5)
     theta[:, TwoStepHybrid.parameters.index("w")] = [1e-6, 0.5, 1 - 1e-6]
@@ -151,12 +109,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
         held.append(found.low < truth < found.high)
     # 3.5 Monte-Carlo errors.
     assert abs(np.mean(held) - 0.95) < 3.5 * np.sqrt(0.95 * 0.05 / n)
-
-
-def test_the_registry_has_both_definitions():
-    assert MEASURES["model_basedness"].name == "model_basedness"
-    assert MEASURES["model_basedness_released"].released
-    assert all(measure.environments == ("two_step",) for measure in BOTH)
 
 
 def test_who_always_takes_the_same_shuttle_has_none_and_no_test():

@@ -1,7 +1,5 @@
 """Probabilistic reasoning: the design, its words and answers, its score."""
 
-from importlib.resources import files
-
 import numpy as np
 import pytest
 
@@ -9,9 +7,6 @@ from knownminds.agents import RandomRater, WeightedBayes, simulate
 from knownminds.environments import (
     ProbabilisticReasoning,
     Trials,
-    Turn,
-    check_environment,
-    session_stream,
 )
 from knownminds.environments.bandits.probabilistic_reasoning import posterior
 
@@ -25,16 +20,6 @@ def begun(**settings):
     environment = ProbabilisticReasoning(**settings)
     environment.reset(seed=3)
     return environment
-
-
-def lived(environment, responses):
-    observation, _ = environment.reset(seed=3)
-    turns = []
-    for response in responses:
-        text = "" if response is None else environment.say(response, observation)
-        turns.append(Turn(observation, None, None, text, response))
-        observation, *_ = environment.step(response)
-    return observation, turns
 
 
 @pytest.mark.parametrize("n_problems", [1, 2, 5, 20])
@@ -79,29 +64,6 @@ def test_the_posterior_is_the_share_of_urns_that_were_asked_for():
     assert posterior(np.array(0.6), np.array(0.8), np.array(0)) == pytest.approx(0.12 / 0.44)
 
 
-def test_letters_are_drawn_by_lot():
-    environment = ProbabilisticReasoning()
-    drawn = [environment.draw(session_stream(1, i)).labels["urns"] for i in range(4000)]
-    assert all(one != two for one, two in drawn)
-    counts = np.unique([one for one, _ in drawn], return_counts=True)[1]
-    assert len(counts) == 20
-    assert ((counts - 200) ** 2 / 200).sum() < 19 + 5 * np.sqrt(2 * 19)
-
-
-@pytest.mark.parametrize("asked", [0, 1])
-def test_the_words_say_what_the_numbers_say(asked):
-    environment = begun()
-    one, two = environment.design.labels["urns"]
-    shown = {"trial": 0, "prior": 0.6, "likelihood": 0.2, "ball": 0, "asked": asked}
-    text = environment.render(shown, []).text
-    sections, red = ((6, 2), (4, 8))[asked]
-    assert f"{sections} sections name urn {one} and {10 - sections} sections name urn {two}" in text
-    assert f"In urn {one} are {red} red and {10 - red} blue balls" in text
-    assert f"in urn {two} are {10 - red} red and {red} blue balls" in text
-    assert "is blue" in text
-    assert f"came from urn {(one, two)[asked]}?" in text
-
-
 def test_who_was_drawn_is_recorded_and_never_shown():
     environment = begun()
     assert "urn" not in environment.step(0.5)[0]
@@ -129,42 +91,6 @@ def test_numbers_are_read_strictly(text, outcome, response):
     observation, _ = environment.reset(seed=0)
     answer = environment.parse(text, observation)
     assert (answer.outcome, answer.response, answer.action) == (outcome, response, None)
-
-
-@pytest.mark.parametrize("reasoning", ["chain_of_thought", "step_back"])
-def test_reasons_may_precede_the_marked_number(reasoning):
-    environment = begun(reasoning=reasoning)
-    observation, _ = environment.reset(seed=0)
-    answer = environment.parse("0.6 times 0.8 is 0.48.\nAnswer: 0.86", observation)
-    assert (answer.outcome, answer.response) == ("ok", 0.86)
-    assert environment.parse("0.86", observation).outcome == "malformed"
-    assert environment.parse("Answer: 86", observation).outcome == "malformed"
-
-
-@pytest.mark.parametrize("history", ["prompt", "chat"])
-@pytest.mark.parametrize("response", [0.1 + 0.2, 1e-5, 1 / 3, 0.0, 1.0])
-def test_a_number_in_the_history_is_read_back_to_the_last_digit(history, response):
-    environment = begun(n_problems=3, history=history)
-    observation, turns = lived(environment, [response, None])
-    past, seen = environment.read(environment.render(observation, turns).messages)
-    assert [turn.response for turn in past] == [response, None]
-    assert seen == observation
-    if history == "prompt":
-        assert dict(past[0].observation) == dict(turns[0].observation)
-
-
-@pytest.mark.parametrize("history", ["prompt", "chat"])
-def test_a_prompt_of_an_unknown_session_names_its_urns(history):
-    environment = begun(n_problems=3, history=history)
-    observation, turns = lived(environment, [0.25, 0.5])
-    prompt = environment.render(observation, turns)
-    assert environment.names_told(prompt.messages) == environment.design.labels
-    with pytest.raises(ValueError, match="Use the settings"):
-        begun(n_problems=4).names_told(prompt.messages)
-    other = begun(n_problems=3, history=history)
-    other.reset(seed=4)
-    with pytest.raises(ValueError, match="Use the seed"):
-        other.read(prompt.messages)
 
 
 def test_performance_is_one_minus_the_distance_to_the_exact_posterior():
@@ -199,48 +125,3 @@ def test_data_that_cannot_be_are_told_with_the_trial(column, value, sentence):
         Trials.from_frame(frame, environment=environment)
     with pytest.raises(ValueError, match=f"column '{column}'"):
         Trials.from_frame(frame.drop(columns=column).assign(action=0), environment=environment)
-
-
-def test_both_quantities_may_not_be_informative():
-    environment = ProbabilisticReasoning()
-    frame = simulate(RandomRater, np.empty((3, 0)), environment, 0).to_frame()
-    frame[["prior", "likelihood"]] = 0.9
-    with pytest.raises(ValueError, match="row 1"):
-        Trials.from_frame(frame, environment=environment)
-    frame[["prior", "likelihood"]] = 0.5
-    with pytest.raises(ValueError, match="row 1"):
-        Trials.from_frame(frame, environment=environment)
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"n_problems": 0}, "n_problems is a whole number from 1 on; got 0"),
-        ({"n_problems": 2.0}, "whole number from 1 on; got 2.0"),
-        ({"n_parts": 1}, "n_parts is a whole number from 2 on; got 1"),
-        ({"informative": (0.15,)}, r"informative holds multiples of 1/10 .*got \[0.15\]"),
-        ({"informative": (0.1, 1.0)}, "between 0 and 1"),
-        ({"uninformative": ()}, "uninformative holds"),
-        ({"uninformative": "half"}, "uninformative holds"),
-        ({"history": "diary"}, "history is one of prompt, chat; got 'diary'"),
-        ({"reasoning": "some"}, "reasoning is one of"),
-        ({"templates": "nowhere.toml"}, r"nowhere\.toml is not"),
-    ],
-)
-def test_settings_that_make_no_sense_are_told(settings, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        ProbabilisticReasoning(**settings)
-
-
-@pytest.mark.parametrize("history", ["prompt", "chat"])
-def test_other_wheels_and_wording_of_ones_own_keep_the_contract(tmp_path, history):
-    shipped = files("knownminds.environments.bandits").joinpath("probabilistic_reasoning.toml")
-    text = shipped.read_text(encoding="utf-8")
-    (tmp_path / "mine.toml").write_text(text.replace("How probable is it that", "Did it? Say if"))
-    environment = ProbabilisticReasoning(
-        5, (0.125, 0.875), (0.5,), 8, history=history, templates=str(tmp_path / "mine.toml")
-    )
-    check_environment(environment)
-    (tmp_path / "bad.toml").write_text(text.replace("{colour}", "coloured"))
-    with pytest.raises(ValueError, match=r"'question' must use \{colour\}"):
-        ProbabilisticReasoning(templates=str(tmp_path / "bad.toml"))

@@ -199,13 +199,3 @@ def test_casinos_and_balloons_are_means_of_runs(tmp_path):
         assert found[measure]["value"] == pytest.approx(
             mean(mean(float(r[column]) for r in run) for run in runs), abs=1e-9
         )
-
-
-def test_the_released_performance_is_asked_for_by_name(tmp_path):
-    made = their_files.casinos(seed=4)
-    file = tmp_path / made.name
-    file.write_text(made.text)
-    trials, _ = import_tables([file])
-    rule = "performance_released is a measure of horizon, probabilistic_reasoning, restless_bandit"
-    with pytest.raises(ValueError, match=rule):
-        score(trials, ["performance_released"])

@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.agents import RescorlaWagner, play, simulate
-from knownminds.environments import Design, ReversalLearning, Trials, Turn, environment_of
+from knownminds.agents import RescorlaWagner, simulate
+from knownminds.environments import Design, ReversalLearning, Trials, environment_of
 
 
 def drawn(environment, n, seed=0):
@@ -70,56 +70,6 @@ def test_rows_from_elsewhere_tell_what_a_loss_is():
         Trials.from_frame(frame.assign(reward=[1.0, np.nan, 1.0]), environment=place)
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_plays_lived_again_win_at_the_rates_in_force(known):
-    environment = ReversalLearning(win_probability=(0.9, 0.1))
-    rerun, rng = environment.rerun, np.random.default_rng(0)
-    frame = played(environment, 40).frame
-    columns = {"better": frame["better"].to_numpy().reshape(40, -1)} if known else {}
-    there = np.ones((40, environment.n_trials), dtype=bool)
-    recorded = type("Rows", (), {"columns": columns, "there": there, "answered": there})()
-    recorded.lost, recorded.of = ~there, lambda sessions: recorded
-    table = rerun.tables(recorded, np.arange(40), rng)
-    won = table["payoffs"] == 1.0
-    n = won[..., 0].size
-    share = np.take_along_axis(won, columns["better"][..., None], 2) if known else won[..., 0]
-    expected = 0.9 if known else 0.5
-    # Blocks of unknown machines are at most 15 plays long, so wins of a block hang together.
-    assert abs(share.mean() - expected) < 4 * 0.5 / np.sqrt(n if known else n / 15)
-    assert ("tell them apart" in rerun.rule(columns)) == known
-
-
-def test_the_words_tell_what_a_loss_costs_and_a_stranger_reads_them():
-    for loss, told in ((-1.0, "brings -1 point."), (0.0, "brings 0 points.")):
-        environment = ReversalLearning(20, loss=loss)
-        seen, _ = environment.reset(seed=3)
-        following, reward, *_ = environment.step(1)
-        prompt = environment.render(following, [Turn(seen, 1, reward)])
-        assert told in prompt.text
-        stranger = ReversalLearning(20, loss=loss)
-        labels = stranger.names_told(prompt.messages)
-        assert sorted(environment.design.labels["machines"]) == labels["machines"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"n_plays": 0}, "n_plays is a whole number from 1 on; got 0"),
-        ({"win_probability": (0.2, 0.8)}, "the better one more often; got 0.2 and 0.8"),
-        ({"win_probability": (0.8, 1.2)}, "from 0 to 1"),
-        ({"win_probability": "high"}, "from 0 to 1; got 'high'"),
-        ({"block_length": (15, 10)}, "the fewest and the most plays"),
-        ({"block_length": (0, 10)}, "whole numbers from 1 on"),
-        ({"block_length": 12}, "the fewest and the most plays"),
-        ({"criterion": "time"}, "criterion is one of plays, correct, consecutive; got 'time'"),
-        ({"loss": 0.5}, "loss is a number from -100 to 0; got 0.5"),
-    ],
-)
-def test_settings_that_make_no_sense_are_told(settings, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        ReversalLearning(**settings)
-
-
 @pytest.mark.parametrize("criterion", ["correct", "consecutive"])
 def test_on_a_criterion_machines_reverse_when_the_better_one_was_chosen_often_enough(criterion):
     environment = ReversalLearning(200, block_length=(3, 5), criterion=criterion)
@@ -137,15 +87,6 @@ def test_on_a_criterion_machines_reverse_when_the_better_one_was_chosen_often_en
         turned = np.diff(own["block"]) == 1
         assert np.array_equal(turned, np.diff(own["better"]) != 0)
     assert lengths == {3, 4, 5}
-
-
-def test_on_a_criterion_kernel_and_step_loop_live_the_same_session():
-    environment = ReversalLearning(80, block_length=(3, 5), criterion="consecutive")
-    theta = [0.4, 4.0, 0.0]
-    alone = play(RescorlaWagner.from_theta(np.array(theta)), environment, 5, 0).frame
-    fused = simulate(RescorlaWagner, [theta], environment, 5).frame
-    columns = ["action", "reward", "block", "better"]
-    assert np.array_equal(alone[columns].to_numpy(float), fused[columns].to_numpy(float))
 
 
 def test_plays_on_a_criterion_lived_again_begin_anew():

@@ -1,11 +1,9 @@
 import numpy as np
 import pandas as pd
-import pytest
 
 from knownminds.agents import BalloonPumper, RandomResponder, simulate
-from knownminds.environments import BalloonRisk, Trials
+from knownminds.environments import Trials
 from knownminds.inference import MEASURES, LearningRate, Risk
-from knownminds.validation.power.dials import GroupDial
 
 MEASURE = MEASURES["risk"]
 
@@ -50,14 +48,6 @@ def test_balloons_that_did_not_end_are_left_out_and_nobody_is_given_a_zero():
     assert told.excluded == {"no balloon ended": 1}
 
 
-def test_the_estimate_is_the_mean_over_subjects_and_has_no_test():
-    trials = simulate(RandomResponder, np.zeros((40, 0)), BalloonRisk(), 1)
-    estimate = MEASURE.estimate(trials)
-    assert estimate.value == pytest.approx(MEASURE.values(trials).value.mean())
-    assert np.isnan(estimate.p_value)
-    assert estimate.low < estimate.value < estimate.high
-
-
 def test_the_truth_of_random_answers_is_that_of_the_formula():
     maxima, repeats = (128, 32, 8), 30
     exact = np.mean([sum(0.5**k * (m - k + 1) / m for k in range(1, m + 1)) for m in maxima])
@@ -66,34 +56,12 @@ def test_the_truth_of_random_answers_is_that_of_the_formula():
     assert abs(drawn[0] - exact) < 4 * np.sqrt(2 / 4110 / 30)
 
 
-def test_the_truth_of_pumpers_is_what_many_sessions_give():
-    theta = np.array([[0.95, 0.05, 1.0, 0.4], [0.8, 0.5, 0.5, 1.0], [0.97, 0.01, 2.0, 0.2]])
-    truth = MEASURE.truth(BalloonPumper, theta)
-    n = 1500
-    for row, expected in zip(theta, truth, strict=True):
-        played = simulate(BalloonPumper, np.tile(row, (n, 1)), BalloonRisk(), 8)
-        values = MEASURE.values(played).value
-        # The truth rests on 1,366 sessions itself, of less spread.
-        assert abs(values.mean() - expected) < 4.5 * values.std() * np.sqrt(2 / n)
-
-
 def test_in_another_design_another_value_is_true():
     theta = np.array([[0.9, 0.05, 1.0, 0.4]])
     few, many = (Risk(n_balloons=n).truth(BalloonPumper, theta)[0] for n in (1, 20))
     assert many > few + 1  # who expects the worst learns that most pumps hold
     small = Risk(maxima=(4,)).truth(BalloonPumper, theta)[0]
     assert small < 4
-
-
-def test_the_dial_moves_the_risk_steadily():
-    dial = GroupDial(
-        MEASURE, BalloonPumper, BalloonPumper.parameters.mean, BalloonPumper.parameters.sd
-    )
-    turns, values = dial.curve
-    assert np.all(np.diff(values) >= 0)
-    assert values[0] < 4
-    assert values[-1] > 25
-    assert np.interp(dial.turn_to(np.array([15.0])), turns, values) == pytest.approx(15.0)
 
 
 def test_the_learning_rate_is_alpha_by_map():

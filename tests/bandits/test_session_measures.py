@@ -3,14 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from claims.score import SESSION, SUBJECT
 from scipy.stats import binom
 
 from knownminds.agents import AGENTS, RandomResponder, RescorlaWagner, simulate
-from knownminds.environments import IowaGambling, ReversalLearning, Trials, make
+from knownminds.environments import IowaGambling, ReversalLearning, Trials
 from knownminds.environments.bandits.iowa_gambling import GAINS, LOSSES
 from knownminds.inference import MEASURES, NetScore, TrialsToCriterion
-from knownminds.validation.power.audit import EFFECTS, usual_effects
 
 MINDS = {"reversal_learning": RescorlaWagner, "iowa_gambling": AGENTS["prospect_valence_delta"]}
 
@@ -39,31 +37,6 @@ BY_HAND = {
 @pytest.mark.parametrize("name", BY_HAND)
 def test_a_session_that_is_counted_by_hand(name):
     assert MEASURES[name].values(two_blocks()).value == pytest.approx([BY_HAND[name]])
-
-
-def with_gaps(frame, seed):
-    rng = np.random.default_rng(seed)
-    gone = rng.random(len(frame)) < 0.1
-    for column in {"action", "reward", "gain", "loss"} & set(frame):
-        frame.loc[gone, column] = None
-    frame.loc[gone, "outcome"] = "refused"
-    ends = frame.groupby(["subject", "session"])["trial"].transform("max")
-    return frame[(rng.random(len(frame)) > 0.05) | (frame["trial"] == ends)]
-
-
-@pytest.mark.parametrize("place", MINDS)
-def test_it_is_what_loops_over_trials_count_in_sessions_with_gaps(place):
-    model = MINDS[place]
-    theta = model.parameters.draw(np.random.default_rng(3), 4)
-    frame = simulate(model, np.repeat(theta, 2, axis=0), make(place), 3).to_frame()
-    number = frame["subject"].astype(int)
-    frame["subject"], frame["session"] = (number // 2).astype(str), (number % 2).astype(str)
-    trials = Trials.from_frame(with_gaps(frame, 4))
-    names = [name for name in SESSION if place in MEASURES[name].environments]
-    assert len(names) == {"reversal_learning": 4, "iowa_gambling": 9}[place]
-    for name in names:
-        expected = [SUBJECT[name](own) for _, own in trials.frame.groupby("subject", sort=False)]
-        assert MEASURES[name].values(trials).value == pytest.approx(np.array(expected)), name
 
 
 def paid_by_lot(n_cards=100):
@@ -130,9 +103,3 @@ def test_the_truth_is_that_of_the_design_in_which_it_is_asked():
     error = found.standard_error * np.sqrt(1 + 300 / 2048)
     assert abs(found.value - large.truth(model, theta)[0]) < 4 * error
     assert abs(found.value - measure.truth(model, theta)[0]) > 8 * error
-
-
-def test_effects_of_an_audit_are_of_the_size_of_the_measure():
-    assert usual_effects(MEASURES["optimism_bias"]) == EFFECTS
-    small, middle, large = usual_effects(MEASURES["net_score"])
-    assert 1.0 < small < middle < large < 20.0  # cards in 20, no tenths of one

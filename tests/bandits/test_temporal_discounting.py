@@ -1,13 +1,12 @@
 """Temporal discounting: the branches of the questionnaire, the grid, words and data."""
 
 import itertools
-from importlib.resources import files
 
 import numpy as np
 import pytest
 
-from knownminds.agents import HyperbolicDiscounter, Perseverator, RandomResponder, simulate
-from knownminds.environments import TemporalDiscounting, Trials, Turn, check_environment
+from knownminds.agents import RandomResponder, simulate
+from knownminds.environments import TemporalDiscounting, Trials, Turn
 from knownminds.environments.bandits.temporal_discounting import ITEMS
 
 
@@ -106,21 +105,6 @@ def test_sums_are_rounded_and_not_cut_off():
     assert "You let 12 months go by and then get 600 dollars." in text
 
 
-@pytest.mark.parametrize("first", [0, 1])
-def test_either_option_may_be_called_1(first):
-    environment = TemporalDiscounting()
-    observation, _ = environment.reset(seed=0)
-    observation = {**observation, "first": first}
-    text = environment.render(observation, []).text
-    assert f"Option {1 + first}: You get 500 dollars today." in text
-    assert f"Option {2 - first}: You get 550 dollars 12 months from today." in text
-    assert environment.parse(str(1 + first), observation).action == 0
-    assert environment.parse(f"Option {2 - first}.", observation).action == 1
-    assert environment.parse("3", observation).outcome == "malformed"
-    drawn = environment.tables(np.random.default_rng(0).random((2000, environment.n_draws)))
-    assert abs(drawn["first"].mean() - 0.5) < 4 * 0.5 / np.sqrt(26_000)
-
-
 def test_losses_are_paid():
     environment = TemporalDiscounting()
     turns = answer(environment, patient(1.2))
@@ -149,38 +133,6 @@ def test_the_grid_asks_every_cell_as_often_as_said():
     assert TemporalDiscounting("grid", n_repeats=2).n_trials == gains.n_trials * 4
 
 
-def test_the_number_of_questions_can_be_set_on_the_grid_alone():
-    assert TemporalDiscounting("grid").size == "n_repeats"
-    assert TemporalDiscounting().size is None
-    assert TemporalDiscounting().ends_early
-    assert not TemporalDiscounting("grid").ends_early
-
-
-def test_who_repeats_choices_plays_the_grid_alone():
-    assert Perseverator.plays(TemporalDiscounting("grid"))
-    with pytest.raises(ValueError, match="Choose another model"):
-        Perseverator.check_plays(TemporalDiscounting())
-
-
-@pytest.mark.parametrize("design", ["adaptive", "grid"])
-def test_records_of_simulations_are_what_this_experiment_can_produce(design):
-    environment = TemporalDiscounting(design)
-    theta = HyperbolicDiscounter.parameters.draw(np.random.default_rng(0), 30)
-    frame = simulate(HyperbolicDiscounter, theta, environment, 1).to_frame()
-    assert len(Trials.from_frame(frame, environment=environment)) == len(frame)
-    assert frame["reward"].isna().all()
-
-
-@pytest.mark.parametrize("column", ["item", "sooner_amount", "later_amount", "later_delay"])
-@pytest.mark.parametrize("design", ["adaptive", "grid"])
-def test_data_that_do_not_belong_to_the_design_are_told_with_the_trial(design, column):
-    environment = TemporalDiscounting(design)
-    frame = simulate(RandomResponder, np.empty((4, 0)), environment, 1).to_frame()
-    frame.loc[7, column] += 1
-    with pytest.raises(ValueError, match=r"row 8 .* does not belong to TemporalDiscounting"):
-        Trials.from_frame(frame, environment=environment)
-
-
 def test_a_choice_that_leads_elsewhere_is_told():
     environment = TemporalDiscounting()
     frame = simulate(RandomResponder, np.empty((4, 0)), environment, 1).to_frame()
@@ -193,82 +145,3 @@ def test_a_choice_that_leads_elsewhere_is_told():
         Trials.from_frame(frame.assign(trial=late), environment=environment)
     with pytest.raises(ValueError, match="Actions of temporal_discounting are 0, 1"):
         Trials.from_frame(frame.assign(action=2), environment=environment)
-
-
-@pytest.mark.parametrize("design", ["adaptive", "grid"])
-@pytest.mark.parametrize("history", ["prompt", "chat"])
-def test_missing_answers_are_told_and_read_back(design, history):
-    environment = TemporalDiscounting(design, history=history)
-    turns = answer(environment, lambda seen: None if seen["trial"] in (1, 4) else 1)
-    environment.reset(seed=3)
-    prompt = environment.render(turns[5].observation, turns[:5])
-    past, seen = environment.read(prompt.messages)
-    assert seen == turns[5].observation
-    assert [turn.action for turn in past] == [turn.action for turn in turns[:5]]
-    assert "could be read from your reply" in prompt.text
-
-
-def test_a_prompt_of_other_settings_is_told():
-    environment = TemporalDiscounting()
-    turns = answer(environment, patient(1.05))
-    prompt = environment.render(turns[2].observation, turns[:2])
-    other = TemporalDiscounting(amount=400)
-    other.reset(seed=3)
-    with pytest.raises(ValueError, match="Use the settings"):
-        other.read(prompt.messages)
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"design": "staircase"}, "design is one of adaptive, grid; got 'staircase'"),
-        ({"amount": 0}, "amount is a whole number from 1 on; got 0"),
-        ({"amount": 10}, "Choose a larger amount"),
-        ({"delay": 1.5}, "delay is a whole number from 1 on; got 1.5"),
-        ({"factors": (1.1, 1.2)}, "climbs through 5 factors; got 2"),
-        ({"factors": (1.0, 1.1, 1.2, 1.3, 1.4)}, "between 1 and inf in rising order"),
-        ({"factors": (1.3, 1.2, 1.4, 1.5, 1.6)}, "in rising order; got"),
-        ({"n_repeats": 2}, "The questionnaire is asked once; got n_repeats 2"),
-        ({"design": "grid", "shares": (0.5, 1.0)}, "shares are numbers between 0 and 1"),
-        ({"design": "grid", "shares": "half"}, "shares are numbers between 0 and 1"),
-        ({"design": "grid", "shares": (0.5, 0.501), "amount": 100}, "Choose a larger amount"),
-        ({"design": "grid", "delays": (6, 3)}, "months in rising order; got"),
-        ({"design": "grid", "delays": (0, 3)}, "every delay is a whole number from 1 on; got 0"),
-        ({"design": "grid", "delays": ()}, "months in rising order"),
-        ({"design": "grid", "losses": 1}, "losses is True or False; got 1"),
-        ({"design": "grid", "n_repeats": 0}, "n_repeats is a whole number from 1 on; got 0"),
-        ({"history": "diary"}, "history is one of prompt, chat"),
-        ({"templates": "nowhere.toml"}, r"nowhere\.toml is not"),
-    ],
-)
-def test_settings_that_make_no_sense_are_told(settings, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        TemporalDiscounting(**settings)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"amount": 730, "delay": 6, "factors": (1.02, 1.05, 1.3, 2.0, 4.0)},
-        {"design": "grid", "losses": False, "n_repeats": 2, "shares": (0.3, 0.6)},
-        {"design": "grid", "amount": 37, "delays": (2,), "shares": (0.1, 0.9)},
-    ],
-)
-@pytest.mark.parametrize("history", ["prompt", "chat"])
-def test_other_settings_keep_the_contract(settings, history):
-    check_environment(TemporalDiscounting(history=history, **settings))
-
-
-def test_sentences_that_cannot_be_told_apart_are_told(tmp_path):
-    shipped = files("knownminds.environments.bandits").joinpath("temporal_discounting.toml")
-    text = shipped.read_text(encoding="utf-8")
-    same = 'pay = "You hand over {amount} dollars {when}."'
-    assert same in text
-    (tmp_path / "mine.toml").write_text(
-        text.replace(same, 'pay = "You get {amount} dollars {when}."')
-    )
-    with pytest.raises(ValueError, match="Let the templates tell them apart"):
-        TemporalDiscounting(templates=str(tmp_path / "mine.toml"))
-    (tmp_path / "mine.toml").write_text(text.replace("{when}.", "some time."))
-    with pytest.raises(ValueError, match=r"must use \{when\}"):
-        TemporalDiscounting(templates=str(tmp_path / "mine.toml"))

@@ -7,7 +7,6 @@ import pytest
 from knownminds.agents import (
     ExponentialDiscounter,
     HyperbolicDiscounter,
-    Perseverator,
     QuasiHyperbolicDiscounter,
     RandomResponder,
     simulate,
@@ -73,11 +72,6 @@ def test_the_released_score_skips_the_items_of_who_never_waited():
     assert RELEASED.score(sooner).tolist() == [4 + 5 + 5 + 3]
 
 
-def test_paying_now_scores_as_the_sooner_option():
-    patient_with_losses = questionnaires(lambda seen: int(seen["item"] != 2))
-    assert SCORE.values(patient_with_losses).value.tolist() == [5.0]
-
-
 def test_an_item_without_an_answer_leaves_no_score():
     for gap in (0, 4, 11):
         values = SCORE.values(questionnaires(lambda s, gap=gap: None if s["trial"] == gap else 0))
@@ -97,15 +91,6 @@ def test_sessions_of_a_subject_are_averaged_and_incomplete_ones_left_out():
     assert values.reason == ("",)
 
 
-def test_subjects_keep_their_order():
-    theta = np.array([[1e-6, 1e-3, 1.0], [5.0, 1e-3, 1.0], [1e-6, 1e-3, 1.0]])
-    values = SCORE.values(simulate(HyperbolicDiscounter, theta, TemporalDiscounting(), 0))
-    # Who is patient waits for gains and pays at once. Who is not takes the gains and puts off the
-    # loss, and has a point for each of the items but the first: where both sums are far off, a
-    # hyperbola is flat enough for the later one.
-    assert values.value.tolist() == [5.0, 13.0, 5.0]
-
-
 @pytest.mark.parametrize(
     "model",
     [RandomResponder, ExponentialDiscounter, HyperbolicDiscounter, QuasiHyperbolicDiscounter],
@@ -120,32 +105,3 @@ def test_the_truth_is_the_mean_over_many_questionnaires(model, measure):
     # take them have at most a few points in one of the questionnaires.
     off = np.abs(values.mean(axis=1) - measure.truth(model, theta))
     assert (off < 4 * error + 10 / n).all()
-
-
-def test_the_truth_grows_with_the_discount_rate():
-    k = np.exp(np.linspace(-7, 0, 30))
-    theta = np.column_stack([k, np.full(30, 0.1), np.ones(30)])
-    truth = SCORE.truth(HyperbolicDiscounter, theta)
-    assert np.diff(truth).min() > -0.05
-    assert truth[-1] - truth[0] > 3
-
-
-def test_the_truth_of_minds_that_cannot_answer_is_not_known():
-    with pytest.raises(ValueError, match="known of discounters and of random_responder; got pers"):
-        SCORE.truth(Perseverator, np.zeros((1, 1)))
-
-
-def test_the_grid_has_no_score():
-    for n_repeats, shares, delays in ((1, (0.5,), (1, 2, 3)), (1, (0.2, 0.4, 0.8), (1, 2, 3))):
-        grid = TemporalDiscounting("grid", shares=shares, delays=delays, n_repeats=n_repeats)
-        trials = simulate(RandomResponder, np.empty((2, 0)), grid, 0)
-        with pytest.raises(ValueError, match='Take sessions with design="adaptive"'):
-            SCORE.values(trials)
-
-
-def test_the_group_has_a_mean_with_an_interval():
-    theta = HyperbolicDiscounter.parameters.draw(np.random.default_rng(0), 60)
-    trials = simulate(HyperbolicDiscounter, theta, TemporalDiscounting(), 5)
-    found, truth = SCORE.estimate(trials), SCORE.truth(HyperbolicDiscounter, theta).mean()
-    assert abs(found.value - truth) < 4 * found.standard_error
-    assert np.isnan(found.p_value)  # there is no score that would be the null

@@ -1,20 +1,13 @@
-import json
-from importlib.resources import files
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from knownminds.agents import TwoStepHybrid, simulate
 from knownminds.environments import (
-    Design,
-    Message,
     Outcome,
     Trials,
     Turn,
     TwoStep,
-    check_environment,
-    session_stream,
     stages_of_days,
 )
 from knownminds.environments.streams import session_uniforms
@@ -82,33 +75,6 @@ def test_shuttles_reach_their_planets_as_often_as_told():
     )
 
 
-@pytest.mark.parametrize("history", ["prompt", "chat"])
-def test_by_default_no_prompt_tells_where_flights_end_as_in_the_original(history):
-    quiet, told = (
-        begun(n_days=3, transition=0.7, history=history, tell_transition=tell)
-        for tell in (False, True)
-    )
-    assert not TwoStep().tell_transition
-    for choices in ([], [0, 1], [0, 1, 1]):
-        prompts = []
-        for environment in (quiet, told):
-            environment.reset(seed=0)
-            observation, turns = lived(environment, choices)
-            prompts.append(environment.render(observation, turns))
-        words = [prompt.text for prompt in prompts]
-        assert "70" not in words[0]
-        assert "storm" not in words[0]
-        assert "in 70 of 100 flights" in words[1]
-        # Nothing else differs but the introduction, and each is read by its own settings.
-        assert words[0].split("\n\n")[1:] == words[1].split("\n\n")[1:]
-        with pytest.raises(ValueError, match="is not one of two_step with these settings"):
-            quiet.read(prompts[1].messages)
-    for environment in (quiet, told):
-        check_environment(environment, 3)
-    with pytest.raises(ValueError, match="tell_transition is True or False; got 'no'"):
-        TwoStep(tell_transition="no")
-
-
 def test_aliens_pay_with_their_chances_independently_of_each_other():
     table = tables(TwoStep(50, drift=0.0, rates=(0.2, 0.2)), 400)
     gems = table["gems"][:, ::2].reshape(-1, 4)
@@ -166,58 +132,6 @@ def test_a_reflected_walk_moves_as_one_that_is_turned_back_at_each_step():
     assert abs(gap) < 4 * np.sqrt(2 / 40_000)
 
 
-def test_names_are_drawn_by_lot_and_tell_nothing():
-    environment = TwoStep(1)
-    drawn = [environment.draw(session_stream(0, i)).labels for i in range(4000)]
-    for labels in drawn[:20]:
-        letters = [*labels["planets"], *labels["aliens"][0], *labels["aliens"][1]]
-        assert len(set(letters)) == 6
-        assert json.loads(json.dumps(labels)) == labels
-    for shown in ([d["planets"][0] for d in drawn], [d["aliens"][1][1] for d in drawn]):
-        counts = np.unique(shown, return_counts=True)[1]
-        assert len(counts) == 20
-        assert ((counts - 200) ** 2 / 200).sum() < 19 + 5 * np.sqrt(38)
-
-
-def test_a_prompt_names_what_is_on_offer_in_the_order_of_the_design():
-    for history in ("prompt", "chat"):
-        environment = begun(history)
-        labels = environment.design.labels
-        for first in (0, 1):
-            seen = {"trial": 0, "stage": 0, "transition": 0.7, "state": -1, "first": first}
-            text = environment.render(seen, []).messages[-1].content
-            one, two = labels["planets"][first], labels["planets"][1 - first]
-            assert f"shuttle {one} and shuttle {two}" in text
-            seen = {"trial": 1, "stage": 1, "transition": 0.7, "state": 1, "first": first}
-            past = [Turn({**seen, "trial": 0, "stage": 0, "state": -1}, 0, None)]
-            text = environment.render(seen, past).messages[-1].content
-            one, two = labels["aliens"][1][first], labels["aliens"][1][1 - first]
-            assert f"on planet {labels['planets'][1]}" in text
-            assert f"alien {one} and alien {two}" in text
-
-
-@pytest.mark.parametrize("history", ["prompt", "chat"])
-def test_gaps_are_told_and_read_back(history):
-    environment = begun(history, n_days=4)
-    for actions in ([None], [1, None], [1, None, None], [0, 1, None, 1, 0], [None, None, 1]):
-        observation, turns = lived(environment, actions)
-        prompt = environment.render(observation, turns)
-        past, seen = environment.read(prompt.messages)
-        assert seen == observation
-        assert [(t.observation["trial"], t.action, t.reward) for t in past] == [
-            (t.observation["trial"], t.action, t.reward) for t in turns
-        ]
-
-
-def test_a_chat_only_grows():
-    environment = begun("chat", "step_back")
-    observation, turns = lived(environment, [1, 0, None, 0])
-    longest = environment.render(observation, turns).messages
-    for t, turn in enumerate(turns):
-        assert longest[: 2 * t + 1] == environment.render(turn.observation, turns[:t]).messages
-    assert longest[5].content == "(no reply)"
-
-
 def test_an_answer_is_one_of_the_letters_on_offer_at_this_stage():
     environment = begun()
     labels = environment.design.labels
@@ -234,85 +148,6 @@ def test_an_answer_is_one_of_the_letters_on_offer_at_this_stage():
     thinking = begun(reasoning="chain_of_thought")
     assert thinking.parse(f"Hm.\nAnswer: {planet}", flight).outcome == Outcome.OK
     assert thinking.parse(planet, flight).action is None
-
-
-def by_name(turn, labels):
-    """What a turn says in names."""
-    state = turn.observation["state"]
-    options = labels["planets"] if state < 0 else labels["aliens"][state]
-    planet = None if state < 0 else labels["planets"][state]
-    return planet, None if turn.action is None else options[turn.action], turn.reward
-
-
-@pytest.mark.parametrize("history", ["prompt", "chat"])
-def test_a_prompt_can_be_read_without_knowing_the_session(history):
-    environment = begun(history, n_days=4)
-    actions = [1, 0, None, 0, 1, 1]
-    for t in range(len(actions) + 1):
-        observation, turns = lived(environment, actions[:t])
-        messages = environment.render(observation, turns).messages
-        own, told = environment.design.labels, environment.names_told(messages)
-        environment.reset(options={"design": Design(environment.design.table, told)})
-        past, seen = environment.read(messages)
-        found = [by_name(turn, told) for turn in (*past, Turn(seen, None, None))]
-        assert found == [by_name(turn, own) for turn in (*turns, Turn(observation, None, None))]
-
-
-def test_a_prompt_that_names_three_aliens_of_a_planet_is_refused():
-    environment = begun("prompt", n_days=4, transition=1.0)
-    observation, turns = lived(environment, [1, 0, 1])
-    (message,) = environment.render(observation, turns).messages
-    alien = environment.design.labels["aliens"][1][0]
-    wrong = message.content.replace(f"with alien {alien} brought", "with alien Z brought")
-    with pytest.raises(ValueError, match="two aliens; the prompt names"):
-        environment.names_told([Message("user", wrong)])
-
-
-def test_a_prompt_of_another_experiment_is_refused():
-    environment = begun(tell_transition=True)
-    other = begun(transition=0.9, tell_transition=True)
-    observation, turns = lived(other, [1])
-    with pytest.raises(ValueError, match="not one of two_step with these settings"):
-        environment.read(other.render(observation, turns).messages)
-    messages = environment.render(*lived(environment, [1])).messages
-    strange = Design(environment.design.table, {"planets": ["1", "2"], "aliens": [["3", "4"]] * 2})
-    environment.reset(options={"design": strange})
-    with pytest.raises(ValueError, match="where the session has"):
-        environment.read(messages)
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"n_days": 0}, "n_days is a whole number from 1 on; got 0"),
-        ({"n_days": 2.5}, "got 2.5"),
-        ({"transition": 0.3}, "transition is a number from 0.5 to 1; got 0.3"),
-        ({"transition": True}, "got True"),
-        ({"drift": -1}, "drift is a number from 0 on; got -1"),
-        ({"drift": float("inf")}, "got inf"),
-        ({"rates": (0.8, 0.2)}, "from 0 to 1; got 0.8 and 0.2"),
-        ({"rates": 0.5}, "rates holds the lowest and the highest"),
-        ({"released": 1}, "released is True or False; got 1"),
-        ({"history": "letter"}, "history is one of prompt, chat"),
-        ({"reasoning": "deep"}, "reasoning is one of"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings, told):
-    with pytest.raises(ValueError, match=told):
-        TwoStep(**settings)
-
-
-def test_wording_of_ones_own_must_keep_what_is_read_back(tmp_path):
-    shipped = files("knownminds.environments.bandits").joinpath("two_step.toml").read_text()
-    own = tmp_path / "own.toml"
-    own.write_text(shipped.replace("you boarded shuttle {label}", "you left with {label}"))
-    environment = begun(templates=str(own))
-    observation, turns = lived(environment, [1])
-    assert "you left with" in environment.render(observation, turns).text
-    assert environment.read(environment.render(observation, turns).messages)[1] == observation
-    own.write_text(shipped.replace("on planet {planet}, where", "where"))
-    with pytest.raises(ValueError, match=r"must use \{planet\}"):
-        begun(templates=str(own))
 
 
 @pytest.mark.parametrize(
@@ -335,19 +170,6 @@ def test_trials_that_cannot_have_happened_are_refused_by_row(row, column, value,
     frame.loc[row, column] = value
     with pytest.raises(ValueError, match=told):
         Trials.from_frame(frame, environment=TwoStep(4))
-
-
-def test_a_deal_without_its_flight_is_refused():
-    frame = record()
-    with pytest.raises(ValueError, match=r"follows an answered first stage .* trial 3"):
-        Trials.from_frame(frame.drop(index=2), environment=TwoStep(4))
-    frame.loc[2, ["action", "outcome"]] = [None, "malformed"]
-    with pytest.raises(ValueError, match="follows an answered first stage"):
-        Trials.from_frame(frame, environment=TwoStep(4))
-    with pytest.raises(ValueError, match="have a column 'state'"):
-        Trials.from_frame(record().drop(columns="state"), environment=TwoStep(4))
-    with pytest.raises(ValueError, match="have a column 'reward'"):
-        Trials.from_frame(record().drop(columns="reward"), environment=TwoStep(4))
 
 
 def days(**changes):

@@ -1,12 +1,10 @@
 """The weights of prior and likelihood: what they are in known minds, and what they refuse."""
 
 import numpy as np
-import pytest
-from scipy.special import logit
 
-from knownminds.agents import RandomRater, RandomResponder, WeightedBayes, simulate
-from knownminds.environments import InstrumentalLearning, ProbabilisticReasoning, Trials
-from knownminds.inference import MEASURES, Weighting
+from knownminds.agents import RandomRater, WeightedBayes, simulate
+from knownminds.environments import ProbabilisticReasoning, Trials
+from knownminds.inference import MEASURES
 
 NAMES = [f"{w}_weighting{r}" for w in ("prior", "likelihood") for r in ("", "_released")]
 
@@ -16,34 +14,6 @@ def minds(n, seed=0, **held):
     for name, value in held.items():
         theta[:, WeightedBayes.parameters.index(name)] = value
     return theta
-
-
-def test_all_four_are_listed():
-    assert [MEASURES[name].name for name in NAMES] == NAMES
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_weight_of_the_group_is_found(name):
-    theta = minds(400)
-    trials = simulate(WeightedBayes, theta, ProbabilisticReasoning(), 3)
-    measure = MEASURES[name]
-    found, truth = measure.estimate(trials), measure.truth(WeightedBayes, theta).mean()
-    assert abs(found.value - truth) < 4 * found.standard_error
-    assert found.n == 800
-    assert found.unit == "trial"
-
-
-def test_it_is_the_coefficient_of_least_squares():
-    trials = simulate(WeightedBayes, minds(30), ProbabilisticReasoning(), 5)
-    frame = trials.frame
-    side = np.where(frame["ball"] == 1, 1.0, -1.0)
-    x = np.column_stack([np.ones(60), logit(frame["prior"]), side * logit(frame["likelihood"])])
-    y = logit(frame["response"].to_numpy())
-    for released, columns in ((False, x), (True, x[:, 1:])):
-        weights = np.linalg.lstsq(columns, y, rcond=None)[0][-2:]
-        for weight, expected in zip(("prior", "likelihood"), weights, strict=True):
-            found = Weighting(weight, released).estimate(trials)
-            assert found.value == pytest.approx(expected, abs=1e-10)
 
 
 def test_intervals_hold_the_truth_of_one_mind_with_many_sessions_as_often_as_they_say():
@@ -95,9 +65,3 @@ def test_no_estimate_is_told_with_its_reason():
     found = MEASURES["prior_weighting"].estimate(Trials.from_frame(frame))
     assert np.isnan([found.value, found.standard_error, found.p_value]).all()
     assert any("regressors" in reason and count for reason, count in found.excluded.items())
-
-
-def test_trials_of_another_experiment_are_refused():
-    trials = simulate(RandomResponder, np.empty((2, 0)), InstrumentalLearning(2), 0)
-    with pytest.raises(ValueError, match="the trials have no 'prior'"):
-        MEASURES["prior_weighting"].estimate(trials)

@@ -1,10 +1,9 @@
 """What is special to the rater who states any number."""
 
 import numpy as np
-import pytest
 
-from knownminds.agents import RandomRater, RandomResponder, simulate
-from knownminds.environments import Coins, ProbabilisticReasoning
+from knownminds.agents import RandomRater, simulate
+from knownminds.environments import ProbabilisticReasoning
 from knownminds.inference import ModelData
 
 
@@ -25,18 +24,3 @@ def test_nothing_it_states_is_more_likely_than_anything_else():
     assert total.tolist() == [0.0] * 3
     assert gradient.shape == (3, 0)
     assert RandomRater().log_density({"trial": 0}, 0.7) == 0.0
-
-
-class AsksForPercentages(ProbabilisticReasoning):
-    """Asks for a number from 0 to 100."""
-
-    response_range = (0.0, 100.0)
-
-
-def test_other_ranges_and_experiments_that_ask_for_an_action_are_not_for_it():
-    with pytest.raises(ValueError, match=r"from 0 to 1; .* asks for numbers from 0 to 100"):
-        RandomRater.check_plays(AsksForPercentages())
-    with pytest.raises(ValueError, match="gives a number; coins asks for an action"):
-        RandomRater.check_plays(Coins())
-    with pytest.raises(ValueError, match="asks for a number"):
-        RandomResponder.check_plays(ProbabilisticReasoning())

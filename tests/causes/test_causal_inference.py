@@ -121,45 +121,6 @@ def test_separation_is_independence_whatever_the_strengths():
     assert found == {True, False}
 
 
-@pytest.mark.parametrize("templates", [None, "paraphrase_2", "paraphrase_3"])
-def test_prompts_tell_seeing_from_doing_and_producing_from_preventing(templates):
-    place = CausalInference(
-        graph="A>B, C>B", strengths=(0.6, -0.35), bases=(0.1, 0.125, 0.3), templates=templates
-    )
-    observation, _ = place.reset(seed=2)
-    texts = {}
-    for _ in range(place.n_trials):
-        told = tuple(observation[name] for name in TOLD)
-        texts[observation["query"], *told] = place.render(observation, ()).messages[0].content
-        observation, *_ = place.step(50.0)
-    assert len(set(texts.values())) == len(texts) == 60
-    seen, made = texts[2, 1, -1, -1, -1], texts[2, 3, -1, -1, -1]
-    assert ("outside" in seen, "outside" in made) == (False, True)
-    assert all(told in seen for told in (" in 60", " in 35, whatever", " 12.5 "))
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"graph": "A>B, B>C, C>A"}, "got a cycle among A, B, C"),
-        ({"graph": "A>E"}, "The variables of graph are A, B, C and D; got E"),
-        ({"graph": "circle"}, "graph is one of common_effect"),
-        ({"strengths": 1.5}, "strengths is a number from -1 to 1"),
-        ({"bases": (0.2, 1.2, 0.1)}, "bases is a number from 0 to 1"),
-        ({"strengths": (0.5,)}, "one for each of the 2 edges of 'common_effect'; got 1"),
-        ({"domains": ["astrology"]}, "domains are one or more of economy, sociology, weather"),
-    ],
-)
-def test_bad_networks_are_refused_in_a_sentence(knownminds, settings, told):
-    with pytest.raises(ValueError, match=told):
-        make("causal_inference", **settings)
-    if "graph" in settings:
-        simulated = ("simulate", "causal_inference", "--model", "network_reasoner")
-        code, _, err = knownminds(*simulated, "--set", f"graph={settings['graph']}")
-        assert code == 2
-        assert told in " ".join(err.split())
-
-
 def test_measures_are_differences_of_means_by_hand():
     """Each session's number from a plain loop over pairs of questions of a common effect."""
     place = CausalInference(repeats=2)

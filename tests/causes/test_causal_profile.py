@@ -1,27 +1,19 @@
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from knownminds.agents import AssociativeReasoner, NoisyOr, simulate
 from knownminds.environments import Collider, Trials
 from knownminds.environments.causes.causal_graph import noisy_or_table
 from knownminds.inference import MEASURES
-from knownminds.inference.causes.alignment import POOLED, alignment
+from knownminds.inference.causes.alignment import POOLED
 from knownminds.inference.causes.causal_answers import ROMAN, causal_answers
-from knownminds.inference.causes.domain_differences import domain_differences
 from knownminds.inference.causes.least_squares_reasoner import leave_one_task_out
 from knownminds.validation.causes.causal_page import (
-    PANELS,
-    causal_figures,
     causal_tables,
     four_panels,
-    paired_lines,
 )
-from knownminds.validation.causes.causal_profile import CausalProfile, causal_profile
-from knownminds.validation.cli import app
+from knownminds.validation.causes.causal_profile import causal_profile
 from knownminds.validation.data.measured_page import measured_command, measured_page
 from knownminds.validation.data.scores_of_trials import read_measured, score
 
@@ -97,18 +89,6 @@ def test_tasks_have_the_answers_and_what_the_noisy_or_makes_of_them():
     assert own.loc["VI", "question"] == "P(C1 | C2=1, E=1)"
 
 
-def test_alignment_and_domain_tests_are_made_in_each_condition():
-    expected = alignment(TRIALS, PEOPLE, "subject").table
-    assert np.allclose(PROFILE.alignment["rho"], expected["rho"])
-    numeric = Trials.from_frame(TRIALS.frame[TRIALS.frame["prompt"] == "numeric"])
-    found = PROFILE.omnibus[PROFILE.omnibus["condition"] == "numeric"]
-    expected = domain_differences(numeric, "agent").omnibus
-    assert np.allclose(found["p_value"], expected["p_value"])
-    expected = domain_differences(numeric, "agent", matched=True).omnibus
-    found = PROFILE.matched[PROFILE.matched["condition"] == "numeric"]
-    assert np.allclose(found["p_value"], expected["p_value"])
-
-
 def test_what_changes_between_conditions_is_paired_over_agents():
     row = PROFILE.differences.set_index("quantity").loc["markov_violation"]
     units = PROFILE.units.set_index(["agent", "prompt"])["markov_violation"].unstack()
@@ -152,44 +132,6 @@ def test_missing_answers_leave_gaps_that_are_named_and_tasks_that_are_not_foreto
     assert any("no answers" in cell for _, _, rows in causal_tables(profile) for cell in rows[0])
 
 
-def test_without_conditions_or_reference_their_parts_are_empty():
-    profile = causal_profile(simulate(NoisyOr, np.array([SHARP]), Collider(), 0))
-    assert profile.agent == "subject"
-    assert (len(profile.alignment), len(profile.differences), len(profile.units)) == (0, 0, 1)
-    assert len(profile.omnibus) == 1
-    assert [caption[:7] for caption, _ in causal_figures(profile)] == ["Answers"]
-    story = Collider(domains=["economy"])
-    alone = causal_profile(simulate(NoisyOr, np.array([SHARP]), story, 0))
-    assert len(alone.omnibus) == 0
-    assert causal_tables(alone)
-
-
-def test_the_four_panels_show_answers_and_predictions_of_all_tasks():
-    figure = four_panels(PROFILE)
-    assert len(figure.axes) == 8
-    assert [axis.get_title() for axis in figure.axes[:4]] == [title for title, _ in PANELS]
-    shown = [label.get_text() for axis in figure.axes[:4] for label in axis.get_xticklabels()]
-    assert shown == list(ROMAN)
-    lines = figure.axes[2].get_lines()
-    solid = [line for line in lines if line.get_linestyle() == "-"]
-    dashed = [line for line in lines if line.get_linestyle() == "--"]
-    assert (len(solid), len(dashed)) == (2, 2)
-    own = PROFILE.tasks[PROFILE.tasks["unit"] == "sharp, numeric"].set_index("task")
-    tasks = ["VI", "VII", "VIII"]
-    assert np.allclose(solid[0].get_ydata(), 100 * own.loc[tasks, "mean"])
-    assert np.allclose(dashed[0].get_ydata(), 100 * own.loc[tasks, "fitted"])
-
-
-def test_paired_lines_join_the_values_of_each_agent():
-    figure = paired_lines(PROFILE, "prompt")
-    panel = next(axis for axis in figure.axes if axis.get_title().startswith("Markov"))
-    units = PROFILE.units.set_index(["agent", "prompt"])["markov_violation"].unstack(sort=False)
-    drawn = [line.get_ydata() for line in panel.get_lines()]
-    assert np.allclose(drawn[0], units.loc["sharp", ["numeric", "thought"]])
-    assert np.allclose(drawn[1], units.loc["dull", ["numeric", "thought"]])
-    assert np.allclose(drawn[2], units.mean()[["numeric", "thought"]])
-
-
 def test_score_tells_measures_of_each_agent_and_condition_and_keeps_the_profile(
     tmp_path, monkeypatch
 ):
@@ -215,53 +157,3 @@ def test_score_tells_measures_of_each_agent_and_condition_and_keeps_the_profile(
     assert len(page.figures) == 4
     everything = [POOLED in cell for t, _, rows in page.tables for row in rows for cell in row]
     assert any(everything)
-
-
-def test_score_reads_files_that_name_tasks_by_letter(tmp_path):
-    answers = causal_answers(simulate(NoisyOr, np.array([SHARP]), Collider(), 0))
-    letters = dict(zip(ROMAN, "ijkdeabcfgh", strict=True))
-    second = (answers["task"] == "II") & (answers["direction"] == "C1")
-    table = pd.DataFrame(
-        {
-            "run": "a",
-            "trial": answers["trial"],
-            "task": answers["task"].map(letters),
-            "queried": answers["query"].map({0: "C1", 1: "C2", 2: "E"}),
-            "present": np.where(second, "C2", "C1"),
-            "domain": answers["domain"],
-            "sense": answers["sense"],
-            "response": answers["response"],
-        }
-    )
-    table.to_csv(tmp_path / "letters.csv", index=False)
-    run = CliRunner().invoke(
-        app,
-        [
-            *("score", str(tmp_path / "letters.csv"), "--environment", "collider"),
-            *("--columns", "subject=run", "--json"),
-        ],
-    )
-    assert run.exit_code == 0, run.output
-    content = json.loads(run.stdout)
-    row = content["causal"]["units"][0]
-    trials = Trials.from_frame(answers[list(TRIALS.frame.columns.intersection(answers.columns))])
-    assert row["explaining_away"] == pytest.approx(
-        MEASURES["explaining_away"].values(trials).value[0]
-    )
-    assert CausalProfile.from_dict(content["causal"]).units["determinacy"][0] == row["determinacy"]
-
-
-def test_what_does_not_fit_is_refused_in_words(tmp_path):
-    with pytest.raises(ValueError, match="there is no 'content' among"):
-        causal_profile(TRIALS, conditions=["content"])
-    (tmp_path / "empty.csv").write_text("domain,sense,task\neconomy,ppp,I\n")
-    with pytest.raises(ValueError, match=r"column 'mean' or 'response'.*empty.csv has domain"):
-        causal_profile(TRIALS, reference=tmp_path / "empty.csv")
-    with pytest.raises(ValueError, match=r"nowhere\.csv cannot be read"):
-        causal_profile(TRIALS, reference=tmp_path / "nowhere.csv")
-    chain = simulate(NoisyOr, np.array([SHARP]), Collider(graph="chain"), 0)
-    found = score(chain)
-    assert found.causal is None
-    assert found.table["status"].str.contains("the trials are about chains").all()
-    with pytest.raises(ValueError, match="Leave --over and --reference out"):
-        score(chain, over=["sense"])

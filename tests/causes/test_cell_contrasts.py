@@ -7,15 +7,12 @@ from knownminds.agents import (
     MutationSampler,
     NoisyOr,
     NoisyOrFive,
-    RandomResponder,
     simulate,
 )
 from knownminds.environments import Collider, Trials
-from knownminds.environments.causes.causal_graph import noisy_or_table, questions
+from knownminds.environments.causes.causal_graph import noisy_or_table
 from knownminds.inference import MEASURES
-from knownminds.inference.causes.causal_answers import ROMAN, causal_answers, judgements
-from knownminds.inference.causes.markov_violation import complies
-from knownminds.validation.power.dials import GroupDial
+from knownminds.inference.causes.causal_answers import ROMAN, causal_answers
 
 NAMES = (
     "explaining_away",
@@ -42,25 +39,6 @@ def asked(trials, task, direction=None, domain=None):
     rows = answers["task"] == task
     rows &= True if direction is None else answers["direction"] == direction
     return (rows & (True if domain is None else answers["domain"] == domain)).to_numpy()
-
-
-def test_judgements_are_the_closed_form_of_the_eleven_tasks():
-    theta = NoisyOr.parameters.draw(np.random.default_rng(0), 20)
-    p, b, m1, m2, _ = theta.T
-    table = noisy_or_table(p, p, b, m1, m2)  # [20, 11, 2]
-    answers = causal_answers(lived(MIND, domains=["weather"], senses=["mpm"]))
-    answers = answers.drop_duplicates(["task", "direction"])
-    assert len(answers) == 20
-    question = answers[["query", "first", "second", "third"]].to_numpy()
-    found = judgements(NoisyOr, theta, question)
-    for q, (task, direction) in enumerate(zip(answers["task"], answers["direction"], strict=True)):
-        expected = table[:, ROMAN.index(task), {"C1": 0, "C2": 1}[direction]]
-        assert np.allclose(found[:, q], expected, atol=1e-7)
-
-
-def test_judgements_of_minds_without_a_graph_are_refused():
-    with pytest.raises(ValueError, match=r"noisy_or.* are known; got random_responder"):
-        judgements(RandomResponder, np.zeros((1, 0)), questions("collider"))
 
 
 def test_explaining_away_is_the_difference_of_the_printed_formulas():
@@ -94,17 +72,6 @@ def test_short_walks_violate_the_markov_condition_and_explain_less_away():
     assert numbers[0] < -0.05
     for found, name in ((text, NAMES[0]), (numbers, NAMES[1])):
         assert found[-1] == pytest.approx(MEASURES[name].truth(NoisyOr, MIND[None])[0], abs=2e-3)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_many_answers_of_a_quiet_mind_give_its_truth(name):
-    theta = np.array([[0.3, 0.1, 0.8, 0.6, 0.3, 0.02]])
-    found = MEASURES[name].estimate(lived(theta, AssociativeReasoner))
-    truth = MEASURES[name].truth(AssociativeReasoner, theta)[0]
-    assert found.unit == "cell"
-    assert found.n == (12 if name.endswith("_released") else 24)  # both causes in a cell, or one
-    # Two means of 24 answers with sd .02, four standard errors.
-    assert abs(found.value - truth) < 4 * 0.02 * np.sqrt(2 / 24)
 
 
 def test_every_cell_weighs_the_same_whatever_its_number_of_answers():
@@ -154,49 +121,3 @@ def test_subjects_without_a_task_have_no_value_and_the_reason():
     listed = next(reason for reason in found.excluded if reason.startswith("no answer"))
     assert "and 21 more" in listed
     assert found.excluded[listed] == 24
-
-
-def test_cells_that_a_subject_was_never_asked_in_are_no_gaps():
-    one = lived(MIND, domains=["economy"]).to_frame().assign(subject="a")
-    other = lived(MIND, domains=["weather"], seed=1).to_frame().assign(subject="b")
-    found = MEASURES["explaining_away"].estimate(Trials.from_frame(pd.concat([one, other])))
-    assert (found.n, dict(found.excluded)) == (2, {})
-
-
-def test_trials_without_the_tasks_or_about_other_graphs_are_refused():
-    trials = lived(MIND)
-    kept = Trials.from_frame(trials.frame[~asked(trials, "VI") & ~asked(trials, "VII")])
-    with pytest.raises(ValueError, match="compares the tasks VII and VI; the trials have none"):
-        MEASURES["explaining_away"].estimate(kept)
-    with pytest.raises(ValueError, match="are of colliders; the trials are about chains"):
-        MEASURES["explaining_away"].estimate(lived(MIND, graph="chain"))
-    with pytest.raises(ValueError, match="'query' is missing"):
-        MEASURES["explaining_away"].estimate(
-            Trials.from_frame(trials.frame.drop(columns=["query"]))
-        )
-    with pytest.raises(ValueError, match=r"holds positions among economy.*has 7"):
-        causal_answers(trials.frame.assign(domain=7))
-
-
-def test_a_violation_complies_up_to_a_twentieth_to_either_side():
-    assert complies(0.05)
-    assert complies(-0.05)
-    assert not complies(0.051)
-    assert not complies(-0.2)
-
-
-@pytest.mark.parametrize(
-    ("name", "model"),
-    [
-        ("markov_violation", AssociativeReasoner),
-        ("markov_violation", MutationSampler),
-        ("explaining_away", MutationSampler),
-        ("explaining_away", NoisyOr),
-    ],
-)
-def test_the_dial_moves_the_measure_steadily(name, model):
-    parameters = model.parameters
-    dial = GroupDial(MEASURES[name], model, parameters.mean, parameters.sd)
-    middle = float(np.mean(dial.curve[1][[0, -1]]))
-    turn = dial.turn_to(np.array([middle]))
-    assert np.isfinite(turn).all()

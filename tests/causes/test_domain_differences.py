@@ -1,7 +1,4 @@
-import json
-
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import friedmanchisquare, kruskal, mannwhitneyu, wilcoxon
 from statsmodels.stats.multitest import multipletests
@@ -94,34 +91,3 @@ def test_missing_answers_are_counted_and_belong_to_no_group():
     found = domain_differences(ANSWERS.assign(answer=ANSWERS["answer"].where(~gaps)))
     assert found.excluded == gaps.sum()
     assert found.omnibus.loc[found.omnibus["family"] == DOMAINS, "n"].sum() == (~gaps).sum()
-
-
-def test_groups_without_a_test_are_told_and_no_members_of_the_family():
-    flat = ANSWERS.assign(answer=ANSWERS["answer"].where(ANSWERS["subject"] != "1", 0.5))
-    for matched in (False, True):
-        found = domain_differences(flat, matched=matched)
-        own = found.omnibus[found.omnibus["family"] == DOMAINS].set_index("of")
-        assert own.loc["1", "status"] == "all answers are the same"
-        assert np.isnan(own.loc["1", "p_value"])
-        held = own.loc[["0", "2"]]
-        adjusted = multipletests(held["p_value"], method="fdr_bh")[1]
-        assert np.allclose(held["p_adjusted"], adjusted)
-    alone = ANSWERS[(ANSWERS["subject"] != "2") | (ANSWERS["domain"] == "economy")]
-    own = domain_differences(alone).omnibus
-    assert own[(own["family"] == DOMAINS) & (own["of"] == "2")]["status"].item() == "a single group"
-
-
-def test_tables_of_results_can_be_read_as_json():
-    found = domain_differences(TRIALS)
-    content = json.loads(found.to_json())
-    assert len(content["omnibus"]) == 6
-    assert content["matched"] is False
-    assert len(found.to_frame()) == 6
-
-
-def test_questions_that_cannot_be_asked_are_refused():
-    with pytest.raises(ValueError, match="there is no 'agent' among"):
-        domain_differences(TRIALS, "agent")
-    alone = ANSWERS[(ANSWERS["subject"] == "0") & (ANSWERS["domain"] == "economy")]
-    with pytest.raises(ValueError, match="several domains or several agents"):
-        domain_differences(pd.DataFrame(alone))

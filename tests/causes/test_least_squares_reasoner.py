@@ -14,7 +14,6 @@ from knownminds.inference.causes.least_squares_reasoner import (
     N_TASKS,
     NAMES,
     PLACES,
-    _descend,
     _predict,
     what_is_not_told,
 )
@@ -89,18 +88,6 @@ def test_no_other_search_ends_lower(size, scoring):
         assert fit.loss[i] <= min(end.fun for end in ends) + 1e-10
         assert fit.mae[i] <= fit.rmse[i] == pytest.approx(np.sqrt(2 * fit.loss[i]))
         assert fit.r2[i] == pytest.approx(1 - 2 * fit.loss[i] / y.var())
-
-
-@pytest.mark.parametrize("end", [BOX, 1 - BOX])
-def test_a_search_that_begins_at_an_end_of_the_box_leaves_it(end):
-    truth = np.array([0.4, 0.15, 0.8, 0.6])
-    mean = np.ascontiguousarray(noisy_or_table(*truth[list(PLACES[4])]).T)
-    for k in range(4):
-        theta = truth + 0.05
-        theta[k] = end
-        value = _descend(theta, PLACES[4], np.ones((2, N_TASKS)), mean, -1)
-        assert value == pytest.approx(0.0, abs=1e-10)
-        assert np.allclose(theta, truth, atol=1e-4)
 
 
 def test_answers_of_a_noisy_or_are_fitted_without_a_rest_and_foretold():
@@ -181,17 +168,6 @@ def test_what_missing_tasks_leave_open_is_said_and_left_empty(romans, size, lost
     assert fit.status == ("unidentified" if lost else "ok",)
 
 
-def test_a_task_that_the_others_do_not_tell_is_not_foretold():
-    found = leave_one_task_out(only(exact([[0.4, 0.1, 0.9, 0.5]]), "I", "II", "III", "V"))
-    # Nothing but V tells of p, and nothing but II tells m1 from m2; I follows from II and III.
-    assert np.isnan(found.predicted[0, 1, [1, 4]]).all()
-    assert np.allclose(found.predicted[0, 1, [0, 2]], found.mean[0, [0, 2]], atol=1e-3)
-    assert found.reason == ("some task cannot be predicted from the others",)
-    assert found.chosen[0] == -1
-    assert np.isnan(found.value[0])
-    assert "none: 1" in str(found)
-
-
 def test_all_questions_tell_all_parameters_and_one_direction_does_too():
     both = np.ones((2, N_TASKS), dtype=bool)
     one = both.copy()
@@ -200,60 +176,3 @@ def test_all_questions_tell_all_parameters_and_one_direction_does_too():
         assert what_is_not_told(both, size) == ()
         assert what_is_not_told(one, size) == ()
         assert len(what_is_not_told(~both, size)) == size
-
-
-@pytest.mark.parametrize("response", [50.0, 61.3])  # means of the latter differ by rounding
-def test_answers_that_do_not_vary_have_no_share_of_variance(response):
-    frame = exact([[0.4, 0.1, 0.9, 0.5]]).assign(response=response)
-    frame = pd.concat([frame] * 7, ignore_index=True)
-    assert np.isnan(least_squares(frame).r2[0])
-    found = leave_one_task_out(frame)
-    assert found.reason == ("the same mean answer to all tasks",)
-    few = leave_one_task_out(only(exact([[0.4, 0.1, 0.9, 0.5]]), "I", "II"))
-    assert few.reason == ("answers to 2 tasks, 3 are the least",)
-
-
-def test_subjects_may_be_pairs_of_columns_and_somebody_silent_fails():
-    theta = [[0.4, 0.1, 0.9, 0.5], [0.6, 0.2, 0.3, 0.7]]
-    frame = exact(theta).assign(subject="a")
-    frame["condition"] = np.repeat(["plain", "overload"], 20)
-    frame = pd.concat([frame, frame[:3].assign(condition="silent", response=np.nan)])
-    fit = least_squares(frame, by=("subject", "condition"))
-    assert fit.subjects == ("a plain", "a overload", "a silent")
-    assert np.allclose(fit.estimate[:2], theta, atol=1e-5)
-    assert fit.status[2] == "failed"
-    assert fit.message[2] == "no answers"
-    assert np.isnan(fit.estimate[2]).all()
-    told = fit.to_frame()
-    assert list(told.columns[:5]) == ["subject", "p", "b", "m1", "m2"]
-    assert '"scoring": "by_cause"' in fit.to_json()
-    assert "1 failed" in str(fit)
-
-
-def test_an_estimate_at_the_end_is_said():
-    fit = least_squares(exact([[0.4, 0.0, 1.0, 0.5]]))
-    assert fit.status == ("boundary",)
-    assert fit.message == ("b, m1 at the end of the range",)
-
-
-def test_results_hang_neither_on_who_else_is_fitted_nor_on_threads():
-    _, frame = answers(4, n=130)
-    all_of_them = least_squares(frame, workers=2)
-    alone = least_squares(frame[frame["subject"] == "77"], workers=1)
-    assert np.array_equal(all_of_them.estimate[77], alone.estimate[0])
-
-
-def test_bad_input_is_refused_in_words():
-    frame = exact([[0.4, 0.1, 0.9, 0.5]])
-    with pytest.raises(ValueError, match=r"Answers go from 0 to 100; row 3 has 140\. Correct"):
-        least_squares(frame.assign(response=[1.0, 2.0, 140.0] + [5.0] * 17))
-    with pytest.raises(ValueError, match=r"fitted with 3 parameters .* got parameters=6"):
-        least_squares(frame, parameters=6)
-    with pytest.raises(ValueError, match=r"no scoring named 'by_causes'\. Nearest: by_cause"):
-        least_squares(frame, scoring="by_causes")
-    with pytest.raises(ValueError, match="no column named 'conditions'"):
-        least_squares(frame, by=("subject", "conditions"))
-    with pytest.raises(ValueError, match="at least one start; got starts=0"):
-        leave_one_task_out(frame, starts=0)
-    with pytest.raises(ValueError, match="asks one of the eleven tasks"):
-        least_squares(frame.assign(first=-1, second=-1, third=-1))

@@ -63,18 +63,6 @@ def test_walks_come_to_the_visits_that_are_expected(graph):
         assert abs(answer - share) < 4.5 * spread
 
 
-@pytest.mark.parametrize("steps", [1e-4, 0.3, 2.0, 30.0, 400.0, 5000.0])
-def test_the_kernel_takes_as_many_steps_as_the_plain_sum(steps):
-    rng = np.random.default_rng(2)
-    asked = [(g, *q) for g, graph in enumerate(GRAPHS) for q in questions(graph)]
-    for theta in MutationSampler.parameters.draw(rng, 3):
-        theta[4], theta[5] = steps, 0.0
-        agent = MutationSampler.from_theta(np.append(theta[:5], 0.1))
-        names = ("graph", "query", "first", "second", "third")
-        plain = [agent.predict(dict(zip(names, question, strict=True))) for question in asked]
-        assert np.allclose(judged(MutationSampler, theta[None], asked)[0], plain, atol=1e-9)
-
-
 def test_a_walk_without_end_is_a_noisy_or():
     asked = [(g, *q) for g, graph in enumerate(GRAPHS) for q in questions(graph)]
     rational = judged(NoisyOr, [[*CAUSAL, 0.0]], asked)[0]

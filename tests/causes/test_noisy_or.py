@@ -7,17 +7,14 @@ from scipy.integrate import quad
 from scipy.special import expit, logit
 
 from knownminds.agents import (
-    AGENTS,
     AssociativeReasoner,
     LogisticCollider,
     NoisyOr,
     NoisyOrFive,
     NoisyOrGaussian,
-    NoisyOrPooled,
     NoisyOrThree,
     simulate,
 )
-from knownminds.agents.causes.causal_reasoner import CausalReasoner
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import Collider, Trials
 from knownminds.environments.causes.causal_graph import (
@@ -29,10 +26,7 @@ from knownminds.environments.causes.causal_graph import (
     questions,
 )
 from knownminds.inference import ModelData, least_squares, maximum_a_posteriori, maximum_likelihood
-from knownminds.validation.recovery.parameter_recovery import shuffled
 
-MODELS = {name: model for name, model in AGENTS.items() if issubclass(model, CausalReasoner)}
-EVERY = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 QUESTION = ("graph", "query", "first", "second", "third")
 
 
@@ -92,51 +86,6 @@ def test_edges_of_chains_and_forks_are_noisy_ors_of_a_single_cause(graph):
     assert np.allclose(judged(NoisyOr, [[p, b, *m, 0.1]], asked)[0], expected, atol=1e-12)
 
 
-@EVERY
-def test_the_kernel_answers_every_question_as_the_agent_does(model):
-    theta = model.parameters.draw(np.random.default_rng(1), 3)
-    asked = every_question(model)
-    for row, answers in zip(theta, judged(model, theta, asked), strict=True):
-        agent = model.from_theta(row)
-        assert np.allclose(answers, [agent.predict(told(q)) for q in asked], atol=1e-12)
-
-
-@EVERY
-@pytest.mark.parametrize("lapse", [None, 0.15])
-def test_gradients_hold_in_all_graphs(model, lapse):
-    rng, asked = np.random.default_rng(2), np.repeat(every_question(model), 2, axis=0)
-    # Answers at the ends, too.
-    responses = np.clip(rng.normal(50, 60, len(asked)), 0, 100)
-    merged = data(model, asked, responses)
-    for theta in model.parameters.draw(rng, 3):
-        wide = theta if lapse is None else np.append(theta, lapse)
-
-        def at(values):
-            rates = None if lapse is None else values[-1:]
-            return merged.log_likelihood(values[None, : len(theta)], rates)  # noqa: B023
-
-        gradient = at(wide)[1][0]
-        for k in range(len(wide)):
-            h = np.zeros_like(wide)
-            h[k] = 1e-4 * min(1.0, abs(wide[k]))
-            ends = [at(wide + j * h)[0][0] for j in (1, -1, 2, -2)]
-            numeric = (8 * (ends[0] - ends[1]) - (ends[2] - ends[3])) / (12 * h[k])
-            assert gradient[k] == pytest.approx(numeric, rel=1e-5, abs=1e-5)
-
-
-@EVERY
-def test_merged_answers_have_the_likelihood_of_single_ones(model):
-    asked = np.repeat(every_question(model), 3, axis=0)
-    responses = np.clip(np.random.default_rng(3).normal(50, 60, len(asked)), 0, 100)
-    several = data(model, asked, responses)
-    theta = model.parameters.draw(np.random.default_rng(4), 1)
-    merged, single = several.log_likelihood(theta), several.log_likelihood(theta, np.zeros(1))
-    told_apart = 11 if model is NoisyOrPooled else len(asked) // 3
-    assert len(several.prepared()[1][0]) == told_apart
-    assert merged[0] == pytest.approx(single[0], rel=1e-12)
-    assert np.allclose(merged[1], single[1][:, :-1], rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("lapse", [0.0, 0.2])
 @pytest.mark.parametrize("sigma", [0.05, 0.6])
 def test_density_and_the_masses_at_both_ends_make_one(lapse, sigma):
@@ -154,35 +103,6 @@ def test_density_and_the_masses_at_both_ends_make_one(lapse, sigma):
     rates = np.array([lapse]) if lapse else None
     total = kernel.log_likelihood(agent.theta[None], rates)[0][0]
     assert total == pytest.approx(np.log(density(0.0) * density(100.0)), rel=1e-10)
-
-
-def test_whole_numbers_are_equally_likely_in_a_mind_that_only_lapses():
-    agent = NoisyOr(p=0.3, b=0.1, m1=0.8, m2=0.6, sigma=0.1, lapse=1.0)
-    rng, n = np.random.default_rng(5), 60_000
-    rounded = np.round([agent.choose(told((0, 2, 0, 0, -1)), rng) for _ in range(n)])
-    count = np.bincount(rounded.astype(int), minlength=101)
-    expected = n / 101
-    # Chi-square with 100 degrees of freedom: mean 100, sd sqrt(200); four of these.
-    assert ((count - expected) ** 2 / expected).sum() < 100 + 4 * np.sqrt(200)
-
-
-def test_members_of_the_family_agree_where_they_should():
-    p, b, m, n, sigma = 0.4, 0.15, 0.7, 0.5, 0.1
-    asked = every_question(NoisyOrPooled)
-    equal = [judged(NoisyOr, [[p, b, m, m, sigma]], asked)]
-    equal += [judged(NoisyOrThree, [[p, b, m, sigma]], asked)]
-    equal += [judged(NoisyOrFive, [[p, p, b, m, m, sigma]], asked)]
-    equal += [judged(NoisyOrPooled, [[p, b, m, m, sigma]], asked)]
-    assert np.ptp(equal, axis=0).max() < 1e-14
-    by_cause = judged(NoisyOr, [[p, b, m, n, sigma]], asked)[0]
-    pooled = judged(NoisyOrPooled, [[p, b, m, n, sigma]], asked)[0]
-    ours = {tuple(q): a for q, a in zip(asked[:, 1:].tolist(), by_cause, strict=True)}
-    theirs = {tuple(q): a for q, a in zip(asked[:, 1:].tolist(), pooled, strict=True)}
-    for task in TASKS:
-        assert theirs[task.question] == pytest.approx(ours[task.question])
-        if task.mirrored:  # answered as if it were about C1
-            assert theirs[task.mirrored] == pytest.approx(ours[task.question])
-    assert max(abs(ours[q] - theirs[q]) for q in ours) > 0.05
 
 
 def test_an_association_is_the_share_of_what_is_present_and_mixes_with_a_noisy_or():
@@ -210,29 +130,6 @@ def test_log_odds_and_noisy_or_differ_in_what_two_causes_do_together():
     assert added[2] - causes[2] > 0.05
 
 
-@EVERY
-def test_certainties_and_extreme_parameters_stay_finite(model):
-    rng = np.random.default_rng(6)
-    z = rng.uniform(-12, 12, (60, len(model.parameters)))
-    if "lambda" in model.parameters.names:
-        z[:, 4] = np.minimum(z[:, 4], 7.0)  # more than a thousand steps take long, and no more
-    theta = model.parameters.constrain(z)
-    asked = every_question(model)
-    several = data(model, asked, rng.choice([0.0, 40.0, 100.0], len(asked))).repeat(
-        np.zeros(60, int)
-    )
-    for lapse in (None, np.full(60, 1e-5)):
-        total, gradient = several.log_likelihood(theta, lapse)
-        assert np.isfinite(total).all()
-        assert np.isfinite(gradient).all()
-
-
-def test_causes_that_never_fail_leave_no_question_without_an_answer():
-    """P(C1 | E = 0, C2 = 1) asks for what cannot be: the answer is its limit."""
-    asked = [(0, *TASKS[8].question), (0, *TASKS[7].question)]
-    assert np.allclose(judged(NoisyOr, [[0.3, 0.0, 1.0, 1.0, 0.1]], asked), [[0.0, 1.0]], atol=1e-6)
-
-
 def test_least_squares_is_the_maximum_likelihood_of_the_gaussian_without_a_cut():
     theta = NoisyOr.parameters.draw(np.random.default_rng(7), 4)
     trials = simulate(NoisyOr, theta, Collider(), 8)
@@ -252,20 +149,6 @@ def test_the_cut_matters_where_answers_lie_at_the_ends_and_nowhere_else():
         assert (ours == pytest.approx(plain, rel=1e-12)) == equal
 
 
-def test_parameters_are_recovered_from_the_twenty_questions_and_not_from_shuffled_answers():
-    n = 200
-    theta = NoisyOr.parameters.draw(np.random.default_rng(9), n)
-    trials = simulate(NoisyOr, theta, Collider(domains=("weather",)), 10)
-    fits = [maximum_a_posteriori(NoisyOr, t) for t in (trials, shuffled(trials))]
-    truth = NoisyOr.parameters.unconstrain(theta)
-    # Fisher's z has the standard error 1 / sqrt(n - 3) = .071.
-    for k, name in enumerate(NoisyOr.parameters.names):
-        recovered, lost = (np.corrcoef(truth[:, k], fit.z[:, k])[0, 1] for fit in fits)
-        assert np.arctanh(recovered) > np.arctanh(0.7) + 3.5 * 0.071, name
-        if name in ("m1", "m2", "b"):  # the level of all answers tells of p
-            assert np.arctanh(lost) < np.arctanh(recovered) - 3.5 * 0.1, name
-
-
 def test_eleven_answers_support_three_parameters_and_no_more():
     """Least correlation of estimate and truth among the causal parameters, 400 subjects."""
     least, n = {}, 400
@@ -279,14 +162,3 @@ def test_eleven_answers_support_three_parameters_and_no_more():
     assert least["noisy_or_three"] > np.arctanh(0.8) + 2 * 0.05
     assert least["noisy_or"] < np.arctanh(0.8) - 2 * 0.05
     assert least["noisy_or_five"] < np.arctanh(0.5) - 2 * 0.05  # the prior of the other cause
-
-
-def test_a_question_that_is_none_is_named():
-    with pytest.raises(ValueError, match=r"-1 for the queried one; got 0, 2, 0, 0, 1\. Recode"):
-        data(NoisyOr, [(0, 2, 0, 0, 1)] * 2, [3.0, 4.0]).log_likelihood(np.full((1, 5), 0.5))
-
-
-@pytest.mark.parametrize("model", [NoisyOrFive, NoisyOrPooled])
-def test_models_of_two_causes_refuse_a_chain(model):
-    with pytest.raises(ValueError, match=r"reasons about a collider; .* has a chain here\. Choose"):
-        simulate(model, model.parameters.draw(np.random.default_rng(0), 1), Collider("chain"), 0)

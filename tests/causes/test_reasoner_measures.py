@@ -13,8 +13,6 @@ from knownminds.environments import Collider, Trials
 from knownminds.inference import MEASURES
 from knownminds.inference.causes.causal_answers import causal_answers
 from knownminds.inference.causes.least_squares_reasoner import least_squares
-from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
-from knownminds.validation.power.dials import GroupDial
 
 MIND = np.array([0.4, 0.15, 0.8, 0.6, 0.08])  # p, b, m1, m2, sigma
 DETERMINACY, CONSISTENCY = MEASURES["determinacy"], MEASURES["reasoning_consistency"]
@@ -62,45 +60,11 @@ def test_values_are_those_of_the_fit_that_predicts_left_out_tasks_better():
     assert 0.95 < CONSISTENCY.values(trials).value[0] < 1.0
 
 
-@pytest.mark.parametrize("measure", [DETERMINACY, CONSISTENCY])
-def test_one_subject_has_the_interval_of_the_jackknife_over_settings(measure):
-    trials = lived(MIND)
-    found = measure.estimate(trials)
-    answers = causal_answers(trials)
-    setting = answers["domain"] + answers["sense"]
-    left = np.array(
-        [
-            measure.values(Trials.from_frame(trials.frame[(setting != name).to_numpy()])).value[0]
-            for name in setting.unique()
-        ]
-    )
-    error = np.sqrt(11 / 12 * ((left - left.mean()) ** 2).sum())
-    assert (found.unit, found.n) == ("setting", 12)
-    assert found.standard_error == pytest.approx(error)
-    assert found.value == measure.values(trials).value[0]
-    low, high = measure.bounds
-    for end in (found.low, found.high):  # Student's quantile with 11 degrees, see interval_tests
-        scale = (high - end) / (high - found.value)
-        if np.isfinite(low):
-            scale *= (end - low) / (found.value - low)
-        assert abs(end - found.value) == pytest.approx(2.2009852 * error * np.sqrt(scale))
-    assert found.note == "interval by the jackknife over settings"
-    one = measure.estimate(lived(MIND, domains=["economy"], senses=["ppp"]))
-    assert np.isfinite(one.value)
-    assert np.isnan([one.low, one.standard_error]).all()
-
-
 def test_the_jackknife_is_as_wide_as_the_estimates_scatter():
     scatter = DETERMINACY.values(lived(np.tile(MIND, (50, 1)))).value.std(ddof=1)
     told = [DETERMINACY.estimate(lived(MIND, seed=s)).standard_error for s in range(1, 6)]
     # One error from 12 settings is known within 21%, the mean of five within 10%.
     assert 0.65 < np.mean(told) / scatter < 1.4
-
-
-def test_several_subjects_are_the_sample():
-    found = DETERMINACY.estimate(lived(np.tile(MIND, (6, 1))))
-    assert (found.unit, found.n) == ("subject", 6)
-    assert found.low < 0.55 < found.high
 
 
 def test_what_the_answers_leave_open_is_a_reason_and_no_number():
@@ -115,26 +79,3 @@ def test_what_the_answers_leave_open_is_a_reason_and_no_number():
     found = DETERMINACY.estimate(alone)
     assert np.isnan(found.value)
     assert (found.n, sum(found.excluded.values())) == (0, 1)
-
-
-def test_the_dials_move_their_measures_steadily():
-    group = AssociativeReasoner.parameters
-    theta = group.draw(np.random.default_rng(4), 16)
-    z = group.unconstrain(theta)
-    turn = CONSISTENCY.dial.along(group.names)
-    values = [
-        CONSISTENCY.group_truth(AssociativeReasoner, group.constrain(z + s * turn))
-        for s in (-2.0, 0.0, 2.0)
-    ]
-    assert np.all(np.diff(values) > 0.1)
-    parameters = NoisyOr.parameters
-    dial = GroupDial(DETERMINACY, NoisyOr, parameters.mean, parameters.sd)
-    assert np.isfinite(dial.turn_to(np.array([-0.5, 0.5]))).all()
-
-
-def test_groups_of_very_many_minds_are_measured_by_some_that_lie_as_evenly(monkeypatch):
-    monkeypatch.setattr(ReasonerMeasure, "stands_for_all", 8)
-    theta = AssociativeReasoner.parameters.draw(np.random.default_rng(3), 12)
-    assert CONSISTENCY.group_truth(AssociativeReasoner, theta) == pytest.approx(
-        CONSISTENCY.truth(AssociativeReasoner, theta[:8]).mean()
-    )

@@ -60,21 +60,6 @@ def test_all_pairs_of_levels_are_compared_and_adjusted_together():
     assert found[found["quantity"] == "b"]["p_value"].isna().all()
 
 
-def test_who_and_what_changes_most_and_least_is_named():
-    table = units(effect=0.0)
-    table["depth"] = 1.0 * (table["prompt"] == "thought") * (table["agent"] == "agent 3")
-    table["calm"] = table["depth"] * 0 + 0.001 * np.arange(len(table))
-    found = robustness(table, ["depth", "calm"], ["prompt", "content"])
-    row = found.differences[found.differences["factor"] == "prompt"].iloc[0]
-    assert row["most"] == "agent 3"
-    own = found.agents[found.agents["factor"] == "prompt"].set_index("agent")
-    assert own["change"].idxmax() == "agent 3"
-    assert own.loc["agent 3", "most"] == "depth"
-    assert own.loc["agent 1", "most"] == "calm"
-    assert own.loc["agent 1", "least"] == "depth"
-    assert "change by prompt, most first: agent 3" in str(found)
-
-
 def test_missing_values_are_counted_and_never_filled_in():
     table = units()
     table.loc[(table["agent"] == "agent 2") & (table["prompt"] == "thought"), "depth"] = np.nan
@@ -85,21 +70,3 @@ def test_missing_values_are_counted_and_never_filled_in():
     assert found.differences.iloc[0]["n"] == 0
     assert "none, no agent has both" in str(found)
     assert json.loads(found.to_json())["differences"][0]["mean"] is None
-
-
-def test_a_single_agent_has_a_difference_without_a_test():
-    table = units(contents=("meaning",))
-    own = robustness(table[table["agent"] == "agent 1"], ["depth"], ["prompt"]).differences.iloc[0]
-    assert np.isfinite(own["mean"])
-    assert np.isnan([own["low"], own["p_value"]]).all()
-
-
-def test_tables_that_cannot_be_compared_are_refused():
-    table = units()
-    with pytest.raises(ValueError, match="there is no 'width' among"):
-        robustness(table, ["width"], ["prompt"])
-    with pytest.raises(ValueError, match="got two of agent 'agent 0', prompt 'numeric'"):
-        robustness(table, ["depth"], ["prompt"])
-    alone = units(prompts=("numeric",), contents=("meaning",))
-    with pytest.raises(ValueError, match="got a single one"):
-        robustness(alone, ["depth"], ["prompt"])

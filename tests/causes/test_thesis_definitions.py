@@ -9,16 +9,12 @@ import pandas as pd
 import pytest
 from plain_colliders import ASKED, fitted, left_out, plainly, predicted
 from scipy.stats import chi2, false_discovery_control, spearmanr
-from typer.testing import CliRunner
 
 from knownminds.agents import NoisyOr, NoisyOrFive, simulate
 from knownminds.environments import Collider, Trials
 from knownminds.inference import MEASURES
 from knownminds.inference.causes.alignment import POOLED
-from knownminds.validation.causes.causal_profile import CausalProfile, causal_profile
-from knownminds.validation.cli import app
-from knownminds.validation.data.measured_page import measured_command
-from knownminds.validation.data.scores_of_trials import read_measured, score
+from knownminds.validation.data.scores_of_trials import score
 
 
 def lived(model, theta, seed, agent, subject, **settings):
@@ -144,64 +140,6 @@ def test_alignment_takes_every_answer_with_the_reference_mean_of_its_letter_cell
     x, y = held["answer"].to_numpy(), held["theirs"].to_numpy()
     drawn = [spearmanr(x[k], y[k]).statistic for k in rng.integers(0, len(x), (1000, len(x)))]
     assert [row["low"], row["high"]] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.02)
-
-
-def test_scoring_is_apart_from_released_and_says_its_default():
-    runs = {
-        key: score(TRIALS, by="agent", released=key[0], scoring=key[1])
-        for key in ((False, None), (False, "pooled"), (True, "by_cause"), (True, None))
-    }
-    told = {key: run.options["scoring"] for key, run in runs.items()}
-    assert told == {
-        (False, None): "by_cause",
-        (False, "pooled"): "pooled",
-        (True, "by_cause"): "by_cause",
-        (True, None): "pooled",
-    }
-    commands = {key: measured_command(run) for key, run in runs.items()}
-    assert commands[False, None].endswith("--by agent")
-    assert commands[False, "pooled"].endswith("--scoring pooled")
-    assert commands[True, "by_cause"].endswith("--released --scoring by_cause")
-    assert commands[True, None].endswith("--released")
-    # Of the model, one subject, released fits are the pooled ones; of several people they are
-    # those of the means.
-    value = {key: run.table.set_index(["sample", "measure"])["value"] for key, run in runs.items()}
-    pooled = value[False, "pooled"]["model", "reasoning_consistency"]
-    assert pooled == value[True, None]["model", "reasoning_consistency_released"]
-    four = {
-        key: run.causal.fits.set_index(["unit", "parameters"]).loc["model", 4]
-        for key, run in runs.items()
-    }
-    # Its strengths are .9 and .4, which one formula for both causes cannot follow.
-    assert four[False, "pooled"]["rmse"] > four[False, None]["rmse"] + 0.01
-    assert four[False, "pooled"]["m1"] == four[True, None]["m1"]
-    by_cause = value[True, "by_cause"]["model", "reasoning_consistency_released"]
-    assert by_cause == value[False, None]["model", "reasoning_consistency"]
-    assert runs[True, None].causal.scoring == "pooled"
-    assert not runs[False, "pooled"].causal.released
-
-
-def test_what_was_scored_is_read_back_and_told(tmp_path):
-    FOUND.save(tmp_path)
-    again = read_measured(tmp_path)
-    assert again.to_dict() == FOUND.to_dict()
-    assert (again.causal.scoring, again.causal.released) == ("pooled", True)
-    assert "As in Dettki (2025)" in str(again)
-    assert "As in Dettki (2025)" not in str(causal_profile(TRIALS))
-    # A file from before there was either.
-    old = {k: v for k, v in FOUND.causal.to_dict().items() if k not in ("fits", "scoring")}
-    assert len(CausalProfile.from_dict(old).fits) == 0
-
-
-def test_scoring_of_something_else_is_refused(tmp_path):
-    TRIALS.save(tmp_path / "answers.csv")
-    words = ["score", str(tmp_path / "answers.csv"), "--environment", "collider"]
-    run = CliRunner().invoke(app, [*words, "--scoring", "poled"])
-    assert run.exit_code != 0
-    assert "pooled" in str(run.exception or run.output)
-    chain = simulate(NoisyOr, np.array([[0.5, 0.1, 0.8, 0.8, 0.1]]), Collider(graph="chain"), 0)
-    with pytest.raises(ValueError, match="Leave --scoring out"):
-        score(chain, scoring="pooled")
 
 
 # Figures of the thesis that follow from others that it prints

@@ -53,10 +53,3 @@ def test_intervals_hold_the_truth_also_where_contexts_have_several_questions(
         held += found["probabilities_low"] <= truth <= found["probabilities_high"]
     # Percentiles of 40 contexts miss up to 3 points; four standard errors of a share of 60.
     assert held / n > 0.95 - 0.03 - 4 * np.sqrt(0.95 * 0.05 / n)
-
-
-def test_two_contexts_have_no_interval():
-    found = agreement_of(world(np.random.default_rng(1), 2, 4))
-    assert np.isfinite(found["probabilities"])
-    assert np.isnan(found["probabilities_low"])
-    assert np.isnan(found["stated_error_high"])

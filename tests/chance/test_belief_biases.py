@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from knownminds.agents import AGENTS, BeliefSampler, simulate
-from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice, Preference
+from knownminds.environments import Choice, Coins, Dice, Preference
 from knownminds.environments.chance.outcome_grid import MARKS
 from knownminds.inference import MEASURES
-from knownminds.inference.chance.belief_biases import BeliefBias, belief_biases
+from knownminds.inference.chance.belief_biases import belief_biases
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs, SetUp, set_ups_of
 from knownminds.llm_adapters import TokenLogProbability
 from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
@@ -39,12 +39,6 @@ def exact(temperature=1.0, places=PLACES, **biases):
 
 def of(found, scenario, mark):
     return next(b for b in found.biases if (b.scenario, b.mark) == (scenario, mark))
-
-
-def test_who_believes_the_truth_has_no_bias():
-    for bias in belief_biases(exact()).biases:
-        assert bias.value == pytest.approx(0.0, abs=1e-12)
-        assert bias.log_odds == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -192,19 +186,6 @@ def seen(source, seed, temperature=1.0, **biases):
     return RevealedBeliefs.join(*parts)
 
 
-def test_intervals_of_sampled_biases_hold_the_true_one():
-    set_up = set_ups_of(Choice(4))[0]
-    q, held, replicates = believed(set_up, first=0.8), 0, 120
-    rng = np.random.default_rng(3)
-    for counts in rng.multinomial(50, q, size=(replicates, 8)):
-        beliefs = RevealedBeliefs.sampled(counts, [0] * 8, set_up.outcomes, set_ups=[set_up] * 8)
-        bias = of(belief_biases(beliefs), "choice", "first")
-        held += bias.low <= q[0] - 0.25 <= bias.high  # an unbiased mind has a quarter
-    # 95% of 120 are 114, 4 standard errors 9.5
-    assert held >= 104
-    assert held < replicates
-
-
 def test_flagged_contexts_are_left_out_and_counted():
     beliefs = exact(places=(Choice(4),))
     strict = RevealedBeliefs.join(
@@ -252,37 +233,3 @@ def test_measures_of_bias_estimate_their_truth_of_the_place_and_are_0_in_the_nul
     none = measure.estimate(simulate(null, np.zeros((600, 0)), place, 4))
     assert abs(none.value) < 4 * none.standard_error
     assert none.p_value > 1e-4
-
-
-def test_the_truth_of_a_bias_is_that_of_the_experiment():
-    measure = MEASURES["first_outcome_bias"]
-    theta = BeliefSampler.parameters.constrain(np.zeros((1, 8)))
-    theta[0, 1] = 1.0
-
-    def of_one_among(n):
-        return np.e / (np.e + n - 1) - 1 / n
-
-    for n in (4, 12):
-        assert measure.in_place(Dice(1, n)).truth(BeliefSampler, theta)[0] == pytest.approx(
-            of_one_among(n)
-        )
-    assert measure.in_place(Choice(2)).truth(BeliefSampler, theta)[0] == pytest.approx(
-        of_one_among(2)
-    )
-    # Without a place it is that of dice with six faces.
-    assert measure.truth(BeliefSampler, theta)[0] == pytest.approx(of_one_among(6))
-    assert measure.in_place(Dice(1, 4)) is measure.in_place(Dice(1, 4))  # curves are kept
-
-
-def test_measures_say_what_they_cannot_do():
-    with pytest.raises(ValueError, match="mark"):
-        BeliefBias("last")
-    with pytest.raises(ValueError, match="is known of belief samplers"):
-        BeliefBias("first").truth(AGENTS["noisy_or"], np.zeros((1, 5)))
-    for place in (Dice(2, 6), Coins(2), Preference(weights=3)):
-        with pytest.raises(ValueError, match="all outcomes are equally probable and some"):
-            BeliefBias("first").in_place(place)
-    with pytest.raises(ValueError, match="knows nothing of stated probabilities"):
-        BeliefBias("first").in_place(Dice(form="stated"))
-    with pytest.raises(ValueError, match="is read off what is said in dice, choice"):
-        BeliefBias("middle").in_place(ENVIRONMENTS["collider"]())

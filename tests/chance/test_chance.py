@@ -1,11 +1,9 @@
 from fractions import Fraction
 from itertools import product
 
-import numpy as np
 import pytest
 
-from knownminds.environments import Chance
-from knownminds.environments.chance.chance import binomial, share_of, uniform, uniform_sum
+from knownminds.environments.chance.chance import binomial, share_of, uniform_sum
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
@@ -21,39 +19,12 @@ def test_a_binomial_is_what_counting_equally_likely_cases_gives(n, weight):
     assert chance.shares == tuple(Fraction(count, len(die) ** n) for count in counts)
 
 
-@pytest.mark.parametrize(("share", "outcome"), [(Fraction(0), 0), (Fraction(1), 3)])
-def test_what_is_certain_has_all_the_probability(share, outcome):
-    assert binomial(3, share).shares[outcome] == 1
-
-
 def test_a_known_number_moves_the_outcomes_and_no_probability():
     toss = binomial(2, share_of(3))
     both = toss.shifted(2)
     assert both.outcomes == (2, 3, 4)
     assert both.shares == toss.shares == (Fraction(1, 16), Fraction(6, 16), Fraction(9, 16))
     assert toss.outcomes == (0, 1, 2)
-
-
-def test_probabilities_are_the_nearest_numbers_of_double_precision():
-    chance = binomial(3, share_of(5))
-    assert chance.probabilities.dtype == np.float64
-    assert chance.probabilities.tolist() == [1 / 216, 15 / 216, 75 / 216, 125 / 216]
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "shares", "rule"),
-    [
-        ((1, 0), (Fraction(1, 2),) * 2, "go up"),
-        ((1, 1), (Fraction(1, 2),) * 2, "go up"),
-        ((0, 1), (Fraction(1),), "Each outcome has a probability"),
-        ((0, 1), (Fraction(-1, 2), Fraction(3, 2)), "from 0 on"),
-        ((0, 1), (Fraction(1, 2), Fraction(1, 3)), "sum of 5/6"),
-        ((), (), "Each outcome has a probability"),
-    ],
-)
-def test_what_is_no_distribution_is_refused(outcomes, shares, rule):
-    with pytest.raises(ValueError, match=rule):
-        Chance(outcomes, shares)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
@@ -69,11 +40,6 @@ def test_a_sum_of_dice_is_what_counting_all_throws_gives(n, faces):
     )
 
 
-def test_one_of_n_has_the_same_probability_as_any_other():
-    assert uniform(4) == Chance((0, 1, 2, 3), (Fraction(1, 4),) * 4)
-    assert uniform_sum(1, 4) == Chance((1, 2, 3, 4), (Fraction(1, 4),) * 4)
-
-
 def test_what_is_known_leaves_the_odds_of_the_rest():
     throw = uniform_sum(2, 6)
     even = throw.given(lambda number: number % 2 == 0)
@@ -87,8 +53,3 @@ def test_what_is_known_leaves_the_odds_of_the_rest():
     assert throw.given(lambda number: True) == throw
     with pytest.raises(ValueError, match="it holds of none that can come"):
         even.given(lambda number: number == 3)
-
-
-def test_the_middle_of_an_even_number_of_outcomes_is_the_lower_one():
-    assert [uniform_sum(1, faces).middle for faces in (4, 5, 6)] == [2, 3, 3]
-    assert uniform_sum(3, 12).middle == 19

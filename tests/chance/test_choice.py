@@ -1,12 +1,9 @@
-from importlib.resources import files
-
 import numpy as np
 import pytest
 
-from knownminds.agents import AGENTS, simulate
-from knownminds.environments import Choice, Trials, check_environment, context_of
+from knownminds.environments import Choice
 from knownminds.environments.chance.choice import OPTIONS, SIZES
-from knownminds.environments.chance.outcome_grid import FORMS, MARKS
+from knownminds.environments.chance.outcome_grid import MARKS
 
 
 def observations(environment, seed=0):
@@ -49,28 +46,6 @@ def test_the_first_option_is_marked_the_middle_one_and_the_one_before():
     assert marked(6, 0) == {"first": "A", "middle": "C", "repeat": "A", **none}
 
 
-@pytest.mark.parametrize("n", SIZES)
-def test_a_prompt_names_all_options_and_the_one_before(n):
-    environment = Choice(n, form="continuation")
-    for seen in observations(environment):
-        text = environment.render(seen, []).messages[0].content
-        words = [word.strip(".,") for word in text.split()]
-        told = [word for word in words if word in OPTIONS]
-        # "A" opens no sentence, so that it is always an option.
-        before = [OPTIONS[seen["previous"]]] if seen["kind"] else []
-        assert told == [*OPTIONS[:n], *before]
-        assert words.count(str(n)) == 1
-        assert ("no influence" in text) == bool(seen["kind"])
-        assert text.endswith(" field")
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_reading_takes_every_prompt_back_to_its_context(form):
-    environment = Choice(6, form=form)
-    for seen in observations(environment, seed=5):
-        assert environment.read(environment.render(seen, []).messages) == ([], seen)
-
-
 @pytest.mark.parametrize(
     ("form", "text", "outcome", "action"),
     [
@@ -95,35 +70,3 @@ def test_only_an_option_on_offer_is_an_answer(form, text, outcome, action):
     seen = observations(environment)[0]
     answer = environment.parse(text.format(*environment.options(seen)), seen)
     assert (answer.outcome, answer.action) == (outcome, action)
-
-
-@pytest.mark.parametrize(
-    ("settings", "rule"),
-    [
-        ({"n_options": 3}, "n_options is one of 2, 4, 6; got 3"),
-        ({"kinds": "dependent"}, "kinds are one or more of single, independent"),
-        ({"form": ""}, "form is one of"),
-    ],
-)
-def test_settings_outside_the_scenario_are_refused(settings, rule):
-    with pytest.raises(ValueError, match=rule):
-        Choice(**settings)
-
-
-def test_the_wording_can_be_replaced_and_has_to_tell_the_options(tmp_path):
-    shipped = (
-        files("knownminds.environments.chance").joinpath("choice.toml").read_text(encoding="utf-8")
-    )
-    file = tmp_path / "my.toml"
-    file.write_text(shipped.replace("fortune", "chance"), encoding="utf-8")
-    check_environment(Choice(templates=str(file)))
-    file.write_text(shipped.replace("{options}", "letters", 1), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"must use \{options\}"):
-        Choice(templates=str(file))
-
-
-def test_a_trial_of_another_number_of_options_is_told_as_that():
-    trials = simulate(AGENTS["random_responder"], np.empty((1, 0)), Choice(6), 1)
-    with pytest.raises(ValueError, match=r"options 6, .* none of Choice\(n_options=4"):
-        Trials.from_frame(trials.to_frame(), environment=Choice(4))
-    assert {context_of(cell).values[0] for cell in trials.frame["cell"]} == {6}

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.environments import Counts, Trials, context_of, make
+from knownminds.environments import Counts
 from knownminds.environments.chance.chance import mixed, poisson_up_to, uniform
 
 
@@ -102,18 +102,6 @@ def test_the_tail_is_exact():
     assert half.shares == (Fraction(1, 2), Fraction(1, 2))
 
 
-def test_contexts_have_numbers_that_lead_back_to_them():
-    for settings in ({}, {"means": (20.0, 0.1), "candidates": (0.1, 20.0), "prior": (0.98, 0.02)}):
-        place = Counts(n_earlier=4, **settings)
-        cells = place.cells(np.array(list(place._grid)))
-        assert len(set(cells.tolist())) == len(place._grid)
-        assert cells.max() < 2**53  # whole in double precision
-        for cell, context in zip(cells.tolist(), place.contexts, strict=True):
-            again = context_of(cell)
-            assert again.values == context.values
-            assert again.chance == context.chance
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -129,44 +117,3 @@ def test_trials_without_settings_tell_their_experiment(settings):
     found = Counts.as_played(frame)
     assert set(found._grid) == set(place._grid)
     assert found.form == place.form
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"means": (2.0, 0.0)}, "means are rates above 0 and up to 20"),
-        ({"means": -1}, "means are rates above 0"),
-        ({"candidates": (1.0, 1.0)}, "candidates are two rates that differ"),
-        ({"prior": (0.5, 0.6)}, "Probabilities sum to 1; those of prior sum to 1.1"),
-        ({"prior": (0.125, 0.875)}, "whole hundredths"),
-        ({"prior": (1.0, 0.0)}, "two probabilities above 0"),
-    ],
-)
-def test_rates_and_probabilities_that_are_none_are_refused(settings, sentence):
-    with pytest.raises(ValueError, match=re.escape(sentence)):
-        make("counts", **settings)
-
-
-def test_the_command_line_refuses_them_in_a_sentence(knownminds, tmp_path):
-    for words, sentence in (
-        (["counts", "--set", "means=[0]"], "rates above 0"),
-        (["counts", "--set", "prior=[0.5,0.6]"], "Probabilities sum to 1"),
-        (["linked_coins", "--set", "correlations=[-0.9]"], "have correlations from -0.5 to 1"),
-    ):
-        code, out, err = knownminds("simulate", *words, "--out", tmp_path / "x.csv")
-        assert (code, out) == (2, "")
-        assert sentence in err
-        assert len(err.strip().splitlines()) == 1
-        assert not list(tmp_path.iterdir())
-
-
-def test_trials_of_other_contexts_are_refused():
-    place = Counts()
-    frame = place.draw(np.random.default_rng(1)).table
-    row = {name: int(column[0]) for name, column in frame.items()} | {"mean": 77, "action": 1}
-    with pytest.raises(ValueError, match="ask contexts of its grid"):
-        place.check(
-            Trials.from_frame(
-                pd.DataFrame([row | {"subject": "a", "trial": 0, "environment": "counts"}])
-            )
-        )

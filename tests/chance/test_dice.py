@@ -1,29 +1,25 @@
 import re
 from fractions import Fraction
-from importlib.resources import files
 from itertools import product
 
 import numpy as np
 import pytest
 
-from knownminds.agents import AGENTS, simulate
 from knownminds.environments import (
     Choice,
     Coins,
     Dice,
     Message,
     Preference,
-    Trials,
     check_environment,
     complete_grid,
     context_of,
 )
-from knownminds.environments.chance.dice import FACES, KINDS, OBSERVATIONS, PAIRS, SIZES
+from knownminds.environments.chance.dice import FACES, KINDS, OBSERVATIONS, SIZES
 from knownminds.environments.chance.outcome_grid import (
     ARRANGEMENTS,
     ASKINGS,
     DISTRACTORS,
-    FORMS,
     LETTERS,
     MARKS,
     options_of,
@@ -94,23 +90,6 @@ def test_the_number_of_a_context_tells_all_of_it():
             context_of(nonsense)
 
 
-@pytest.mark.parametrize(
-    ("settings", "rule"),
-    [
-        ({"n_dice": 4}, "n_dice is one of 1, 2, 3; got 4"),
-        ({"n_dice": True}, "n_dice is one of"),
-        ({"n_faces": 3}, "n_faces is one of 4, 5"),
-        ({"n_faces": "6"}, "got '6'"),
-        ({"kinds": "double"}, "kinds are one or more of single"),
-        ({"form": "chat"}, "form is one of question, continuation, stated"),
-        ({"distractors": "far"}, "distractors are one of published, plausible"),
-    ],
-)
-def test_settings_outside_the_scenario_are_refused(settings, rule):
-    with pytest.raises(ValueError, match=rule):
-        Dice(**settings)
-
-
 # ---------------------------------------------------------------- the truth
 
 
@@ -178,59 +157,6 @@ def test_marks_are_those_of_the_outcomes_that_are_said():
 # ---------------------------------------------------------------- the words
 
 
-@pytest.mark.parametrize(("n", "faces"), [(1, 4), (1, 11), (2, 6), (3, 12)])
-def test_a_prompt_tells_its_context_and_nothing_else(n, faces):
-    environment = Dice(n, faces, form="continuation")
-    lowest, middle = n, (n + n * faces) // 2
-    told = {"smaller": middle + 1, "larger": middle, "not_first": lowest, "not_middle": middle}
-    for seen in observations(environment):
-        text = environment.render(seen, []).messages[0].content
-        numbers = sorted(int(word.strip(".,")) for word in text.split() if word[0].isdigit())
-        expected = [faces, 1, faces] + [n] * 2 * (n > 1)
-        expected += [seen["previous"]] * (seen["previous"] >= 0)
-        names = [OBSERVATIONS[seen[c]] for c in ("observation", "second") if seen[c] >= 0]
-        expected += [told[name] for name in names if name in told]
-        assert numbers == sorted(expected)
-        for name in ("smaller than", "larger than", "even", "odd"):
-            assert (f"is {name}" in text) == (name.removesuffix(" than") in names)
-        assert ("no influence" in text) == (KINDS[seen["kind"]] == "independent")
-        assert ("added" in text) == (KINDS[seen["kind"]] == "dependent")
-        assert not text.endswith((".", " "))
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("distractors", DISTRACTORS)
-def test_reading_takes_every_prompt_back_to_its_context(form, distractors):
-    environment = Dice(2, 5, form=form, distractors=distractors)
-    for seen in observations(environment, seed=5):
-        assert environment.read(environment.render(seen, []).messages) == ([], seen)
-
-
-def test_a_prompt_of_other_settings_is_refused():
-    for form in FORMS:
-        environment, other = Dice(1, 6, form=form), Dice(1, 8, form=form)
-        environment.reset(seed=0)
-        told = other.render(observations(other)[0], []).messages
-        for messages in (told, [], [*told, *told], [Message("user", "Hello?")]):
-            with pytest.raises(ValueError, match="Use the settings and templates"):
-                environment.read(messages)
-
-
-def test_a_stated_prompt_with_options_of_its_own_is_refused():
-    environment = Dice(form="stated")
-    seen = observations(environment)[0]
-    text = environment.render(seen, []).messages[0].content
-    right = environment.options(seen)[seen["correct"]]
-    for changed in (
-        text.replace(f") {right}\n", ") 0.123\n"),
-        text.replace("B) ", "C) "),
-        text.replace("Situation: ", "Situation: Once. "),
-        text.replace("?\n", "9?\n"),
-    ):
-        with pytest.raises(ValueError, match="Use the settings and templates"):
-            environment.read([Message("user", changed)])
-
-
 @pytest.mark.parametrize("asking", ASKINGS)
 @pytest.mark.parametrize("scenario", [Dice(3, 5), Dice(1, 4), Coins(3), Choice(6), Preference()])
 def test_a_probability_is_asked_for_of_a_whole_situation_or_of_a_gap(scenario, asking):
@@ -264,13 +190,6 @@ def test_a_sum_of_two_digits_is_read_whole(text, outcome, action, form):
     assert (answer.outcome, answer.action) == (outcome, action)
 
 
-def test_a_sum_that_is_known_not_to_be_can_be_said_and_is_not_true():
-    environment = Dice(1, 6)
-    even = next(s for s in observations(environment) if key(s)[2:] == (3, -1, 2, -1))
-    assert environment.parse("5", even).action == 4
-    assert environment.truth(even).tolist() == [0, 1 / 3, 0, 1 / 3, 0, 1 / 3]
-
-
 # ---------------------------------------------------------------- probabilities that are stated
 
 
@@ -294,21 +213,6 @@ def test_plausible_options_have_multiples_of_the_right_odds():
             exact = float(share / (1 - share)) * factor
             assert abs(np.log(ratio) - np.log(exact)) < 1.5 * max(off, right)
         assert all(0 < option < 1 for option in options)
-
-
-@pytest.mark.parametrize(
-    ("share", "published", "plausible"),
-    [
-        (Fraction(0), None, None),
-        (Fraction(1, 1728), None, None),  # to 3 decimals some are the same
-        (Fraction(1), 5, None),
-        (Fraction(1, 2), 5, 5),
-    ],
-)
-def test_what_has_no_five_different_options_is_not_asked(share, published, plausible):
-    for distractors, count in (("published", published), ("plausible", plausible)):
-        options = options_of(share, distractors)
-        assert (None if options is None else len(set(options))) == count
 
 
 @pytest.mark.parametrize("distractors", DISTRACTORS)
@@ -352,71 +256,3 @@ def test_what_is_asked_and_where_the_right_letter_stands_is_drawn_anew_for_each_
 
 
 # ---------------------------------------------------------------- wording and trials
-
-
-def own_wording(tmp_path, change):
-    shipped = (
-        files("knownminds.environments.chance").joinpath("dice.toml").read_text(encoding="utf-8")
-    )
-    file = tmp_path / "my.toml"
-    file.write_text(change(shipped), encoding="utf-8")
-    return str(file)
-
-
-def test_the_wording_can_be_replaced(tmp_path):
-    file = own_wording(tmp_path, lambda text: text.replace("across the table", "down the stairs"))
-    environment = Dice(2, 6, templates=file)
-    assert "down the stairs" in environment.render(observations(environment)[0], []).text
-    check_environment(environment)
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda text: text.replace("{previous}", "some"), r"must use \{previous\}"),
-        (lambda text: text.replace("{second}", "so"), r"must use \{second\}"),
-        (lambda text: text.replace('even = "even"', 'even = "odd"'), "both read"),
-        (lambda text: text.replace("{options}", "?"), r"must use \{options\}"),
-        (lambda text: text.replace("stated =", "asked ="), "lacks 'stated'"),
-    ],
-)
-def test_wording_that_does_not_tell_the_contexts_apart_is_refused(tmp_path, change, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        Dice(templates=own_wording(tmp_path, change))
-
-
-def test_trials_come_back_from_a_file_and_need_no_number_of_the_context(tmp_path):
-    environment = Dice(2, 6)
-    trials = simulate(AGENTS["random_responder"], np.empty((2, 0)), environment, 1)
-    trials.save(tmp_path / "dice.csv")
-    assert Trials.load(tmp_path / "dice.csv", environment=environment).frame.equals(trials.frame)
-    bare = trials.to_frame().drop(columns=["cell", "asked", "correct"])
-    again = Trials.from_frame(bare, environment=environment)
-    for name in ("cell", "asked", "correct"):
-        assert again.frame[name].tolist() == trials.frame[name].tolist()
-
-
-@pytest.mark.parametrize(
-    ("form", "column", "value", "sentence"),
-    [
-        ("question", "faces", 7, "row 4 .* faces 7, .* which is none of Dice"),
-        ("question", "cell", 120710000.5, "The cell .* follows from its context; row 4"),
-        ("question", "asked", 2, 'asks for no probability. Use form="stated"'),
-        ("question", "action", 6, "Actions of dice are 0, 1, 2, 3, 4, 5"),
-        ("stated", "asked", 9, "row 4 .* has asked 9 .* has no such question"),
-        ("stated", "correct", 5, "correct 5; .* has no such question"),
-    ],
-)
-def test_trials_that_cannot_be_of_these_dice_are_refused(form, column, value, sentence):
-    environment = Dice(form=form)
-    frame = simulate(AGENTS["random_responder"], np.empty((1, 0)), environment, 1).to_frame()
-    frame[column] = frame[column].astype(object)
-    frame.loc[3, column] = value
-    with pytest.raises(ValueError, match=sentence):
-        Trials.from_frame(frame, environment=environment)
-
-
-def test_kinds_and_observations_are_numbered_as_they_are_listed():
-    assert KINDS == ("single", "independent", "dependent", "observation", "two_observations")
-    assert OBSERVATIONS == ("smaller", "larger", "even", "odd", "not_first", "not_middle")
-    assert len(PAIRS) == 10

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from knownminds.environments import LinkedCoins, context_of, make
-from knownminds.environments.chance.chance import chained, chained_after, least_correlation
+from knownminds.environments import LinkedCoins
+from knownminds.environments.chance.chance import chained, chained_after
 
 
 def odds(text, face):
@@ -68,25 +68,3 @@ def test_coins_have_the_correlation_that_was_set():
     known = [w / p for row, w in joint.items() if row[0]]
     assert sum(known) == 1
     assert chained_after(3, p, r, True).shares[3] == joint[1, 1, 1] / p
-
-
-def test_correlations_that_no_coins_have_are_refused():
-    assert least_correlation(Fraction(1, 2)) == -1
-    assert least_correlation(Fraction(2, 3)) == Fraction(-1, 2)
-    assert chained(2, Fraction(2, 3), Fraction(-1, 2)).shares[0] == 0  # the least one is possible
-    with pytest.raises(ValueError, match=r"have correlations from -0.5 to 1; got -0.51"):
-        make("linked_coins", correlations=(-0.51,), weights=(2,))
-    with pytest.raises(ValueError, match="numbers from -1 to 1 in whole hundredths"):
-        make("linked_coins", correlations=(1.2,))
-    with pytest.raises(ValueError, match="numbers from -1 to 1"):
-        make("linked_coins", correlations="much")
-
-
-def test_contexts_have_numbers_that_lead_back_to_them():
-    for n_coins in (2, 3, 4):
-        place = LinkedCoins(n_coins, weights=(1, 2, 98), correlations=(-0.01, 0.0, 1.0))
-        for cell, context in zip(
-            place.cells(np.array(list(place._grid))).tolist(), place.contexts, strict=True
-        ):
-            assert context_of(cell).values == context.values
-            assert context_of(cell).chance == context.chance

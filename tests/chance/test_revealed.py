@@ -1,5 +1,4 @@
 import asyncio
-import json
 import re
 
 import numpy as np
@@ -7,23 +6,14 @@ import pandas as pd
 import pytest
 
 from knownminds.agents import RandomResponder
-from knownminds.inference.chance.revealed_belief import RevealedBeliefs, set_ups_of
 from knownminds.llm_adapters import Capabilities, NotCapable, Reply, TokenLogProbability, Usage
 from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS
-from knownminds.validation.chance import interview
 from knownminds.validation.chance.asked_beliefs import known_beliefs
-from knownminds.validation.chance.chance_items import contexts_of, questions_of
+from knownminds.validation.chance.chance_items import contexts_of
 from knownminds.validation.chance.questions import RevealQuestion
-from knownminds.validation.chance.revealed import read_revealed, reveal
-from knownminds.validation.chance.revealed_page import (
-    cases_of,
-    label_of,
-    revealed_command,
-    revealed_page,
-)
-from knownminds.validation.cli import main
+from knownminds.validation.chance.revealed import reveal
 from knownminds.validation.pages import figures
-from knownminds.validation.report import page_of, read_result
+from knownminds.validation.report import page_of
 
 DIE = {"n_dice": 1, "n_faces": 12}
 UNIFORM = "synthetic:random_responder"
@@ -97,21 +87,6 @@ def test_stated_answers_stand_beside_the_revealed_ones_of_their_context(bent):
     assert agreement.loc["preference", "probabilities"] > 0.5
 
 
-def test_questions_are_about_the_contexts_of_the_grid():
-    question = RevealQuestion(SMALL)
-    contexts = contexts_of(question.environments("continuation"), plain=True)
-    questions = questions_of(question.environments("stated"), seed=4)
-    assert {one.context for one in questions} == {one.context for one in contexts}
-    for one in questions:
-        assert one.options[one.correct] == pytest.approx(
-            one.environment._grid[tuple(one.observation[n] for n in one.environment.own)]
-            .chance.probabilities[one.outcome],
-            abs=0.0005,
-        )  # fmt: skip
-    names = [s.name for s in set_ups_of(question.environments("continuation")[0])]
-    assert [one.set_up.name for one in contexts][: len(names)] == names
-
-
 @pytest.mark.parametrize(("source", "draws"), [("sampled", 400), ("top-k", 4)])
 def test_counts_and_top_k_tables_hold_what_the_mind_believes(source, draws):
     # Of 4 replies with two alternatives to each token some outcomes are not listed.
@@ -162,45 +137,6 @@ def test_estimates_from_tables_that_leave_much_open_have_ends_that_hold_the_trut
     assert f"(tables allow {row['bias_first_least']:.3f} to {row['bias_first_most']:.3f})" in told
 
 
-def test_results_are_kept_and_read_again_with_their_command(bent, tmp_path):
-    bent.save(tmp_path)
-    again = read_revealed(tmp_path)
-    assert str(again) == str(bent)
-    (name,) = bent.models
-    pd.testing.assert_frame_equal(again.beliefs[name].to_frame(), bent.beliefs[name].to_frame())
-    pd.testing.assert_frame_equal(again.stated, bent.stated, check_dtype=False)
-    assert again.beliefs[name].unplaced == bent.beliefs[name].unplaced
-    np.testing.assert_array_equal(again.beliefs[name].marks, bent.beliefs[name].marks)
-    json.loads(again.to_json())
-    assert type(read_result(tmp_path)) is type(bent)
-    assert revealed_command(bent) == (
-        "knownminds reveal choice preference --llm synthetic:belief_sampler_stated --source exact "
-        "--form continuation --distractors published --asking whole --threshold 0.5 --tokens "
-        "digits --space 0.5 --leak 0.2 --set temperature=1.6 --set bias_first=0.7 --set "
-        "bias_repeat=-0.5 --set known=0.4 --set leak=0.1 --seed 3"
-    )
-    with pytest.raises(ValueError, match="Beliefs are read from a folder of `knownminds reveal`"):
-        read_revealed(tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_table_of_beliefs_keeps_all_it_knows(tmp_path, suffix):
-    found = reveal(UNIFORM, scenarios=["choice"], only={"n_options": 4}, source="top-k", draws=1,
-                   top=2, tokens="pairs", stated=False)  # fmt: skip
-    (beliefs,) = found.beliefs.values()
-    beliefs.save(tmp_path / f"b{suffix}")
-    again = RevealedBeliefs.load(tmp_path / f"b{suffix}")
-    pd.testing.assert_frame_equal(again.to_frame(), beliefs.to_frame())
-    assert any(beliefs.unplaced)
-    assert again.unplaced == beliefs.unplaced
-    assert again.threshold == beliefs.threshold
-    np.testing.assert_array_equal(again.marks, beliefs.marks)
-    with pytest.raises(ValueError, match=r"kept in .parquet or .csv files; got 'b.txt'"):
-        beliefs.save(tmp_path / "b.txt")
-    with pytest.raises(ValueError, match="outcome is missing"):
-        RevealedBeliefs.of_frame(beliefs.to_frame().drop(columns="outcome"))
-
-
 def test_models_are_compared_context_by_context(bent, tmp_path, unrendered):
     bent.save(tmp_path)
     unbent = {"temperature": 1.6, "leak": 0.1}
@@ -221,41 +157,6 @@ def test_models_are_compared_context_by_context(bent, tmp_path, unrendered):
     page = page_of(both)
     assert any("is nearer to the truth" in sentence for sentence in page.sentences)
     assert any(title.endswith("context by context") for title, _, _ in page.tables)
-
-
-def test_flagged_contexts_have_no_distances_and_are_listed(unrendered):
-    found = reveal(UNIFORM, scenarios=["choice"], leak=0.6, stated=False)
-    (beliefs,) = found.beliefs.values()
-    assert beliefs.flagged.all()
-    by_measure = found.distances.set_index("measure")["value"]
-    assert by_measure.drop("retained").isna().all()
-    np.testing.assert_allclose(by_measure["retained"], 0.4)
-    page = revealed_page(found)
-    (table,) = [t for t in page.tables if t[0] == "Flagged contexts"]
-    assert len(table[2]) == 15
-    assert table[2][0][3:] == ["0.400 (0.400 to 0.400)", "retained mass 0.4 below 0.5"]
-    assert "15 of 15 contexts left out, since flagged." in page.findings[0].why
-    kept = reveal(UNIFORM, scenarios=["choice"], leak=0.6, stated=False, threshold=0.3)
-    assert not next(iter(kept.beliefs.values())).flagged.any()
-
-
-def test_best_median_and_worst_are_what_they_are_called(bent):
-    (name,) = bent.models
-    cases = cases_of(bent, name).set_index(["scenario", "case"])["manhattan"]
-    wide = bent.by_context().set_index("scenario")["manhattan"]
-    for scenario in SMALL:
-        own = np.sort(wide[scenario])
-        told = cases[scenario][["best", "median", "worst"]]
-        np.testing.assert_allclose(told, own[[0, (len(own) - 1) // 2, -1]])
-
-
-def test_contexts_are_told_in_words():
-    told = "dice 2, faces 6, kind 2, previous 7, observation -1, second -1"
-    assert label_of("dice", told) == "2 dice of 6, dependent, 7 before"
-    observed = "dice 1, faces 4, kind 4, previous -1, observation 0, second 4"
-    assert label_of("dice", observed) == "1 die of 4, smaller, not the first"
-    assert label_of("mine", "anything") == "anything"
-    assert label_of("dice", "anything") == "anything"
 
 
 # Providers ------------------------------------------------------------------------------------
@@ -336,48 +237,3 @@ def test_a_model_without_log_probabilities_is_refused_before_it_is_asked(able, o
 
 
 # The command ----------------------------------------------------------------------------------
-
-
-def test_the_command_leaves_beliefs_and_a_report(tmp_path, capsys):
-    folder = tmp_path / "a"
-    main_(["reveal", "dice", "--llm", UNIFORM, "--set", "n_dice=1", "--set", "n_faces=12",
-           "--no-stated", "--out", str(folder), "--json"])  # fmt: skip
-    out = json.loads(capsys.readouterr().out)
-    name = f"{UNIFORM} (digits)"
-    assert out["contexts"] == {name: 23}
-    assert out["read_back"][name]["whole"] < 1e-12
-    assert out["read_back"][name]["naive"] > 0.1
-    assert (folder / "report.html").read_text().count("<figure") == 4
-    assert len(pd.read_csv(folder / "by_context.csv")) == 23
-    assert set(pd.read_parquet(folder / "beliefs.parquet")["source"]) == {"exact"}
-
-
-def main_(arguments):
-    try:
-        main(arguments)
-    except SystemExit as end:
-        return end.code
-    return 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["card", "--llm", UNIFORM], "scenario"),
-        ([], "At least one model reveals its beliefs; got none. Name it with --llm."),
-        (["--llm", UNIFORM, "--source", "guess"], "source"),
-        (["--llm", UNIFORM, "--form", "stated"], "form"),
-        (["--llm", UNIFORM, "--draws", "0"], "draws and top are at least 1; got 0 and 20."),
-        (["coins", "--llm", UNIFORM, "--set", "n_coins=7"], "has nothing with n_coins=7"),
-        (["choice", "--llm", "anthropic:m"], "tells none. Say --source sampled"),
-        (["choice", "--llm", "anthropic:m", "--source", "exact"], "Use --source sampled."),
-        (["choice", "--llm", UNIFORM, "--threshold", "2"], "threshold is a share from 0 to 1"),
-    ],
-)
-def test_misuse_of_the_command_is_one_sentence(arguments, sentence, capsys, monkeypatch):
-    silent = Answers(log_probabilities=False)
-    monkeypatch.setattr(interview, "connect", lambda *names, **more: silent)
-    assert main_(["reveal", *arguments]) == 2
-    told = capsys.readouterr().err
-    assert sentence in told
-    assert len(told.strip().splitlines()) == 1

@@ -1,21 +1,17 @@
 import json
-import re
 
 import numpy as np
 import pytest
 
 from knownminds.agents import BeliefSampler, simulate
-from knownminds.environments import Choice, Coins, Collider, Dice, Preference, Trials
+from knownminds.environments import Choice, Coins, Dice, Preference, Trials
 from knownminds.inference.chance.revealed_belief import (
     RevealedBeliefs,
-    SetUp,
-    marks_of,
     set_ups_of,
     wilson,
 )
 from knownminds.llm_adapters import TokenLogProbability
 from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
-from knownminds.llm_adapters.outcomes.outcome_tree import extends
 
 LETTERS = ("A", "B", "C")
 
@@ -54,12 +50,6 @@ def test_an_outcome_without_log_probability_is_flagged_and_nothing_is_put_in_its
     assert (found.low[2], found.high[2]) == (0.0, 1.0)
 
 
-def test_paths_that_were_left_out_widen_the_bounds():
-    found = RevealedBeliefs.exact(local([[0.5, 0.2, 0.1]], left_out=0.01))
-    np.testing.assert_allclose(found.high - found.low, 0.01)
-    assert found.retained_high[0] == pytest.approx(0.83)
-
-
 def test_top_k_tables_bound_what_they_do_not_list():
     reply = told(("A.", 0.6), (" B\n", 0.2), ("D ", 0.1))
     found = RevealedBeliefs.top_k([[reply]], LETTERS)
@@ -76,36 +66,6 @@ def test_top_k_tables_bound_what_they_do_not_list():
     )
     np.testing.assert_allclose(listed.low, [0.6, 0.3, 0.0])
     np.testing.assert_allclose(listed.high, [0.6, 0.3, 0.1])
-
-
-def test_a_word_that_an_outcome_begins_is_not_the_outcome():
-    found = RevealedBeliefs.top_k([[told(("A", 0.3), ("And", 0.6), (" ", 0.1))]], LETTERS)
-    assert found.low[0] == pytest.approx(0.3)
-    assert found.high[0] == pytest.approx(0.4)  # the space may go on with any
-
-
-def test_tables_behind_other_tokens_are_followed():
-    first = (("1", 0.5), ("2", 0.5))
-    second = (("1", 0.25), (" ", 0.75))
-    log = [tuple((token, float(np.log(p))) for token, p in table) for table in (first, second)]
-    reply = [TokenLogProbability(*log[0][0], log[0]), TokenLogProbability(*log[1][1], log[1])]
-    found = RevealedBeliefs.top_k([[reply]], ("1", "2", "11"), extends=extends)
-    np.testing.assert_allclose(found.low, [0.375, 0.0, 0.0])
-    np.testing.assert_allclose(found.high, [0.375, 0.5, 0.125])
-
-
-def test_outcomes_that_begin_others_need_a_rule():
-    with pytest.raises(ValueError, match=re.escape("'1' begins '11'. Give extends=")):
-        RevealedBeliefs.top_k([[told(("1", 1.0))]], ("1", "11"))
-
-
-def test_replies_without_log_probabilities_are_refused():
-    with pytest.raises(ValueError, match="a reply to 'context 1' has none"):
-        RevealedBeliefs.top_k([[None]], LETTERS)
-    with pytest.raises(ValueError, match="no reply to 'context 1' has any"):
-        RevealedBeliefs.top_k([[[]]], LETTERS)
-    with pytest.raises(ValueError, match=re.escape("sum to 1.5. Give natural logarithms")):
-        RevealedBeliefs.top_k([[told(("A", 0.9), ("B", 0.6))]], LETTERS)
 
 
 def test_counts_have_wilson_intervals_and_others_lower_the_mass():
@@ -148,21 +108,6 @@ def test_trials_are_counted_context_by_context(place):
     assert (np.abs(found.count - n * p) <= 5 * np.sqrt(n * p * (1 - p)) + 5).all()
 
 
-def test_experiments_that_reveal_nothing_are_refused():
-    with pytest.raises(ValueError, match=r"collider asks for none\. Use coins, dice"):
-        set_ups_of(Collider())
-    with pytest.raises(ValueError, match="these questions ask for their probability"):
-        set_ups_of(Dice(form="stated"))
-
-
-@pytest.mark.parametrize("place", [Dice(1, 12), Dice(3, 4), Coins(3), Choice(6)])
-def test_marks_follow_from_outcomes_truth_and_what_came_before(place):
-    for set_up in set_ups_of(place):
-        np.testing.assert_array_equal(
-            marks_of(set_up.outcomes, np.asarray(set_up.truth), set_up.previous), set_up.marks
-        )
-
-
 def test_tables_are_joined_with_all_that_could_not_be_placed():
     one = RevealedBeliefs.top_k([[told(("A", 0.6), (" B", 0.2))]], LETTERS)
     two = RevealedBeliefs.exact(local([[0.5, 0.4]], 0.01, ("x", "y")))
@@ -173,21 +118,3 @@ def test_tables_are_joined_with_all_that_could_not_be_placed():
     records = json.loads(both.to_json())["outcomes"]
     assert [r["outcome"] for r in records] == [*LETTERS, "x", "y"]
     assert records[0]["truth"] is None
-
-
-@pytest.mark.parametrize(
-    ("set_up", "sentence"),
-    [
-        (SetUp("a", LETTERS, [0.5, 0.2, 0.2]), "with a sum of 0.9"),
-        (SetUp("a", LETTERS, [0.5, 0.5]), "has 2 for 3"),
-        (SetUp("a", ("A", "B"), None), "Read contexts of different outcomes on their own"),
-    ],
-)
-def test_set_ups_that_do_not_fit_are_refused(set_up, sentence):
-    with pytest.raises(ValueError, match=re.escape(sentence)):
-        RevealedBeliefs.exact(local([[0.5, 0.2, 0.1]]), set_ups=[set_up])
-
-
-def test_logarithms_that_are_none_are_refused():
-    with pytest.raises(ValueError, match="sum to 1 at most"):
-        RevealedBeliefs.exact(local([[0.9, 0.3, 0.1]]))

@@ -4,9 +4,7 @@ import pytest
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import Choice, Coins, Dice, Preference, Trials
-from knownminds.inference import MEASURES
 from knownminds.inference.performance import performance
-from knownminds.validation.data.scores_of_trials import score
 
 PLAYED = (
     Dice(2, 4),
@@ -54,13 +52,6 @@ def test_trials_of_several_sizes_are_of_several_experiments(one, other, told):
     frame = Trials.from_frame(pd.concat(both)).frame
     with pytest.raises(ValueError, match=told):
         type(one).as_played(frame)
-
-
-def test_a_file_of_other_dice_is_scored_without_a_word_about_its_settings():
-    found = score(lived(Dice(1, 12), n=4)).table.set_index("measure")
-    wanted = {name for name, measure in MEASURES.items() if "dice" in measure.environments}
-    assert set(found.index) == wanted  # and no performance: no number is right or wrong
-    assert set(found["status"]) == {"ok"}
 
 
 def test_performance_is_the_share_of_right_letters_and_nothing_where_outcomes_are_told():

@@ -1,6 +1,5 @@
 """Variance of beliefs split into contexts, wordings and sampling; shifts by idle evidence."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,16 +12,11 @@ from knownminds.environments import Counts, LinkedCoins
 from knownminds.inference.chance.idle_evidence import IdlePull, belief_shifts
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs
 from knownminds.inference.chance.wording_variance import (
-    context_of,
     joined_wordings,
-    split_models,
     split_wordings,
 )
 from knownminds.inference.stability import split_scores
-from knownminds.validation.chance.chance_items import contexts_of
-from knownminds.validation.chance.questions import RevealQuestion
-from knownminds.validation.chance.revealed import read_revealed, reveal
-from knownminds.validation.chance.revealed_page import revealed_command
+from knownminds.validation.chance.revealed import reveal
 
 TWO = "synthetic:belief_sampler"
 
@@ -67,23 +61,6 @@ def test_a_context_that_is_flagged_in_one_wording_is_left_out_and_counted():
     assert (found[found["value"] == "retained mass"]["left_out"] == 0).all()
 
 
-def test_models_are_split_from_wordings_over_the_means_of_the_same_contexts():
-    one, other = np.array([[0.5, 0.6], [0.4, 0.7], [0.3, 0.2]]), np.full((3, 2), 0.9)
-    joined = {
-        name: joined_wordings([asked(y[:, k]) for k in range(2)])
-        for name, y in (("one", one), ("other", other))
-    }
-    found = split_models(joined)
-    own = found[found["value"] == "likeliest outcome"].set_index("part")
-    cells = np.array([one.mean(axis=0), other.mean(axis=0)])
-    both = ((cells - cells.mean(1)[:, None] - cells.mean(0) + cells.mean()) ** 2).sum()
-    models = cells.mean(axis=1).var(ddof=1) - both / 2
-    assert own.loc["models", "variance"] == pytest.approx(models)
-    assert own.loc["wordings by model", "variance"] == pytest.approx(both)
-    assert (own["contexts"] == 3).all()
-    assert split_models({"one": joined["one"]}).empty
-
-
 def test_the_sampling_of_counts_is_taken_out_of_what_wordings_do():
     """A mind whose answers a wording moves by a known amount, in 60 worlds of counts."""
     rng = np.random.default_rng(3)
@@ -110,58 +87,6 @@ def test_the_sampling_of_counts_is_taken_out_of_what_wordings_do():
     error = found.std(axis=0, ddof=1) / np.sqrt(60)
     for mean, own, known in zip(found.mean(axis=0), error, sd.values(), strict=True):
         assert abs(mean - known**2) < 4 * own
-
-
-def test_scores_without_error_are_kept_where_they_are_exact():
-    frame = pd.DataFrame(
-        {"model": list("aabb"), "template": list("xyxy"), "y": [1.0, 2.0, 3.0, 4.0], "error": 0.0}
-    )
-    assert split_scores(frame, "y", "error", exact=True).components["session"].value == 0
-    with pytest.raises(ValueError, match="got 0 such scores"):
-        split_scores(frame, "y", "error")
-
-
-def test_names_of_wordings():
-    assert context_of("options 4, kind 0, wording 3") == ("options 4, kind 0", 3)
-    assert context_of("options 4, kind 0") == ("options 4, kind 0", 1)
-
-
-def test_each_context_is_asked_in_each_wording_and_kept(tmp_path):
-    how = {"scenarios": ["choice"], "stated": False, "source": "sampled", "draws": 40, "seed": 4}
-    found = reveal(TWO, **how, wordings=3, out=tmp_path)
-    alone = reveal(TWO, **how)
-    (own,), (plain,), (joined,) = (
-        list(held.values()) for held in (found.beliefs, alone.beliefs, found.reworded)
-    )
-    # All else is of the first wording, and what is drawn in one is not drawn again in another.
-    np.testing.assert_array_equal(own.count, plain.count)
-    counts = joined.count.reshape(3, -1)
-    np.testing.assert_array_equal(counts[0], own.count)
-    assert (counts[1] != counts[0]).any()
-    assert (counts[2] != counts[1]).any()
-    read = read_revealed(tmp_path)
-    pd.testing.assert_frame_equal(read.wording_parts, found.wording_parts)
-    assert json.loads((tmp_path / "revealed.json").read_text())["wordings"]
-    assert "--wordings 3" in revealed_command(found)
-
-
-def test_the_text_differs_by_wording_and_its_truth_does_not():
-    question = RevealQuestion(["counts", "linked_coins"], wordings=3)
-    grids = [question.environments("question"), *question.reworded("question")]
-    texts = []
-    for grid in grids:
-        items = contexts_of(grid, plain=False)
-        texts.append([item.prompt.messages[-1].content for item in items])
-        names = [item.context for item in items]
-        assert names == [item.context for item in contexts_of(grids[0], plain=False)]
-    assert all(len({*own}) == 3 for own in zip(*texts, strict=True))
-
-
-def test_more_wordings_than_there_are_is_refused_before_anything_is_asked():
-    with pytest.raises(ValueError, match="choice has 3 wordings; got --wordings 4"):
-        reveal(TWO, scenarios=["choice"], wordings=4)
-    with pytest.raises(ValueError, match="wordings is a number from 1 on; got 0"):
-        reveal(TWO, scenarios=["choice"], wordings=0)
 
 
 def lived(model, place, pull, n, seed=1):
@@ -224,14 +149,3 @@ def test_intervals_of_shifts_hold_the_truth_as_often_as_they_say():
         covered += ((own["low"] <= 0) & (own["high"] >= 0)).tolist()
     # 600 intervals in groups of two that share a baseline: four standard errors of 300.
     assert np.mean(covered) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)
-
-
-def test_the_retained_mass_is_printed_with_its_interval():
-    found = reveal(
-        "synthetic:belief_sampler", scenarios=["choice"], stated=False, source="sampled",
-        draws=30, leak=0.3, seed=2,
-    )  # fmt: skip
-    mass = found.by_context()["retained"].to_numpy(dtype=float)
-    half = t.ppf(0.975, len(mass) - 1) * mass.std(ddof=1) / np.sqrt(len(mass))
-    told = f"{mass.mean():.3f} ({mass.mean() - half:.3f} to {mass.mean() + half:.3f})"
-    assert told in str(found)

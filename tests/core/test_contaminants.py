@@ -3,7 +3,7 @@ import pytest
 
 from knownminds.agents import Contaminants
 from knownminds.agents.contaminants import AROUND, MALFORMED, REFUSALS, THOUGHTS
-from knownminds.environments import InstrumentalLearning, parse_label, parse_number
+from knownminds.environments import parse_label, parse_number
 
 BARE = "K"
 MARKED = "I go by what they paid.\nAnswer: K"
@@ -55,16 +55,6 @@ def test_each_dial_strikes_at_its_rate(answer):
         assert abs(seen[name] / n - share) < 4 * np.sqrt(share * (1 - share) / n), name
 
 
-def test_all_wordings_of_a_kind_are_used_alike():
-    n = 6000
-    for dial, texts in (("refusal", REFUSALS), ("malformed", MALFORMED), ("verbosity", AROUND)):
-        heard = [text for text, _ in said(Contaminants(**{dial: 0.5}), BARE, n)]
-        for text in texts:
-            share = 0.5 / len(texts)
-            count = heard.count(text.replace("{}", BARE))
-            assert abs(count / n - share) < 4 * np.sqrt(share * (1 - share) / n)
-
-
 def test_without_contaminants_an_answer_is_what_was_asked_for():
     for numbers in ((0.0, 0.0), (0.999999, 0.999999)):
         assert Contaminants().speak(MARKED, *numbers) == (MARKED, "stop")
@@ -74,23 +64,3 @@ def test_what_is_cut_is_the_middle_of_what_would_have_been_said():
     text, reason = Contaminants(truncation=1.0, verbosity=1.0).speak(MARKED, 0.5, 0.5)
     whole, _ = Contaminants(verbosity=1.0).speak(MARKED, 0.5, 0.5)
     assert (text, reason) == (whole[: len(whole) // 2], "length")
-
-
-def test_chatter_is_read_back_from_a_chat():
-    environment = InstrumentalLearning(n_visits=1, history="chat")
-    shown, _ = environment.reset(seed=3)
-    plain = environment.say(1, shown)
-    for text in AROUND:
-        assert environment.parse(text.replace("{}", plain), shown).action == 1
-
-
-@pytest.mark.parametrize("name", ["lapse", "refusal", "malformed", "truncation", "verbosity"])
-def test_rates_are_probabilities(name):
-    for rate in (-0.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match=rf"lie in \[0, 1\]; got {name}="):
-            Contaminants(**{name: rate})
-
-
-def test_faults_leave_room_for_each_other():
-    with pytest.raises(ValueError, match=r"sum to at most 1; got 1\.1"):
-        Contaminants(refusal=0.5, malformed=0.3, truncation=0.3, verbosity=0.9)

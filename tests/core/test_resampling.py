@@ -14,7 +14,3 @@ def test_ends_are_percentiles_of_the_resamples_that_have_a_value():
 @pytest.mark.parametrize("rounds", [[], [np.nan, np.inf]])
 def test_without_resamples_there_is_no_interval(rounds):
     assert np.isnan(percentile_ends(np.array(rounds))).all()
-
-
-def test_a_single_resample_has_no_error():
-    assert np.isnan(percentile_ends(np.array([1.0])).error)

@@ -143,24 +143,6 @@ def test_shuffled_models_have_no_variance_and_no_reliability():
     assert abs(np.mean(found)) < 4 * np.std(found) / np.sqrt(len(found)) + 0.05
 
 
-def test_what_a_table_cannot_tell_apart_is_named():
-    frame = scores(np.random.default_rng(5))
-    once = split_variance(frame[frame["unit"] == 0], "score")
-    assert once.merged == {"residual": "session"}
-    assert np.isnan(once.components["residual"].value)
-    assert np.isfinite(once.retest.value)
-    single = split_variance(frame[frame["session"] == 0], "score")
-    assert single.merged == {"session": "interaction"}
-    assert np.isnan(single.retest.value)
-    alone = split_variance(frame[frame["model"] == 1], "score")
-    assert np.isnan(alone.components["model"].value)
-    assert np.isfinite(alone.components["paraphrase"].value)
-    plain = split_variance(frame[frame["template"] == 1], "score")
-    assert np.isnan(plain.components["paraphrase"].value)
-    assert np.isfinite(plain.components["model"].value)
-    assert np.isfinite(plain.retest.value)
-
-
 def test_a_model_without_some_wording_is_left_out_and_named():
     frame = scores(np.random.default_rng(6))
     part = frame[(frame["model"] != 2) | (frame["template"] != 4)]
@@ -172,11 +154,3 @@ def test_a_model_without_some_wording_is_left_out_and_named():
     assert split_variance(uneven, "score").components["model"].value == pytest.approx(
         split_variance(frame, "score").components["model"].value, rel=0.2
     )
-
-
-def test_a_table_without_its_columns_or_with_nothing_to_compare_is_refused():
-    frame = scores(np.random.default_rng(7))
-    with pytest.raises(ValueError, match="lacks template"):
-        split_variance(frame.drop(columns="template"), "score")
-    with pytest.raises(ValueError, match="at least two sessions"):
-        split_variance(frame.assign(score=np.nan), "score")

@@ -6,7 +6,6 @@ import pytest
 from knownminds.environments import (
     ENVIRONMENTS,
     Design,
-    Environment,
     InstrumentalLearning,
     Table,
     World,
@@ -166,12 +165,6 @@ def test_what_many_sessions_cannot_do_is_refused_with_the_remedy(world, error, s
     drawn = environment.tables(np.random.default_rng(0).random((2, environment.n_draws)))
     with pytest.raises(error, match=sentence):
         environment.follow(Design(drawn), actions)
-
-
-@pytest.mark.parametrize("name", ["_shown", "_take", "_pointless", "_reward", "_begin", "_pays"])
-def test_an_experiment_that_says_it_in_the_old_way_is_told_the_new_one(name):
-    with pytest.raises(TypeError, match=f"Old has {name}; .*write a World"):
-        type("Old", (Environment,), {name: None})
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)

@@ -1,7 +1,5 @@
 """All tests of coherence for a file: `knownminds score` of answers to diagnosis."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,11 +9,9 @@ from knownminds.environments import make
 from knownminds.validation.diagnosis.belief_battery import (
     TESTS,
     belief_battery,
-    named,
     read_battery,
 )
 from knownminds.validation.diagnosis.belief_battery_page import battery_page
-from knownminds.validation.report import report
 
 MIND = {"u_yes_1": 4.0, "u_yes_0": -4.0, "u_defer_1": 1.0, "u_defer_0": 0.5, "c": 0.0, "d": 1.0,
         "s_between": 0.2, "s_report": 0.05}  # fmt: skip
@@ -92,59 +88,6 @@ def test_what_is_missing_is_left_out_and_counted_where_it_belongs(battery) -> No
     gap = row(battery, "random_utility", "iterated expectation", "parts over whole")
     assert gap["excluded"] == {}
     assert {rate.outcome: rate.count for rate in battery.outcomes}["malformed"] == 2
-
-
-def test_shares_of_the_picture_are_counts_of_decisions(battery) -> None:
-    own = battery.shares[battery.shares["participant"] == "outcome_peeker"]
-    assert len(own) == 15
-    yes = own[(own["first"] == "Yes") & (own["second"] == "No")]
-    defer = own[(own["first"] == "Yes") & (own["second"] == "Defer")]
-    assert (yes["chose_first"].to_numpy() == defer["chose_first"].to_numpy()).all()
-    total = yes["chose_first"].sum() + yes["chose_second"].sum() + defer["chose_second"].sum()
-    assert total == 300
-
-
-def test_the_battery_is_kept_and_drawn_again(battery, tmp_path) -> None:
-    battery.save(tmp_path)
-    again = read_battery(tmp_path)
-    pd.testing.assert_frame_equal(again.table, battery.table)
-    pd.testing.assert_frame_equal(again.shares, battery.shares, check_dtype=False)
-    assert str(again) == str(battery)
-    assert json.loads(battery.to_json())["tests"][0]["test"] == TESTS[0]
-    assert report(tmp_path).read_text().count("monotone choice, any pair turns") == 3
-    page = battery_page(again)
-    assert len(page.figures) == 2
-    assert all("<svg" in str(svg) for _, svg in page.figures)
-    words = {finding.name: finding.word for finding in page.findings}
-    assert words == {
-        "random_utility": "0 of 5 rejected",
-        "outcome_peeker": "2 of 5 rejected",
-        "incoherent_believer": "1 of 5 rejected",
-    }
-
-
-def test_a_test_that_the_answers_do_not_allow_is_a_row_that_says_why() -> None:
-    place = make(
-        "diagnosis", n_contexts=40, repeats=2, questions="belief", elicitations=["plain", "squared"]
-    )
-    found = belief_battery(answered("random_utility", place), **FEW)
-    status = {named(test): test["status"] for test in found.table.to_dict("records")}
-    assert "80 no action" in status["conditional independence"]
-    assert "80 no action" in status["monotone choice, any pair turns"]
-    assert "the trials ask for none" in status["iterated expectation, parts over whole"]
-    assert status["elicitation consistency, squared"] == "ok"
-    assert "none: This test needs rows" in str(found)
-    assert battery_page(found).findings[0].word.endswith("of 1 rejected")
-
-
-def test_the_evidence_is_used_where_the_network_is_named() -> None:
-    place = make("diagnosis", n_contexts=30, repeats=1, elicitations="plain", network="fever")
-    found = belief_battery(answered("random_utility", place), network="fever", **FEW)
-    status = {named(test): test["status"] for test in found.table.to_dict("records")}
-    assert status["predictive gain, and evidence, %"] == "ok"
-    assert status["iterated expectation, ratio of forest"] == "ok"
-    assert status["elicitation consistency"].startswith("Consistency is between")
-    assert "--network fever" in battery_page(found).command
 
 
 def test_subjects_are_participants_where_no_model_is_named() -> None:

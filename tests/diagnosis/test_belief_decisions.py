@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from deciders import decided, trials_of
 
-from knownminds.environments import Diagnosis, Trials
+from knownminds.environments import Diagnosis
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 
 
@@ -33,13 +33,6 @@ def test_each_context_and_repetition_has_one_row_with_all_that_was_asked(
         for name in ("state", "posterior", "action", "plain", "squared"):
             assert found[name].tolist() == given[name].tolist()
     assert found["bayesian"].isna().all()
-
-
-def test_trials_that_were_checked_and_saved_read_the_same(trials: pd.DataFrame, tmp_path) -> None:
-    kept = Trials.from_frame(trials.assign(trial=np.arange(len(trials))))
-    kept.save(tmp_path / "trials.csv")
-    again = BeliefDecisions.read(Trials.load(tmp_path / "trials.csv"))
-    assert again.frame["plain"].tolist() == BeliefDecisions.read(trials).frame["plain"].tolist()
 
 
 def test_parts_stand_beside_what_is_exact_of_them(trials: pd.DataFrame) -> None:
@@ -76,13 +69,6 @@ def test_participants_are_told_apart_and_contexts_belong_to_sessions(trials: pd.
     assert gaps["b"] == {"action": 0, "plain": 12, "squared": 12}
 
 
-def test_evidence_that_is_constant_within_contexts_is_kept(trials: pd.DataFrame) -> None:
-    evidence = [f"x{c % 2}" for c in trials["context"]]
-    found = BeliefDecisions.read(trials.assign(evidence=evidence, mood=range(len(trials)))).frame
-    assert found["evidence"].tolist() == [f"x{c % 2}" for c in found["context"]]
-    assert "mood" not in found
-
-
 def test_what_was_told_of_the_nodes_follows_from_the_experiment(trials: pd.DataFrame) -> None:
     environment = Diagnosis(network="fever", n_contexts=6)
     found = BeliefDecisions.read(trials.assign(evidence=trials["context"] * 7))
@@ -105,50 +91,6 @@ def test_contexts_are_drawn_whole() -> None:
     drawn = data.resampled(20, seed=1)
     assert (drawn.sum(axis=1) == 30).all()
     assert (np.diff(drawn.reshape(20, 10, 3), axis=2) == 0).all()
-
-
-def broken(trials: pd.DataFrame, row: int, **values: float) -> pd.DataFrame:
-    frame = trials.copy()
-    for name, value in values.items():
-        frame.loc[row, name] = value
-    return frame
-
-
-@pytest.mark.parametrize(
-    ("values", "told"),
-    [
-        ({"response": 70.0}, r"context 0, repetition 0, trial 0 has 70\. Divide percentages"),
-        ({"state": 2}, r"'state' holds 0 absent, 1 present; context 0"),
-        ({"question": 5}, r"'question' holds"),
-        ({"elicitation": 1}, r"trial 1 asks for squared again"),
-        ({"elicitation": -1}, r"'elicitation' holds 0 plain"),
-        ({"question": 2}, r"name it, from 0; context 0, repetition 0, trial 0 has -1"),
-    ],
-)
-def test_what_cannot_be_is_named(trials: pd.DataFrame, values: dict, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
-        BeliefDecisions.read(broken(trials, 0, **values))
-
-
-def test_a_context_with_two_states_is_named(trials: pd.DataFrame) -> None:
-    other = 1 - trials.loc[4, "state"]
-    with pytest.raises(ValueError, match=r"drawn once per context; context 0, repetition 1"):
-        BeliefDecisions.read(broken(trials, 4, state=other))
-
-
-def test_an_action_that_there_is_not_and_a_missing_column_are_named(trials: pd.DataFrame) -> None:
-    with pytest.raises(ValueError, match=r"0 Yes, 1 Defer, 2 No; .*trial 2 has 3"):
-        BeliefDecisions.read(broken(trials, 2, action=3))
-    with pytest.raises(ValueError, match="'posterior' is missing"):
-        BeliefDecisions.read(trials.drop(columns="posterior"))
-    with pytest.raises(ValueError, match="'model' is none of"):
-        BeliefDecisions.read(trials, by="model")
-
-
-def test_a_test_without_any_complete_row_says_so(trials: pd.DataFrame) -> None:
-    trials.loc[trials["question"] == 1, "action"] = np.nan
-    with pytest.raises(ValueError, match=r"none of 12 has them \(12 no action\)"):
-        BeliefDecisions.read(trials).complete("action", "plain")
 
 
 def test_parts_of_a_distribution_are_told_apart_from_parts_asked_singly(

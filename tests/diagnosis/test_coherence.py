@@ -6,11 +6,9 @@ import pytest
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import Trials, make
-from knownminds.inference import MEASURES, Coherence, SubjectMeasure
+from knownminds.inference import MEASURES, Coherence
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 from knownminds.inference.diagnosis.coherence import SubjectAnswers, answers_of
-from knownminds.validation.power.audit import audit, usual_effects
-from knownminds.validation.power.dials import GroupDial
 
 NAMES = sorted(name for name, m in MEASURES.items() if isinstance(m, Coherence))
 TESTS = [name for name in NAMES if not name.endswith("_released")]
@@ -40,12 +38,6 @@ def place():
 @pytest.fixture(scope="module")
 def rational(place):
     return simulate(AGENTS["random_utility"], mind("random_utility", 4), place, 1)
-
-
-def test_there_are_six_tests_and_a_published_variant_of_each() -> None:
-    assert len(NAMES) == 12
-    assert {f"{name}_released" for name in TESTS} == set(NAMES) - set(TESTS)
-    assert not any(isinstance(MEASURES[name], SubjectMeasure) for name in NAMES)
 
 
 @pytest.mark.parametrize("name", TESTS)
@@ -83,18 +75,6 @@ def test_several_subjects_are_averaged_and_those_without_a_value_counted(name, r
     assert np.isnan(found.p_value) == (name not in TESTS)
 
 
-def test_subjects_are_never_taken_for_one_mind(place) -> None:
-    """Two rational subjects whose beliefs differ would together depend on the state."""
-    low, high = (mind("random_utility", 6, c=c) for c in (-2.0, 2.0))
-    trials = simulate(AGENTS["random_utility"], np.concatenate([low, high]), place, 4)
-    found = MEASURES["conditional_independence"].values(trials).value
-    alone = [
-        MEASURES["conditional_independence"].value(SubjectAnswers.of(own))
-        for _, own in BeliefDecisions.read(trials, by="subject").each()
-    ]
-    assert found.tolist() == pytest.approx(alone)
-
-
 def test_what_is_simulated_for_a_truth_is_what_is_read_off_trials(place) -> None:
     model, theta = AGENTS["incoherent_believer"], mind("incoherent_believer", 3, kappa=0.4)
     direct = list(answers_of(model, theta, place, 7))
@@ -125,52 +105,6 @@ def test_the_truth_in_an_experiment_is_what_many_sessions_of_it_have(name, place
     # The truth is a mean over 128 sessions, so the difference has 1.15 standard errors; 4 of them.
     assert abs(found.value - truth) < 4 * 1.15 * found.standard_error
     assert found.low > 0.0
-
-
-def test_a_dial_that_deviates_to_either_side_begins_at_zero() -> None:
-    measure = MEASURES["elicitation_consistency"].in_place(make("diagnosis", n_contexts=20))
-    parameters = AGENTS[measure.violator].parameters
-    dial = GroupDial(measure, AGENTS[measure.violator], parameters.mean, 0.5 * parameters.sd)
-    turns, values = dial.curve
-    assert turns[0] == 0.0
-    assert np.all(np.diff(values) > 0)
-    assert all(values[0] < effect < values[-1] for effect in usual_effects(measure))
-
-
-def test_an_audit_of_single_subjects_runs_and_of_other_measures_does_not() -> None:
-    place = make("diagnosis", n_contexts=40, repeats=2, elicitations="plain")
-    found = audit(
-        "iterated_expectation", environment=place, subjects=1, replicates=8, effects=(0.05,), seed=1
-    )
-    assert found.null[0].attempted == 8
-    assert found.null[0].failed == 0
-    assert found.violators[0].effect == 0.05
-    with pytest.raises(ValueError, match="needs at least 2; got 1"):
-        audit("optimism_bias", subjects=1, replicates=8)
-
-
-def test_what_no_subject_was_asked_is_said(rational) -> None:
-    frame = rational.to_frame()
-    beliefs = Trials.from_frame(frame[frame["question"] == 0])
-    found = MEASURES["conditional_independence"].estimate(beliefs)
-    assert np.isnan(found.value)
-    assert found.excluded == {"no context with both a plain belief and a decision": 4}
-    with pytest.raises(ValueError, match="none of 240 has them"):
-        MEASURES["monotone_choice"].estimate(
-            Trials.from_frame(pd.DataFrame(beliefs.frame[beliefs.frame["subject"] == "0"]))
-        )
-    with pytest.raises(ValueError, match="read off answers in diagnosis"):
-        MEASURES["monotone_choice"].in_place(make("dice"))
-
-
-def test_without_scikit_learn_the_gain_has_a_reason_and_no_value(rational, monkeypatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "sklearn", None)
-    with pytest.raises(ValueError, match=r'pip install "knownminds\[learning\]"'):
-        MEASURES["predictive_gain"].estimate(
-            Trials.from_frame(rational.frame[rational.frame["subject"] == "0"])
-        )
-    values = MEASURES["predictive_gain"].values(rational)
-    assert all('pip install "knownminds[learning]"' in reason for reason in values.reason)
 
 
 def test_subjects_who_were_asked_otherwise_for_the_parts_are_counted_apart(place) -> None:

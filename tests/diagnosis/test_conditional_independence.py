@@ -1,7 +1,5 @@
 """The independence test against a plain estimator, and against deciders that are known."""
 
-import json
-
 import numpy as np
 import pytest
 from deciders import decided
@@ -49,16 +47,6 @@ def test_the_estimate_is_that_of_all_pairs_of_rows(k: int, decimals: int) -> Non
     assert found == pytest.approx(plainly(p, action, state, k), abs=1e-12)
 
 
-def test_rows_that_count_twice_are_two_rows() -> None:
-    rng = np.random.default_rng(2)
-    p = np.round(rng.random(80), 2)
-    state, action = (rng.random(80) < p).astype(int), rng.integers(0, 3, 80)
-    times = rng.integers(0, 4, 80)
-    found = conditional_mutual_information(p, action, state, weight=times)
-    drawn = np.repeat(np.arange(80), times)
-    assert found == pytest.approx(plainly(p[drawn], action[drawn], state[drawn]), abs=1e-12)
-
-
 def test_rare_answers_without_k_neighbours_of_their_kind_tell_nothing() -> None:
     p = np.linspace(0.1, 0.9, 40)
     state = (np.arange(40) % 2).astype(int)
@@ -66,16 +54,6 @@ def test_rare_answers_without_k_neighbours_of_their_kind_tell_nothing() -> None:
     action[[3, 8]] = 1
     found = conditional_mutual_information(p, action, state)
     assert found == pytest.approx(plainly(p, action, state), abs=1e-12)
-
-
-def test_distances_that_differ_by_rounding_alone_are_ties() -> None:
-    # In floats .3 - .2 is smaller than .4 - .3 and .2 - .1 is larger than .3 - .2.
-    p = np.repeat(np.arange(1, 10) / 10, 6)
-    rng = np.random.default_rng(3)
-    state, action = rng.integers(0, 2, 54), rng.integers(0, 3, 54)
-    tenths = np.round(p * 10)  # distances among these are exact, and the order is the same
-    exact = plainly(tenths / 16, action, state)
-    assert conditional_mutual_information(p, action, state) == pytest.approx(exact, abs=1e-12)
 
 
 def test_the_estimate_nears_what_two_actions_that_mirror_the_state_tell() -> None:
@@ -116,15 +94,6 @@ def test_states_are_exchanged_between_whole_contexts_of_nearly_the_same_belief()
     assert (drawn != state).any(axis=1).all()
 
 
-def test_contexts_with_one_belief_are_one_block() -> None:
-    assert neighbourhoods(np.full(7, 0.5)).tolist() == [0] * 7
-
-
-def test_contexts_far_from_all_others_keep_their_state() -> None:
-    blocks = neighbourhoods(np.array([0.1, 0.1, 0.5, 0.9, 0.91]), block=5, width=0.05)
-    assert blocks.tolist() == [0, 0, 1, 2, 2]
-
-
 @pytest.fixture(scope="module")
 def rational():
     return [conditional_independence(decided(i), replicates=99, bootstraps=60, seed=i)
@@ -155,43 +124,6 @@ def test_the_published_interval_is_around_the_estimate_and_its_percentiles_are_n
     assert np.mean([bootstrap.percentile_above_zero for bootstrap in published]) > 0.1
     added = np.mean([found.published.mean - found.estimate for found in rational])
     assert 0.01 < added < 0.03  # what a row as its own neighbour adds
-
-
-def test_the_estimate_of_a_rational_decider_differs_from_zero_but_not_from_its_null(
-    rational,
-) -> None:
-    excess = np.array([found.excess for found in rational])
-    assert abs(excess.mean()) < 3 * excess.std() / np.sqrt(len(excess))
-    unrounded = conditional_independence(decided(1, decimals=9), bootstraps=0)
-    assert unrounded.null_mean < -0.01  # repetitions are each other's neighbours
-
-
-def test_the_interval_has_the_width_of_the_estimates_spread(rational) -> None:
-    spread = np.std([found.estimate for found in rational], ddof=1)
-    error = np.sqrt(np.mean([found.standard_error**2 for found in rational]))
-    # An sd of 100 estimates is known to 7%; halves overstate it a little in sparse designs.
-    assert 0.8 < error / spread < 1.4
-
-
-def test_a_decider_who_peeks_at_the_state_is_found_out() -> None:
-    found = [
-        conditional_independence(decided(i, peek=0.3), replicates=99, bootstraps=0, seed=i)
-        for i in range(12)
-    ]
-    assert np.mean([f.p_value <= 0.05 for f in found]) >= 0.8
-    calibrated = conditional_independence(
-        decided(1, peek=0.3), calibrated=True, replicates=99, bootstraps=0
-    )
-    assert calibrated.p_value <= 0.05
-
-
-def test_a_rational_decider_whose_report_is_noisy_is_accused_too() -> None:
-    # The trap: the hypothesis is false for it, though it acts on its belief alone.
-    found = [
-        conditional_independence(decided(i, report_noise=2.0), replicates=99, bootstraps=0)
-        for i in range(20)
-    ]
-    assert np.mean([f.p_value <= 0.05 for f in found]) > 0.3
 
 
 def test_the_calibrated_test_keeps_its_level() -> None:
@@ -235,25 +167,3 @@ def test_rows_without_belief_or_action_are_counted() -> None:
     assert found.excluded == {"no action": 2, "no plain": 1}
     assert found.rows == 997
     assert "2 excluded (no action)" in str(found)
-
-
-def test_the_result_prints_and_keeps_null_and_published_reading_apart() -> None:
-    found = conditional_independence(decided(1), replicates=99)
-    assert "under permutation" in str(found)
-    lines = str(found).splitlines()
-    (told,) = [line for line in lines if "published interval" in line]
-    assert f"{found.estimate:+.4f} ({found.published.low:+.4f} to" in told
-    (told,) = [line for line in lines if "its percentiles" in line]
-    assert told.endswith("no test")
-    told = json.loads(found.to_json())
-    assert told["published"]["replicates"] == 500
-    assert told["excess"] == pytest.approx(found.estimate - found.null_mean)
-    again = conditional_independence(decided(1), replicates=99)
-    assert again == found
-
-
-def test_an_elicitation_that_was_not_asked_is_named() -> None:
-    with pytest.raises(ValueError, match=r"'bayesian' was not asked"):
-        conditional_independence(decided(1), belief="bayesian")
-    with pytest.raises(ValueError, match=r"k=0"):
-        conditional_independence(decided(1), k=0)

@@ -1,7 +1,5 @@
 """Deciders: what they state, what they decide, and what their likelihood makes of either."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
 from scipy.special import expit, log_ndtr, logit, logsumexp, softmax
@@ -11,11 +9,8 @@ from knownminds.agents import (
     FrameDependent,
     IncoherentBeliever,
     Misreporter,
-    NoisyReporter,
     NonMonotoneDecider,
     OutcomePeeker,
-    ProspectUtility,
-    ProspectUtilityTverskyKahneman,
     RandomUtility,
 )
 from knownminds.agents.diagnosis.belief_kernels import (
@@ -28,7 +23,7 @@ from knownminds.agents.diagnosis.belief_kernels import (
     weight_of,
 )
 from knownminds.agents.sequences import Sequences
-from knownminds.inference import ModelData, maximum_a_posteriori
+from knownminds.inference import ModelData
 
 VIOLATORS = [
     OutcomePeeker, Misreporter, IncoherentBeliever, FrameDependent, NonMonotoneDecider
@@ -134,17 +129,6 @@ def test_weights_are_the_probability_at_1_and_too_flat_below():
     )
 
 
-def test_who_weighs_with_an_exponent_of_1_is_a_random_utility_maximiser(truthful):
-    theta = np.tile([*UTILITIES, 0.1, 0.9, 0.4, 0.2], (40, 1))
-    plain = log_likelihood(RandomUtility, theta, truthful)
-    for model in (ProspectUtility, ProspectUtilityTverskyKahneman):
-        weighed = [
-            log_likelihood(model, np.insert(theta, 4, g, axis=1), truthful) for g in (1, 0.7)
-        ]
-        assert np.allclose(weighed[0], plain, rtol=1e-12)
-        assert np.abs(weighed[1] - plain).min() > 1e-3
-
-
 @pytest.mark.parametrize("model", VIOLATORS)
 def test_a_violator_whose_dial_is_at_0_is_rational_and_otherwise_is_not(model, truthful):
     rational, table = np.tile(TRUTHFUL, (40, 1)), asked(40)
@@ -188,14 +172,6 @@ def dealt(n, parts, s_report, seed=0, **settings):
     return played, played["response"][played["question"] == 4].reshape(n, -1, 2, parts)
 
 
-@pytest.mark.parametrize("s_report", [0.0, 0.3, 3.0])
-def test_a_distribution_sums_to_one_however_noisy_it_is(s_report):
-    for parts in (2, 3, 6):
-        _, told = dealt(20, parts, s_report)
-        assert np.array_equal(np.round(100 * told.sum(axis=-1)), np.full(told.shape[:3], 100))
-        assert ((told >= 0) & (told <= 1)).all()
-
-
 def test_a_distribution_without_noise_is_what_single_answers_are_but_for_rounding():
     for parts in (2, 4):
         _, told = dealt(20, parts, 0.0)
@@ -204,71 +180,6 @@ def test_a_distribution_without_noise_is_what_single_answers_are_but_for_roundin
         # Each share of what is left is rounded; what was rounded before adds its own share.
         assert np.abs(told - single).max() <= 0.005 * 2 + 0.005 * parts + 1e-9
         assert np.abs(told[..., 0] - single[..., 0]).max() <= 1e-9
-
-
-def continued(theta, table, k, told):
-    """Return the log density of a state of a distribution given those before, from the model.
-
-    In plain Python: a share of what is left, with normal noise in log odds.
-    """
-    c, d, s_report = theta[4], theta[5], theta[7]
-    m = table["marginal"][k]
-    before = [j for j in range(k) if table["question"][j] == 4]
-    before = before[len(before) - int(table["part"][k]) :]
-    f = expit(c + d * logit(m))
-
-    def believed(j):
-        of_present = table["posterior"][j] * table["conditional"][j] / m
-        of_absent = table["posterior"][j] * (1 - table["conditional"][j]) / (1 - m)
-        return f * of_present + (1 - f) * of_absent
-
-    left = 100 - round(100 * sum(table["response"][j] for j in before))
-    share = believed(k) / (1 - sum(believed(j) for j in before))
-    if left == 0 or share > 1 - 1e-9:
-        return 0.0
-    low, high = (max(told - 0.5, 0) / left, min(told + 0.5, left) / left)
-    a, b = ((logit(x) - logit(share)) / s_report for x in (low, high))
-    return np.log(norm.cdf(b) - norm.cdf(a)) - np.log((high - low) * left / 100)
-
-
-def test_the_likelihood_of_a_distribution_is_that_of_its_states_one_after_the_other():
-    for parts in (2, 3, 5):
-        played, _ = dealt(6, parts, 0.8, contexts=2, seed=parts)
-        played["action"][:] = np.nan
-        played["response"][played["question"] != 4] = np.nan
-        theta = np.array([*UTILITIES, 0.1, 0.9, 0.4, 0.7])
-        found = log_likelihood(RandomUtility, np.tile(theta, (6, 1)), played)
-        for subject in range(6):
-            own = only(played, played["subject"] == subject)
-            rows = np.flatnonzero(own["question"] == 4)
-            plainly = sum(continued(theta, own, k, round(100 * own["response"][k])) for k in rows)
-            assert found[subject] == pytest.approx(plainly, rel=1e-9)
-        lost = played | {"response": played["response"].copy()}
-        lost["response"][(played["question"] == 4) & (played["part"] == 0)] = np.nan
-        # What comes after a number that is missing tells nothing.
-        assert (log_likelihood(RandomUtility, np.tile(theta, (6, 1)), lost) == 0).all()
-
-
-def test_a_state_of_a_distribution_has_a_law_that_sums_to_one_over_what_is_left():
-    played, told = dealt(101, 3, 0.5, contexts=1)
-    one = {name: np.tile(column[played["subject"] == 0], 101) for name, column in played.items()}
-    one["subject"] = played["subject"]
-    one["action"] = np.full(len(one["subject"]), np.nan)
-    first = round(100 * told[0, 0, 0, 0])
-    assert 0 < first < 100
-    response = np.full((101, one["subject"].size // 101), np.nan)
-    place = np.flatnonzero((one["question"] == 4)[: response.shape[1]])
-    response[:, place[0]] = first / 100
-    response[: 101 - first, place[1]] = np.arange(101 - first) / 100
-    for lapse in (None, 0.2):
-        theta = np.tile([*UTILITIES, 0.2, 1.2, 0.6, 0.3], (101, 1))
-        rates = None if lapse is None else np.full(101, lapse)
-        data = read(RandomUtility, one | {"response": response.ravel()})
-        own = data.log_likelihood(theta, rates)[0]
-        width = np.full(101 - first, 0.01)
-        width[[0, -1]] = 0.005
-        shares = np.exp(own[: 101 - first] - own[-1]) * width
-        assert shares.sum() == pytest.approx(1.0, abs=1e-10)
 
 
 def test_only_the_one_who_peeks_knows_the_state_beyond_its_belief():
@@ -361,28 +272,6 @@ def test_the_likelihood_of_stated_numbers_is_the_integral_over_how_contexts_are_
     assert np.abs(log_likelihood(RandomUtility, np.tile(theta, (12, 1)), alone) - exact).mean() > 1
 
 
-def test_a_lapse_far_from_the_belief_tells_nothing_of_the_context():
-    """After a number that can only be a lapse, others have the probability that they had."""
-    theta, rates = np.array([[*UTILITIES, 0.0, 1.0, 0.5, 0.1]] * 3), np.full(3, 0.05)
-    table = asked(3, contexts=1, repeats=1)
-    told = np.full(len(table["subject"]), np.nan)
-    marginal = table["marginal"] = table["posterior"] = np.full(len(told), 0.3)
-    plain, squared, *_ = np.flatnonzero(table["subject"] == 0)
-    for k, first in enumerate((0.99, 0.4, np.nan)):
-        told[plain + k * 9], told[squared + k * 9] = first, 0.31
-    played = table | {
-        "conditional": marginal,
-        "response": told,
-        "action": np.full(len(told), np.nan),
-    }
-    alone = played | {"response": np.where(table["elicitation"] == 0, told, np.nan)}
-    together, first = (read(RandomUtility, t).log_likelihood(theta, rates)[0]
-                       for t in (played, alone))  # fmt: skip
-    after_lapse, after_belief, after_none = together - first
-    assert after_lapse == pytest.approx(after_none, abs=1e-6)
-    assert after_belief < after_none - 0.5  # which shows that the context is misread
-
-
 def test_a_decision_goes_with_the_belief_stated_plainly_in_the_same_repetition(truthful):
     one = only(truthful, (truthful["subject"] == 0) & (truthful["context"] == 0))
     theta = [[*TRUTHFUL[:-1], 0.2]]
@@ -402,26 +291,6 @@ def test_a_decision_goes_with_the_belief_stated_plainly_in_the_same_repetition(t
             table["response"][plain] = np.nan
         left = [log_likelihood(RandomUtility, theta, table)[0] for table in unstated]
         assert left[0] == pytest.approx(left[1], abs=1e-12)
-
-
-def test_decisions_that_are_alike_are_one_place_and_count_as_often_as_they_came_up(truthful):
-    rows = truthful["subject"] < 3
-    three = read(RandomUtility, only(truthful, rows))
-    sequences, (kind, number, action, count, *_) = three.prepared()
-    decisions = np.flatnonzero(kind == 1)
-    place = np.empty(len(kind), dtype=int)
-    for k, begin in enumerate(sequences.begin):
-        place[sequences.order[begin : begin + sequences.length[k]]] = sequences.subject[k]
-    found = {(int(place[i]), float(number[i]), float(action[i])): int(count[i]) for i in decisions}
-    told = truthful["response"].reshape(40, 10, 2, 9)[:3, ..., 0]
-    done = truthful["action"].reshape(40, 10, 2, 9)[:3, ..., 4]
-    each = zip(np.repeat(np.arange(3), 20).tolist(), told.ravel(), done.ravel(), strict=True)
-    assert found == Counter((k, float(p), float(a)) for k, p, a in each)
-    assert len(found) == len(decisions) < done.size  # some came up more than once
-    # Only for who peeks does the state tell alike decisions apart.
-    turned = only(truthful | {"state": truthful["repetition"]}, rows)
-    apart, alike = (read(m, turned).prepared()[1][0] for m in (OutcomePeeker, RandomUtility))
-    assert (apart == 1).sum() > (alike == 1).sum() == len(decisions)
 
 
 @pytest.mark.parametrize("question", [2, 4])
@@ -448,34 +317,3 @@ def test_contexts_whose_odds_change_have_the_probability_that_a_subject_gives_th
         step[j] = 1e-6
         above, below = (log_likelihood(model, theta + s, played) for s in (step, -step))
         assert np.allclose(gradient[:, j], (above - below) / 2e-6, rtol=1e-5, atol=1e-5)
-
-
-def test_the_likelihood_reads_nothing_that_a_participant_would_not_show():
-    for model in (RandomUtility, ProspectUtility, NoisyReporter, *VIOLATORS):
-        assert "idiosyncrasy" in model.design
-        assert "idiosyncrasy" not in model.columns
-
-
-def test_utilities_exponent_and_beliefs_are_recovered_and_not_from_shuffled_answers():
-    n = 150
-    theta = ProspectUtility.parameters.draw(np.random.default_rng(1), n)
-    table = asked(n, contexts=200, repeats=3, seed=2, all_of_it=False)
-    played = answered(ProspectUtility, theta, table)
-    rng, mixed = np.random.default_rng(3), {}
-    for name in ("action", "response"):
-        column = played[name].copy()
-        for k in range(n):
-            rows = np.flatnonzero((played["subject"] == k) & np.isfinite(column))
-            column[rows] = rng.permutation(column[rows])
-        mixed[name] = column
-    truth = ProspectUtility.parameters.unconstrain(theta)
-    found = [
-        maximum_a_posteriori(ProspectUtility, read(ProspectUtility, table), starts=1).z
-        for table in (played, played | mixed)
-    ]
-    # Fisher's z of a correlation has the standard error 1 / sqrt(n - 3): 3.5 of the difference's.
-    bound = 3.5 * np.sqrt(2 / (n - 3))
-    for k, name in enumerate(ProspectUtility.parameters.names):
-        recovered, lost = (np.corrcoef(truth[:, k], z[:, k])[0, 1] for z in found)
-        assert recovered > 0.3, name
-        assert np.arctanh(recovered) - np.arctanh(min(lost, 0.99)) > bound, name

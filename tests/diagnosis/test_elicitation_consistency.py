@@ -1,7 +1,5 @@
 """Distances between elicitations against arithmetic, noise alone, and a shift."""
 
-import json
-
 import numpy as np
 import pytest
 from deciders import decided
@@ -37,21 +35,6 @@ def test_beliefs_stated_alike_are_accused_as_often_as_the_level_says() -> None:
     assert distance.mean() == pytest.approx(null.mean(), rel=0.02)
 
 
-def test_a_belief_that_shifts_with_the_question_is_found_out() -> None:
-    found = elicitation_consistency(decided(1, report_noise=0.3, frame=0.3), replicates=199)
-    distance = found.distances[0]
-    assert distance.p_value == 1 / 200
-    assert distance.shift_low > 0.03
-    assert distance.means_low < distance.rmse_means < distance.means_high
-
-
-def test_the_same_answers_throughout_have_no_distance() -> None:
-    found = elicitation_consistency(decided(1), replicates=19)
-    assert found.spread == pytest.approx(0.0, abs=1e-12)
-    assert found.distances[0].rmse_means == 0.0
-    assert found.distances[0].p_value == 1.0
-
-
 def test_missing_answers_are_left_out_of_their_context_alone() -> None:
     data = decided(1, contexts=4, repetitions=3, report_noise=0.5)
     data.frame.loc[[0, 1, 2], "squared"] = np.nan
@@ -61,17 +44,3 @@ def test_missing_answers_are_left_out_of_their_context_alone() -> None:
     rest = data.frame[data.frame["context"] > 0].groupby("context")[["plain", "squared"]].mean()
     expected = np.sqrt(((rest["squared"] - rest["plain"]) ** 2).mean())
     assert found.distances[0].rmse_means == pytest.approx(expected)
-
-
-def test_one_elicitation_alone_has_nothing_to_be_consistent_with() -> None:
-    data = decided(1, contexts=4)
-    data.frame["squared"] = np.nan
-    with pytest.raises(ValueError, match="there are answers to plain"):
-        elicitation_consistency(data)
-
-
-def test_the_result_prints_and_goes_to_json() -> None:
-    found = elicitation_consistency(decided(1, report_noise=0.3), replicates=19, bootstraps=20)
-    assert "if exchanged" in str(found)
-    assert found.to_frame()["elicitation"].tolist() == ["squared"]
-    assert json.loads(found.to_json())["distances"][0]["contexts"] == 200

@@ -1,8 +1,5 @@
 """The law of iterated expectation in coherent, rounded and incoherent minds."""
 
-import json
-import sys
-
 import numpy as np
 import pytest
 from deciders import decided
@@ -11,7 +8,6 @@ from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 from knownminds.inference.diagnosis.iterated_expectation import (
     TREES,
     _grown,
-    _weighted_medians,
     iterated_expectation,
 )
 
@@ -74,28 +70,6 @@ def test_the_interval_holds_the_median_of_the_population_as_often_as_it_says() -
     assert held >= 87
 
 
-def test_medians_of_weighted_values_are_medians_of_repeated_ones() -> None:
-    rng = np.random.default_rng(3)
-    values, weight = rng.random(9), rng.integers(0, 3, (50, 9))
-    expected = [np.median(np.repeat(values, w)) for w in weight]
-    assert _weighted_medians(values, weight).tolist() == pytest.approx(expected)
-    assert np.isnan(_weighted_medians(values, np.zeros((1, 9), dtype=np.int64))).all()
-
-
-def test_a_belief_of_zero_has_no_ratio_and_is_counted() -> None:
-    data = believing()
-    data.frame.loc[[0, 1], "plain"] = 0.0
-    data.frame.loc[5, "given_1"] = np.nan
-    found = iterated_expectation(data)
-    assert found.excluded == {"no given_1": 1, "no ratio to a belief of 0": 2}
-    assert found.stated.rows == 297
-
-
-def test_trials_without_parts_are_told_what_they_lack() -> None:
-    with pytest.raises(ValueError, match="every part j; the trials ask for none"):
-        iterated_expectation(decided(1))
-
-
 def test_a_forest_that_was_never_told_of_the_law_is_nearly_coherent() -> None:
     pytest.importorskip("sklearn")
     found = iterated_expectation(
@@ -120,17 +94,3 @@ def test_the_forest_is_that_of_scikit_learn() -> None:
     x, y, told = rng.integers(0, 4, (40, 3)) * 1.0, rng.random(40), rng.integers(0, 4, (9, 3)) * 1.0
     forest = ensemble.RandomForestRegressor(n_estimators=TREES, random_state=5)
     assert _grown(x, y, told, 5).tolist() == forest.fit(x, y).predict(told).tolist()
-
-
-def test_without_scikit_learn_the_forest_says_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(ImportError, match=r'pip install "knownminds\[learning\]"'):
-        iterated_expectation(believing(), features=["x"], forest=True)
-
-
-def test_the_result_prints_and_goes_to_json() -> None:
-    found = iterated_expectation(believing(incoherence=0.2))
-    assert "median ratio            0.2000" in str(found)
-    assert json.loads(found.to_json())["above_baseline"] is None

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from deciders import decided
 from scipy.stats import fisher_exact
-from statsmodels.stats.multitest import multipletests
 
-from knownminds.inference.diagnosis.monotone_choice import holm, monotone_choice
+from knownminds.inference.diagnosis.monotone_choice import monotone_choice
 
 
 def test_each_pair_of_bins_is_tested_by_fishers_exact_test() -> None:
@@ -25,16 +24,6 @@ def test_each_pair_of_bins_is_tested_by_fishers_exact_test() -> None:
             else:
                 assert p_value == 1.0
     assert fell > 3
-
-
-def test_bins_hold_equal_numbers_and_equal_beliefs_share_one() -> None:
-    found = monotone_choice(decided(1, decimals=9), bootstraps=0)
-    assert found.n.tolist() == [200] * 5
-    data = decided(1)
-    data.frame["plain"] = np.where(data.frame["plain"] < 0.7, 0.2, 0.8)
-    coarse = monotone_choice(data, bootstraps=0)
-    assert len(coarse.n) == 2
-    assert coarse.centre.tolist() == pytest.approx([0.2, 0.8])
 
 
 def test_pairs_of_bins_without_either_action_are_not_in_the_denominator() -> None:
@@ -57,14 +46,6 @@ def test_pairs_of_bins_without_either_action_are_not_in_the_denominator() -> Non
     assert "not testable" in str(monotone_choice(data, bootstraps=20))
 
 
-def test_holm_multiplies_by_how_many_hypotheses_are_left() -> None:
-    found = holm(np.array([0.02, 0.01, 0.9, 0.04]))
-    assert found.tolist() == pytest.approx([0.06, 0.04, 0.9, 0.08])
-    assert holm(np.empty(0)).shape == (0,)
-    many = np.random.default_rng(0).random(190).round(2)  # with ties
-    assert holm(many) == pytest.approx(multipletests(many, method="holm")[1], abs=1e-15)
-
-
 def test_rational_deciders_are_accused_by_single_tests_and_not_after_holm() -> None:
     found = [monotone_choice(decided(i, inverse_temperature=3.0), bootstraps=0) for i in range(100)]
     single = np.mean([any(pair.violated for pair in f.pairs) for f in found])
@@ -80,15 +61,6 @@ def test_a_decider_who_says_yes_less_often_when_surest_is_found_out() -> None:
     assert all(f.p_falling < 0.001 for f in found)
     assert all(f.p_turning < 0.001 for f in found)
     assert found[0].fraction > 0.1
-
-
-def test_a_decider_for_whom_the_order_is_reversed_falls_but_does_not_turn() -> None:
-    """Rational all the same: waiting may cost most where the condition is present."""
-    data = decided(3)
-    data.frame["action"] = data.frame["action"].map({0.0: 2.0, 1.0: 1.0, 2.0: 0.0})
-    found = monotone_choice(data, bootstraps=0)
-    assert found.p_falling < 0.001
-    assert found.p_turning > 0.05
 
 
 def test_the_interval_holds_the_fraction_and_the_result_prints() -> None:

@@ -1,13 +1,10 @@
 """Predicting decisions with and without the state."""
 
-import json
-import sys
-
 import numpy as np
 import pytest
 from deciders import decided
 
-from knownminds.inference.diagnosis.predictive_gain import features_of, folds_of, predictive_gain
+from knownminds.inference.diagnosis.predictive_gain import folds_of, predictive_gain
 
 
 class Frequencies:
@@ -80,25 +77,6 @@ def test_one_who_peeks_is_predicted_better_with_the_state() -> None:
     assert gain.excess.percent == pytest.approx(100 * (1 - loss / exchanged))
 
 
-def test_the_test_holds_what_was_learnt_and_exchanges_the_states_of_what_is_predicted() -> None:
-    fits = []
-
-    class Counted(Frequencies):
-        def fit(self, x, y):
-            fits.append(x.shape[1])
-            super().fit(x, y)
-
-    predictive_gain(decided(1, contexts=50), learner=Counted, replicates=300, bootstraps=0)
-    assert sorted(fits) == [1] * 5 + [2] * 5  # however many exchanges
-
-
-@pytest.mark.parametrize("peek", [0.0, 0.3])
-def test_a_tree_is_quick_and_does_the_same(peek) -> None:
-    pytest.importorskip("sklearn")
-    gain = predictive_gain(decided(1, peek=peek), learner="tree", bootstraps=50).belief
-    assert (gain.p_value <= 0.05) == (peek > 0)
-
-
 def test_gradient_boosting_finds_the_peeker_and_not_the_rational_decider() -> None:
     pytest.importorskip("sklearn")
     peeker, rational = (
@@ -109,42 +87,9 @@ def test_gradient_boosting_finds_the_peeker_and_not_the_rational_decider() -> No
     assert peeker.learner == "gradient_boosting"
 
 
-def test_evidence_makes_the_second_comparison() -> None:
-    data = decided(1, contexts=60)
-    data.frame["sex"] = np.where(data.frame["context"] % 2, "f", "m")
-    found = predictive_gain(data, features=["sex"], learner=Frequencies, bootstraps=20)
-    assert found.evidence is not None
-    assert "belief and evidence" in str(found)
-    assert features_of(data.frame, ["sex", "plain"]).shape == (300, 3)
-    with pytest.raises(ValueError, match="'age' is none"):
-        predictive_gain(data, features=["age"], learner=Frequencies)
-
-
 def test_an_action_never_seen_costs_much_but_not_infinitely() -> None:
     data = decided(1, contexts=10)
     data.frame["action"] = np.where(data.frame["context"] == 3, 1.0, 0.0)
     gain = predictive_gain(data, learner=Frequencies, bootstraps=0).belief
     assert np.isfinite(gain.without)
     assert np.isnan(gain.low)
-
-
-def test_what_is_missing_or_unknown_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(ImportError, match=r'pip install "knownminds\[learning\]"'):
-        predictive_gain(decided(1))
-    monkeypatch.setitem(sys.modules, "catboost", None)
-    with pytest.raises(ImportError, match="pip install catboost"):
-        predictive_gain(decided(1), learner="catboost")
-    with pytest.raises(ValueError, match="got 'forest'"):
-        predictive_gain(decided(1), learner="forest")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="got 5 of 3 contexts"):
-        predictive_gain(decided(1, contexts=3), learner=Frequencies)
-
-
-def test_the_result_prints_and_goes_to_json() -> None:
-    found = predictive_gain(
-        decided(1, contexts=30), learner=Frequencies, bootstraps=20, replicates=0
-    )
-    assert "beyond the belief" in str(found)
-    assert json.loads(found.to_json())["belief"]["p_value"] is None
-    assert found.belief.excess is None

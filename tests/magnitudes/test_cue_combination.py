@@ -10,9 +10,6 @@ from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES
 from knownminds.inference.magnitudes.cue_combination import (
     CueCombination,
-    combine,
-    pair,
-    text_weights,
 )
 from knownminds.inference.magnitudes.magnitude_answers import MODALITIES, MagnitudeAnswers
 from knownminds.inference.magnitudes.magnitude_composite import cue_combination
@@ -56,12 +53,6 @@ def test_a_known_weight_is_found_and_its_reference_fits_as_well_as_the_answers()
         assert found.efficiency[name] == pytest.approx(error / found.error)
 
 
-def test_weights_beyond_the_unit_interval_are_held_at_its_ends() -> None:
-    value, text, image = correlated()
-    said = {"text": text, "image": image, "text+image": 1.4 * text - 0.4 * image}
-    assert combined(frame_of(said, value)).text_weight["linear"][0] == 1.0
-
-
 def test_published_weights_follow_the_answers_and_ours_their_errors() -> None:
     value, text, image = correlated()
     weights = combined(frame_of({"text": text, "image": image, "text+image": text}, value))
@@ -91,17 +82,6 @@ def test_the_oracle_is_the_generalised_least_squares_of_calibrated_answers() -> 
     )
 
 
-def test_a_perfect_modality_gets_all_the_weight_and_two_of_them_half_each() -> None:
-    value, text, image = correlated()
-    found = combined(frame_of({"text": value, "image": image, "text+image": text}, value))
-    assert found.text_weight["bayes_residuals"][0] == pytest.approx(1.0)
-    assert found.text_weight["bayes_oracle"][0] == pytest.approx(1.0)
-    same = combined(frame_of({"text": value, "image": value, "text+image": text}, value))
-    assert same.text_weight["bayes_oracle"][0] == 0.5
-    perfect = combined(frame_of({"text": text, "image": image, "text+image": value}, value))
-    assert np.isnan(perfect.efficiency["equal"][0])  # an error of 0 is no yardstick
-
-
 def test_items_without_one_of_the_answers_are_left_out_and_counted() -> None:
     value, text, image = correlated()
     frame = frame_of({"text": text, "image": image, "text+image": text}, value)
@@ -112,38 +92,6 @@ def test_items_without_one_of_the_answers_are_left_out_and_counted() -> None:
     nothing = combined(frame)
     assert "fewer than 3 items" in nothing.reason
     assert np.isnan(nothing.error[0])
-
-
-def test_modalities_that_were_played_apart_are_matched_by_value() -> None:
-    frame = answers_of("a", tasks=("marker_location",), conditions=("base",), seed=4)
-    apart = frame.assign(subject=frame["subject"] + frame["modality"].astype(str))
-    rng = np.random.default_rng(2)
-    apart["item"] = rng.permuted(np.tile(np.arange(33), (9, 1)), axis=1).ravel()
-    cells = MagnitudeAnswers.read(apart, "model").cells
-    text, image, both = (cells["a", "marker_location", "base", m] for m in MODALITIES)
-    pairs = pair(text, image, both)
-    assert (pairs.matched, len(pairs)) == ("values", ITEMS)
-    whole = MagnitudeAnswers.read(frame, "model").cells
-    together = pair(*(whole["a", "marker_location", "base", m] for m in MODALITIES))
-    assert together.matched == "items"
-    # The combined answers were made of those to the same item; the text's weight shows that.
-    weight = [text_weights(p)["linear"][0] for p in (together, pairs)]
-    assert weight[0] == pytest.approx(0.7, abs=0.15)
-    assert combine(pairs).n == ITEMS
-
-
-def test_bootstraps_of_weights_are_those_of_repeated_rows() -> None:
-    value, text, image = correlated()
-    frame = frame_of({"text": text, "image": image, "text+image": 0.3 * text + 0.7 * value}, value)
-    cells = MagnitudeAnswers.read(frame, "model", rounds=2, seed=5).cells
-    pairs = pair(*(cells["a", "marker_location", "base", m] for m in MODALITIES))
-    times = pairs.combined.weight[1].astype(int)
-    again = np.repeat(np.arange(ITEMS), times)
-    repeated = pairs.only(again)
-    repeated.combined.weight[:] = 1.0
-    for name, weights in text_weights(pairs).items():
-        assert weights[1] == pytest.approx(text_weights(repeated)[name][0], rel=1e-9), name
-    assert combine(pairs).error[1] == pytest.approx(combine(repeated).error[0], rel=1e-9)
 
 
 def lived(model: str, n: int = 60, **mind: float) -> Trials:
@@ -174,14 +122,6 @@ def test_optimal_and_equal_combiners_have_no_excess_and_equal_weights() -> None:
     equal = MEASURES["cue_weight"].estimate(lived("cue_combiner_equal", **mind))
     assert abs(equal.value - 0.5) < 4 * equal.standard_error
     assert MEASURES["cue_weight"].estimate(lived("cue_combiner_optimal", **mind)).p_value < 1e-6
-
-
-def test_sessions_with_one_modality_have_no_cue_weight_and_say_so() -> None:
-    trials = answers_of("a", tasks=("line_ratio",), conditions=("base",))
-    trials = trials[trials["modality"] == 0].assign(subject=trials["window"].astype(str))
-    found = MEASURES["cue_weight"].estimate(Trials.from_frame(trials))
-    assert np.isnan(found.value)
-    assert found.excluded == {"fewer than 3 items answered as text, as image and as both": 3}
 
 
 def test_regression_to_the_mean_is_the_prior_weight_without_its_limits() -> None:

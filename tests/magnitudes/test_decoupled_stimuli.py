@@ -1,15 +1,12 @@
 """Stimuli of which no shortcut tells the value: the same values, told exactly, and decoupled."""
 
-import io
 import re
 from itertools import groupby
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from knownminds.agents import AGENTS, simulate
-from knownminds.environments import ENVIRONMENTS, Trials, check_environment, make
+from knownminds.environments import ENVIRONMENTS, check_environment, make
 from knownminds.environments.words.transcripts import load_recordings
 from knownminds.validation.engine.study import Cell
 
@@ -60,19 +57,6 @@ def test_published_stimuli_are_what_they_were_and_decoupled_ones_have_the_same_v
     )
 
 
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("noise", [False, True])
-def test_words_and_pictures_tell_them_exactly_also_blurred(task, noise):
-    if noise and task == "duration":
-        return
-    settings = {"n_values": 3, "repeats": 1, "windows": ("short", "long"), "stimuli": "decoupled"}
-    if noise:
-        settings |= {"modality": "image", "condition": "constant_noise", "blur": 20.0, "context": 1}
-    elif task != "duration":
-        settings |= {"modality": "text+image", "context": 1}
-    check_environment(make(task, **settings), 5)
-
-
 def test_no_line_tells_the_ratio_and_no_part_of_a_line_the_location():
     """In dashes. Published: the shorter line is the ratio, the part before is the location.
 
@@ -106,23 +90,6 @@ def test_no_line_tells_the_ratio_and_no_part_of_a_line_the_location():
         for column in np.array(parts[window]).T:
             r = np.corrcoef(column, values[window])[0, 1]
             assert abs(r) < 0.48 + error, (window, r)
-
-
-def test_lines_lie_anywhere_and_turned():
-    place = make("marker_location", modality="image", stimuli="decoupled")
-    place.reset(seed=3)
-    turns, middles = [], []
-    for k in range(0, 99, 5):
-        seen = {name: column[k].item() for name, column in place.design.table.items()}
-        pixels = np.asarray(Image.open(io.BytesIO(place.picture(seen))), dtype=float)
-        down, across = np.nonzero(pixels[..., 1] < 128)
-        middles.append((across.mean(), down.mean()))
-        (wide, slant), (_, high) = np.cov(across, down)
-        turns.append(np.degrees(0.5 * np.arctan2(2 * slant, wide - high)))
-    # Even to 40 degrees: their standard deviation is 23, give or take 2 with 20 pictures.
-    assert 15 < np.std(turns) < 31
-    assert np.abs(turns).max() < 42
-    assert (np.std(middles, axis=0) > 30).all()
 
 
 def test_the_steps_of_a_path_do_not_tell_its_distance_in_any_window_of_any_session():
@@ -169,26 +136,6 @@ def test_words_do_not_tell_how_long_a_dialogue_took_and_words_rates_and_pauses_d
     assert np.mean(plain) > 0.9
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_trials_of_either_kind_are_opened_as_what_they_are(task, tmp_path):
-    model = AGENTS["linear_observer"]
-    theta = model.parameters.draw(np.random.default_rng(0), 2)
-    for stimuli in ("published", "decoupled"):
-        trials = simulate(model, theta, make(task, stimuli=stimuli), 1)
-        trials.save(tmp_path / f"{stimuli}.csv")
-        opened = Trials.load(tmp_path / f"{stimuli}.csv", environment=task)
-        place = ENVIRONMENTS[task].as_played(opened.frame)
-        assert place.stimuli == stimuli
-        assert opened.frame["response"].tolist() == pytest.approx(trials.frame["response"].tolist())
-
-
-def test_settings_that_make_no_sense_are_told(tmp_path):
-    with pytest.raises(ValueError, match="stimuli is one of published, decoupled; got 'jittered'"):
-        make("line_ratio", stimuli="jittered")
-    with pytest.raises(ValueError, match="Leave one of them out"):
-        make("duration", stimuli="decoupled", transcripts=str(tmp_path))
-
-
 HEAD = '<?xml version="1.0"?><nite:root nite:id="x" xmlns:nite="http://nite.sourceforge.net/">'
 
 
@@ -231,19 +178,3 @@ def test_the_meeting_corpus_is_read_as_it_is_laid_out(tmp_path):
     place = make("duration", transcripts=str(tmp_path / "words"), n_values=3, repeats=1)
     check_environment(place)
     assert [k for k, _ in groupby(place.design.table["window"].tolist())] == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("none", r"ES1.A.words.xml cannot be read"),
-        ("<html><w>yes</w></html>", "is none of them"),
-        (HEAD + "</nite:root>", "those of ES1 have no words"),
-        (HEAD + '<w starttime="2" endtime="1">yes</w></nite:root>', "'yes' of .* from 2 to 1"),
-        (HEAD + '<w starttime="now" endtime="1">yes</w></nite:root>', "goes from now to 1"),
-    ],
-)
-def test_a_file_that_is_none_of_the_corpus_is_told(tmp_path, text, sentence):
-    (tmp_path / "ES1.A.words.xml").write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=sentence):
-        make("duration", transcripts=str(tmp_path))

@@ -1,8 +1,6 @@
-import io
-
 import numpy as np
 import pytest
-from PIL import Image, ImageFilter
+from PIL import ImageFilter
 
 from knownminds.environments.magnitudes import drawing, maze
 
@@ -27,13 +25,6 @@ def test_a_picture_is_white_with_a_line_of_400_px_and_a_red_marker_of_radius_4()
         assert place.max() - place.min() == 2 * drawing.RADIUS == 8
     centre = np.flatnonzero(red.any(axis=0)).mean()
     assert (centre - columns.min()) / 400 == 0.25
-
-
-def test_the_shorter_line_stands_where_it_should():
-    for below in (False, True):
-        dark = (pixels(drawing.two_lines(0.3, below)) == 0).all(axis=2)
-        lengths = [int(half.any(axis=0).sum()) for half in (dark[:256], dark[256:])]
-        assert lengths == ([400, 120] if below else [120, 400])
 
 
 @pytest.mark.parametrize("blur", BLURS)
@@ -66,25 +57,3 @@ def test_the_picture_is_blurred_as_pillow_blurs_the_whole_of_it():
         for blur in (0.7, 8.0, 16.0):
             whole = draw(*stimulus).filter(ImageFilter.GaussianBlur(blur))
             assert np.array_equal(pixels(draw(*stimulus, blur)), pixels(whole))
-
-
-def test_the_same_stimulus_gives_the_same_bytes():
-    one, again = (drawing.png(drawing.marker(0.42, 8.0)) for _ in range(2))
-    assert one == again
-    assert one != drawing.png(drawing.marker(0.42, 8.5))
-    assert np.array_equal(pixels(Image.open(io.BytesIO(one))), pixels(drawing.marker(0.42, 8.0)))
-
-
-def test_what_is_no_stimulus_is_told():
-    with pytest.raises(ValueError, match="picture as PNG"):
-        drawing.marker_in(b"GIF89a")
-    small = io.BytesIO()
-    Image.new("RGB", (64, 32), "white").save(small, "PNG")
-    with pytest.raises(ValueError, match="512 x 512 px; got 64 x 32"):
-        drawing.ratio_in(small.getvalue())
-    blank = drawing.png(Image.new("RGB", (512, 512), "white"))
-    for look in (drawing.marker_in, drawing.ends_in):
-        with pytest.raises(ValueError, match="lacks a coloured disc"):
-            look(blank)
-    with pytest.raises(ValueError, match="nothing is drawn in one of its halves"):
-        drawing.ratio_in(blank)

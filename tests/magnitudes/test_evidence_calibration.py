@@ -82,19 +82,6 @@ def test_the_probability_is_the_bound_of_sellke_bayarri_and_berger():
     assert np.isnan(found.probability[3])
 
 
-def test_answers_that_are_missing_stay_missing_and_other_factors_are_refused():
-    trials = linear(1, 3)
-    frame = trials.to_frame()
-    frame.loc[frame.index[:60], ["response", "outcome"]] = [np.nan, "malformed"]
-    some = type(trials).from_frame(frame, environment=make("line_ratio"))
-    found = calibrated_evidence(some, replicates=3)
-    assert np.isfinite(found.simulated).all()
-    with pytest.raises(ValueError, match="bayesian"):
-        calibrated_evidence(trials, factor="bayesan")
-    with pytest.raises(ValueError, match="at least 1 simulated data set; got 0"):
-        calibrated_evidence(trials, replicates=0)
-
-
 GROWN = {name: 0.45 for name in CONDITIONS} | {"base": 0.15}
 
 
@@ -102,24 +89,6 @@ def shifts(prior, seed=0, replicates=400):
     frame = answers_of("a", tasks=MULTIMODAL, prior=prior, seed=seed)
     answers = MagnitudeAnswers.read(frame, by="model", rounds=0)
     return consistency_score(answers, "a", replicates=replicates, seed=seed)
-
-
-def test_shifts_have_a_sign_an_interval_and_a_p_value_from_the_null():
-    found = shifts(GROWN)
-    effects = found.effects().set_index(["task", "ablation"])
-    assert len(effects) == 1 + 5 + 15
-    whole = effects.loc[("all", "all")]
-    assert whole["p_value"] == pytest.approx(2 / 401)  # none of 400 shifted as much
-    null = next(m for m in found.known if m.observer == "non-adapting").shifts
-    every = np.mean(list(null.values()), axis=0)
-    seen = found.to_frame()["shift"].mean()
-    assert whole["shift"] == pytest.approx(seen)
-    assert [whole["low"], whole["high"]] == pytest.approx(
-        [seen - np.percentile(every, 97.5), seen - np.percentile(every, 2.5)]
-    )
-    fallen = shifts({name: 0.1 for name in CONDITIONS} | {"base": 0.6}).effects().iloc[0]
-    assert fallen["high"] < -0.3
-    assert "against non-adapting" in str(found)
 
 
 def test_intervals_hold_the_true_shift_and_minds_that_never_adapt_show_none():

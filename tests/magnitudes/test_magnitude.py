@@ -1,7 +1,6 @@
 import asyncio
 import io
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,13 +15,12 @@ from knownminds.environments import (
     Outcome,
     Trials,
     Turn,
-    check_environment,
     make,
     session_stream,
 )
-from knownminds.environments.magnitudes import drawing, line_ratio, maze
-from knownminds.environments.words.told_history import HISTORIES, REASONINGS
-from knownminds.llm_adapters import NotCapable, Sampling, check_capable
+from knownminds.environments.magnitudes import drawing
+from knownminds.environments.words.told_history import HISTORIES
+from knownminds.llm_adapters import Sampling
 from knownminds.llm_adapters.known_minds.synthetic import Synthetic
 
 VISUAL = ("marker_location", "line_ratio", "maze_distance")
@@ -43,25 +41,6 @@ def lived(place, seed=0, until=None):
         turns.append(Turn(observation, None, None, "", value))
         observation, *_ = place.step(value)
     return turns, observation
-
-
-@pytest.mark.parametrize("condition", CONDITIONS)
-@pytest.mark.parametrize("task", TASKS)
-def test_every_condition_keeps_the_contract(task, condition):
-    if task == "duration" and condition in NOISE:
-        return
-    i = CONDITIONS.index(condition) + TASKS.index(task)
-    place = make(
-        task,
-        modality="text" if task == "duration" else ("text+image", "image")[i % 2],
-        condition=condition,
-        windows=("short", "long"),
-        n_values=4,
-        repeats=1,
-        history=HISTORIES[i // 2 % 2],
-        reasoning=REASONINGS[i % 3],
-    )
-    check_environment(place, 10 + i)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -172,18 +151,6 @@ def test_nothing_is_carried_over_to_another_window_or_pass(first):
     assert place.recalled(turns, observation) == turns[-1:]
 
 
-def test_a_trial_without_an_answer_is_retold_as_one():
-    place = make("maze_distance", modality="text+image")
-    turns, observation = lived(place, until=5)
-    turns[2] = Turn(turns[2].observation, None, None, "no idea")
-    prompt = place.render(observation, turns)
-    assert len(prompt.images) == 6
-    assert "No number could be read" in prompt.text
-    past, _ = place.read(prompt.messages)
-    assert [turn.response is None for turn in past] == [False, False, True, False, False]
-    assert past[2].observation["value"] == turns[2].observation["value"]
-
-
 def test_who_reads_a_picture_looks_at_it():
     """What is drawn counts, not what the session would have shown."""
     pictures = {
@@ -201,18 +168,6 @@ def test_who_reads_a_picture_looks_at_it():
         assert observation["value"] != value
 
 
-def test_words_and_picture_that_contradict_each_other_are_told():
-    place = make("marker_location", modality="text+image")
-    observation, _ = place.reset(seed=1)
-    (message,) = place.render(observation, []).messages
-    wrong = Message("user", message.content, (drawing.png(drawing.marker(0.05)),))
-    with pytest.raises(ValueError, match=r"on trial 1 they tell 0\.\d+ and 0\.05"):
-        place.read([wrong])
-    for images in ((), message.images * 2):
-        with pytest.raises(ValueError, match=f"got {len(images)} for 1"):
-            place.read([Message("user", message.content, images)])
-
-
 def test_a_picture_shows_what_words_tell():
     for task in VISUAL:
         place = make(task, modality="text+image", continuous=True)
@@ -223,36 +178,6 @@ def test_a_picture_shows_what_words_tell():
             image = Image.open(io.BytesIO(place.picture(shown)))
             assert image.size == (512, 512)
             assert place._value_told(place._text(shown)) == shown["value"]
-
-
-def test_what_steers_is_said_at_the_beginning():
-    words = {}
-    for condition in CONDITIONS:
-        if condition not in NOISE:
-            place = make("maze_distance", condition=condition)
-            observation, _ = place.reset(seed=0)
-            words[condition] = place.render(observation, []).text
-    assert "Bayesian observer" in words["verbal"]
-    assert "between 3 and 9 cells" in words["numeric"]
-    assert "between 3 and 6 cells" in words["numeric_biased"]
-    plain = {c: w for c, w in words.items() if c not in ("verbal", "numeric", "numeric_biased")}
-    assert not any("noisy" in text for text in plain.values())
-    assert plain["base"] == plain["short_context"] == plain["long_context"]
-    place = make("duration", condition="numeric_biased", biased_range=(0.5, 1.5))
-    turns, observation = lived(place, until=40)
-    assert "between 40 and 70 seconds" in place.render(observation, turns).text
-    assert "between 40 and 70 seconds" not in place.render(turns[0].observation, []).text
-
-
-def test_continuous_values_fill_the_window():
-    for task in TASKS:
-        place = make(task, continuous=True, n_values=50, repeats=20)
-        value = drawn(place)["value"][0]
-        for k, (low, high) in enumerate(place.ranges.values()):
-            own = (value[1000 * k : 1000 * (k + 1)] - low) / (high - low)
-            # A quartile of 1000 uniform numbers has a standard error of .014; values are rounded.
-            assert np.quantile(own, (0.25, 0.5, 0.75)) == pytest.approx((0.25, 0.5, 0.75), abs=0.06)
-            assert len(np.unique(own)) > 25
 
 
 def test_performance_is_one_minus_the_squared_error_over_that_of_the_middle():
@@ -282,67 +207,10 @@ def test_answers_are_parsed_strictly():
         place.step(1.2)
 
 
-@pytest.mark.parametrize(
-    ("task", "settings", "sentence"),
-    [
-        ("marker_location", {"modality": "sound"}, "text, image, text.image or all; got 'sound'"),
-        ("duration", {"modality": "image"}, "modality of duration is text; got 'image'"),
-        ("duration", {"condition": "constant_noise"}, "has none. Take another condition"),
-        ("maze_distance", {"condition": "gradual_noise"}, 'Take the modality "image"'),
-        ("line_ratio", {"condition": "verbl"}, "Nearest: verbal"),
-        ("line_ratio", {"modality": "image", "blur": 4}, "blur belongs to the conditions"),
-        (
-            "line_ratio",
-            {"modality": "image", "condition": "constant_noise", "blur": 40},
-            "from 0 to 20; got 40",
-        ),
-        ("duration", {"windows": ("short", "huge")}, "short, medium or long, each once"),
-        ("duration", {"windows": ()}, "one or more of"),
-        ("duration", {"n_values": 1}, "n_values is a whole number from 2 on; got 1"),
-        ("duration", {"repeats": 0.5}, "repeats is a whole number from 1 on"),
-        ("duration", {"context": -1}, "context is a whole number from 0 on"),
-        ("duration", {"biased_range": (1, 0)}, "biased_range is a lower and a higher number"),
-        ("duration", {"ranges": {"short": (1, 2)}}, "short, medium and long"),
-        (
-            "maze_distance",
-            {"ranges": {"short": (1, 5), "medium": (5, 9), "long": (9, 40)}},
-            "lie between 1 and 19; the range of long is 9 to 40",
-        ),
-        ("maze_distance", {"history": "email"}, "history is one of prompt, chat"),
-        ("maze_distance", {"templates": "no_such.toml"}, "no_such.toml is not"),
-    ],
-)
-def test_settings_that_make_no_sense_are_told(task, settings, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        make(task, **settings)
-
-
 def table_of(place, **changes):
     columns = {name: column[0] for name, column in drawn(place).items()}
     frame = pd.DataFrame({**columns, "subject": "a", "trial": range(place.n_trials)})
     return frame.assign(response=frame["value"]).assign(**changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"response": 1.2}, "Responses of marker_location go from 0 to 1; row 1"),
-        ({"response": "long"}, "response"),
-        ({"value": 0.05}, "Values of the window 'short' of marker_location go from 0.1 to 0.5"),
-        ({"window": 3}, "'window' of marker_location with these settings is 0 or 1 or 2; row 1"),
-        ({"condition": 1}, "'condition' of .* is 0; row 1"),
-        ({"modality": 1}, "'modality' of .* is 0"),
-        ({"blur": 8.0}, "'blur' of .* is 0 without a picture"),
-        ({"item": 33}, "'item' of .* is a whole number from 0 to 32"),
-        ({"unit": 18.0}, "'unit' of .* is 1"),
-        ({"reward": 1.0}, "pays no rewards"),
-    ],
-)
-def test_trials_that_the_task_cannot_have_produced_are_told(changes, sentence):
-    place = make("marker_location")
-    Trials.from_frame(table_of(place), environment=place)
-    with pytest.raises(ValueError, match=sentence):
-        Trials.from_frame(table_of(place, **changes), environment=place)
 
 
 def test_a_file_needs_window_value_and_response_alone():
@@ -358,56 +226,6 @@ def test_a_file_needs_window_value_and_response_alone():
     every = make("maze_distance", modality="all")
     with pytest.raises(ValueError, match="have a column 'modality'"):
         Trials.from_frame(table_of(every).drop(columns="modality"), environment=every)
-
-
-def test_pictures_that_are_sent_again_are_not_drawn_again_nor_all_kept():
-    place = make("marker_location", modality="image", repeats=1)
-    times = []
-    draw = place._drawn
-    place._drawn = lambda observation: times.append(1) or draw(observation)
-    observation, _ = place.reset(seed=0)
-    turns = []
-    shown = 0
-    for _ in range(22):
-        shown += len(place.render(observation, turns).images)
-        turns.append(Turn(observation, None, None, "", 0.5))
-        observation, *_ = place.step(0.5)
-    assert len(times) <= 22 < shown == 2 * sum(range(1, 12))
-    assert len(place._pictures) <= place.context + 2
-    maze.path.cache_clear()
-    assert maze.path.cache_info().maxsize is not None
-    assert drawing.marker_in.cache_info().maxsize is not None
-
-
-def test_an_own_template_must_let_the_stimulus_be_found(tmp_path):
-    ours = Path(line_ratio.__file__).with_suffix(".toml").read_text(encoding="utf-8")
-    own = tmp_path / "own.toml"
-    own.write_text(ours.replace("You estimate how long", "Judge how long"), encoding="utf-8")
-    place = make("line_ratio", templates=str(own), modality="all", n_values=2, repeats=1)
-    check_environment(place)
-    observation, _ = place.reset(seed=0)
-    assert place.render(observation, []).text.startswith("[user]\nJudge how long")
-    for old, new, sentence in (
-        ("The lines:\n{stimulus}\n", "The lines.\n", r"'question_text' must use \{stimulus\}"),
-        ("({stimulus_in_line})", "({stimulus})", r"may use .*\{stimulus\}"),
-        ("between {low} and {high}", "somewhere", "'numeric' must use"),
-        ("Trial {trial}, picture {picture}. Your", "Trial {trial}. Your", "must use {picture}"),
-    ):
-        own.write_text(ours.replace(old, new), encoding="utf-8")
-        assert own.read_text(encoding="utf-8") != ours
-        with pytest.raises(ValueError, match=sentence):
-            make("line_ratio", templates=str(own))
-
-
-def test_who_cannot_see_is_not_shown_pictures():
-    class Blind:
-        model = "blind-1"
-        capabilities = Synthetic.capabilities.__class__()
-
-    assert make("marker_location", modality="all").pictures
-    assert not make("duration").pictures
-    with pytest.raises(NotCapable, match="blind-1 is to be shown pictures"):
-        check_capable(Blind(), Sampling(), images=True)
 
 
 def test_a_known_mind_sees_the_pictures_it_is_shown():
@@ -426,20 +244,6 @@ def test_a_known_mind_sees_the_pictures_it_is_shown():
         other = type(prompt)((shown,))
         said = asyncio.run(speaker.complete(other, settings=Sampling(seed=0))).text
         assert float(said) == pytest.approx(0.05, abs=1e-4)
-
-
-def test_a_known_mind_remembers_more_than_the_prompts_tell():
-    model = AGENTS["kalman_observer"]
-    theta = model.parameters.draw(np.random.default_rng(3), 1)[0]
-    mind = model.from_theta(theta)
-    place = make("maze_distance", condition="short_context", windows=("medium", "long"))
-    speaker = Synthetic(mind, place, 5)
-    alone = play(mind, make("maze_distance", **place.settings), 5, 0).frame
-    for trial in (20, 32, 33, 34, 65):
-        turns, observation = lived_as(place, alone, trial)
-        prompt = place.render(observation, turns)
-        said = asyncio.run(speaker.complete(prompt, settings=Sampling(seed=0))).text
-        assert float(said) == alone["response"][trial]
 
 
 def lived_as(place, frame, until):

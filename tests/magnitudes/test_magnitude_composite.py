@@ -56,24 +56,6 @@ def test_accuracy_may_be_the_mean_over_modalities(frame: pd.DataFrame) -> None:
     assert found["A"].value == pytest.approx(1 - np.mean(each) / 2)
 
 
-def test_efficiency_may_rest_on_the_errors_precision(frame: pd.DataFrame) -> None:
-    found = composite(frame, bayes=("bayes_residuals",))
-    each = [found.cues[t].efficiency["bayes_residuals"][0] for t in MULTIMODAL]
-    assert found["E"].value == pytest.approx(np.mean(each))
-    with pytest.raises(ValueError, match="bayes_oracle"):
-        composite(frame, bayes=("bayes",))
-
-
-def test_intervals_hold_their_mass_of_the_bootstraps(frame: pd.DataFrame) -> None:
-    wide, narrow = composite(frame, 60, mass=0.95), composite(frame, 60, mass=0.5)
-    for letter in "AE":
-        assert wide[letter].low < narrow[letter].low < narrow[letter].high < wide[letter].high
-        assert narrow[letter].low < wide[letter].value < wide[letter].high
-    assert wide.rounds == 60
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        composite(frame, mass=68.0)
-
-
 def test_what_is_missing_is_named_and_nothing_is_put_in_its_place(frame: pd.DataFrame) -> None:
     found = composite(frame[frame["environment"] != "duration"])
     assert found["A"].missing == ("no base trials of duration with text",)
@@ -92,10 +74,3 @@ def test_what_is_missing_is_named_and_nothing_is_put_in_its_place(frame: pd.Data
     found = composite(frame[noise])
     assert len(found["C"].missing) == 3
     assert np.isnan(found["C"].value)
-
-
-def test_a_participant_without_any_error_has_no_efficiency(frame: pd.DataFrame) -> None:
-    found = composite(frame.assign(response=frame["value"]))
-    assert found["A"].value == 1.0
-    assert found["C"].value == 1.0
-    assert "without any error" in found["E"].missing[0]

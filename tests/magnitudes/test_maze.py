@@ -35,14 +35,6 @@ def test_its_length_is_drawn_evenly_and_says_little_of_the_distance():
     assert abs(np.mean(ratios > 1.85) - free) < 0.1
 
 
-def test_a_number_gives_the_same_path_again_and_another_number_another():
-    maze.path.cache_clear()
-    one = maze.path(DISTANCES[40], 7)
-    maze.path.cache_clear()
-    assert maze.path(DISTANCES[40], 7) == one
-    assert len({maze.path(DISTANCES[40], n) for n in range(50)}) == 50
-
-
 def test_paths_go_in_all_directions():
     ends = {
         tuple(np.sign(np.subtract(cells[-1], cells[0])))
@@ -58,9 +50,3 @@ def test_moves_tell_how_far_apart_the_ends_are():
     for wrong in ("two right", "2 right and 1 up", "2 rite", ""):
         with pytest.raises(ValueError, match="Moves are told like"):
             maze.distance_told(wrong)
-
-
-@pytest.mark.parametrize("distance", [0.0, 3.7, 19.5])
-def test_a_distance_that_no_two_cells_have_is_refused(distance):
-    with pytest.raises(ValueError, match="Cells of the grid lie 1 to 19 apart"):
-        maze.path(distance, 0)

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
-from knownminds.environments import LineRatio, Trials, make
+from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES
 from knownminds.inference.magnitudes.magnitude_answers import Answers, MagnitudeAnswers
 from knownminds.inference.magnitudes.normalised_error import (
@@ -54,14 +54,6 @@ def test_trials_without_an_answer_count_in_neither_error() -> None:
     assert np.isnan(normalised_error(only(frame.assign(response=np.nan)))[0])
 
 
-def test_the_middle_is_that_of_the_range_and_not_of_what_happened_to_be_drawn() -> None:
-    frame = one_task()
-    upper = frame[(frame["window"] == 0) & (frame["value"] > 0.31)]
-    assert only(upper).middle == pytest.approx(0.3)
-    strange = upper.assign(unit=7.0)  # ranges of somebody else's
-    assert only(strange).middle == pytest.approx((0.34 + 0.5) / 2)
-
-
 def test_bias_and_variance_sum_to_the_squared_error() -> None:
     cell = only(one_task(prior=0.5))
     bias, variance = bias_and_variance(cell)
@@ -73,23 +65,6 @@ def test_bias_and_variance_sum_to_the_squared_error() -> None:
     assert variance == pytest.approx(each * 2 / 3, abs=4 * each * np.sqrt(2 / 66))
     once = only(one_task(repeats=1))
     assert np.isnan(bias_and_variance(once)[1])
-
-
-def test_a_bootstrap_keeps_sessions_windows_and_the_modalities_of_an_item_together() -> None:
-    read = MagnitudeAnswers.read(one_task(), by="model", rounds=20, seed=3)
-    cells = {key[3]: cell for key, cell in read.cells.items()}
-    weight = cells["text"].weight
-    assert weight.shape == (21, 99)
-    assert (weight[0] == 1).all()
-    assert (weight[1:] > 1).any()
-    for window in range(3):
-        mine = cells["text"].window == window
-        assert (weight[:, mine].sum(axis=1) == 33).all()
-    for other in ("image", "text+image"):
-        by_item = [np.lexsort((cells[m].item, cells[m].window)) for m in ("text", other)]
-        assert (weight[:, by_item[0]] == cells[other].weight[:, by_item[1]]).all()
-    again = MagnitudeAnswers.read(one_task(), by="model", rounds=20, seed=3)
-    assert (next(iter(again.cells.values())).weight == weight).all()
 
 
 def test_bootstraps_spread_as_repeated_experiments_do() -> None:
@@ -133,26 +108,3 @@ def test_simulated_minds_have_the_error_that_their_parameters_imply() -> None:
     error = values.std() / np.sqrt(len(values))
     assert np.sqrt(np.mean(values**2)) == pytest.approx(truth, abs=4 * error)
     assert abs(values.mean() - measure.truth(model, theta[:1] * 0.9)[0]) > 4 * error
-
-
-def test_trials_tell_the_settings_they_were_played_with() -> None:
-    for settings in (
-        {"condition": "gradual_noise", "modality": "image"},
-        {"condition": "reversed", "modality": "all", "repeats": 5},
-    ):
-        place = make("line_ratio", **settings)
-        table = place.draw(np.random.default_rng(1)).table
-        frame = pd.DataFrame({name: table[name] for name in place.fields.stimulus})
-        assert LineRatio.as_played(frame).settings == place.settings
-    with pytest.raises(ValueError, match="row 1 has 77"):
-        LineRatio.as_played(frame.assign(condition=77))
-
-
-def test_trials_of_another_experiment_or_without_a_column_are_refused() -> None:
-    frame = one_task()
-    with pytest.raises(ValueError, match="task of magnitude estimation"):
-        MagnitudeAnswers.read(frame.assign(environment="two_step"), by="model")
-    with pytest.raises(ValueError, match="no 'blur'"):
-        MagnitudeAnswers.read(frame.drop(columns="blur"), by="model")
-    with pytest.raises(ValueError, match="no 'who' among"):
-        MagnitudeAnswers.read(frame, by="who")

@@ -3,7 +3,6 @@
 import sys
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from knownminds.environments import MarkerLocation, MazeDistance
@@ -37,10 +36,3 @@ def test_a_false_claim_is_not_confirmed():
     found = module._checked(claim, MarkerLocation(repeats=1), 8, 0)
     assert not found.holds
     assert found.difference > found.bound
-
-
-def test_a_claim_that_no_session_could_try_is_not_confirmed():
-    claim = replace(module._claims()[0], translate=lambda theta: np.full((len(theta), 3), np.nan))
-    found = module._checked(claim, MarkerLocation(repeats=1), 4, 0)
-    assert not found.holds
-    assert found.tried == 0

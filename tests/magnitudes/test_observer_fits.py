@@ -35,15 +35,6 @@ def mixed():
     return trials, fit_observers(trials)
 
 
-def test_there_are_fourteen_variants_and_all_are_fitted(mixed):
-    trials, fits = mixed
-    assert len(OBSERVERS) == len(fits) == 14
-    assert fits.aic.shape == (3 * N, 14)
-    assert np.isfinite(fits.aic).all()
-    at_ends = trials.frame["response"].isin([0.0, 1.0]).groupby(trials.frame["subject"]).sum()
-    assert 5 < (at_ends > 0).sum() < 3 * N - 5  # both ways of fitting lines are tried
-
-
 @pytest.mark.parametrize("name", OBSERVERS)
 def test_fits_are_those_of_maximum_likelihood(mixed, name):
     trials, fits = mixed
@@ -90,17 +81,6 @@ def test_the_observer_that_answered_is_found_and_the_scale_with_it():
         assert set(fits.best) == {"linear_observer" + scale}
 
 
-def test_a_perfect_participant_is_fitted_at_the_bound_and_no_fit_is_lost():
-    environment = MarkerLocation()
-    theta = np.array([[1.0, 0.0, 1e-12]] * 3)
-    trials = simulate(AGENTS["linear_observer"], theta, environment, 4)
-    fits = fit_observers(trials)
-    assert np.isfinite(fits.aic).all()
-    assert set(fits["linear_observer"].status) == {"boundary"}
-    estimate = fits["linear_observer"].estimate
-    assert np.allclose(estimate[:, :2], [1.0, 0.0], atol=1e-3)
-
-
 def test_missing_answers_and_missing_windows_are_no_obstacle():
     trials = sessions("static_bayes_observer", seed=5, n=6)
     frame = trials.to_frame()
@@ -113,26 +93,3 @@ def test_missing_answers_and_missing_windows_are_no_obstacle():
     assert fits["static_bayes_observer"].status[0] == "flat"  # mu_long is anybody's guess
     assert "mu_long" in fits["static_bayes_observer"].message[0]
     assert fits["static_bayes_observer"].n_trials[0] < 60
-
-
-def test_wrong_names_and_models_of_other_kinds_are_refused():
-    trials = sessions("linear_observer", n=2)
-    with pytest.raises(ValueError, match="static_bayes_observer"):
-        fit_observers(trials, ["static_bayes"])
-    with pytest.raises(ValueError, match="observer of magnitudes"):
-        fit_observers(trials, ["noisy_bayes_observer"])
-    with pytest.raises(ValueError, match="at least one observer"):
-        fit_observers(trials, [])
-    with pytest.raises(ValueError, match="no 'value'"):
-        fit_observers(Trials.from_frame(trials.frame.drop(columns="value")))
-
-
-def test_the_table_has_a_row_for_each_participant_and_model(mixed):
-    _, fits = mixed
-    frame = fits.to_frame()
-    assert len(frame) == 3 * N * 14
-    best = frame.loc[frame.groupby("subject", sort=False)["aic"].idxmin()]
-    assert tuple(best["model"]) == fits.best
-    assert best["delta_aic"].max() == 0.0
-    assert f"{3 * N} participants" in str(fits)
-    assert '"kalman_observer_affine_log"' in fits.to_json()

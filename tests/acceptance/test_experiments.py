@@ -1,8 +1,12 @@
+"""The contract of experiments: ours keep it in all their forms, and broken ones are caught."""
+
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from knownminds.agents import AGENTS, play, simulate
 from knownminds.environments import (
     ENVIRONMENTS,
     Answer,
@@ -13,18 +17,21 @@ from knownminds.environments import (
     Outcome,
     Prompt,
     Replies,
+    Session,
+    Trials,
     Turn,
     World,
+    answer_columns,
     check_environment,
     make,
     parse_label,
+    session_stream,
 )
-from knownminds.environments.bandits.temporal_discounting import PLANS
-from knownminds.environments.causes.causal_graph import GRAPHS
-from knownminds.environments.chance.choice import SIZES as N_OPTIONS
-from knownminds.environments.chance.coins import SIZES
-from knownminds.environments.chance.outcome_grid import DISTRACTORS, FORMS
-from knownminds.environments.words.told_history import HISTORIES, REASONINGS
+
+HISTORIES = ("prompt", "chat")
+REASONINGS = ("none", "chain_of_thought", "step_back")
+FORMS = ("question", "continuation", "stated")
+DISTRACTORS = ("published", "plausible")
 
 FACTORS = {
     "two_step": {"history": HISTORIES, "reasoning": REASONINGS, "released": (False, True)},
@@ -39,19 +46,18 @@ FACTORS = {
         "reasoning": REASONINGS,
     },
     "horizon": {"history": HISTORIES, "reasoning": REASONINGS},
-    "coins": {"n_coins": SIZES, "form": FORMS, "distractors": DISTRACTORS},
+    "coins": {"n_coins": (2, 3), "form": FORMS, "distractors": DISTRACTORS},
     "dice": {
         "n_dice": (1, 3),
         "n_faces": (4, 12),
         "form": FORMS,
         "distractors": DISTRACTORS,
     },
-    "choice": {"n_options": N_OPTIONS, "form": FORMS, "distractors": DISTRACTORS},
+    "choice": {"n_options": (2, 4, 6), "form": FORMS, "distractors": DISTRACTORS},
     "preference": {"form": FORMS, "distractors": DISTRACTORS},
     "counts": {"form": FORMS, "distractors": DISTRACTORS},
     "linked_coins": {"n_coins": (2, 4), "form": FORMS},
-    # Smaller sessions with every other combination of content are in test_collider.py.
-    "collider": {"graph": GRAPHS, "content": ("meaningful", "letters")},
+    "collider": {"graph": ("collider", "chain", "fork"), "content": ("meaningful", "letters")},
     "causal_inference": {
         "graph": ("triangle", "diamond"),
         "strengths": (-0.4,),
@@ -63,7 +69,6 @@ FACTORS = {
         "asked": ("strength", "counterfactual"),
         "cases": (4,),
     },
-    # Conditions and forms of reasoning are in test_magnitude.py.
     **{
         task: {
             "modality": ("text", "image", "text+image", "all"),
@@ -103,7 +108,7 @@ FACTORS = {
         "repeats": (1, 2),
     },
     "temporal_discounting": {
-        "design": PLANS,
+        "design": ("adaptive", "grid"),
         "history": HISTORIES,
         "reasoning": REASONINGS,
     },
@@ -113,6 +118,39 @@ CASES = [
     for name in ENVIRONMENTS
     for values in itertools.product(*FACTORS[name].values())
 ]
+
+
+# Designs that only users set: a single trial, many types, answers in several parts.
+ODD = [
+    ("balloon_risk", {"n_balloons": 12, "maxima": (1,)}),
+    ("balloon_risk", {"n_balloons": 1, "maxima": tuple(range(1, 27))}),
+    ("restless_bandit", {"n_blocks": 2, "block_length": (3, 5), "confidence": "apart"}),
+    ("restless_bandit", {"n_blocks": 1, "block_length": (1, 1)}),
+    ("horizon", {"n_games": 9, "long_horizon": 3, "long_share": 0.9, "unequal_share": 1.0}),
+    ("instrumental_learning", {"n_visits": 1}),
+    ("iowa_gambling", {"n_cards": 1}),
+    (
+        "temporal_discounting",
+        {"design": "grid", "amount": 37, "delays": (2,), "shares": (0.1, 0.9)},
+    ),
+    ("two_step", {"n_days": 5, "transition": 1.0}),
+    ("coins", {"faces": "heads", "weights": (1, 2), "kinds": "independent"}),
+    ("diagnosis", {"n_contexts": 1, "repeats": 1}),
+    ("diagnosis", {"n_contexts": 3, "questions": ["expectation"], "parts": "separate"}),
+    ("adjusting_amount", {"amounts": [100, 1000], "questions": 3, "repeats": 2}),
+    ("risky_choice", {"problems": [[[[40, 1]], [[100, 0.5], [0, 0.5]]]], "repeats": 2}),
+    ("ultimatum", {"stake": 10, "offers": [2, 7.5], "proposals": [[[1, 0.5], [4, 0.8]]]}),
+    ("public_goods", {"endowment": 3, "group": 2, "multipliers": [1.5, 4], "repeats": 2}),
+    (
+        "marker_location",
+        {"n_values": 3, "repeats": 1, "windows": ("short", "long"), "stimuli": "decoupled"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), ODD)
+def test_unusual_designs_keep_the_contract_too(name, settings):
+    check_environment(make(name, **settings), 3)
 
 
 @pytest.mark.parametrize(("name", "factors"), CASES)
@@ -385,3 +423,108 @@ def test_an_experiment_for_numbers_alone_needs_no_words_and_says_so():
             getattr(Wordless(), method)(*given)
     with pytest.raises(ValueError, match="has no words"):
         check_environment(HalfWordless())
+
+
+# Sessions
+
+
+@pytest.mark.parametrize("name", ["balloon_risk", "horizon", "diagnosis"])
+def test_a_session_is_what_the_step_interface_gives(name):
+    """Trials fall away, hidden columns, trials that ask for either: all kept as shown."""
+    environment = make(name)
+    design = environment.draw(session_stream(0))
+    session, rng = Session(environment, design), np.random.default_rng(0)
+    seen, _ = environment.reset(options={"design": design})
+    low, _ = environment.response_range
+    for shown in session:
+        assert shown == seen
+        asked = environment.asks(shown)
+        choice = int(rng.integers(environment.n_actions)) if asked == "action" else low
+        choice = None if rng.random() < 0.2 else choice
+        hidden = environment.design.at(int(seen["trial"]), environment.fields.hidden)
+        turn = session.take(choice, "so it was")
+        seen, reward, over, *_ = environment.step(choice)
+        assert (turn.action, turn.response) == environment.split(choice, asked)
+        assert (turn.reward, turn.text) == (reward, "so it was")
+        given = {column: getattr(turn, column) for column in answer_columns(environment)}
+        assert session.rows[-1] == {**shown, **hidden, **given, "reward": reward}
+        assert session.over == over
+    assert len(session.turns) == len(session.rows)
+    with pytest.raises(RuntimeError, match=f"The session of {name} is over. Begin another"):
+        session.take(0)
+
+
+def test_sessions_share_an_environment_and_not_its_state():
+    environment = make("instrumental_learning")
+    one, other = (Session(environment, environment.draw(session_stream(k))) for k in (0, 1))
+    first = next(iter(other))
+    one.take(0)
+    assert next(iter(other)) == first
+    model = AGENTS["rescorla_wagner"].from_theta(np.array([0.3, 2.0, 0.0]))
+    play(model, environment, 0)
+    assert next(iter(other)) == first
+
+
+@pytest.mark.parametrize("name", ["two_step", "coins", "marker_location", "temporal_discounting"])
+def test_the_address_of_a_session_says_what_is_drawn_in_it(name):
+    """Of one participant with `play`, of many with `simulate`, and of a design that is drawn."""
+    environment = make(name)
+    model = AGENTS["random_rater" if environment.given == "response" else "random_responder"]
+    theta = np.empty((3, 0))
+    many = simulate(model, theta, environment, 11, address=(4,)).frame
+    for i, row in enumerate(theta):
+        agent = model.from_theta(row, actions=environment.n_actions)
+        one = play(agent, environment, 11, 4, i).frame
+        own = many[many["subject"] == str(i)].reset_index(drop=True)
+        pd.testing.assert_frame_equal(one, own, check_dtype=False, rtol=1e-9)
+        table = environment.draw(session_stream(11, 4, i)).table
+        shown = set(environment.fields.shown) & set(table) - set(environment.fields.dependent)
+        assert shown
+        for column in shown:
+            drawn = np.asarray(table[column])[one["trial"].to_numpy(dtype=int)]
+            assert np.array_equal(one[column].to_numpy(dtype=float), drawn.astype(float)), column
+
+
+def test_a_session_stream_is_that_of_numpy_and_neighbours_are_unrelated():
+    sequence = np.random.SeedSequence(entropy=11, spawn_key=(3, 17))
+    expected = np.random.Generator(np.random.PCG64(sequence)).random(5)
+    assert np.array_equal(session_stream(11, 3, 17).random(5), expected)
+    places = [(0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0), (2**40, 2**40)]
+    draws = np.array([session_stream(*place).random(2000) for place in places])
+    correlation = np.corrcoef(draws)[np.triu_indices(len(places), 1)]
+    # 21 correlations of nothing, each with the standard error 1 / sqrt(2000).
+    assert np.abs(correlation).max() < 5 / np.sqrt(2000)
+    with pytest.raises(ValueError, match="-1"):
+        session_stream(0, -1)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_trials_pass_their_own_check_and_an_answer_that_cannot_be_is_refused_by_trial(name):
+    small = {"network": "fever", "n_contexts": 5} if name == "diagnosis" else {}
+    environment = make(name, **small)
+    session, rng = Session(environment, environment.draw(session_stream(1))), session_stream(2)
+    low, high = environment.response_range
+    for shown in session:
+        action, response = int(rng.integers(max(environment.n_actions, 1))), (low + high) / 2
+        asked = environment.asks(shown)
+        choices = {"action": action, "response": response}
+        session.take(choices.get(asked, (action, response)))
+    frame = pd.DataFrame(session.rows).assign(subject="0")
+    Trials.from_frame(frame, environment=environment)
+    for column in answer_columns(environment):
+        wrong = frame.astype({column: float})
+        row = wrong.index[wrong[column].notna()][-1]
+        wrong.loc[row, column] = 1e6
+        with pytest.raises(ValueError, match=f"trial {wrong.loc[row, 'trial']}\\b"):
+            Trials.from_frame(wrong, environment=environment)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_setting_outside_its_rule_is_refused_by_name(name):
+    kind = ENVIRONMENTS[name]
+    for word, field in kind.setting_table.items():
+        if str(field.rule) in ("True or False", "a text") or "None" in str(field.rule):
+            continue
+        called = field.called or word
+        with pytest.raises(ValueError, match=called.removesuffix("s")):
+            kind(**{called: "no such value"})

@@ -1,0 +1,406 @@
+"""Judges against their equations: causes, chances and magnitudes, by quadrature or by hand."""
+
+from fractions import Fraction
+from math import comb, factorial, log
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from knownminds.agents import (
+    AGENTS,
+    CueCombiner,
+    KalmanObserver,
+    KalmanObserverShared,
+    LinearObserver,
+    LinearObserverLog,
+    StaticBayesObserver,
+    simulate,
+)
+from knownminds.agents.chance.belief_sampler import (
+    MARKS,
+)
+from knownminds.environments import (
+    CausalStrength,
+    Choice,
+    Coins,
+    Dice,
+    MarkerLocation,
+    MazeDistance,
+    Preference,
+    Trials,
+    causal_support,
+)
+from knownminds.inference import ModelData, maximum_likelihood
+
+# strength
+
+
+def beta(a, b):
+    return Fraction(factorial(a - 1) * factorial(b - 1), factorial(a + b - 1))
+
+
+def exact_support(a, b, c, d):
+    """The log Bayes factor by the binomial expansion of (1 - uv)^a, in fractions.
+
+    With u = 1 - w0 and v = 1 - w1: the integral of (1 - uv)^a (uv)^b (1 - u)^c u^d.
+    """
+    whole = sum(
+        (-1) ** k * comb(a, k) * beta(b + d + k + 1, c + 1) * Fraction(1, b + k + 1)
+        for k in range(a + 1)
+    )
+    return log(whole / beta(a + c + 1, b + d + 1))
+
+
+@pytest.mark.parametrize(
+    "counts", [(6, 2, 2, 6), (8, 0, 8, 0), (0, 8, 0, 8), (8, 0, 0, 8), (1, 6, 3, 0), (12, 9, 4, 15)]
+)
+def test_causal_support_is_the_integral_in_fractions(counts):
+    assert causal_support(*counts) == pytest.approx(exact_support(*counts), abs=1e-9)
+
+
+def test_support_of_many_tables_is_that_of_each():
+    tables = np.random.default_rng(1).integers(0, 9, (4, 3, 5))
+    each = [[exact_support(*tables[:, i, j].tolist()) for j in range(5)] for i in range(3)]
+    assert causal_support(*tables) == pytest.approx(np.array(each), abs=1e-9)
+    with pytest.raises(ValueError, match=r"whole numbers from 0 on; got 1\.5"):
+        causal_support(1.5, 1, 1, 1)
+
+
+def noiseless(name, **theta):
+    """What a judge answers to each table without noise, with the table."""
+    mind = AGENTS[name]
+    values = np.array([[theta.get(p, 1e-9) for p in mind.parameters.names]])
+    return simulate(mind, values, CausalStrength(), seed=3).frame
+
+
+@pytest.mark.parametrize("name", ["power_pc", "delta_p", "strength_judge", "causal_support"])
+def test_judges_answer_by_hand(name):
+    frame = noiseless(name, w=0.3, bias=0.4, gain=0.8)
+    for row in frame.to_dict("records"):
+        p, q = row["both"] / 8, row["effect"] / 8
+        contrast, room = (q - p, q) if row["kind"] else (p - q, 1 - q)
+        power = contrast / room
+        counts = [row[n] for n in ("both", "cause", "effect", "neither")]
+        a, b, c, d = counts
+        support = exact_support(*((b, a, d, c) if row["kind"] else counts))
+        hand = {
+            "power_pc": power,
+            "delta_p": contrast,
+            "strength_judge": 0.3 * power + 0.7 * contrast,
+            "causal_support": 1 / (1 + np.exp(-(0.4 + 0.8 * support))),
+        }[name]
+        assert row["response"] == pytest.approx(100 * hand, abs=1e-5)
+
+
+# sampler
+
+
+PLAIN, STATES = AGENTS["belief_sampler"], AGENTS["belief_sampler_stated"]
+
+
+HONEST = dict.fromkeys(PLAIN.parameters.names, 0.0) | {"temperature": 1.0}
+
+
+def mind(**changes):
+    return PLAIN(**(HONEST | changes))
+
+
+ALL_FOUR = (Dice(1, 6), Dice(2, 4), Coins(3), Choice(6), Preference())
+
+
+def test_without_biases_the_sampler_knows_the_truth():
+    for environment in ALL_FOUR:
+        environment.reset(seed=0)
+        for context in environment.contexts:
+            cell = int(environment.cells(np.array([context.values]))[0])
+            shares = mind().outcome_probabilities(cell)
+            assert shares == pytest.approx(context.chance.probabilities, abs=1e-15)
+
+
+def test_a_bias_multiplies_the_odds_of_the_outcomes_that_have_the_mark():
+    for k, mark in enumerate(MARKS):
+        found = 0
+        for environment in ALL_FOUR:
+            for context in environment.contexts:
+                cell = int(environment.cells(np.array([context.values]))[0])
+                true = context.chance.probabilities
+                bent = mind(**{f"bias_{mark}": 0.7}).outcome_probabilities(cell)
+                marked = context.marks[:, k] & (true > 0)
+                found += marked.any()
+                weight = true * np.where(marked, np.exp(0.7), 1.0)
+                assert bent == pytest.approx(weight / weight.sum(), abs=1e-14)
+        assert found, mark
+
+
+def test_temperature_is_the_exponent_of_the_odds():
+    cell = int(Coins(2).cells(np.array([[2, 0, 3, 0, -1]]))[0])
+    true = np.array([1, 6, 9]) / 16
+    for temperature in (0.25, 1.0, 2.0):
+        weight = true ** (1 / temperature)
+        shares = mind(temperature=temperature).outcome_probabilities(cell)
+        assert shares == pytest.approx(weight / weight.sum(), abs=1e-14)
+    # All alike at a very high temperature; only the most probable one at a very low one.
+    assert mind(temperature=1e9).outcome_probabilities(cell) == pytest.approx([1 / 3] * 3)
+    assert mind(temperature=1e-5).outcome_probabilities(cell).tolist() == [0, 0, 1]
+
+
+def test_what_leaks_goes_to_outcomes_that_cannot_come_and_nothing_where_all_can():
+    even = int(Dice.cells(np.array([[1, 6, 3, -1, 2, -1]]))[0])
+    assert mind(leak=0.3).outcome_probabilities(even) == pytest.approx([0.1, 0.7 / 3] * 3)
+    single = int(Dice.cells(np.array([[1, 6, 0, -1, -1, -1]]))[0])
+    assert mind(leak=0.3).outcome_probabilities(single) == pytest.approx([1 / 6] * 6)
+
+
+def test_a_letter_is_right_with_a_probability_or_chosen_by_its_position():
+    agent = STATES(**HONEST, known=0.6, bias_b=0.0, bias_c=np.log(3), bias_d=0.0, bias_e=0.0)
+    other = 0.4 * np.array([1, 1, 3, 1, 1]) / 7
+    for correct in range(5):
+        right = other + 0.6 * (np.arange(5) == correct)
+        assert agent.letter_probabilities(correct) == pytest.approx(right)
+
+
+# line
+
+
+def observation(value=0.4, window=1, unit=1.0, ceiling=1.0):
+    return {"window": window, "value": value, "unit": unit, "ceiling": ceiling}
+
+
+def data(model, responses, values, windows=None, unit=1.0, ceiling=1.0):
+    n = len(responses)
+    columns = {
+        "response": np.asarray(responses, dtype=float),
+        "value": np.broadcast_to(np.asarray(values, dtype=float), (n,)),
+        "window": np.ones(n) if windows is None else np.asarray(windows, dtype=float),
+        "unit": np.full(n, unit),
+        "ceiling": np.full(n, ceiling),
+    }
+    return ModelData.of_columns(model, ["a"], np.zeros(n, dtype=np.int64), [], columns, 0)
+
+
+def test_answers_inside_have_the_density_of_a_gaussian_per_unit_of_the_task():
+    theta = np.array([[0.7, 0.1, 0.05]])
+    rng = np.random.default_rng(0)
+    x = rng.uniform(2.0, 16.0, 40)
+    y = np.clip(18 * (0.7 * x / 18 + 0.1) + rng.normal(0, 1.0, 40), 0.1, 59.0)
+    found = data(LinearObserver, y, x, unit=18.0, ceiling=60.0).log_likelihood(theta)[0]
+    assert found[0] == pytest.approx(norm.logpdf(y, 0.7 * x + 1.8, 0.05 * 18).sum(), rel=1e-12)
+
+
+def test_the_log_scale_counts_its_jacobian():
+    agent = LinearObserverLog(w=0.8, b=-0.2, sigma=0.15)
+    shown = observation(9.0, unit=18.0, ceiling=60.0)
+    at_the_end = sum(np.exp(agent.log_density(shown, end)) for end in (0.0, 60.0))
+    inside, _ = quad(lambda y: np.exp(agent.log_density(shown, y)), 0.0, 60.0, limit=200)
+    assert inside + at_the_end == pytest.approx(1.0, abs=1e-7)
+    one = data(LinearObserverLog, [7.0, 11.0], [9.0, 9.0], unit=18.0, ceiling=60.0)
+    expected = agent.log_density(shown, 7.0) + agent.log_density(shown, 11.0)
+    assert one.log_likelihood(agent.theta[None])[0][0] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("response", "beyond"), [(0.0, -1), (1.0, 1)])
+def test_an_answer_at_an_end_has_the_probability_of_all_beyond_it(response, beyond):
+    theta = np.array([[0.9, 0.05, 0.3]])
+    mean = 0.9 * 0.4 + 0.05
+    expected = norm.logcdf(beyond * (mean - response) / 0.3)
+    found = data(LinearObserver, [response, 0.5], 0.4).log_likelihood(theta)[0][0]
+    assert found - norm.logpdf(0.5, mean, 0.3) == pytest.approx(expected, rel=1e-12)
+
+
+def test_answers_are_drawn_towards_the_prior_of_their_window():
+    theta = [[0.5, 0.2, 0.5, 0.9, 1e-9]]
+    frame = simulate(StaticBayesObserver, theta, MarkerLocation(), 1).frame
+    mu = np.array([0.2, 0.5, 0.9])[frame["window"].astype(int)]
+    assert np.allclose(frame["response"], 0.5 * frame["value"] + 0.5 * mu, atol=1e-7)
+
+
+def test_maximum_likelihood_is_least_squares():
+    theta = np.column_stack([np.full(3, 0.6), np.full(3, 0.2), [0.01, 0.02, 0.03]])
+    trials = simulate(LinearObserver, theta, MarkerLocation(), 6)
+    fit = maximum_likelihood(LinearObserver, trials)
+    for k, (_, own) in enumerate(trials.frame.groupby("subject", sort=False)):
+        x = np.column_stack([own["value"], np.ones(len(own))])
+        weights, rest, _, _ = np.linalg.lstsq(x, own["response"].to_numpy(float), rcond=None)
+        expected = [*weights, np.sqrt(rest[0] / len(own))]
+        assert np.allclose(fit.estimate[k], expected, rtol=1e-5, atol=1e-6)
+
+
+# kalman
+
+
+def beliefs(frame, q, p0, mu, r=1.0):
+    """Follow one session by the textbook's recursion with measurement variance r."""
+    found, place, m, p = [], None, 0.0, 0.0
+    for window, value, unit in frame[["window", "value", "unit"]].to_numpy(float):
+        if window != place:
+            place, m, p = window, mu[int(window)], p0
+        p += q
+        gain = p / (p + r)
+        m += gain * (value / unit - m)
+        p = (1.0 - gain) * p
+        found.append(m)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("r", [1.0, 0.04, 30.0])
+def test_the_likelihood_is_that_of_the_recursion_and_knows_only_ratios(r):
+    theta = np.array([[0.3, 2.0, 0.2, 0.6, 0.9, 0.07]])
+    frame = simulate(KalmanObserver, theta, MazeDistance(), 4).frame
+    m = beliefs(frame, 0.3 * r, 2.0 * r, theta[0, 2:5], r)
+    y = frame["response"].to_numpy(float)
+    assert ((y > 0) & (y < 60)).all()
+    found = ModelData.read(KalmanObserver, simulate(KalmanObserver, theta, MazeDistance(), 4))
+    expected = norm.logpdf(y, 18 * m, 18 * 0.07).sum()
+    assert found.log_likelihood(theta)[0][0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_window_begins_with_its_own_belief_and_without_the_last_one():
+    theta = [[1e-9, 1e-9, 0.11, 0.55, 0.99, 1e-9]]  # a belief that nothing moves
+    frame = simulate(KalmanObserver, theta, MarkerLocation(), 1).frame
+    mu = np.array([0.11, 0.55, 0.99])[frame["window"].astype(int)]
+    assert np.allclose(frame["response"], mu, atol=1e-6)
+    shared = simulate(KalmanObserverShared, [[1e-9, 1e-9, 0.4, 1e-9]], MarkerLocation(), 1).frame
+    assert np.allclose(shared["response"], 0.4, atol=1e-6)
+
+
+def test_infinite_drift_follows_every_stimulus():
+    theta = LinearObserver.parameters.draw(np.random.default_rng(1), 20)
+    theta[:, 0], theta[:, 1] = 1.0, 0.0  # all that is left without gain and offset
+    trials = simulate(LinearObserver, theta, MarkerLocation(), 3)
+    linear = ModelData.read(LinearObserver, trials).log_likelihood(theta)[0]
+    fast = np.column_stack([np.full(20, 1e12), np.ones(20), *np.full((3, 20), 0.5), theta[:, 2]])
+    kalman = ModelData.read(KalmanObserver, trials).log_likelihood(fast)[0]
+    assert np.allclose(kalman, linear, rtol=1e-9)
+    fast[:, 0] = 1.0
+    slower = ModelData.read(KalmanObserver, trials).log_likelihood(fast)[0]
+    assert (np.abs(slower - linear) > 1e-3).all()
+
+
+# cue
+
+
+ALL = MarkerLocation(modality="all")
+
+
+ONE = np.array([[0.7, 0.05, 0.1, 0.02]])
+
+
+def test_the_answer_to_both_is_the_weighted_mean_of_the_two_before():
+    theta = [[0.7, 0.05, 0.1, 1e-9]]
+    frame = simulate(CueCombiner, theta, ALL, 1).frame
+    wide = frame.pivot_table(index=["window", "item"], columns="modality", values="response")
+    assert len(wide) == 99
+    assert np.allclose(wide[2], 0.7 * wide[0] + 0.3 * wide[1], atol=1e-7)
+    assert (wide[0] - wide[1]).abs().median() > 0.01
+
+
+def test_the_likelihood_is_that_of_the_three_passes():
+    trials = simulate(CueCombiner, ONE, ALL, 3)
+    frame = trials.frame
+    wide = frame.pivot_table(
+        index=["window", "item"], columns="modality", values=["response", "value"]
+    )
+    y, x = wide["response"], wide["value"][0]
+    passes = ((0, x, 0.05), (1, x, 0.1), (2, 0.7 * y[0] + 0.3 * y[1], 0.02))
+    expected = 0.0
+    for modality, mean, sd in passes:
+        inside = norm.logpdf(y[modality], mean, sd)
+        below, above = norm.logcdf(-mean / sd), norm.logsf((1.0 - mean) / sd)
+        own = np.where(y[modality] <= 0, below, np.where(y[modality] >= 1, above, inside))
+        expected += own.sum()
+    found = ModelData.read(CueCombiner, trials).log_likelihood(ONE)[0][0]
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_missing_answer_leaves_the_third_with_more_spread():
+    trials = simulate(CueCombiner, ONE, ALL, 3)
+    frame = trials.frame.copy()
+    text = frame.index[(frame["modality"] == 0) & (frame["window"] == 1)][4]
+    item = frame.loc[text, "item"]
+    whole = ModelData.read(CueCombiner, trials).log_likelihood(ONE)[0][0]
+    frame.loc[text, "response"] = None
+    frame["outcome"] = "ok"
+    frame.loc[text, "outcome"] = "malformed"
+    holes = ModelData.read(CueCombiner, Trials.from_frame(frame))
+    same = trials.frame[(trials.frame["window"] == 1) & (trials.frame["item"] == item)]
+    (y_text, y_image, y), x = same["response"].to_numpy(float), same["value"].iloc[0]
+    spread = np.sqrt(0.02**2 + (0.7 * 0.05) ** 2)
+    change = norm.logpdf(y, 0.7 * x + 0.3 * y_image, spread)
+    change -= norm.logpdf(y, 0.7 * y_text + 0.3 * y_image, 0.02) + norm.logpdf(y_text, x, 0.05)
+    assert holes.log_likelihood(ONE)[0][0] - whole == pytest.approx(change, abs=1e-9)
+    assert holes.n_trials[0] == 296
+
+
+# curved
+
+
+GRID = np.linspace(-3, 4, 70_001)
+
+
+def expected(name, values, x):
+    """Return the mean answer, as the definition has it."""
+    mind = AGENTS[name].mind(values, 1)
+    return mind.respond(SimpleNamespace(value=x)).mean
+
+
+def posterior_mean(prior, noise, x):
+    weight = prior * norm.pdf(x, GRID, noise)
+    return (weight * GRID).sum() / weight.sum()
+
+
+@pytest.mark.parametrize("x", [0.12, 0.35, 0.5, 0.88])
+def test_the_answer_is_the_mean_of_the_posterior_by_quadrature(x):
+    noise = 0.09
+    flat = ((GRID >= 0.25) & (GRID <= 0.75)).astype(float)
+    own = {"middle": 0.5, "width": 0.5, "noise": noise, "sigma": 0.05}
+    assert expected("uniform_observer", own, x) == pytest.approx(
+        posterior_mean(flat, noise, x), abs=2e-4
+    )
+    wide = 0.12  # standard deviation of either mode
+    own = {"middle": 0.45, "gap": 0.4, "sigma": 0.05, "spread": np.hypot(wide, noise),
+           "w_prior": noise**2 / (noise**2 + wide**2)}  # fmt: skip
+    for name, share in (("bimodal_observer", 0.5), ("skewed_observer", 0.25)):
+        prior = share * norm.pdf(GRID, 0.65, wide) + (1 - share) * norm.pdf(GRID, 0.25, wide)
+        assert expected(name, own, x) == pytest.approx(posterior_mean(prior, noise, x), abs=2e-4)
+    own = {"rho": 0.3 / 0.2, "mu": 0.4, "weber": 0.1}
+    mean = posterior_mean(norm.pdf(GRID, 0.4, 0.2), 0.3 * x, x)
+    assert expected("weber_observer", own, x) == pytest.approx(mean, abs=2e-4)
+
+
+def test_traces_of_two_rates_draw_the_answers():
+    own = {"w_fast": 0.3, "weight_slow": 0.5, "rate_fast": 0.8, "rate_slow": 0.1, "sigma": 0.05}
+    mind = AGENTS["two_scale_observer"].mind(own, 1)
+    fast = slow = 0.5
+    for x in (0.2, 0.9, 0.4):
+        trial = SimpleNamespace(value=x)
+        mean = 0.35 * x + 0.3 * fast + 0.35 * slow
+        assert float(mind.respond(trial).mean) == pytest.approx(mean)
+        mind.update(trial)
+        fast, slow = fast + 0.8 * (x - fast), slow + 0.1 * (x - slow)
+
+
+# median
+
+
+MEDIAN_GRID = np.linspace(-1, 2, 60_001)  # steps of 5e-5
+
+
+NOISE = 0.09
+
+
+def of_grid(prior, x):
+    weight = prior * norm.pdf(x, MEDIAN_GRID, NOISE)
+    mass = weight.cumsum()
+    return MEDIAN_GRID[np.searchsorted(mass, mass[-1] / 2)]
+
+
+@pytest.mark.parametrize("x", [0.05, 0.12, 0.35, 0.52, 0.63, 0.88])
+def test_the_answer_is_that_of_a_grid(x):
+    trial = SimpleNamespace(value=x)
+    own = {"middle": 0.45, "width": 0.5, "noise": NOISE, "sigma": 0.05}
+    flat = ((MEDIAN_GRID >= 0.2) & (MEDIAN_GRID <= 0.7)).astype(float)
+    mean = AGENTS["uniform_observer_median"].mind(own, 1).respond(trial).mean
+    assert float(mean) == pytest.approx(of_grid(flat, x), abs=2e-4)
