@@ -24,6 +24,7 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.streams import session_uniforms
 
 from .agent import Agent
+from .compiled import read_only
 from .compiler.following import follow
 from .parameters import LAPSE, Array
 from .sequences import LANES, Sequences
@@ -247,13 +248,13 @@ def play_tables(
     sequences = Sequences.group(there(subject), separate, n)
     kernel, design = model.simulation(environment)
     packed = kernel(
-        theta,
-        np.zeros(n) if lapse is None else lapse,  # a kernel is compiled for one of both alone
+        read_only(theta),
+        read_only(np.zeros(n) if lapse is None else lapse),  # compiled for one of both alone
         environment.n_actions,
-        sequences.row,
-        sequences.start,
-        sequences.pack(there(drawn)),
-        *(sequences.pack(there(flat[name])) for name in design),
+        read_only(sequences.row, np.int64),
+        read_only(sequences.start, np.int64),
+        read_only(sequences.pack(there(drawn))),
+        *(read_only(sequences.pack(there(flat[name]))) for name in design),
     )
     parts = packed if model.given in ("both", "either") else (packed,)
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from knownminds.agents.compiled import compiled
 
 # Sequences that a kernel plays side by side. 32 doubles fill several vector registers, which
 # hides the latency of the exponential. Kernels repeat the number in their own file, because
@@ -135,7 +136,7 @@ class Sequences:
         return flat
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _counted(code, n):  # type: ignore[no-untyped-def]
     """Return the places of codes from 0 to n - 1 in their order, and how often each stands."""
     count = np.zeros(n, np.int64)
@@ -152,7 +153,7 @@ def _counted(code, n):  # type: ignore[no-untyped-def]
     return order, count
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _lay_out(values, order, begin, length, start, unused, packed):  # type: ignore[no-untyped-def]
     """Copy values[trials, K] to packed[places, K, LANES]; places of no trial get `unused`."""
     for block in range(len(start) - 1):
@@ -169,7 +170,7 @@ def _lay_out(values, order, begin, length, start, unused, packed):  # type: igno
                         place[k, lane] = unused
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _bring_back(packed, order, begin, length, start, flat):  # type: ignore[no-untyped-def]
     """Copy packed[places, LANES] to the trials that lie there."""
     for sequence in range(len(length)):

@@ -1,4 +1,4 @@
-"""What tests of the command line share, registries kept as they were, figures drawn once."""
+"""What all tests share: the command line in this process, and registries as they were."""
 
 import asyncio
 import gc
@@ -19,25 +19,31 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 
-def pytest_collection_finish(session):
-    """Leave what is loaded by now out of every later search for cycles, and search less often.
+def pytest_addoption(parser):
+    parser.addoption("--strict-skips", action="store_true", help="a skipped test is an error")
 
-    Ten thousand tests and all libraries lie in memory, and to walk through them again and again
-    took a tenth of the whole run.
-    """
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if (
+        report.skipped
+        and item.config.getoption("--strict-skips")
+        and not hasattr(report, "wasxfail")
+    ):
+        report.outcome = "failed"
+    return report
+
+
+def pytest_collection_finish(session):
+    """Leave what is loaded by now out of every later search for cycles, and search less often."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
 
 
-def pytest_runtest_setup(item):
-    import drawn_once
-
-    drawn_once.choose(item.path.stem)
-
-
 @pytest.fixture(autouse=True, scope="module")
 def registries_as_they_were():
-    """What the tests of a file register (pages that bring a model do) ends with the file."""
+    """What the tests of a file register ends with the file."""
     from registries import as_they_were
 
     with as_they_were():
@@ -66,7 +72,7 @@ def knownminds(capsys):
             main([str(word) for word in words])
         except SystemExit as end:
             code = end.code or 0
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     return run

@@ -1,6 +1,6 @@
 """Walk the documentation as a reader does: `python tests/walked.py BIN [PAGE ...]`.
 
-BIN holds `knownminds` and `python` of an environment into which the wheel was installed. Each page
+BIN holds `knownminds` and `python` of an environment in which the package is installed. Each page
 begins in an empty folder outside the checkout; its files are written, each command is a process of
 its own, and its Python blocks are typed into one session, which no command sees. What a block shows
 as output has to have been printed. Without PAGE (`docs/tutorial.md`, ...), all pages are walked.
@@ -9,14 +9,29 @@ as output has to have been printed. Without PAGE (`docs/tutorial.md`, ...), all 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from house.test_docs import NOT_RUN, OUTPUT, PAGES, ROOT, blocks_of
-
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+BLOCK = re.compile(r"^```(\w+)[ ]*(?:title=\"([^\"]*)\")?[ ]*\n(.*?)^```", re.M | re.S)
+# Titles of blocks that are not run, and of those that show what was printed.
+NOT_RUN = (
+    "installs",
+    "needs a key",
+    "needs a cluster",
+    "takes minutes",
+    "until Ctrl-C",
+    "in another terminal",
+    "tests",
+    "in the repository",
+)
+OUTPUT = "output"
 LONGEST = 1200  # seconds of a block
 SESSION = """
 import sys, traceback
@@ -29,6 +44,30 @@ for line in sys.stdin:
     except BaseException:
         print(traceback.format_exc() + chr(0) + "failed", flush=True)
 """
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block, and the line on which it begins."""
+
+    language: str
+    title: str
+    text: str
+    line: int
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the title is the name of a file with this text."""
+        return bool(re.fullmatch(r"\w+\.\w+", self.title))
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """Return the fenced blocks of a page."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(match[1], match[2] or "", match[3], text[: match.start()].count("\n") + 2)
+        for match in BLOCK.finditer(text)
+    ]
 
 
 class Reader:
@@ -66,8 +105,8 @@ class Reader:
         print(self._typed, file=self._session.stdin, flush=True)
         printed = ""
         for line in self._session.stdout:
-            told, mark, word = line.partition("\0")
-            printed += told
+            text, mark, word = line.partition("\0")
+            printed += text
             if mark:
                 return word.strip() == "done", printed
         return False, printed + "the session ended"

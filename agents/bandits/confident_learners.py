@@ -7,10 +7,10 @@ from math import log
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.special import expit, log_ndtr, ndtr
 
 from knownminds.agents.agent import Agent
+from knownminds.agents.compiled import compiled
 from knownminds.agents.compiler.definition import (
     HALF_LOG_2_PI,
     SMALLEST,
@@ -203,7 +203,7 @@ class RescorlaWagnerConfidence(ConfidentLearner):
         self.last = 2 * trial.action - 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def log_likelihood_guesser(  # type: ignore[no-untyped-def]
     theta, lapse, n_actions, row, start, action, response
 ):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import log
 
 import numpy as np
-from numba import njit
 
 from knownminds.agents.agent import Responder
+from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Parameters
 from knownminds.environments.environment import Observation
 
@@ -15,13 +15,13 @@ LANES = 32  # as in sequences.py
 LOG_100 = log(100.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def log_likelihood(theta, lapse, n_actions, row, start, response):  # type: ignore[no-untyped-def]
     """Return zeros: on a range of length 1 the density is 1, lapse or not."""
     return np.zeros(len(theta)), np.zeros((len(theta), 0 if lapse is None else 1))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def simulate(theta, lapse, n_actions, row, start, uniforms):  # type: ignore[no-untyped-def]
     """Give the uniforms themselves."""
     return uniforms.copy()
@@ -52,7 +52,7 @@ class RandomRater(Responder):
         return float(rng.random())
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def log_likelihood_of_judge(theta, lapse, n_actions, row, start, response):  # type: ignore[no-untyped-def]
     """Count the responses; on a range of length 100 the density is 1/100, lapse or not."""
     total = np.zeros(len(theta))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from math import log
 
 import numpy as np
-from numba import njit
 
 from knownminds.agents.agent import Agent
+from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments.environment import Observation
 
 LANES = 32  # as in sequences.py
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def log_likelihood(theta, lapse, n_actions, row, start, action):  # type: ignore[no-untyped-def]
     """Count the choices; each has probability 1 / n_actions, lapse or not."""
     total = np.zeros(len(theta))
@@ -26,7 +26,7 @@ def log_likelihood(theta, lapse, n_actions, row, start, action):  # type: ignore
     return total, np.zeros((len(theta), 0 if lapse is None else 1))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def simulate(theta, lapse, n_actions, row, start, uniforms):  # type: ignore[no-untyped-def]
     """Turn each uniform into an action."""
     action = np.empty((start[-1], LANES))

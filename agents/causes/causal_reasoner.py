@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from knownminds.agents.agent import Integers, merging
+from knownminds.agents.compiled import compiled
 from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, UNIT, Array, Parameter
 from knownminds.environments.causes.causal_graph import GRAPHS, Graph, conditional, direction_of
@@ -62,7 +63,7 @@ SHARE = np.tile(
 )
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _effect(rule, b, m1, m2, c1, c2):  # type: ignore[no-untyped-def]
     """Probabilities that an effect is present and absent; slopes of the former in b, m1, m2."""
     if rule == LOGISTIC:
@@ -75,7 +76,7 @@ def _effect(rule, b, m1, m2, c1, c2):  # type: ignore[no-untyped-def]
     return 1.0 - no, no, fails_1 * fails_2, (1.0 - b) * fails_2 * c1, (1.0 - b) * fails_1 * c2
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _joint(rule, graph, full, weight, slope):  # type: ignore[no-untyped-def]
     """Fill in the probability of each state, weight[8], with its slopes[8, 6]."""
     p1, p2, b, m1, m2 = full[0], full[1], full[2], full[3], full[4]
@@ -104,7 +105,7 @@ def _joint(rule, graph, full, weight, slope):  # type: ignore[no-untyped-def]
         slope[s, 0] = g1 * f2 * f3
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _walk(steps, weight, slope, places, rates, now, turn, total, total_turn):  # type: ignore[no-untyped-def]
     """Replace probabilities of states by the expected visits of a walk, and slopes by theirs.
 
@@ -178,7 +179,7 @@ def _walk(steps, weight, slope, places, rates, now, turn, total, total_turn):  #
             slope[s, k] = total_turn[s, k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _score(answer, precise, constant, count, mean, spread, at_0, at_100):  # type: ignore[no-untyped-def]
     """Log density of the answers to one question; slopes in what is predicted and in the noise.
 
@@ -206,7 +207,7 @@ def _score(answer, precise, constant, count, mean, spread, at_0, at_100):  # typ
     return total, by_answer, by_sigma
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _weigh(rule, graph, full, weight, slope, places, rates, now, turn, total, total_turn):  # type: ignore[no-untyped-def]
     """Fill in the weights of the states, weight[8], and their slopes[8, 6]."""
     _joint(rule, graph, full, weight, slope)
@@ -214,7 +215,7 @@ def _weigh(rule, graph, full, weight, slope, places, rates, now, turn, total, to
         _walk(full[EXTRA], weight, slope, places, rates, now, turn, total, total_turn)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _read(theta, places, rule, full):  # type: ignore[no-untyped-def]
     """Fill in the parameters, full[7], from a row of theta."""
     for j in range(N_FULL):
@@ -234,7 +235,7 @@ def _agreeing(weight, asked):  # type: ignore[no-untyped-def]
     return holds, fits
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _gather(pull, slope, push):  # type: ignore[no-untyped-def]
     """Carry slopes in the weights of the states, pull[8], on to the parameters."""
     for s in range(8):
@@ -242,7 +243,7 @@ def _gather(pull, slope, push):  # type: ignore[no-untyped-def]
             push[k] += pull[s] * slope[s, k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _of_answers(theta, lapse, places, rule, row, start, cell, count, mean, spread, at_0, at_100):  # type: ignore[no-untyped-def]
     """Log-likelihood [N] and gradient of theta [N, P]; a lapse is mixed in for single answers."""
     total, p = np.zeros(len(theta)), theta.shape[1]
@@ -304,7 +305,7 @@ def _of_answers(theta, lapse, places, rule, row, start, cell, count, mean, sprea
     return total, gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _answers(theta, lapse, places, rule, row, start, uniforms, noise, cell):  # type: ignore[no-untyped-def]
     """Answer; the first uniform decides on a lapse, which gives the second as the answer."""
     response = np.full((start[-1], LANES), np.nan)
@@ -340,7 +341,7 @@ def _answers(theta, lapse, places, rule, row, start, uniforms, noise, cell):  # 
 def likelihood(places: tuple[int, ...], rule: int) -> Any:
     """Make the kernel of a model whose parameters stand in theta at `places`."""
 
-    @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+    @compiled(fastmath={"contract"})
     def log_likelihood(  # type: ignore[no-untyped-def]
         theta, lapse, n_actions, row, start, cell, count, mean, spread, at_0, at_100
     ):

@@ -12,11 +12,11 @@ from math import exp, log, pi
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from knownminds.agents.agent import Integers, merging
+from knownminds.agents.compiled import compiled
 from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, UNIT, Array, Parameter, Parameters
 from knownminds.environments.causes.network_questions import (
@@ -52,13 +52,13 @@ for _place, _edge in enumerate(STRENGTHS):
     PLACE[int(_edge[1]) - 1, int(_edge[2]) - 1] = len(BASES) + _place
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _left(chance):  # type: ignore[no-untyped-def]
     """Logarithm of how often nothing comes of it."""
     return log(min(max(1.0 - chance, LEAST), 1.0))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _chances(columns, t, i, full, chance):  # type: ignore[no-untyped-def]
     """Fill in how likely each variable is present by the states of those before it.
 
@@ -80,7 +80,7 @@ def _chances(columns, t, i, full, chance):  # type: ignore[no-untyped-def]
             chance[effect, state, 2] = -kept * absent * base
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _joint(cut, chance, weights):  # type: ignore[no-untyped-def]
     """Fill in weights[state, 3] of a network in which the variables of a set hang on nothing.
 
@@ -101,7 +101,7 @@ def _joint(cut, chance, weights):  # type: ignore[no-untyped-def]
         weights[state, 0], weights[state, 1], weights[state, 2] = weight, by_s, by_r
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _share(query, told, values, weights):  # type: ignore[no-untyped-def]
     """Share of the states with the query in those that agree with what is told, and two slopes."""
     holds = holds_s = holds_r = fits = fits_s = fits_r = 0.0
@@ -116,7 +116,7 @@ def _share(query, told, values, weights):  # type: ignore[no-untyped-def]
     return share, (holds_s - share * fits_s) / fits, (holds_r - share * fits_r) / fits
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _same_network(columns, t, other, i):  # type: ignore[no-untyped-def]
     """Say whether two places of a lane have the same base rates and strengths."""
     differ = 0
@@ -125,7 +125,7 @@ def _same_network(columns, t, other, i):  # type: ignore[no-untyped-def]
     return differ == 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _judged(columns, t, i, full, chance, weights, ready, slope):  # type: ignore[no-untyped-def]
     """What is answered before noise; fills in its slopes[4] in all parameters but the noise.
 
@@ -161,7 +161,7 @@ def _judged(columns, t, i, full, chance, weights, ready, slope):  # type: ignore
     return (1.0 - k) * answer + k * associated
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _score(answer, precise, constant, count, mean, spread, at_0, at_100):  # type: ignore[no-untyped-def]
     """Log density of the answers to one question; slopes in what is predicted and in the noise.
 
@@ -189,7 +189,7 @@ def _score(answer, precise, constant, count, mean, spread, at_0, at_100):  # typ
     return total, by_answer, by_sigma
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _read(theta, places, full):  # type: ignore[no-untyped-def]
     """Fill in the parameters, full[5], from a row of theta."""
     for j in range(N_FULL):
@@ -199,7 +199,7 @@ def _read(theta, places, full):  # type: ignore[no-untyped-def]
             full[j] = 1.0 if places[j] == ONE else ABSENT[j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _of_answers(theta, lapse, places, row, start, columns):  # type: ignore[no-untyped-def]
     """Log-likelihood [N] and gradient of theta [N, P]; a lapse is mixed in for single answers."""
     total, p = np.zeros(len(theta)), theta.shape[1]
@@ -246,7 +246,7 @@ def _of_answers(theta, lapse, places, row, start, columns):  # type: ignore[no-u
     return total, gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _answers(theta, lapse, places, row, start, uniforms, noise, columns):  # type: ignore[no-untyped-def]
     """Answer; the first uniform decides on a lapse, which gives the second as the answer."""
     response = np.full((start[-1], LANES), np.nan)
@@ -277,7 +277,7 @@ def _answers(theta, lapse, places, row, start, uniforms, noise, columns):  # typ
 def likelihood(places: tuple[int, ...]) -> Any:
     """Make the kernel of a model whose parameters stand in theta at `places`."""
 
-    @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+    @compiled(fastmath={"contract"})
     def log_likelihood(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
         return _of_answers(theta, lapse, places, row, start, columns)
 

@@ -10,10 +10,10 @@ from functools import partial
 from math import exp, log
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from knownminds.agents.agent import Agent, Integers, merging
+from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Array, Parameter, Parameters
 from knownminds.environments.chance.outcome_grid import LETTERS, MARKS
 from knownminds.environments.chance.scenarios import context_of
@@ -29,7 +29,7 @@ N_LETTERS = 5
 OUTCOME, LAST, LETTER = 0.0, 1.0, 2.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_likelihood(theta, lapse, n_actions, row, start, *places):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient.
 
@@ -129,7 +129,7 @@ def log_likelihood(theta, lapse, n_actions, row, start, *places):  # type: ignor
     return total, gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def simulate_places(  # type: ignore[no-untyped-def]
     theta, lapse, n_actions, row, start, uniforms, number, correct, shares, marks, sizes
 ):

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from filelock import FileLock
+
 from knownminds.agents.exponential import (
     exp_of,
     exp_of_negative,
@@ -35,15 +37,19 @@ from .simulation import simulation
 from .stepping import stepping
 
 BROUGHT = (pick, exp_of_negative, exp_of, log_of, ndtr_of, log_ndtr_of, mills_of)
-_LOADING = threading.RLock()
+_LOADING = threading.RLock()  # a module is listed before it is whole
 HOME = Path.home() / ".cache" / "knownminds"  # for models that lie in no file
 
+IMPORTS = """\
+from numba import njit
+
+from knownminds.agents.compiled import compiled
+"""
 HEAD = f"""\
 from math import erfc, exp, log, nan, sqrt
 
 import numpy as np
-from numba import njit
-
+{IMPORTS}
 LANES = {LANES}
 TINY = 1e-150  # a product of probabilities is rescaled below this, and each counts at least this
 LOG_TINY = log(TINY)
@@ -114,10 +120,10 @@ def loaded(text: str, name: str, folder: Path, check: Callable[[], None]) -> Mod
     """Import a text by way of a file named by its hash; one that is new is checked before."""
     key = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     file = folder / f"{key}.py"
-    with _LOADING:  # a module is listed before it is whole
-        if not file.exists():  # numba's cache goes by the file's time: written once, and at once
+    folder.mkdir(parents=True, exist_ok=True)
+    with _LOADING, FileLock(file.with_suffix(".lock")):  # threads, then processes
+        if not file.exists():
             check()
-            folder.mkdir(parents=True, exist_ok=True)
             part = file.with_suffix(f".{os.getpid()}.part")
             part.write_text(text, encoding="utf-8")
             part.replace(file)

@@ -22,6 +22,7 @@ from knownminds.environments.world import World, by_column
 
 from . import expressions as ex
 from .answers import form_of
+from .cache import IMPORTS
 from .definition import SMALLEST, Law, log_mixed, probabilities, shares
 from .program import Program, Shapes, Through, told_by_line, trace
 from .reading import suspect
@@ -104,7 +105,7 @@ def _refuse_as_never_finite(model: type[Model], what: str) -> NoReturn:
 
 def _as_python(text: str) -> SimpleNamespace:
     """Run a text without numba."""
-    plain = text.replace("from numba import njit", "njit = lambda **_: lambda function: function")
+    plain = text.replace(IMPORTS, "compiled = njit = lambda **_: lambda function: function\n")
     names: dict[str, Any] = {}
     exec(compile(plain, "kernels", "exec"), names)
     return SimpleNamespace(**names)

@@ -24,7 +24,7 @@ Follow = Callable[[Brought, Integers], Brought]
 
 FEWEST = 20_000  # trials; with fewer a kernel is not worth its compilation
 # Not as other kernels: nothing may be rounded otherwise than NumPy does it.
-JIT = '@njit(cache=True, nogil=True, error_model="numpy")'
+JIT = "@compiled()"
 
 # By world and the tables that it reads: what follows whole sessions, None where nothing printed
 # does what the world does.

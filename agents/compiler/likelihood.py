@@ -14,7 +14,7 @@ from .printing import BY_LIBRARY, Printer, Rows, bare, block, kept_without_answe
 from .program import Kind, Program
 from .slopes import Sensitivities, derivative, factored, lowered, outer_and_inner
 
-JIT = '@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})'
+JIT = '@compiled(fastmath={"contract"})'
 PREFIX = "L_"
 ONCE = (*ex.COSTLY, "lookup")  # worth reckoning once where they hang on columns alone
 FIRST = "at_first_"  # before a name: what is remembered so before the first trial

@@ -15,6 +15,7 @@ from numba.extending import register_jitable
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx, logit, ndtri
 
+from knownminds.agents.compiled import compiled
 from knownminds.agents.exponential import exp_of_negative
 
 LANES = 32  # as in sequences.py
@@ -90,14 +91,14 @@ BASE_BY, DIRECT_BY, OFF_BY, LEFT_BY, PUSH_BY = ((55 + k * N_SLOPES) * LANES for 
 N_ROWS = 55 + 5 * N_SLOPES
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_odds(p):  # type: ignore[no-untyped-def]
     """Return the log odds of a probability, held away from 0 and 1."""
     p = min(max(p, EDGE), 1.0 - EDGE)
     return log(p / (1.0 - p))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def share_of(x):  # type: ignore[no-untyped-def]
     """Return the probability with these log odds."""
     e = exp(-min(abs(x), STEEPEST))
@@ -141,7 +142,7 @@ def _log(x):  # type: ignore[no-untyped-def]
     return n * 0.6931471805599453 + s * (low + s8 * (high + s8 * end))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def weight_of(weighting, gamma, p):  # type: ignore[no-untyped-def]
     """Return the weight w(p) and its slope in gamma."""
     if weighting == LINEAR:
@@ -169,7 +170,7 @@ def weight_of(weighting, gamma, p):  # type: ignore[no-untyped-def]
     return w, w * (log(p) + log_sum / gamma**2 - mean_log / gamma)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _choices(full, violation, w, p):  # type: ignore[no-untyped-def]
     """Return the probabilities of Yes and Defer, given the weight w of a probability p."""
     yes = full[U_YES_0] + (full[U_YES_1] - full[U_YES_0]) * w
@@ -182,7 +183,7 @@ def _choices(full, violation, w, p):  # type: ignore[no-untyped-def]
     return e_yes / total, e_defer / total, e_no / total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _moved(violation, question, elicitation):  # type: ignore[no-untyped-def]
     """Return how far the dial moves a stated belief about the state, in log odds."""
     if violation == MISREPORTS:
@@ -194,7 +195,7 @@ def _moved(violation, question, elicitation):  # type: ignore[no-untyped-def]
     return 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _part(believed, posterior, marginal, conditional):  # type: ignore[no-untyped-def]
     """Return the believed probability of a part, and its slope in the belief about the state.
 
@@ -212,7 +213,7 @@ def _part(believed, posterior, marginal, conditional):  # type: ignore[no-untype
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def given(posterior, marginal, conditional):  # type: ignore[no-untyped-def]
     """Return the probability of a part given the state, and given its absence; see `_part`."""
     m = min(max(marginal, EDGE), 1.0 - EDGE)
@@ -222,7 +223,7 @@ def given(posterior, marginal, conditional):  # type: ignore[no-untyped-def]
     return posterior * q / m, posterior * (1.0 - q) / (1.0 - m)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _continued(believed, of_present, of_absent, present, absent):  # type: ignore[no-untyped-def]
     """Return the log odds of a part against all parts after it, of a believed state.
 
@@ -546,7 +547,7 @@ def _gather(z, steady, columns, row, odds, n, total, gradient):  # type: ignore[
             gradient[k, n] += z[BY_LAPSE + i] + z[PUSH_BY + BY_RATE * LANES + i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _of_session(theta, lapse, model, row, start, trials):  # type: ignore[no-untyped-def]
     """Log-likelihood [N] and gradient of theta [N, P] of what `places_of` makes of trials.
 
@@ -599,7 +600,7 @@ def _of_session(theta, lapse, model, row, start, trials):  # type: ignore[no-unt
     return total, gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def meant(full, violation, question, elicitation, believed, exact, left):  # type: ignore[no-untyped-def]
     """Return the log odds that are stated without noise, given those of the state as believed.
 
@@ -619,7 +620,7 @@ def meant(full, violation, question, elicitation, believed, exact, left):  # typ
     return told
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def decided(full, weighting, violation, p, state):  # type: ignore[no-untyped-def]
     """Return the probabilities of Yes, Defer and No at a believed probability of the state."""
     if violation == PEEKS:
@@ -628,7 +629,7 @@ def decided(full, weighting, violation, p, state):  # type: ignore[no-untyped-de
     return _choices(full, violation, w, p)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _session(theta, lapse, model, row, start, draws, design):  # type: ignore[no-untyped-def]
     """Act and answer; the first uniform is that of an action or decides on a lapse of an answer.
 

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from scipy.special import ndtri
 
+from knownminds.agents.compiled import compiled
 from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, UNIT, Array, Parameter, Parameters
 from knownminds.environments.environment import Observation
@@ -42,7 +43,7 @@ def _combined(alpha, own_text, own_image, sigma, answers, x):  # type: ignore[no
     return alpha * first + (1.0 - alpha) * second, variance, first - second, text, image
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_likelihood_of_four(  # type: ignore[no-untyped-def]
     wide, lapse, row, start, columns
 ):
@@ -116,7 +117,7 @@ def log_likelihood_of_four(  # type: ignore[no-untyped-def]
     return total, gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_likelihood(  # type: ignore[no-untyped-def]
     theta, lapse, n_actions, row, start, *columns
 ):
@@ -124,7 +125,7 @@ def log_likelihood(  # type: ignore[no-untyped-def]
     return log_likelihood_of_four(theta, lapse, row, start, columns)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_likelihood_equal(  # type: ignore[no-untyped-def]
     theta, lapse, n_actions, row, start, *columns
 ):
@@ -137,7 +138,7 @@ def log_likelihood_equal(  # type: ignore[no-untyped-def]
     return total, gradient[:, 1:].copy()
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_likelihood_optimal(  # type: ignore[no-untyped-def]
     theta, lapse, n_actions, row, start, *columns
 ):
@@ -156,7 +157,7 @@ def log_likelihood_optimal(  # type: ignore[no-untyped-def]
     return total, gradient[:, 1:].copy()
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def answers(wide, lapse, row, start, uniforms, noise, modality, item, value, unit, ceiling):  # type: ignore[no-untyped-def]
     """Answer for wide [N, 4]; the first uniform decides on a lapse, which gives the second."""
     response = np.empty((start[-1], LANES))

@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 from scipy.special import ndtri
 
+from knownminds.agents.compiled import compiled
 from knownminds.agents.exponential import log_of, log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, Parameter, Parameters
 from knownminds.environments.environment import Observation
@@ -72,7 +73,7 @@ def _gather(z, column, lapse, row, total, gradient):  # type: ignore[no-untyped-
             gradient[k, 8] += z[BY_LAPSE + i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_likelihood_of_eight(wide, log_scale, lapse, row, start, columns):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient for wide [N, 8]: q, P0, three means, gain, offset, sigma.
 
@@ -154,7 +155,7 @@ def log_likelihood_of_eight(wide, log_scale, lapse, row, start, columns):  # typ
     return total, gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def widened(theta, means):  # type: ignore[no-untyped-def]
     """Bring theta to eight columns: `means` is 3 or 1; gain and offset are there or not."""
     columns, more = theta.shape[1], theta.shape[1] - means - 3
@@ -168,7 +169,7 @@ def widened(theta, means):  # type: ignore[no-untyped-def]
     return wide
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def narrowed(slope, columns, means):  # type: ignore[no-untyped-def]
     """Bring a gradient in eight columns (and the lapse rate) to those of theta."""
     more = columns - means - 3
@@ -196,7 +197,7 @@ def likelihood(means: int, log_scale: bool) -> Any:
     Gain and offset are where theta has them.
     """
 
-    @njit(cache=True, nogil=True, error_model="numpy")
+    @compiled()
     def log_likelihood(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
         wide = widened(theta, means)
         total, slope = log_likelihood_of_eight(wide, log_scale, lapse, row, start, columns)
@@ -205,7 +206,7 @@ def likelihood(means: int, log_scale: bool) -> Any:
     return log_likelihood
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def answers(wide, lapse, log_scale, row, start, uniforms, noise, window, value, unit, ceiling):  # type: ignore[no-untyped-def]
     """Answer for wide [N, 8]; the first uniform decides on a lapse, which gives the second."""
     response = np.empty((start[-1], LANES))

@@ -10,10 +10,10 @@ from functools import partial
 from math import exp, log, pi, sqrt
 
 import numpy as np
-from numba import njit
 from scipy.special import ndtri
 
 from knownminds.agents.agent import Integers, merging
+from knownminds.agents.compiled import compiled
 from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import IDENTITY, POSITIVE, Array, Parameter, Parameters
 from knownminds.environments.environment import Observation
@@ -26,7 +26,7 @@ TINY = 1e-300  # whose logarithm and quantile are finite
 HALF_LOG_2_PI = 0.5 * log(2.0 * pi)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_likelihood_of_lines(lines, lapse, row, start, columns):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient for lines [N, 5]: slope, intercept of each window, sigma.
 
@@ -75,7 +75,7 @@ def log_likelihood_of_lines(lines, lapse, row, start, columns):  # type: ignore[
     return total, gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_likelihood_linear(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient for w, b, sigma."""
     lines = np.empty((len(theta), 5))
@@ -92,7 +92,7 @@ def log_likelihood_linear(theta, lapse, n_actions, row, start, *columns):  # typ
     return total, gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_likelihood_static(theta, priors, lapse, row, start, columns):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient for w_prior, the prior means, gain, offset (if any), sigma."""
     n = theta.shape[1]
@@ -127,19 +127,19 @@ def log_likelihood_static(theta, priors, lapse, row, start, columns):  # type: i
     return total, gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_likelihood_by_window(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
     """Static Bayes with a prior mean for each window; gain and offset where theta has them."""
     return log_likelihood_static(theta, 3, lapse, row, start, columns)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_likelihood_shared(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
     """Static Bayes with one prior mean; gain and offset where theta has them."""
     return log_likelihood_static(theta, 1, lapse, row, start, columns)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def log_likelihood_noisy(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient for sigma_measure, sigma_prior, three means, sigma."""
     lines = np.empty((len(theta), 5))
@@ -170,7 +170,7 @@ def log_likelihood_noisy(theta, lapse, n_actions, row, start, *columns):  # type
     return total, gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def answers(lines, lapse, log_scale, row, start, uniforms, noise, window, value, unit, ceiling):  # type: ignore[no-untyped-def]
     """Answer along lines [N, 6]: slope, three intercepts, sigma, and the second noise's sigma.
 

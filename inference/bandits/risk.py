@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import exp, log1p
 
 import numpy as np
-from numba import njit
 
 from knownminds.agents import Agent, BalloonPumper
 from knownminds.agents.bandits.balloon_pumper import RAREST
+from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import BalloonRisk, Trials, session_stream
@@ -76,7 +76,7 @@ class Risk(SubjectMeasure):
         return np.asarray(_expected(np.asarray(theta, dtype=float), np.array(maxima), uniforms))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _expected(theta, maxima, uniforms):  # type: ignore[no-untyped-def]
     """Follow balloon pumpers; the pump at which one would stop, and the burst, have uniforms.
 

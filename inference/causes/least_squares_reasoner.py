@@ -12,6 +12,7 @@ import scipy
 from numba import njit
 from numpy.typing import NDArray
 
+from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import direction_of, task_of
@@ -52,7 +53,7 @@ def _copy(into, values):  # type: ignore[no-untyped-def]
         into[k] = values[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _bayes(prior, place, with_it, without, effect, answer, slope):  # type: ignore[no-untyped-def]
     """Fill in prior u / (prior u + (1 - prior) v) with its slopes; u and v are rows of `effect`."""
     u, v = effect[with_it, 0], effect[without, 0]
@@ -65,7 +66,7 @@ def _bayes(prior, place, with_it, without, effect, answer, slope):  # type: igno
     answer[0] = share
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _tasks(own, other, b, m_own, m_other, columns, effect, answer, slope):  # type: ignore[no-untyped-def]
     """Fill in the answers to the eleven tasks, [11], and their slopes in p1, p2, b, m1, m2.
 
@@ -104,7 +105,7 @@ def _tasks(own, other, b, m_own, m_other, columns, effect, answer, slope):  # ty
         _bayes(own, c_p, 1, 0, effect, answer[task + 2 :], slope[task + 2])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _predict(theta, places, effect, answer, slope):  # type: ignore[no-untyped-def]
     """Fill in the answers [2, 11] in both directions and their slopes [2, 11, 5]."""
     p1, p2, b = theta[places[0]], theta[places[1]], theta[places[2]]
@@ -113,7 +114,7 @@ def _predict(theta, places, effect, answer, slope):  # type: ignore[no-untyped-d
     _tasks(p2, p1, b, m2, m1, (1, 0, 4, 3), effect, answer[1], slope[1])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _solve(matrix, vector, k):  # type: ignore[no-untyped-def]
     """Solve a positive definite system [k, k] in place (Cholesky); say whether it is one."""
     for i in range(k):
@@ -138,7 +139,7 @@ def _solve(matrix, vector, k):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _normal(theta, places, count, mean, left_out, effect, answer, slope, curvature, gradient):  # type: ignore[no-untyped-def]
     """Half the squared distance of the cell means, with its gradient and Gauss-Newton matrix."""
     k = len(theta)
@@ -164,7 +165,7 @@ def _normal(theta, places, count, mean, left_out, effect, answer, slope, curvatu
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _descend(theta, places, count, mean, left_out):  # type: ignore[no-untyped-def]
     """Minimise from theta, in place, within the box; return half the sum of squares.
 
@@ -227,7 +228,7 @@ def _descend(theta, places, count, mean, left_out):  # type: ignore[no-untyped-d
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _fit(count, mean, places, starts, within, refit):  # type: ignore[no-untyped-def]
     """Fit N subjects, count and mean [N, 2, 11], from all starts [S, K], the best of which counts.
 
@@ -361,7 +362,7 @@ class _Cells:
         return told
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _predicted(theta, places):  # type: ignore[no-untyped-def]
     """Return the answers [N, F, 2, 11] of estimates [N, F, K]."""
     n, fits = theta.shape[0], theta.shape[1]

@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from knownminds.agents import BeliefSampler
+from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import unknown
 from knownminds.environments.chance.outcome_grid import MARKS
@@ -662,7 +662,7 @@ def _assemble(
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _raise(level, model, low, high, belief):  # type: ignore[no-untyped-def]
     """Put level x model, within its bounds, in place of each belief; return the sum."""
     total = 0.0
@@ -672,7 +672,7 @@ def _raise(level, model, low, high, belief):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _overshoots(level, total, model, belief):  # type: ignore[no-untyped-def]
     """Tell whether outcomes at this level have more than the nearest belief would give them."""
     divergence = 0.0
@@ -683,7 +683,7 @@ def _overshoots(level, total, model, belief):  # type: ignore[no-untyped-def]
     return np.log(level / total) > divergence
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _nearest(model, low, high, missing, belief):  # type: ignore[no-untyped-def]
     """Write the normalised belief within the bounds that is nearest to the model, by KL.
 
@@ -720,7 +720,7 @@ def _nearest(model, low, high, missing, belief):  # type: ignore[no-untyped-def]
         belief[i] = belief[i] / total if total > 0.0 else model[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _evaluate(z, laid, s, worth, gradient, information, meat, rooms):  # type: ignore[no-untyped-def]
     """Return the objective of agent s at z[K]; write gradient and upper halves of two matrices."""
     (
@@ -821,7 +821,7 @@ def _evaluate(z, laid, s, worth, gradient, information, meat, rooms):  # type: i
     return objective
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _solve(matrix, vector, work, solution):  # type: ignore[no-untyped-def]
     """Solve a positive semidefinite system by elimination, with a ridge of 1e-12 of its trace."""
     k = len(vector)
@@ -845,7 +845,7 @@ def _solve(matrix, vector, work, solution):  # type: ignore[no-untyped-def]
         solution[i] = rest / work[i, i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _fit(laid, begin, precision, worth, reach, z, found):  # type: ignore[no-untyped-def]
     """Fit agents from number `begin` on by Fisher scoring with halved steps; fill in the rest."""
     edges, (value, informations, meats, promise) = laid.edges, found

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import digamma, ndtri
 
+from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.record.result import Result
@@ -402,7 +402,7 @@ class _Problem:
         return float(found.std() * np.sqrt(kept / (1 - kept)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _estimates(values, place, action, state, weight, n_actions, k, calibrated, psi):  # type: ignore[no-untyped-def]
     """Return the estimate for each replicate; states or weights may be the same in all."""
     n, m = len(place), len(values)
@@ -469,7 +469,7 @@ def _estimates(values, place, action, state, weight, n_actions, k, calibrated, p
     return found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _radius(height, occupied, filled, count, q, k):  # type: ignore[no-untyped-def]
     """Return the distance of the k-th neighbour within the cell of the q-th occupied value."""
     here = height[occupied[q]]
@@ -489,7 +489,7 @@ def _radius(height, occupied, filled, count, q, k):  # type: ignore[no-untyped-d
     return radius
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _first(height, bound, n):  # type: ignore[no-untyped-def]
     """Return the place of the first of n ascending heights that is not below the bound."""
     low, high = 0, n
@@ -502,7 +502,7 @@ def _first(height, bound, n):  # type: ignore[no-untyped-def]
     return low
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _pool(place, state, weight, m, size, ones, height, level):  # type: ignore[no-untyped-def]
     """Isotonic regression of the state on the values: heights of its levels, level of each value.
 

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
@@ -296,7 +296,7 @@ def _distance(
     return found, excess, means
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _exchanged(answers, held, n_plain, key):  # type: ignore[no-untyped-def]
     """Return both distances with the answers[C, R] to two questions exchanged, [2, B].
 

@@ -8,9 +8,9 @@ from math import exp, lgamma
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
@@ -403,7 +403,7 @@ def _fisher(one: NDArray[np.int64], other: NDArray[np.int64]) -> Array:
     return p_value
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _tail(a, total, first, drawn):  # type: ignore[no-untyped-def]
     """Return P(X >= a) of a hypergeometric X: of so many drawn, how many are of the first kind.
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from knownminds.agents import LAPSE, Agent, Parameters
+from knownminds.agents.compiled import read_only
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import MISSING, Sequences
 from knownminds.environments import Trials
@@ -200,12 +201,12 @@ class ModelData:
         """Log-likelihood [N] of theta [N, P] and its gradient on the natural scale."""
         sequences, columns = self.laid_out(lapse is not None)
         total, gradient = self.model.log_likelihood(
-            np.ascontiguousarray(theta, dtype=float),
-            None if lapse is None else np.ascontiguousarray(lapse, dtype=float),
+            read_only(theta),
+            None if lapse is None else read_only(lapse),
             self.n_actions,
-            sequences.row,
-            sequences.start,
-            *columns,
+            read_only(sequences.row, np.int64),
+            read_only(sequences.start, np.int64),
+            *map(read_only, columns),
         )
         return total, gradient
 

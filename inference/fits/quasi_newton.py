@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 
 # (z[M, K], rows[M]) -> values[M], gradients[M, K]; `rows` says which problems are asked for.
@@ -30,7 +30,7 @@ class Minima:
     rounds: int
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _advance(rows, trial, value, gradient, scale, box, tolerance, state, done):  # type: ignore[no-untyped-def]
     """Judge each trial point and propose the next; writes `trial` and `done` in place.
 

@@ -15,6 +15,7 @@ from numba import carray, njit, typeof, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from knownminds.agents.compiled import read_only
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.crossed_levels import Levels
@@ -92,9 +93,10 @@ def of_one_kind(kernel: Any, n_actions: int, lapse: bool, kinds: tuple[Any, ...]
     compiled once for all models.
     """
     theta, rates = np.zeros((1, 1)), np.zeros(1)
+    own, some = read_only(theta), read_only(rates) if lapse else None
     known: dict[str, Any] = {"kernel": kernel, "carray": carray, "pointer": _pointer}
     if not kernel.py_func.__code__.co_flags & CO_VARARGS:  # where it lies; it is not linked in
-        known["kernel"] = Address(kernel, (theta, rates if lapse else None, n_actions), kinds)
+        known["kernel"] = Address(kernel, (own, some, n_actions), kinds)
     arrays, at = [], 0
     for number, kind in enumerate(kinds):
         known[f"kind_{number}"] = kind.dtype
@@ -160,7 +162,8 @@ class GroupDensity:
         parameters = unknowns.parameters
         k, q, n_rows = len(parameters), len(deviations.names), len(data)
         sequences, columns = data.laid_out(unknowns.lapse)
-        trials = tuple(map(_plain, (sequences.row, sequences.start, *columns)))
+        blocks = (read_only(x, np.int64) for x in (sequences.row, sequences.start))
+        trials = (*blocks, *map(read_only, columns))
         n = data.n_actions
         kinds = tuple(map(typeof, trials))
         kernel = of_one_kind(data.model.kernel(n), n, unknowns.lapse, kinds)

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 
 LANES = 32  # subjects side by side, as sequences are in the kernels of models
@@ -432,7 +433,7 @@ def _trials(g, kernel, lapses, n_actions, places, z, by_z):  # type: ignore[no-u
     return total.sum()
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def density(x, slope, z, g, shape, kernel, lapses, n_actions, places):  # type: ignore[no-untyped-def]
     """Return the log density of a point x [D], up to a constant; write its slope [D] and rows z.
 
@@ -636,7 +637,7 @@ def _transition(law, problem, here, metric, step, deepest, room):  # type: ignor
     return accepted / max(steps, 1), steps, doublings, stop == 2, -energy
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def run_chain(law, problem, start, scale, signed, settings, seed, kept, told, progress):  # type: ignore[no-untyped-def]
     """Sample a chain: tune it, then keep `kept` [draws, D] and what is `told` of each.
 
@@ -732,7 +733,7 @@ def run_chain(law, problem, start, scale, signed, settings, seed, kept, told, pr
     return draws
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def rows_of(law, problem, points):  # type: ignore[no-untyped-def]
     """Return the parameters of all rows at points [S, D], on the unconstrained scale, [S, M, K]."""
     z = np.empty((len(points), len(problem[0].subject), len(problem[0].mean)))

@@ -21,6 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS, Agent, Parameters
+from knownminds.agents.compiled import compiled
 from knownminds.agents.magnitudes.kalman_observer import KalmanObserver
 from knownminds.agents.magnitudes.linear_observers import LinearObserver, StaticBayesObserver
 from knownminds.agents.magnitudes.magnitude_observer import EPSILON, MagnitudeObserver
@@ -244,7 +245,7 @@ def _copy(into, values):  # type: ignore[no-untyped-def]
         into[k] = values[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _tail(z):  # type: ignore[no-untyped-def]
     """Return the logarithm of the normal distribution function at z, and its slope."""
     if z > FAR:
@@ -255,7 +256,7 @@ def _tail(z):  # type: ignore[no-untyped-def]
     return -0.5 * z * z - log(-z) - HALF_LOG_2_PI + log(series), -z / series
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _least_squares(first, last, own, columns, point, held):  # type: ignore[no-untyped-def]
     """Fill in slope / sigma, intercepts / sigma, 1 / sigma of the answers that are not at an end.
 
@@ -300,7 +301,7 @@ def _least_squares(first, last, own, columns, point, held):  # type: ignore[no-u
     return not missing and sharp < SHARPEST and s_xx > 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _line_terms(at, first, last, own, columns, gradient, matrix):  # type: ignore[no-untyped-def]
     """Return the log-likelihood of lines; fill in its gradient and minus its second derivatives."""
     window, count, x, y, xx, xy, yy, constant, end = columns
@@ -340,7 +341,7 @@ def _line_terms(at, first, last, own, columns, gradient, matrix):  # type: ignor
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _newton_step(curvature, gradient, root, step):  # type: ignore[no-untyped-def]
     """Fill in Newton's step by Cholesky's decomposition; return its promise, -1 without one."""
     d = len(gradient)
@@ -371,7 +372,7 @@ def _newton_step(curvature, gradient, root, step):  # type: ignore[no-untyped-de
     return promise
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _fit_lines(begin, own, columns):  # type: ignore[no-untyped-def]
     """Fit a slope, `own` (1 or 3) intercepts and 1 / sigma to the places of each subject.
 
@@ -601,7 +602,7 @@ def _turn(parameters: Parameters, z: Array, means: int, linear: bool) -> Array:
 # ---- Kalman observers
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _sums(begin, window, fresh, x, y, q, p0):  # type: ignore[no-untyped-def]
     """Sums of squares and products by which least squares is solved, [N, G, 5, 6].
 
@@ -638,7 +639,7 @@ def _sums(begin, window, fresh, x, y, q, p0):  # type: ignore[no-untyped-def]
     return sums
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _kalman_terms(at, first, last, columns, means, slope, gradient, matrix):  # type: ignore[no-untyped-def]
     """Return the log-likelihood at z; fill in its gradient and its expected information."""
     window, fresh, x, y, end, constant = columns
@@ -698,7 +699,7 @@ def _kalman_terms(at, first, last, columns, means, slope, gradient, matrix):  # 
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _damped_step(point, gradient, matrix, damping, bounds, free, root, step):  # type: ignore[no-untyped-def]
     """Fill in the damped step of what is free to move; return what it promises.
 
@@ -740,7 +741,7 @@ def _damped_step(point, gradient, matrix, damping, bounds, free, root, step):  #
     return promise
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _climb(begin, columns, means, starts, bounds):  # type: ignore[no-untyped-def]
     """Climb to the most likely parameters of each subject, from starts[S, N, K].
 

@@ -18,10 +18,10 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS, Agent
+from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import play_tables
 from knownminds.environments import (
@@ -369,7 +369,7 @@ def _prior_table(
     return _Actions.of(unknowns, model, columns, n_actions, theta, 0)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _entropies(shares):  # type: ignore[no-untyped-def]
     """Return the entropy of the actions, [kinds, n]."""
     kinds, actions, n = shares.shape
@@ -383,7 +383,7 @@ def _entropies(shares):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def _information(shares, entropy, weights):  # type: ignore[no-untyped-def]
     """Return the mutual information of action and parameters for each kind of question."""
     kinds, actions, n = shares.shape

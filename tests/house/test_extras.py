@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tomllib
 
-from house.test_layout import ROOT
+from house.test_packages import ROOT
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 DEVELOPERS = {"dev", "docs", "notebooks", "test"}  # of these no command is in need

@@ -11,7 +11,11 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
+from typing import Any
+
+import typer
 
 from .application import app
 from .plugins import load_all, taken_from
@@ -45,6 +49,12 @@ __all__ = ["app", "main"]
 YOUNG = 100_000  # objects made since the last search for garbage, at which there is another
 
 
+@cache
+def command() -> Any:
+    """Return the command with all its options; it is built once per process."""
+    return typer.main.get_command(app)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; misuse is one sentence on stderr and exit code 2."""
     gc.set_threshold(YOUNG, 20, 50)  # imports make many objects, none of which is garbage
@@ -54,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if not {"--help", "-h"} & set(words) and COMPLETING not in os.environ:
             load_all(plugins)
-        app(args=words)
+        command()(args=words)
     except (ValueError, ImportError) as error:  # the latter say what to install
         print(f"knownminds: {error}", file=sys.stderr)
         raise SystemExit(2) from None

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import tomllib
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 SETTINGS = "knownminds.toml"
@@ -36,7 +37,7 @@ def load_all(files: Sequence[str]) -> None:
     ValueError
         If something cannot be loaded, or a name is taken.
     """
-    points = {name: importlib.metadata.entry_points(group=f"knownminds.{name}") for name in GROUPS}
+    points = offered_by_packages()
     listed = [*listed_in(Path.cwd()), *files]
     if not listed and not any(points.values()):
         return
@@ -57,6 +58,13 @@ def load_all(files: Sequence[str]) -> None:
             own = isinstance(value, type) and value.__module__ == module.__name__
             if own and isinstance(provider, str) and hasattr(value, "complete"):
                 ADAPTERS[provider] = value
+
+
+@cache
+def offered_by_packages() -> dict[str, importlib.metadata.EntryPoints]:
+    """Return the entry points of installed packages, by group; looked up once per process."""
+    found = importlib.metadata.entry_points()
+    return {name: found.select(group=f"knownminds.{name}") for name in GROUPS}
 
 
 def listed_in(folder: Path) -> list[str]:

@@ -1,0 +1,86 @@
+"""Compiled functions of which each is compiled once: by one process, and until its text changes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+from numba import njit
+from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
+from numpy.typing import NDArray
+
+
+def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Decorate a function as `numba.njit` does, with what was compiled kept on disk.
+
+    What is on disk is valid while the text of the function's file, and of the files of the compiled
+    functions it calls, stays the same; a fresh checkout compiles nothing anew. Of several
+    processes that need the same function one compiles it, and the others wait and read it.
+
+    Parameters
+    ----------
+    options
+        Those of `numba.njit`; `nogil` is True, and `error_model` is "numpy" unless named.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        made = njit(nogil=True, **{"error_model": "numpy", **options})(function)
+        made._cache = _ByContent(function)
+        compile_here = made.compile
+
+        def compile_once(signature: Any) -> Any:
+            if made.overloads.get(signature) is not None:
+                return compile_here(signature)
+            # The lock of all compilation comes first, in all threads, so that none waits in a ring.
+            with global_compiler_lock, FileLock(made._cache.lock_file):
+                return compile_here(signature)
+
+        made.compile = compile_once
+        return made
+
+    return decorate
+
+
+class _ByContent(FunctionCache):  # type: ignore[misc]
+    """What was compiled of one function, valid for a text and not for the time of a file."""
+
+    def __init__(self, function: Callable[..., Any]):
+        super().__init__(function)
+        self._cache_file._source_stamp = _stamp(function)
+        name = f"{self._impl.filename_base}.lock"
+        self.lock_file = str(Path(self.cache_path) / name)
+
+
+def _stamp(function: Callable[..., Any]) -> str:
+    """Return a hash of the files that hold a function and the compiled functions it can call."""
+    files, open_ends = {__file__}, [function]
+    while open_ends:
+        own = open_ends.pop()
+        if own.__code__.co_filename in files:
+            continue
+        files.add(own.__code__.co_filename)
+        called = own.__globals__.values()
+        open_ends += [f.py_func for f in called if isinstance(f, Dispatcher)]
+    return hashlib.sha256("".join(sorted(map(_hash_of, files))).encode()).hexdigest()
+
+
+@cache
+def _hash_of(file: str) -> str:
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def read_only(values: Any, dtype: Any = np.float64) -> NDArray[Any]:
+    """Return an array as all kernels take it: contiguous, of one type, and for reading alone.
+
+    A kernel is compiled for each kind of array it is called with, so there is to be one.
+    """
+    view = np.ascontiguousarray(values, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
