@@ -27,9 +27,7 @@ SHAPES = PRINTED + BY_HAND
 
 # Settings in which a session is short, or a model uses all its parameters.
 SETTINGS = {"diagnosis": {"network": "fever", "n_contexts": 12, "repeats": 2}}
-MODEL_SETTINGS = dict.fromkeys(
-    ("cue_combiner", "cue_combiner_equal", "cue_combiner_optimal"), {"modality": "all"}
-)
+WHOLE = ("cue_combiner", "cue_combiner_equal", "cue_combiner_optimal")
 
 
 @cache
@@ -41,7 +39,8 @@ def made(name):
 def environment_of(model):
     """The first experiment that a model plays."""
     name = next(name for name in ENVIRONMENTS if model.plays(made(name)))
-    return make(name, **SETTINGS.get(name, {}), **MODEL_SETTINGS.get(model.name, {}))
+    whole = {"modality": "all"} if model.name in WHOLE else {}
+    return make(name, **SETTINGS.get(name, {}), **whole)
 
 
 def drawn(model, n=1, seed=1):

@@ -1,4 +1,4 @@
-"""What the packages promise as a whole: layers, light imports, a complete wheel, and clear tests."""
+"""What the packages promise as a whole: layers, light imports, a complete wheel."""
 
 import ast
 import fnmatch
