@@ -43,7 +43,23 @@ from knownminds.inference import (
     maximum_likelihood,
 )
 
-# balloon
+
+def session(model, theta, environment):
+    agent = model.from_theta(np.asarray(theta, dtype=float), actions=environment.n_actions)
+    return play(agent, environment, 5)
+
+
+def log_likelihood(model, theta, environment, trials):
+    """What an agent gives the answers of a session, one after the other, without a kernel."""
+    agent = model.from_theta(np.asarray(theta, dtype=float), actions=environment.n_actions)
+    total = 0.0
+    for row in trials.frame.to_dict("records"):
+        given = (row.get(name) for name in ("action", "response"))
+        total += agent.log_probability(row, *given, environment.response_range)
+    return total
+
+
+# Balloons
 
 
 def rows(played, subject="a"):
@@ -133,7 +149,7 @@ def test_a_pump_is_weighed_by_its_mean_and_variance():
     assert lead(1) == pytest.approx(worth(p, 1))
 
 
-# curve
+# Discounting
 
 
 TAU = 0.2
@@ -180,7 +196,7 @@ def test_a_cost_of_waiting_stays_the_same_whatever_the_sum_and_however_long():
     assert cost(200, 6, 500, 12) == pytest.approx(0.0)  # either way one waits
 
 
-# discounter
+# Discounting of the textbook
 
 
 MODELS = (ExponentialDiscounter, HyperbolicDiscounter, QuasiHyperbolicDiscounter)
@@ -237,7 +253,7 @@ def test_only_a_curve_that_flattens_reverses_its_preference_when_all_is_put_off(
     assert discounter_log_odds(exponential, *far) < 0
 
 
-# urn
+# Urns
 
 
 def data(responses, prior=0.5, likelihood=0.7, ball=1):
@@ -303,7 +319,7 @@ def test_a_posterior_that_is_misread_lies_between_itself_and_one_half():
     assert stated(agent, 0.7, 0.8, 0) == pytest.approx(expected, abs=1e-3)
 
 
-# ladder
+# Ladders
 
 
 HYPERBOLIC = AGENTS["hyperbolic_discounter"]
@@ -361,7 +377,7 @@ def test_the_area_is_that_of_its_definition_and_its_ends_hold_the_true_one():
     assert measure.value == pytest.approx(areas.loc[640, "area"])
 
 
-# ambiguity
+# Ambiguity
 
 
 VALUES = {"alpha": 0.7, "aversion": 0.3, "insensitivity": 0.4, "tau": 0.1}
@@ -379,16 +395,16 @@ def by_hand(name, least, most):
 @pytest.mark.parametrize("name", ["ambiguity_neutral", "alpha_maxmin", "ambiguity_insensitive"])
 def test_likelihoods_are_those_of_the_equations(name):
     model = AGENTS[name]
-    theta = np.array([[VALUES[p] for p in model.parameters.names]])
-    trials = simulate(model, theta, Ambiguity(), 5)
+    theta, place = [VALUES[p] for p in model.parameters.names], Ambiguity()
+    trials = session(model, theta, place)
     x = {c: trials.numbers(c) for c in ("a_least", "a_most", "b_least", "b_most", "action")}
     lead = by_hand(name, x["b_least"], x["b_most"]) - by_hand(name, x["a_least"], x["a_most"])
     sign = np.where(x["action"] == 1, 1, -1)
-    found = ModelData.read(model, trials).log_likelihood(theta)[0][0]
+    found = log_likelihood(model, theta, place, trials)
     assert found == pytest.approx(np.log(expit(sign * lead / 0.1)).sum(), rel=1e-9)
 
 
-# public_goods
+# Public goods
 
 
 GIVEN = {
@@ -422,17 +438,16 @@ def public_goods_by_hand(name, row, c):
 @pytest.mark.parametrize("name", GIVEN)
 def test_public_goods_likelihoods_are_those_of_the_equations(name):
     model, place = AGENTS[name], PublicGoods(multipliers=[1.6, 6.4])
-    trials = simulate(model, [GIVEN[name]], place, 5)
+    trials = session(model, GIVEN[name], place)
     total = 0.0
     for _, row in trials.frame.iterrows():
         u = np.array([public_goods_by_hand(name, row, c) for c in range(11)])
         total += (u - logsumexp(u))[row["action"]]
-    data = ModelData.read(model, trials, place.n_actions)
-    found = data.log_likelihood(np.array([GIVEN[name]]))[0][0]
+    found = log_likelihood(model, GIVEN[name], place, trials)
     assert found == pytest.approx(total, rel=1e-9)
 
 
-# risky
+# Risky choice
 
 
 MINDS = ("expected_value", "expected_utility", "prospect_theory",
@@ -480,8 +495,8 @@ def test_risky_likelihoods_are_those_of_the_equations(name):
     values = {"alpha": 0.7, "alpha_loss": 0.9, "loss_aversion": 1.8, "gamma": 0.6,
               "gamma_loss": 0.8, "tau": 0.2}  # fmt: skip
     model, place = AGENTS[name], RiskyChoice(problems=[THREE, THREE[::-1], RISKY_SURE], repeats=8)
-    theta = np.array([[values[p] for p in model.parameters.names]])
-    trials = simulate(model, theta, place, 5)
+    theta = [values[p] for p in model.parameters.names]
+    trials = session(model, theta, place)
     own = dict(values) if "gamma" in model.parameters.names else {
         "alpha": 0.7 if name == "expected_utility" else 1.0, "gamma": 1.0, "gamma_loss": 1.0,
         "loss_aversion": 1.0, "tau": 0.2}  # fmt: skip
@@ -493,7 +508,7 @@ def test_risky_likelihoods_are_those_of_the_equations(name):
                       own["gamma_loss"], weigh) for g in gambles_of(row))  # fmt: skip
         p = expit((b - a) / own["tau"])
         total += math.log(p if row["action"] == 1 else 1 - p)
-    found = ModelData.read(model, trials).log_likelihood(theta)[0][0]
+    found = log_likelihood(model, theta, place, trials)
     assert found == pytest.approx(total, rel=1e-9)
 
 
@@ -511,14 +526,14 @@ def test_risky_likelihoods_are_those_of_the_equations(name):
 def test_rules_choose_what_their_authors_say(model, pair, taken):
     """Problems of Kahneman and Tversky (1979) as the heuristic's authors work them out."""
     place = RiskyChoice(problems=[pair], repeats=20)
-    frame = simulate(AGENTS[model], [[1e-6]], place, 1).frame
+    frame = session(AGENTS[model], [1e-6], place).frame
     first = np.array([gambles_of(row)[0] == sorted(map(tuple, pair[0])) for _, row in
                       frame.iterrows()])  # fmt: skip
     assert 0 < first.sum() < 20  # sides are drawn
     assert (np.where(first, frame["action"], 1 - frame["action"]) == taken).all()
 
 
-# ultimatum
+# Ultimatum
 
 
 ULTIMATUM_GIVEN = {"inequity_averse": (0.8, 0.6, 0.1), "selfish": (0.1,)}
@@ -546,10 +561,11 @@ def lead(row, alpha, beta):
 def test_ultimatum_likelihoods_are_those_of_the_equations(name):
     theta = ULTIMATUM_GIVEN[name]
     alpha, beta, tau = theta if len(theta) == 3 else (0.0, 0.0, *theta)
-    trials = simulate(AGENTS[name], [theta], Ultimatum(stake=20), 5)
+    place = Ultimatum(stake=20)
+    trials = session(AGENTS[name], theta, place)
     total = 0.0
     for _, row in trials.frame.iterrows():
         p = expit(lead(row, alpha, beta) / tau)
         total += np.log(p if row["action"] == 1 else 1 - p)
-    found = ModelData.read(AGENTS[name], trials).log_likelihood(np.array([theta]))[0][0]
+    found = log_likelihood(AGENTS[name], theta, place, trials)
     assert found == pytest.approx(total, rel=1e-9)

@@ -6,23 +6,24 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from plain_colliders import ASKED, predicted
 from scipy.integrate import quad
+from scipy.special import expit, logit
 from scipy.stats import norm
 
 from knownminds.agents import (
     AGENTS,
     CueCombiner,
     KalmanObserver,
-    KalmanObserverShared,
     LinearObserver,
     LinearObserverLog,
     StaticBayesObserver,
+    play,
     simulate,
 )
-from knownminds.agents.chance.belief_sampler import (
-    MARKS,
-)
 from knownminds.environments import (
+    CausalInference,
+    CausalNetwork,
     CausalStrength,
     Choice,
     Coins,
@@ -32,10 +33,11 @@ from knownminds.environments import (
     Preference,
     Trials,
     causal_support,
+    make,
 )
 from knownminds.inference import ModelData, maximum_likelihood
 
-# strength
+# Causal strength
 
 
 def beta(a, b):
@@ -95,7 +97,7 @@ def test_judges_answer_by_hand(name):
         assert row["response"] == pytest.approx(100 * hand, abs=1e-5)
 
 
-# sampler
+# Beliefs about chances
 
 
 PLAIN, STATES = AGENTS["belief_sampler"], AGENTS["belief_sampler_stated"]
@@ -108,6 +110,7 @@ def mind(**changes):
     return PLAIN(**(HONEST | changes))
 
 
+MARKS = ("first", "middle", "round", "repeat", "heads", "left")
 ALL_FOUR = (Dice(1, 6), Dice(2, 4), Coins(3), Choice(6), Preference())
 
 
@@ -162,7 +165,7 @@ def test_a_letter_is_right_with_a_probability_or_chosen_by_its_position():
         assert agent.letter_probabilities(correct) == pytest.approx(right)
 
 
-# line
+# Observers along lines
 
 
 def observation(value=0.4, window=1, unit=1.0, ceiling=1.0):
@@ -228,7 +231,7 @@ def test_maximum_likelihood_is_least_squares():
         assert np.allclose(fit.estimate[k], expected, rtol=1e-5, atol=1e-6)
 
 
-# kalman
+# Kalman observers
 
 
 def beliefs(frame, q, p0, mu, r=1.0):
@@ -247,39 +250,27 @@ def beliefs(frame, q, p0, mu, r=1.0):
 
 @pytest.mark.parametrize("r", [1.0, 0.04, 30.0])
 def test_the_likelihood_is_that_of_the_recursion_and_knows_only_ratios(r):
-    theta = np.array([[0.3, 2.0, 0.2, 0.6, 0.9, 0.07]])
-    frame = simulate(KalmanObserver, theta, MazeDistance(), 4).frame
-    m = beliefs(frame, 0.3 * r, 2.0 * r, theta[0, 2:5], r)
+    agent = KalmanObserver.from_theta(np.array([0.3, 2.0, 0.2, 0.6, 0.9, 0.07]))
+    frame = play(agent, MazeDistance(), 4).frame
+    m = beliefs(frame, 0.3 * r, 2.0 * r, (0.2, 0.6, 0.9), r)
     y = frame["response"].to_numpy(float)
     assert ((y > 0) & (y < 60)).all()
-    found = ModelData.read(KalmanObserver, simulate(KalmanObserver, theta, MazeDistance(), 4))
-    expected = norm.logpdf(y, 18 * m, 18 * 0.07).sum()
-    assert found.log_likelihood(theta)[0][0] == pytest.approx(expected, rel=1e-12)
+    agent.reset()
+    found = []
+    for row in frame.to_dict("records"):
+        found.append(agent.log_density(row, row["response"]))
+        agent.learn(row, -1, np.nan)
+    assert found == pytest.approx(norm.logpdf(y, 18 * m, 18 * 0.07), rel=1e-9)
 
 
 def test_a_window_begins_with_its_own_belief_and_without_the_last_one():
-    theta = [[1e-9, 1e-9, 0.11, 0.55, 0.99, 1e-9]]  # a belief that nothing moves
-    frame = simulate(KalmanObserver, theta, MarkerLocation(), 1).frame
+    theta = np.array([1e-9, 1e-9, 0.11, 0.55, 0.99, 1e-9])  # a belief that nothing moves
+    frame = play(KalmanObserver.from_theta(theta), MarkerLocation(), 1).frame
     mu = np.array([0.11, 0.55, 0.99])[frame["window"].astype(int)]
     assert np.allclose(frame["response"], mu, atol=1e-6)
-    shared = simulate(KalmanObserverShared, [[1e-9, 1e-9, 0.4, 1e-9]], MarkerLocation(), 1).frame
-    assert np.allclose(shared["response"], 0.4, atol=1e-6)
 
 
-def test_infinite_drift_follows_every_stimulus():
-    theta = LinearObserver.parameters.draw(np.random.default_rng(1), 20)
-    theta[:, 0], theta[:, 1] = 1.0, 0.0  # all that is left without gain and offset
-    trials = simulate(LinearObserver, theta, MarkerLocation(), 3)
-    linear = ModelData.read(LinearObserver, trials).log_likelihood(theta)[0]
-    fast = np.column_stack([np.full(20, 1e12), np.ones(20), *np.full((3, 20), 0.5), theta[:, 2]])
-    kalman = ModelData.read(KalmanObserver, trials).log_likelihood(fast)[0]
-    assert np.allclose(kalman, linear, rtol=1e-9)
-    fast[:, 0] = 1.0
-    slower = ModelData.read(KalmanObserver, trials).log_likelihood(fast)[0]
-    assert (np.abs(slower - linear) > 1e-3).all()
-
-
-# cue
+# Combiners of cues
 
 
 ALL = MarkerLocation(modality="all")
@@ -334,7 +325,7 @@ def test_a_missing_answer_leaves_the_third_with_more_spread():
     assert holes.n_trials[0] == 296
 
 
-# curved
+# Observers by quadrature
 
 
 GRID = np.linspace(-3, 4, 70_001)
@@ -382,7 +373,7 @@ def test_traces_of_two_rates_draw_the_answers():
         fast, slow = fast + 0.8 * (x - fast), slow + 0.1 * (x - slow)
 
 
-# median
+# Medians
 
 
 MEDIAN_GRID = np.linspace(-1, 2, 60_001)  # steps of 5e-5
@@ -404,3 +395,144 @@ def test_the_answer_is_that_of_a_grid(x):
     flat = ((MEDIAN_GRID >= 0.2) & (MEDIAN_GRID <= 0.7)).astype(float)
     mean = AGENTS["uniform_observer_median"].mind(own, 1).respond(trial).mean
     assert float(mean) == pytest.approx(of_grid(flat, x), abs=2e-4)
+
+
+@pytest.mark.parametrize("name", [name for name in AGENTS if name.startswith("cue_weigher")])
+def test_weighers_of_words_and_pictures_answer_by_the_equations(name):
+    """By hand, with SciPy, every kind of trial and blur."""
+    model = AGENTS[name]
+    place = make("cue_conflict", condition="gradual_noise", n_values=3, repeats=3)
+    values = {"alpha": 0.7, "sigma_text": 0.05, "sigma_image": 0.09, "bias_text": 0.02,
+              "bias_image": -0.01, "per_pixel": 0.008}  # fmt: skip
+    agent = model(**{p: values[p] for p in model.parameters.names})
+    frame = play(agent, place, 5).frame
+    image = np.full(len(frame), 0.09)
+    if "per_pixel" in model.parameters.names:
+        image = np.sqrt(image**2 + (0.008 * frame["blur"].to_numpy(float)) ** 2)
+    optimal = image**2 / (image**2 + 0.05**2)
+    weight = {"cue_weigher": 0.7, "cue_weigher_equal": 0.5, "cue_weigher_text": 1.0,
+              "cue_weigher_image": 0.0}.get(name, optimal)  # fmt: skip
+    modality = frame["modality"].to_numpy()
+    weight = np.choose(modality, [1.0, 0.0, weight])
+    x, c = frame["value"].to_numpy(float), frame["conflict"].to_numpy(float)
+    mean = weight * (x + c / 2 + 0.02) + (1 - weight) * (x - c / 2 - 0.01)
+    sd = np.sqrt((weight * 0.05) ** 2 + ((1 - weight) * image) ** 2)
+    y = frame["response"].to_numpy(float)
+    own = np.where(y <= 0, norm.logcdf(0, mean, sd), norm.logpdf(y, mean, sd))
+    own = np.where(y >= 1, norm.logsf(1, mean, sd), own)
+    seen = zip(frame.to_dict("records"), y, strict=True)
+    found = [agent.log_probability(row, None, said) for row, said in seen]
+    assert found == pytest.approx(own, rel=1e-9)
+
+
+# Reasoners about colliders
+
+
+def question(known, query, graph=0):
+    told = [-1 if k is None else k for k in known]
+    return {
+        "graph": graph,
+        "query": query,
+        **dict(zip(("first", "second", "third"), told, strict=True)),
+    }
+
+
+TASK = {task: question(known, query) for task, (query, known) in ASKED.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("noisy_or_three", 3), ("noisy_or", 4), ("noisy_or_five", 5)]
+)
+def test_a_noisy_or_answers_the_eleven_tasks_as_the_sum_over_eight_states_does(name, size):
+    model = AGENTS[name]
+    for theta in model.parameters.draw(np.random.default_rng(0), 10):
+        expected, agent = predicted(theta[:-1], size), model.from_theta(theta)
+        assert {t: agent.predict(q) for t, q in TASK.items()} == pytest.approx(expected, abs=1e-9)
+
+
+def test_an_association_is_the_share_of_what_is_present_and_mixes_with_a_noisy_or():
+    causal = {"p": 0.4, "b": 0.15, "m1": 0.7, "m2": 0.5, "sigma": 0.1}
+    expected = predicted([0.4, 0.15, 0.7, 0.5], 4)
+    agent = AGENTS["associative_reasoner"](**causal, k=0.25)
+    for task, asked in TASK.items():
+        told = [asked[n] for n in ("first", "second", "third") if asked[n] >= 0]
+        mixed = 0.75 * expected[task] + 0.25 * np.mean(told)
+        assert agent.predict(asked) == pytest.approx(mixed, abs=1e-9)
+
+
+def test_log_odds_add_up_where_a_noisy_or_multiplies():
+    leak, single = 0.1, [1 - 0.9 * (1 - m) for m in (0.6, 0.7)]
+    weights = [logit(e) - logit(leak) for e in single]
+    agent = AGENTS["logistic_collider"](
+        **dict(zip(AGENTS["logistic_collider"].parameters.names,
+                   [0.5, logit(leak), *weights, 0.1], strict=True))
+    )  # fmt: skip
+    effects = [agent.predict(TASK[task]) for task in ("I", "III")]
+    assert effects == pytest.approx([leak, expit(logit(leak) + sum(weights))], abs=1e-9)
+
+
+@pytest.mark.parametrize("lapse", [0.0, 0.2])
+@pytest.mark.parametrize("sigma", [0.05, 0.6])
+def test_density_and_the_masses_at_both_ends_make_one(lapse, sigma):
+    agent = AGENTS["noisy_or"](p=0.3, b=0.1, m1=0.8, m2=0.6, sigma=sigma, lapse=lapse)
+
+    def density(y):
+        return np.exp(agent.log_probability(TASK["VIII"], None, y, (0.0, 100.0)))
+
+    middle = [100 * agent.predict(TASK["VIII"])]
+    inside, _ = quad(density, 0, 100, points=middle, limit=200)
+    assert inside + density(0.0) + density(100.0) == pytest.approx(1.0, abs=1e-7)
+    assert density(0.0) + density(100.0) > (1e-6 if sigma < 0.1 else 0.1)
+
+
+def test_a_mutation_sampler_answers_as_very_many_walks_do():
+    """States are counted on walks that are drawn: no matrix and no expectation."""
+    p, b, m1, m2, steps, n = 0.4, 0.15, 0.8, 0.6, 5.0, 40_000
+    state = np.arange(8)
+    c1, c2, e = state >> 2, state >> 1 & 1, state & 1
+    works = 1 - (1 - b) * (1 - m1) ** c1 * (1 - m2) ** c2
+    joint = np.where(c1, p, 1 - p) * np.where(c2, p, 1 - p) * np.where(e, works, 1 - works)
+    rng = np.random.default_rng(1)
+    length, now, visits = rng.poisson(steps, n), rng.choice([0, 7], n), np.zeros((n, 8))
+    visits[np.arange(n), now] = 1.0
+    for t in range(1, length.max() + 1):
+        proposed = now ^ rng.choice([4, 2, 1], n)
+        now = np.where(rng.random(n) < joint[proposed] / joint[now], proposed, now)
+        walks = np.flatnonzero(length >= t)
+        visits[walks, now[walks]] += 1.0
+    agent = AGENTS["mutation_sampler"](**{"p": p, "b": b, "m1": m1, "m2": m2, "lambda": steps,
+                                          "sigma": 0.1})  # fmt: skip
+    for task, (query, known) in ASKED.items():
+        bits = (c1, c2, e)
+        fits = np.ones(8, dtype=bool)
+        for bit, k in zip(bits, known, strict=True):
+            fits &= True if k is None else bit == k
+        a, c = visits[:, fits & (bits[query] == 1)].sum(axis=1), visits[:, fits].sum(axis=1)
+        share = a.sum() / c.sum()
+        # Standard error of a ratio (delta method), in eleven tasks.
+        spread = (a - share * c).std() / np.sqrt(n) / c.mean()
+        assert abs(agent.predict(TASK[task]) - share) < 4.5 * spread, task
+
+
+def test_the_answers_of_a_network_reasoner_are_those_of_a_network_of_other_strengths():
+    """Scaled strengths are a network of its own; neglect and association mix its answers."""
+    place = CausalInference(graph="A>B, A>C, B>D, C>D", strengths=(0.7, -0.6, 0.8, -0.3), told=3,
+                            bases=(0.4, 0.2, 0.5, 0.6))  # fmt: skip
+    n, s, r, k = 0.3, 1.7, 0.6, 0.2
+    own = CausalNetwork(
+        {edge: np.sign(w) * (1 - (1 - abs(w)) ** s) for edge, w in place.network.strengths.items()},
+        {name: 1 - (1 - b) ** r for name, b in place.network.bases.items()},
+    )
+    mind = AGENTS["network_reasoner"](neglect=n, strength_scale=s, base_scale=r, k=k, sigma=0.1)
+    table = place.draw(np.random.default_rng(1)).table
+    for row in range(0, place.n_trials, 7):
+        seen = {name: float(column[row]) for name, column in table.items()}
+        names = ("first", "second", "third", "fourth")
+        told = {v: int(seen[name]) for v, name in zip("ABCD", names, strict=True)}
+        given = {v: x for v, x in told.items() if x in (0, 1)}
+        done = {v: x - 2 for v, x in told.items() if x >= 2}
+        query = "ABCD"[int(seen["query"])]
+        known = {**given, **done}
+        exact = [own.answer(query, given, done), own.answer(query, known, {})]
+        hand = (1 - k) * ((1 - n) * exact[0] + n * exact[1]) + k * np.mean(list(known.values()))
+        assert mind.predict(seen) == pytest.approx(hand, abs=1e-9)

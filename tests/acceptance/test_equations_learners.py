@@ -24,6 +24,7 @@ from knownminds.agents import (
     PearceHall,
     RescorlaWagnerChoiceKernel,
     RescorlaWagnerConfidence,
+    RescorlaWagnerDual,
     ThompsonExplorer,
     TwoStepHybrid,
     UncertaintyExplorer,
@@ -33,7 +34,7 @@ from knownminds.agents import (
 from knownminds.environments import Horizon, Trials, TwoStep
 from knownminds.inference import ModelData
 
-# learner
+# Learners
 
 
 HERE = {"context": 0}
@@ -53,6 +54,15 @@ def lead(model, course=COURSE, **values):
 
 def rewards_of(action):
     return [reward for a, reward in COURSE if a == action]
+
+
+def test_wins_and_losses_have_rates_of_their_own_and_choices_persist():
+    value = [0.5, 0.5]
+    for action, reward in COURSE:
+        surprise = reward - value[action]
+        value[action] += (0.3 if surprise > 0 else 0.1) * surprise
+    found = lead(RescorlaWagnerDual, alpha_positive=0.3, alpha_negative=0.1, beta=2.0, kappa=0.4)
+    assert found == pytest.approx(2.0 * (value[1] - value[0]) - 0.4)  # the last was 0
 
 
 def test_what_is_not_chosen_is_forgotten():
@@ -132,7 +142,7 @@ def test_contexts_are_learned_apart():
     assert agent.action_probabilities(HERE).tolist() == [0.5, 0.5]
 
 
-# decks
+# Learners of decks
 
 
 # What was taken, what it brought and what it cost.
@@ -230,7 +240,7 @@ def test_choices_follow_the_equations(equations):
             agent.learn({**seen, "gain": gain, "loss": loss}, action, gain - loss)
 
 
-# reversal
+# Learners of reversals
 
 
 REVERSAL_SESSION = [(0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0), (0, 1.0), (1, 1.0), (1, -1.0)]
@@ -314,7 +324,7 @@ def test_who_expects_reversals_turns_round_sooner():
     assert turned[0] > turned[1]
 
 
-# explorer
+# Explorers of uncertainty
 
 
 SEEN = {"game": 0, "horizon": 6, "mean_0": 58.0, "mean_1": 47.0, "count_0": 3, "count_1": 1}
@@ -354,7 +364,7 @@ def test_drawing_a_value_from_each_belief_is_thompson_exploration():
         assert told == pytest.approx(larger, abs=0.0096)
 
 
-# horizon
+# Explorers of horizons
 
 
 HORIZON_SEEN = {"horizon": 6, "mean_0": 40.0, "mean_1": 52.0, "count_0": 1, "count_1": 3}
@@ -386,7 +396,7 @@ def test_first_free_choices_alone_can_be_fitted():
     assert kernel == pytest.approx(plain, rel=1e-12)
 
 
-# two_step
+# Planners and cachers
 
 
 HYBRID = TwoStepHybrid.parameters
@@ -491,7 +501,7 @@ def test_planners_and_cachers_show_the_pattern_of_the_task():
     assert planner[1, 0] < planner[0, 0] - 0.05  # after rare ones it repels
 
 
-# confidence
+# Learners with a confidence
 
 
 SHOWN = {"trial": 0, "first": 0}

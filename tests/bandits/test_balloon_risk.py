@@ -5,7 +5,6 @@ import pytest
 from knownminds.agents import BalloonPumper, RandomResponder, simulate
 from knownminds.environments import (
     BalloonRisk,
-    Outcome,
     Trials,
     Turn,
     session_stream,
@@ -114,18 +113,6 @@ def test_mean_points_of_a_fixed_plan_are_those_of_the_formula():
     # The plan works out with probability (M - k) / M.
     p = (most - plan) / most
     assert abs(points - plan * p) < 4 * plan * np.sqrt(p * (1 - p) / n)
-
-
-def test_answers_are_option_numbers_and_nothing_else():
-    environment = BalloonRisk()
-    seen = {"trial": 0, "balloon": 0, "type": 0, "pump": 1, "first": INFLATE}
-    assert environment.parse("1", seen).action == INFLATE
-    assert environment.parse("2", seen).action == STOP
-    assert environment.parse("2", {**seen, "first": STOP}).action == INFLATE
-    assert environment.parse("Option 2.", seen).outcome is Outcome.REPAIRED
-    for text in ("inflate", "3", "0", "1 or 2", "12", "Option"):
-        answer = environment.parse(text, seen)
-        assert (answer.outcome, answer.action) == (Outcome.MALFORMED, None)
 
 
 def test_after_an_unreadable_answer_the_balloon_is_gone_and_counts_for_nothing():

@@ -21,9 +21,6 @@ from knownminds.llm_adapters import (
     Usage,
     run_session,
 )
-from knownminds.llm_adapters.runs.runner import Caps, Retries, read_run, run_sessions_in
-from knownminds.validation.costs.budget import budget
-from knownminds.validation.costs.dry_runs import dry_run
 
 MIDDLE = ChangePointObserver.parameters.constrain(ChangePointObserver.parameters.mean)
 PLACE = RestlessBandit(2, (3, 5), confidence="apart")  # 8 plays
@@ -104,33 +101,3 @@ def test_whatever_is_said_is_an_answer_or_the_reason_that_it_is_none(first, seco
     assert (whole.action is None) == (whole.outcome not in (Outcome.OK, Outcome.REPAIRED))
     assert whole.action is None or half.action == whole.action
     assert PLACE.replies.further(PLACE.render(observation, []), whole) is None
-
-
-def test_a_budget_counts_both_calls():
-    n = PLACE.n_trials
-    together = RestlessBandit(2, (3, 5))
-    assert len(dry_run(mind(), PLACE, 0, 1).prompt_bytes) == 2 * n
-    assert len(dry_run(mind(), together, 0, 1).prompt_bytes) == n
-    heard = Heard(Synthetic(mind(), PLACE, 0))
-    asyncio.run(run_session(heard, PLACE, 0, 1))
-    sent = [sum(len(m.content.encode()) for m in p.messages) for p in heard.prompts]
-    assert dry_run(mind(), PLACE, 0, 1).prompt_bytes.tolist() == sent
-    found = budget(PLACE, "openai:gpt-4o-mini", model="change_point_observer", subjects=10)
-    assert found.usage.calls == 10 * 2 * n
-
-
-def test_a_run_that_is_stopped_between_the_two_questions_goes_on_there(tmp_path):
-    whole = asyncio.run(run_session(Synthetic(mind(), PLACE, 9), PLACE, 9, 0))
-    options = {"retries": Retries(pause=0.0)}
-    calls = 0
-    for cap in (3, 8, None):
-        heard = Heard(Synthetic(mind(), PLACE, 9))
-        caps = Caps() if cap is None else Caps(calls=cap)
-        run = asyncio.run(run_sessions_in(tmp_path, heard, PLACE, 1, 9, caps=caps, **options))
-        calls += len(heard.prompts)
-        # Three calls are a trial and a half, of which the half is no row.
-        assert run.trials is None or len(run.trials) == calls // 2
-        assert run.complete == (cap is None)
-    assert calls == 16
-    frame = read_run(tmp_path).trials.frame
-    pd.testing.assert_frame_equal(frame[whole.frame.columns], whole.frame)

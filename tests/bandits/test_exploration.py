@@ -98,15 +98,3 @@ def test_only_first_free_choices_with_an_answer_count():
         left = measure.estimate(Trials.from_frame(holes))
         assert left.excluded["no answer"] == (asked["game"] < 5).sum()
         assert left.n == whole.n - left.excluded["no answer"]
-
-
-def test_what_cannot_be_estimated_is_missing_with_its_reason():
-    greedy = np.array([[0.0, 0.0, 0.0, 1e-6, 1e-6]])
-    found = MEASURES["random_exploration"].estimate(lived(greedy))
-    assert np.isnan(found.value)
-    assert found.excluded["separation"] == found.n
-    assert '"value": null' in found.to_json()
-    short = simulate(HorizonExplorer, MINDS, Horizon(50, long_share=0.0), 0)
-    found = MEASURES["directed_exploration"].estimate(short)
-    assert np.isnan(found.value)
-    assert "depend on each other" in str(found)

@@ -8,10 +8,8 @@ import pytest
 
 from knownminds.agents import HorizonBlind, HorizonExplorer
 from knownminds.environments import Horizon, Trials
-from knownminds.inference import identifiability, maximum_a_posteriori
+from knownminds.inference import maximum_a_posteriori
 from knownminds.validation.data.fit import fit, read_fit
-from knownminds.validation.recovery.model_recovery import confuse
-from knownminds.validation.recovery.parameter_recovery import recover
 
 GAMES, PEOPLE = 60, 30
 
@@ -47,6 +45,7 @@ def people():
     return Trials.from_frame(pd.DataFrame(rows), environment=environment)
 
 
+@pytest.mark.long
 def test_the_bonus_has_the_sign_that_first_choices_have(people):
     first, every = (
         fit(people, "horizon_explorer", all_trials=all_trials, workers=1)
@@ -75,22 +74,3 @@ def test_the_fit_is_that_of_the_rows_alone_and_stands_in_its_json(people, tmp_pa
     found = fit(people, "horizon_blind", workers=1)
     found.save(tmp_path)
     assert read_fit(tmp_path).used == found.used == json.loads(found.to_json())["used"]
-
-
-def test_recovery_and_rivals_are_fitted_to_what_a_fit_is():
-    given = {"subjects": 40, "seed": 1, "workers": 1, "intervals": "laplace"}
-    first = recover(Horizon(GAMES), "horizon_explorer", **given)
-    every = recover(Horizon(GAMES), "horizon_explorer", all_trials=True, **given)
-    assert every["A_6"].rmse.value < first["A_6"].rmse.value  # six times as many choices
-    assert every["A_1"].rmse.value == pytest.approx(first["A_1"].rmse.value, rel=0.1)
-    assert first.notes[0].startswith("Only the first free choices were fitted")
-    told = [
-        identifiability(HorizonExplorer, Horizon(20), all_trials=a).error_of({"A_6": 1.0})
-        for a in (False, True)
-    ]
-    assert told[0] > 1.5 * told[1]
-    rivals = {"replicates": 2, "seed": 1, "workers": 1}
-    found = confuse(Horizon(10), ["horizon_blind", "random_responder"], **rivals)
-    assert found.notes[0].startswith("Only the first free choices were fitted")
-    mixed = confuse(Horizon(10), ["horizon_blind", "perseverator"], **rivals)
-    assert "perseverator go by all trials" in mixed.notes[0]

@@ -1,26 +1,7 @@
 import numpy as np
 
-from knownminds.agents import HorizonBlind, HorizonExplorer, simulate
+from knownminds.agents import HorizonExplorer, simulate
 from knownminds.environments import Horizon
-from knownminds.inference import ModelData
-
-
-def test_the_blind_explorer_is_the_one_whose_horizons_are_alike():
-    blind = np.array([[0.4, 0.2, 0.6], [-0.3, 0.0, 1.5]])
-    both = blind[:, [0, 0, 1, 2, 2]]
-    environment = Horizon(30)
-    trials = simulate(HorizonBlind, blind, environment, 4)
-    assert trials.frame.equals(simulate(HorizonExplorer, both, environment, 4).frame)
-    for lapse in (None, np.array([0.1, 0.3])):
-        own, wide = (
-            ModelData.read(model, trials, all_trials=True).log_likelihood(theta, lapse)
-            for model, theta in ((HorizonBlind, blind), (HorizonExplorer, both))
-        )
-        assert np.allclose(own[0], wide[0], rtol=1e-12)
-        folded = np.column_stack(
-            [wide[1][:, :2].sum(axis=1), wide[1][:, 2], wide[1][:, 3:5].sum(axis=1), wide[1][:, 5:]]
-        )
-        assert np.allclose(own[1], folded, rtol=1e-12)
 
 
 def test_a_bonus_draws_to_the_machine_seen_once_and_noise_away_from_the_better_one():

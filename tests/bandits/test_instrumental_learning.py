@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 
-from knownminds.environments import InstrumentalLearning, Turn, session_stream
+from knownminds.environments import InstrumentalLearning, session_stream
 
 
 def designs(environment, n, seed=0):
@@ -15,17 +15,6 @@ def begun(history="prompt", reasoning="none", n_visits=2, templates=None):
     )
     environment.reset(seed=3)
     return environment
-
-
-def lived(environment, actions):
-    observation, _ = environment.reset(seed=3)
-    turns = []
-    for action in actions:
-        text = "" if action is None else environment.say(action, observation)
-        following, reward, *_ = environment.step(action)
-        turns.append(Turn(observation, action, reward, text))
-        observation = following
-    return observation, turns
 
 
 def test_a_session_has_its_visits_in_mixed_order():
@@ -81,34 +70,3 @@ def test_what_is_mentioned_first_is_the_action_that_the_design_says():
             prompt = environment.render({"trial": 0, "context": 1, "first": first}, [])
             text = prompt.messages[-1].content
             assert f"machine {letters[first]} and machine {letters[1 - first]}" in text
-
-
-def test_a_missing_answer_is_told_and_read_back():
-    for history in ("prompt", "chat"):
-        environment = begun(history)
-        observation, turns = lived(environment, [1, None, 0])
-        prompt = environment.render(observation, turns)
-        assert "could be read from your reply" in prompt.text
-        past, seen = environment.read(prompt.messages)
-        assert seen == observation
-        assert [(t.action, t.reward) for t in past] == [(t.action, t.reward) for t in turns]
-
-
-def test_lines_that_are_remembered_are_those_of_the_session_and_of_the_play():
-    environment = InstrumentalLearning(2)
-    for session in range(3):
-        design = environment.draw(session_stream(0, session))
-        # Two pasts of one session, so that what is remembered of the one is wrong of the other.
-        for actions in ([0, 1, None, 1], [1, 1, 0, None]):
-            shown, _ = environment.reset(options={"design": design})
-            turns, fresh = [], InstrumentalLearning(2)
-            for action in actions:
-                following, reward, *_ = environment.step(action)
-                turns.append(Turn(shown, action, reward))
-                shown = following
-                fresh.reset(options={"design": design})  # which forgets all lines
-                prompt = fresh.render(shown, turns)
-                assert environment.render(shown, turns) == prompt
-                paid = [Turn(t.observation, t.action, 0.5) for t in turns if t.action is not None]
-                fresh.reset(options={"design": design})
-                assert environment.render(shown, paid) == fresh.render(shown, paid) != prompt

@@ -71,28 +71,6 @@ def test_who_was_drawn_is_recorded_and_never_shown():
     assert set(frame["urn"]) <= {0, 1}
 
 
-@pytest.mark.parametrize(
-    ("text", "outcome", "response"),
-    [
-        ("0.35", "ok", 0.35),
-        (" 1 ", "ok", 1.0),
-        ("**0.35**", "repaired", 0.35),
-        ("35%", "repaired", 0.35),
-        ("0.35%", "malformed", None),
-        ("1.2", "malformed", None),
-        ("-0.1", "malformed", None),
-        ("about 0.35", "malformed", None),
-        ("I can't help with that.", "refused", None),
-        ("", "empty", None),
-    ],
-)
-def test_numbers_are_read_strictly(text, outcome, response):
-    environment = begun()
-    observation, _ = environment.reset(seed=0)
-    answer = environment.parse(text, observation)
-    assert (answer.outcome, answer.response, answer.action) == (outcome, response, None)
-
-
 def test_performance_is_one_minus_the_distance_to_the_exact_posterior():
     environment = ProbabilisticReasoning(n_problems=20)
     bayes = simulate(WeightedBayes, [[0.0, 1.0, 1.0, 1e-9]], environment, 2)

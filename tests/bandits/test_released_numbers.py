@@ -180,22 +180,3 @@ def test_days_are_regressed_by_least_squares(tmp_path):
     assert told["performance"]["rows"] == 2
     assert "told as a flight there" in told["model_basedness_released"]["differs"]
     assert json.loads(json.dumps(measured.to_dict()))["released"] == list(measured.released)
-
-
-def test_casinos_and_balloons_are_means_of_runs(tmp_path):
-    made = their_files.casinos(seed=4, runs=3)
-    found, measured = scored(made, tmp_path)
-    runs = grouped(rows_of(made)).values()
-    assert found["performance"]["value"] == pytest.approx(
-        mean(mean(float(r["reward"]) for r in run) for run in runs), abs=1e-9
-    )  # the copies of trials weigh as much as the trials
-    told = {one["measure"]: one for one in measured.released}
-    assert "no maximum likelihood" in told["learning_rate"]["differs"]
-    assert told["performance"]["differs"] == "nothing"
-    made = their_files.balloons(seed=4, runs=3)
-    found, _ = scored(made, tmp_path)
-    runs = grouped(rows_of(made)).values()
-    for measure, column in (("risk", "pumps"), ("performance", "reward")):
-        assert found[measure]["value"] == pytest.approx(
-            mean(mean(float(r[column]) for r in run) for run in runs), abs=1e-9
-        )

@@ -3,21 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import RescorlaWagner, RescorlaWagnerDual, simulate
-from knownminds.environments import InstrumentalLearning, Trials
+from knownminds.agents import RescorlaWagnerDual
+from knownminds.environments import Trials
 from knownminds.inference import ModelData
-
-
-def test_the_only_rate_is_both_rates():
-    theta = RescorlaWagner.parameters.draw(np.random.default_rng(0), 7)
-    wide = np.column_stack([theta[:, 0], theta])
-    one = simulate(RescorlaWagner, theta, InstrumentalLearning(), 3)
-    two = simulate(RescorlaWagnerDual, wide, InstrumentalLearning(), 3)
-    assert one.frame.equals(two.frame)
-    left = ModelData.read(RescorlaWagner, one).log_likelihood(theta)
-    right = ModelData.read(RescorlaWagnerDual, two).log_likelihood(wide)
-    assert np.allclose(left[0], right[0])
-    assert np.allclose(left[1][:, 0], right[1][:, 0] + right[1][:, 1])
 
 
 def test_a_thousand_visits_and_huge_temperatures_stay_finite():

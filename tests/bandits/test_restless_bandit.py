@@ -4,17 +4,9 @@ import pytest
 from knownminds.agents import ChangePointObserver, simulate
 from knownminds.environments import RestlessBandit, Trials, correctness
 
-SHOWN = {"trial": 0, "first": 0}
-
 
 def drawn(environment, n, seed=0):
     return environment.tables(np.random.default_rng(seed).random((n, environment.n_draws)))
-
-
-def begun(history="prompt", reasoning="none"):
-    environment = RestlessBandit(history=history, reasoning=reasoning)
-    environment.reset(seed=3)
-    return environment
 
 
 def played(n=4, seed=0):
@@ -55,45 +47,6 @@ def test_machines_pay_around_their_means_and_change_places_at_every_block():
     assert np.all(np.abs(noise.var(axis=0) - variance) < 4 * variance * np.sqrt(2 / n))
     assert abs(np.corrcoef(noise.T)[0, 1]) < 4 / np.sqrt(n)
     assert abs(table["first"].mean() - 0.5) < 4 * 0.5 / np.sqrt(n)
-
-
-@pytest.mark.parametrize(
-    ("text", "outcome", "choice"),
-    [
-        ("{0}, 0.8", "ok", (0, 0.8)),
-        ("{1}, 1", "ok", (1, 1.0)),
-        ("  {1}, .25\n", "ok", (1, 0.25)),
-        ("{0},0.8", "repaired", (0, 0.8)),
-        ("{0} 0.8", "repaired", (0, 0.8)),
-        ("{0}: 0.8.", "repaired", (0, 0.8)),
-        ("**{1}**, 0.5", "repaired", (1, 0.5)),
-        ('"{1}, 0.5"', "repaired", (1, 0.5)),
-        ("machine {1}, confidence 0.75", "repaired", (1, 0.75)),
-        ("Machine {1} with confidence 0.75", "repaired", (1, 0.75)),
-        ("Answer: {0}, 0.3", "repaired", (0, 0.3)),
-        ("{0}", "malformed", None),
-        ("0.8", "malformed", None),
-        ("{0} or {1}, 0.8", "malformed", None),
-        ("I take {0}, 0.8", "malformed", None),
-        ("{0}, 80%", "malformed", None),
-        ("{0}, 80", "malformed", None),
-        ("{0}, 0,8", "malformed", None),
-        ("{0}, 1.01", "malformed", None),
-        ("{0}, -0.1", "malformed", None),
-        ("{0}, 0.8, 0.9", "malformed", None),
-        ("{0}, high", "malformed", None),
-        ("?, 0.8", "malformed", None),
-        ("X, 0.8", "malformed", None),
-        ("", "empty", None),
-        ("I can't choose a machine.", "refused", None),
-    ],
-)
-def test_an_answer_is_a_letter_and_a_confidence(text, outcome, choice):
-    environment = begun()
-    said = text.format(*environment.design.labels["machines"])
-    answer = environment.parse(said, SHOWN)
-    assert (answer.outcome, answer.choice) == (outcome, choice)
-    assert bool(answer.note) == (outcome != "ok")
 
 
 def test_a_choice_is_judged_by_the_means_in_force_when_it_was_made():

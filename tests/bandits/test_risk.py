@@ -1,9 +1,9 @@
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import BalloonPumper, RandomResponder, simulate
+from knownminds.agents import BalloonPumper, RandomResponder
 from knownminds.environments import Trials
-from knownminds.inference import MEASURES, LearningRate, Risk
+from knownminds.inference import MEASURES, Risk
 
 MEASURE = MEASURES["risk"]
 
@@ -14,21 +14,6 @@ def trials_of(table):
     )
     frame["outcome"] = np.where(frame["action"].isna(), "malformed", "ok")
     return Trials.from_frame(frame.astype({"action": "Int64"}))
-
-
-def test_risk_is_the_mean_of_pumps_attempted_burst_balloons_included():
-    a = [
-        ("a", 0, 0, 0, 1, 1, 1.0),
-        ("a", 1, 0, 0, 2, 1, 1.0),
-        ("a", 2, 0, 0, 3, 0, 0.0),  # two pumps and a stop
-        ("a", 3, 1, 0, 1, 1, 1.0),
-        ("a", 4, 1, 0, 2, 1, 1.0),
-        ("a", 5, 1, 0, 3, 1, -2.0),  # three, the last of which burst it
-        ("a", 6, 2, 0, 1, 0, 0.0),  # none
-    ]
-    values = MEASURE.values(trials_of(a))
-    assert values.value.tolist() == [5 / 3]
-    assert values.reason == ("",)
 
 
 def test_balloons_that_did_not_end_are_left_out_and_nobody_is_given_a_zero():
@@ -62,22 +47,3 @@ def test_in_another_design_another_value_is_true():
     assert many > few + 1  # who expects the worst learns that most pumps hold
     small = Risk(maxima=(4,)).truth(BalloonPumper, theta)[0]
     assert small < 4
-
-
-def test_the_learning_rate_is_alpha_by_map():
-    from knownminds.agents import RescorlaWagner, RescorlaWagnerDual
-    from knownminds.environments import InstrumentalLearning
-    from knownminds.inference import maximum_a_posteriori
-
-    measure = MEASURES["learning_rate"]
-    assert isinstance(measure, LearningRate)
-    theta = RescorlaWagner.parameters.draw(np.random.default_rng(0), 60)
-    trials = simulate(RescorlaWagner, theta, InstrumentalLearning(), 3)
-    values = measure.values(trials).value
-    fit = maximum_a_posteriori(RescorlaWagner, trials)
-    assert np.allclose(values, fit.estimate[:, 0])
-    # 60 subjects: 3 standard errors of Fisher's z below the r of .75 that recovery gives.
-    assert np.corrcoef(values, theta[:, 0])[0, 1] > 0.5
-    assert np.array_equal(measure.truth(RescorlaWagner, theta), theta[:, 0])
-    assert np.isnan(measure.truth(RescorlaWagnerDual, np.ones((2, 4)))).all()
-    assert np.isnan(measure.estimate(trials).p_value)

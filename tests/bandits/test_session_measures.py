@@ -8,7 +8,7 @@ from scipy.stats import binom
 from knownminds.agents import AGENTS, RandomResponder, RescorlaWagner, simulate
 from knownminds.environments import IowaGambling, ReversalLearning, Trials
 from knownminds.environments.bandits.iowa_gambling import GAINS, LOSSES
-from knownminds.inference import MEASURES, NetScore, TrialsToCriterion
+from knownminds.inference import MEASURES
 
 MINDS = {"reversal_learning": RescorlaWagner, "iowa_gambling": AGENTS["prospect_valence_delta"]}
 
@@ -61,16 +61,6 @@ def test_who_chooses_by_lot_has_what_the_page_says(name):
     assert abs(found.value - CHANCE[name]) < 4 * found.standard_error + short
 
 
-def test_who_always_knows_makes_no_error_and_needs_three_plays():
-    place = ReversalLearning(n_plays=60, block_length=(10, 10))
-    frame = simulate(RandomResponder, np.zeros((3, 0)), place, 5).to_frame()
-    frame["action"] = frame["better"]
-    told = Trials.from_frame(frame)
-    assert MEASURES["perseverative_errors"].values(told).value.tolist() == [0.0] * 3
-    assert MEASURES["trials_to_criterion"].values(told).value.tolist() == [3.0] * 3
-    assert TrialsToCriterion(8).values(told).value.tolist() == [8.0] * 3
-
-
 def test_who_never_turns_round_is_not_left_out():
     place = ReversalLearning(n_plays=30, block_length=(10, 10))
     frame = simulate(RandomResponder, np.zeros((1, 0)), place, 5).to_frame()
@@ -78,17 +68,6 @@ def test_who_never_turns_round_is_not_left_out():
     told = Trials.from_frame(frame)
     assert MEASURES["perseverative_errors"].values(told).value.tolist() == [(10 + 0) / 2]
     assert MEASURES["trials_to_criterion"].values(told).value.tolist() == [(10 + 3) / 2]
-
-
-def test_a_rest_of_a_session_is_a_block_from_ten_cards_on():
-    def rise(n_cards):
-        action = [0] * 20 + [2] * (n_cards - 20)
-        return MEASURES["net_score_rise"].values(trials_of(action=action))
-
-    assert rise(29).reason == ("no two blocks of cards",)
-    assert rise(30).value.tolist() == [40.0]
-    assert rise(49).value.tolist() == [40.0]
-    assert NetScore(2).values(trials_of(action=[0] * 20)).reason == ("no card in the block",)
 
 
 def test_the_truth_is_that_of_the_design_in_which_it_is_asked():

@@ -7,7 +7,6 @@ import pytest
 
 from knownminds.agents import RandomResponder, simulate
 from knownminds.environments import TemporalDiscounting, Trials, Turn
-from knownminds.environments.bandits.temporal_discounting import ITEMS
 
 
 def answer(environment, choose, seed=3):
@@ -103,15 +102,6 @@ def test_sums_are_rounded_and_not_cut_off():
     text = environment.render(turns[-1].observation, []).text
     assert "You give up 100 of the 600 dollars and have the rest today." in text
     assert "You let 12 months go by and then get 600 dollars." in text
-
-
-def test_losses_are_paid():
-    environment = TemporalDiscounting()
-    turns = answer(environment, patient(1.2))
-    loss = next(turn for turn in turns if ITEMS[turn.observation["item"]] == "loss")
-    text = environment.render(loss.observation, []).text
-    assert "You hand over 500 dollars today." in text
-    assert "You hand over 550 dollars 12 months from today." in text
 
 
 def test_the_grid_asks_every_cell_as_often_as_said():

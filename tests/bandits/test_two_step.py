@@ -4,7 +4,6 @@ import pytest
 
 from knownminds.agents import TwoStepHybrid, simulate
 from knownminds.environments import (
-    Outcome,
     Trials,
     Turn,
     TwoStep,
@@ -48,16 +47,6 @@ def test_a_day_is_a_flight_that_pays_nothing_and_a_deal_where_it_ended():
         assert flight.reward is None
         assert (deal.observation["stage"], deal.observation["state"]) == (1, flight.action)
         assert deal.reward in (0.0, 1.0)
-
-
-def test_without_a_shuttle_there_is_no_deal_and_without_an_alien_no_gem():
-    environment = begun(n_days=3)
-    observation, turns = lived(environment, [None, 1, None, 0])
-    assert [turn.observation["trial"] for turn in turns] == [0, 2, 3, 4]
-    assert [turn.reward for turn in turns[:3]] == [None] * 3
-    assert observation["trial"] == 5
-    present = environment.follow(environment.design, np.array([-1, 0, 1, -1, 0, 0]))["present"]
-    assert present.tolist() == [True, False, True, True, True, True]
 
 
 def test_shuttles_reach_their_planets_as_often_as_told():
@@ -130,24 +119,6 @@ def test_a_reflected_walk_moves_as_one_that_is_turned_back_at_each_step():
     # Fisher's z of either of 40,000 pairs; four standard errors of the difference.
     gap = np.arctanh(ours) - np.arctanh(np.corrcoef(begin, x)[0, 1])
     assert abs(gap) < 4 * np.sqrt(2 / 40_000)
-
-
-def test_an_answer_is_one_of_the_letters_on_offer_at_this_stage():
-    environment = begun()
-    labels = environment.design.labels
-    flight = {"trial": 0, "stage": 0, "transition": 0.7, "state": -1, "first": 0}
-    deal = flight | {"trial": 1, "stage": 1, "state": 0}
-    planet, (alien, _), (elsewhere, _) = labels["planets"][1], *labels["aliens"]
-    assert environment.parse(planet, flight).action == 1
-    assert environment.parse(f"Shuttle {planet}.", flight).action == 1
-    assert environment.parse(f"**alien {alien}**", deal).action == 0
-    for text, seen in ((alien, flight), (planet, deal), (elsewhere, deal), ("Z", deal)):
-        answer = environment.parse(text, seen)
-        assert (answer.outcome, answer.action) == (Outcome.MALFORMED, None)
-    assert environment.parse(f"{planet} or {labels['planets'][0]}", flight).action is None
-    thinking = begun(reasoning="chain_of_thought")
-    assert thinking.parse(f"Hm.\nAnswer: {planet}", flight).outcome == Outcome.OK
-    assert thinking.parse(planet, flight).action is None
 
 
 @pytest.mark.parametrize(

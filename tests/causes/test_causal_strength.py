@@ -67,6 +67,7 @@ def test_measures_are_slopes_by_hand():
         assert got["frequency_illusion"][i] == pytest.approx(hand)
 
 
+@pytest.mark.long
 def test_power_is_told_from_contrast_and_support():
     """Of 20 data sets each; with 17 of 20 right, chance (1/3) has p < 1e-5."""
     names = ["power_pc", "delta_p", "causal_support"]

@@ -109,15 +109,3 @@ def test_a_cell_without_an_answer_is_named_and_nothing_is_put_in_its_place():
     assert values[0] == pytest.approx(whole.value[0].mean())
     # The other measures do not read that task.
     assert MEASURES["markov_violation"].estimate(trials).excluded == {}
-
-
-def test_subjects_without_a_task_have_no_value_and_the_reason():
-    trials = lived(np.tile(MIND, (3, 1)))
-    gone = asked(trials, "V") & (trials.frame["subject"] == "2").to_numpy()
-    trials = changed(trials, gone, response=np.nan, outcome="refused")
-    found = MEASURES["markov_violation"].estimate(trials)
-    assert found.n == 2
-    assert found.excluded["no cell with answers to both IV and V"] == 1
-    listed = next(reason for reason in found.excluded if reason.startswith("no answer"))
-    assert "and 21 more" in listed
-    assert found.excluded[listed] == 24

@@ -84,10 +84,3 @@ def test_a_shifted_domain_is_found_within_its_agent_and_told_with_its_sign():
     pair = pairs[pairs["second"] == "weather"].iloc[0]
     assert pair["r"] < -0.5
     assert "0: economy against weather" in str(found)
-
-
-def test_missing_answers_are_counted_and_belong_to_no_group():
-    gaps = np.arange(len(ANSWERS)) % 10 == 0
-    found = domain_differences(ANSWERS.assign(answer=ANSWERS["answer"].where(~gaps)))
-    assert found.excluded == gaps.sum()
-    assert found.omnibus.loc[found.omnibus["family"] == DOMAINS, "n"].sum() == (~gaps).sum()

@@ -12,10 +12,8 @@ from knownminds.inference import least_squares, leave_one_task_out
 from knownminds.inference.causes.least_squares_reasoner import (
     BOX,
     N_TASKS,
-    NAMES,
     PLACES,
     _predict,
-    what_is_not_told,
 )
 
 QUESTION = ("query", "first", "second", "third")
@@ -146,33 +144,3 @@ def test_a_missing_task_is_named_and_nothing_put_in_its_place():
         assert np.isnan(consistency.predicted[0, :, 8]).all()
         assert consistency.value[0] == pytest.approx(1.0, abs=1e-6)
     assert least_squares(silent).n_missing[0] == 2
-
-
-@pytest.mark.parametrize(
-    ("romans", "size", "lost", "words"),
-    [
-        (("I", "II", "III"), 4, "p", "nothing is told of p"),
-        (("IV", "V"), 4, "b m1 m2", "nothing is told of b; nothing is told of m1"),
-        (("I", "III", "V"), 4, "m1 m2", "of m1, m2 only one combination can be told"),
-        (("I", "III", "V"), 3, "", ""),
-        (("III",), 3, "p b m", "of b, m only one combination can be told"),
-    ],
-)
-def test_what_missing_tasks_leave_open_is_said_and_left_empty(romans, size, lost, words):
-    fit = least_squares(only(exact([[0.4, 0.1, 0.9, 0.5]]), *romans), parameters=size)
-    missing = ", ".join(r for r in ROMAN if r not in romans)
-    assert fit.message[0].startswith(f"no answers to {missing}")
-    assert words in fit.message[0]
-    empty = [name for name, x in zip(NAMES[size], fit.estimate[0], strict=True) if np.isnan(x)]
-    assert empty == lost.split()
-    assert fit.status == ("unidentified" if lost else "ok",)
-
-
-def test_all_questions_tell_all_parameters_and_one_direction_does_too():
-    both = np.ones((2, N_TASKS), dtype=bool)
-    one = both.copy()
-    one[1] = False
-    for size in NAMES:
-        assert what_is_not_told(both, size) == ()
-        assert what_is_not_told(one, size) == ()
-        assert len(what_is_not_told(~both, size)) == size

@@ -1,6 +1,6 @@
 """Networks of any shape against arithmetic by hand, and contrast and power of tables of counts."""
 
-from itertools import combinations, permutations, product
+from itertools import product
 from math import isnan
 
 import numpy as np
@@ -10,7 +10,6 @@ from knownminds.environments import (
     NAMED_GRAPHS,
     CausalNetwork,
     causal_power,
-    connected_graphs,
     delta_p,
 )
 from knownminds.environments.causes.causal_graph import conditional, noisy_or_joint, questions
@@ -95,31 +94,6 @@ def test_a_producing_cause_explains_away_and_a_preventing_one_does_not():
         ]
         assert (moved[1] < -0.1, moved[0] > 0.01) == (strength > 0, strength < 0)
         assert moved[1 - seen] == pytest.approx(0.0, abs=1e-12)
-
-
-@pytest.mark.parametrize(("n", "shapes"), [(2, 1), (3, 4), (4, 24)])
-def test_all_graphs_are_there_once(n, shapes):
-    """Connected graphs without cycles up to names: 1, 4, 24 (OEIS A101228), by brute force."""
-    listed = connected_graphs(n)
-    arrows = list(permutations(range(n), 2))
-    brute = set()
-    for size in range(n - 1, len(arrows) + 1):
-        for edges in combinations(arrows, size):
-            powers = np.zeros((n, n), dtype=int)
-            powers[tuple(zip(*edges, strict=True))] = 1
-            cyclic = np.trace(sum(np.linalg.matrix_power(powers, k) for k in range(1, n + 1)))
-            walks = np.linalg.matrix_power(np.eye(n, dtype=int) + powers + powers.T, n)
-            if not cyclic and (walks > 0).all():
-                brute.add(_shape(edges, n))
-    assert len(listed) == len(brute) == shapes
-    numbered = {_shape([("ABCD".index(c), "ABCD".index(e)) for c, e in g], n) for g in listed}
-    assert numbered == brute
-    for graph in listed:
-        assert CausalNetwork(dict.fromkeys(graph, 0.5)).joint().sum() == pytest.approx(1.0)
-
-
-def _shape(edges, n):
-    return min(tuple(sorted((o[i], o[j]) for i, j in edges)) for o in permutations(range(n)))
 
 
 def test_power_is_the_strength_that_a_network_was_made_with():

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from knownminds.agents import (
-    AssociativeReasoner,
     MutationSampler,
     NoisyOr,
     NoisyOrFive,
@@ -12,7 +11,6 @@ from knownminds.agents import (
 from knownminds.environments import Collider, Trials
 from knownminds.inference import MEASURES
 from knownminds.inference.causes.causal_answers import causal_answers
-from knownminds.inference.causes.least_squares_reasoner import least_squares
 
 MIND = np.array([0.4, 0.15, 0.8, 0.6, 0.08])  # p, b, m1, m2, sigma
 DETERMINACY, CONSISTENCY = MEASURES["determinacy"], MEASURES["reasoning_consistency"]
@@ -30,15 +28,6 @@ def test_the_truth_of_determinacy_is_mean_strength_minus_leak():
     assert DETERMINACY.truth(NoisyOrFive, five)[0] == pytest.approx(0.05)
 
 
-def test_long_walks_and_little_association_have_the_determinacy_of_their_noisy_or():
-    walk = np.array([[*MIND[:4], 5000.0, 0.1], [*MIND[:4], 2.0, 0.1]])
-    long, short = DETERMINACY.truth(MutationSampler, walk)
-    assert long == pytest.approx(0.55, abs=5e-3)
-    assert abs(short - 0.55) > 0.02
-    mixed = np.array([[*MIND[:4], 1e-6, 0.1]])
-    assert DETERMINACY.truth(AssociativeReasoner, mixed)[0] == pytest.approx(0.55, abs=1e-3)
-
-
 def test_noisy_ors_are_consistent_and_short_walks_are_not():
     theta = NoisyOr.parameters.draw(np.random.default_rng(0), 5)
     assert np.allclose(CONSISTENCY.truth(NoisyOr, theta), 1.0, atol=1e-6)
@@ -48,16 +37,6 @@ def test_noisy_ors_are_consistent_and_short_walks_are_not():
     assert np.all(np.diff(found) > 0)
     assert found[0] < 0.7
     assert found[-1] > 0.999
-
-
-def test_values_are_those_of_the_fit_that_predicts_left_out_tasks_better():
-    trials = lived(np.array([[0.4, 0.15, 0.9, 0.3, 0.03]]))
-    fit = least_squares(trials, parameters=4)
-    b, m1, m2 = fit.estimate[0, 1:]
-    assert m1 - m2 > 0.4  # a single strength would not do
-    value = DETERMINACY.values(trials).value[0]
-    assert value == pytest.approx((m1 + m2) / 2 - b)
-    assert 0.95 < CONSISTENCY.values(trials).value[0] < 1.0
 
 
 def test_the_jackknife_is_as_wide_as_the_estimates_scatter():

@@ -40,6 +40,7 @@ def test_the_values_are_those_of_scipy():
         assert found[f"{name}_low"] < found[name] < found[f"{name}_high"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("per_context", [1, 3])
 def test_intervals_hold_the_truth_also_where_contexts_have_several_questions(
     per_context, monkeypatch

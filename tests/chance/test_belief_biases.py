@@ -122,6 +122,7 @@ def test_top_k_bounds_hold_the_bias_of_the_whole_table():
     assert bias.most - bias.least == pytest.approx(max(tried) - min(tried), abs=0.02)
 
 
+@pytest.mark.long
 def test_a_bias_that_looks_like_another_is_not_told():
     # In the first of two options the option before was always A: both marks are the same.
     same = np.zeros((2, len(MARKS)), dtype=bool)

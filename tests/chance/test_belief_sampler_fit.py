@@ -67,6 +67,7 @@ def test_the_fit_of_counts_is_the_maximum_of_the_multinomial_likelihood():
         assert second == pytest.approx(information[k, k], rel=1e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("draws", [50, 1000])
 def test_parameters_are_recovered_from_samples_with_intervals_that_hold_them(draws):
     rng = np.random.default_rng(draws)

@@ -4,21 +4,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from knownminds.agents import AGENTS, Contaminants
 from knownminds.environments import Coins, session_stream
 from knownminds.environments.chance.coins import SIZES
 from knownminds.llm_adapters import (
     Capabilities,
     Reply,
-    Sampling,
-    Synthetic,
     run_sessions,
 )
-
-TEXTS = ("question", "continuation")  # the forms that ask for an outcome
-NO_QUESTION = {"asked": -1, "correct": -1, "arrangement": -1}
-SINGLE = {"trial": 0, "coins": 2, "face": 0, "weight": 3, "kind": 0, "previous": -1, **NO_QUESTION}
-DEPENDENT = {**SINGLE, "kind": 2, "previous": 2}
 
 
 def contexts(environment, seed=0):
@@ -34,10 +26,6 @@ def contexts(environment, seed=0):
 def key(seen):
     """The context of an observation."""
     return tuple(seen[name] for name in Coins.own)
-
-
-def responder(environment):
-    return AGENTS["random_responder"](actions=environment.n_actions)
 
 
 # ---------------------------------------------------------------- the grid
@@ -93,64 +81,6 @@ def test_the_truth_is_what_counting_all_cases_gives(n):
 # ---------------------------------------------------------------- the words
 
 
-@pytest.mark.parametrize(
-    ("text", "outcome", "action"),
-    [
-        ("1", "ok", 1),
-        (" 2\n", "ok", 2),
-        ("**0**", "repaired", 0),
-        ("Answer: 2.", "repaired", 2),
-        ("3", "malformed", None),
-        ("-1", "malformed", None),
-        ("1.0", "malformed", None),
-        ("01", "malformed", None),
-        ("one", "malformed", None),
-        ("1 head", "malformed", None),
-        ("1 or 2", "malformed", None),
-        ("I can't help with that.", "refused", None),
-        (" ", "empty", None),
-    ],
-)
-def test_a_reply_is_a_number_that_can_come_out_and_no_more(text, outcome, action):
-    answer = Coins().parse(text, SINGLE)
-    assert (answer.outcome, answer.action) == (outcome, action)
-    assert Coins().replies.cut(text, SINGLE).outcome == "truncated"
-
-
-@pytest.mark.parametrize(
-    ("text", "outcome", "action", "when_cut"),
-    [
-        ("1", "ok", 1, "truncated"),
-        (" 2", "ok", 2, "truncated"),
-        (" 1.", "ok", 1, "truncated"),
-        (" 1. The cup", "ok", 1, "ok"),
-        (" 0, as nobody", "ok", 0, "ok"),
-        (" 2\n\nA cup", "ok", 2, "ok"),
-        ("\n\n2 of", "repaired", 2, "repaired"),
-        (" 12", "malformed", None, "malformed"),
-        (" 1.5 on", "malformed", None, "malformed"),
-        (" 1st", "malformed", None, "malformed"),
-        (" 3.", "malformed", None, "malformed"),
-        (" not 1", "malformed", None, "malformed"),
-        ("", "empty", None, "truncated"),
-    ],
-)
-def test_a_continuation_is_read_from_its_beginning(text, outcome, action, when_cut):
-    environment = Coins(form="continuation")
-    answer, cut = environment.parse(text, SINGLE), environment.replies.cut(text, SINGLE)
-    assert (answer.outcome, answer.action) == (outcome, action)
-    assert (cut.outcome, cut.action) == (when_cut, action if when_cut == outcome else None)
-
-
-@pytest.mark.parametrize("form", TEXTS)
-def test_after_a_dependent_toss_both_numbers_are_said_and_the_last_is_the_action(form):
-    environment = Coins(form=form)
-    assert [environment.say(action, DEPENDENT) for action in range(3)] == ["2", "3", "4"]
-    assert environment.parse("3", DEPENDENT).action == 1
-    for outside in ("0", "1", "5"):
-        assert environment.parse(outside, DEPENDENT).outcome == "malformed"
-
-
 # ---------------------------------------------------------------- wording of one's own
 
 
@@ -158,35 +88,6 @@ def test_after_a_dependent_toss_both_numbers_are_said_and_the_last_is_the_action
 
 
 # ---------------------------------------------------------------- through words
-
-
-def test_without_a_session_the_answers_follow_the_same_policy():
-    environment = Coins()
-    speaker = Synthetic(responder(environment), environment, 1)
-    counts, n = np.zeros(3), 0
-    for seed in range(8):
-        for seen in contexts(environment, seed):
-            reply = asyncio.run(
-                speaker.complete(environment.render(seen, []), settings=Sampling(seed=None))
-            )
-            counts[environment.parse(reply.text, seen).action] += 1
-    # The same prompt has the same answer, so that there are 42 draws and not 8 * 42.
-    assert (counts % 8 == 0).all()
-    n = counts.sum() / 8
-    assert n == 42
-    assert (abs(counts / 8 - n / 3) < 4 * np.sqrt(n * (1 / 3) * (2 / 3))).all()
-
-
-def test_contaminants_leave_their_outcomes():
-    environment = Coins()
-    dials = Contaminants(refusal=0.2, malformed=0.2, truncation=0.2)
-    speaker = Synthetic(responder(environment), environment, 1, contaminants=dials)
-    frame = asyncio.run(run_sessions(speaker, environment, 12, 1)).frame
-    n = len(frame)
-    for outcome in ("refused", "malformed", "truncated"):
-        share = (frame["outcome"] == outcome).mean()
-        assert abs(share - 0.2) < 4 * np.sqrt(0.2 * 0.8 / n)
-    assert (frame["action"].isna() == ~frame["outcome"].isin(["ok", "repaired"])).all()
 
 
 class Continues:

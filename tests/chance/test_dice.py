@@ -1,4 +1,3 @@
-import re
 from fractions import Fraction
 from itertools import product
 
@@ -6,19 +5,13 @@ import numpy as np
 import pytest
 
 from knownminds.environments import (
-    Choice,
-    Coins,
     Dice,
-    Message,
-    Preference,
-    check_environment,
     complete_grid,
     context_of,
 )
 from knownminds.environments.chance.dice import FACES, KINDS, OBSERVATIONS, SIZES
 from knownminds.environments.chance.outcome_grid import (
     ARRANGEMENTS,
-    ASKINGS,
     DISTRACTORS,
     LETTERS,
     MARKS,
@@ -75,19 +68,6 @@ def test_the_grid_is_that_of_the_scenario(n, faces):
     assert {key(seen) for seen in observations(Dice(n, faces))} == {
         (n, faces, *rest) for rest in whole
     }
-
-
-def test_the_number_of_a_context_tells_all_of_it():
-    for environment in complete_grid():
-        values = np.array([context.values for context in environment.contexts])
-        for context, cell in zip(environment.contexts, environment.cells(values), strict=True):
-            again = context_of(int(cell))
-            assert (again.scenario, again.values) == (environment.name, context.values)
-            assert again.chance == context.chance
-            assert (again.marks == context.marks).all()
-    for nonsense in (0, -1, 7, 999999999, 12):
-        with pytest.raises(ValueError, match="numbers of contexts of dice, coins"):
-            context_of(nonsense)
 
 
 # ---------------------------------------------------------------- the truth
@@ -157,39 +137,6 @@ def test_marks_are_those_of_the_outcomes_that_are_said():
 # ---------------------------------------------------------------- the words
 
 
-@pytest.mark.parametrize("asking", ASKINGS)
-@pytest.mark.parametrize("scenario", [Dice(3, 5), Dice(1, 4), Coins(3), Choice(6), Preference()])
-def test_a_probability_is_asked_for_of_a_whole_situation_or_of_a_gap(scenario, asking):
-    """The original tells the situation in whole sentences and asks of the event by its name."""
-    settings = scenario.settings | {"form": "stated", "asking": asking}
-    environment = type(scenario)(**settings)
-    assert type(scenario)(**settings | {"asking": "whole"}).settings == type(scenario)(
-        **{name: value for name, value in settings.items() if name != "asking"}
-    ).settings  # fmt: skip
-    for seen in observations(environment, seed=2):
-        text = environment.render(seen, []).messages[0].content
-        assert ("gap" in text) == ("..." in text) == (asking == "gap")
-        outcome = environment._names(tuple(seen[name] for name in environment.own))[seen["asked"]]
-        if asking == "whole":
-            situation, question = re.search(r"Situation: (.*)\n\nQuestion: (.*)\n", text).groups()
-            assert re.fullmatch(r"[A-Z].*\.", situation)
-            assert re.fullmatch(rf"What is the probability that .*\b{outcome}\b.*\?", question)
-        assert environment.read([Message("user", text)])[1]["asked"] == seen["asked"]
-    check_environment(environment)
-
-
-@pytest.mark.parametrize(
-    ("text", "outcome", "action"),
-    [("12", "ok", 9), (" 3", "ok", 0), ("18", "ok", 15), ("19", "malformed", None)],
-)
-@pytest.mark.parametrize("form", ["question", "continuation"])
-def test_a_sum_of_two_digits_is_read_whole(text, outcome, action, form):
-    environment = Dice(3, 6, form=form)
-    single = next(s for s in observations(environment) if s["kind"] == 0)
-    answer = environment.parse(text, single)
-    assert (answer.outcome, answer.action) == (outcome, action)
-
-
 # ---------------------------------------------------------------- probabilities that are stated
 
 
@@ -235,14 +182,6 @@ def test_the_right_letter_is_that_of_the_probability_of_the_outcome(n, faces, di
         assert environment.say(seen["correct"], seen) == LETTERS[seen["correct"]]
         assert environment.parse("E", seen).action == 4
         assert environment.parse("F", seen).outcome == "malformed"
-
-
-def test_contexts_with_no_plausible_question_are_left_out_and_counted():
-    # A die of 4 faces that is small and even shows a 2: nothing else is as plausible.
-    certain = [context for context in Dice(1, 4).contexts if max(context.chance.shares) == 1]
-    assert len(certain) > 0
-    assert Dice(1, 4, form="stated", distractors="plausible").n_trials == 23 - len(certain)
-    assert Dice(1, 4, form="stated").n_trials == 23
 
 
 def test_what_is_asked_and_where_the_right_letter_stands_is_drawn_anew_for_each_session():

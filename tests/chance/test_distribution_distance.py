@@ -10,7 +10,6 @@ from knownminds.inference.chance.distribution_distance import (
     _bounds,
     distances_of,
     distribution_distances,
-    stated_errors,
 )
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs, SetUp, Unplaced
 from knownminds.llm_adapters import TokenLogProbability
@@ -133,22 +132,3 @@ def test_the_truth_itself_is_at_distance_0_within_its_interval_although_samples_
     # What samples show by chance alone is told beside them.
     assert plain > 0.08
     assert noise == pytest.approx(plain, rel=0.1)
-
-
-def test_stated_errors_are_what_the_correct_letter_lacks():
-    beliefs = RevealedBeliefs.join(
-        exact([0.4, 0.2, 0.1, 0.1]),
-        RevealedBeliefs.sampled([[8, 1, 1, 0]], [0], LETTERS),
-        listed(("A.", 0.5), ("B.", 0.3)),
-        exact([0.1, 0.1, 0.1, 0.1]),
-    )
-    found = stated_errors(beliefs, ["A"] * 4)
-    np.testing.assert_allclose(found.value[:2], [0.5, 0.2])
-    np.testing.assert_allclose([found.low[2], found.high[2]], [1 - 0.7 / 1.0, 1 - 0.5 / 1.0])
-    assert found.low[1] < 0.2 < found.high[1]
-    assert np.isnan(found.value[3])  # flagged
-    assert str(found) == f"stated error {found.value[:3].mean():.3f} over 3 of 4 questions"
-    with pytest.raises(ValueError, match="one of those on offer, A, B, C, D; got 'E'"):
-        stated_errors(beliefs, ["E"] * 4)
-    with pytest.raises(ValueError, match="got 1 for 4"):
-        stated_errors(beliefs, ["A"])

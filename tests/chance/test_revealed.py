@@ -1,19 +1,12 @@
-import asyncio
-import re
-
 import numpy as np
-import pandas as pd
 import pytest
 
 from knownminds.agents import RandomResponder
-from knownminds.llm_adapters import Capabilities, NotCapable, Reply, TokenLogProbability, Usage
 from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS
 from knownminds.validation.chance.asked_beliefs import known_beliefs
 from knownminds.validation.chance.chance_items import contexts_of
 from knownminds.validation.chance.questions import RevealQuestion
 from knownminds.validation.chance.revealed import reveal
-from knownminds.validation.pages import figures
-from knownminds.validation.report import page_of
 
 DIE = {"n_dice": 1, "n_faces": 12}
 UNIFORM = "synthetic:random_responder"
@@ -25,12 +18,6 @@ SMALL = ("choice", "preference")
 @pytest.fixture(scope="module")
 def bent():
     return reveal(BENT, scenarios=SMALL, truth=TRUTH, leak=0.2, seed=3)
-
-
-@pytest.fixture
-def unrendered(monkeypatch):
-    """Figures are drawn, but not turned into SVG, which takes most of the time."""
-    monkeypatch.setattr(figures, "svg", lambda figure: "<svg/>")
 
 
 @pytest.mark.parametrize("space", [0.0, 1.0])
@@ -111,22 +98,6 @@ def test_counts_and_top_k_tables_hold_what_the_mind_believes(source, draws):
     assert (own["high"] > own["low"] + 1e-9).mean() > 0.5
 
 
-@pytest.mark.parametrize("tokens", TOKENISATIONS)
-def test_known_biases_come_back_from_top_k_tables_whatever_ends_a_reply(tokens):
-    """Replies that end in a full stop left two fifths of the mass open: bias_first .549 of 1."""
-    truth = {"temperature": 1.2, "bias_first": 1.0, "bias_repeat": -0.5}
-    found = reveal("synthetic:belief_sampler", scenarios=["coins", *SMALL], truth=truth, draws=50,
-                   only={"n_coins": 2, "n_options": 4}, source="top-k", stated=False, tokens=tokens,
-                   )  # fmt: skip
-    (row,) = found.samplers.to_dict("records")
-    names = ("temperature", "bias_first", "bias_middle", "bias_repeat", "bias_heads")
-    wanted = [truth.get(name, 0.0) for name in names]
-    # Tables have no sampling error.
-    assert [row[name] for name in names] == pytest.approx(wanted, abs=1e-4)
-    for name, value in zip(names, wanted, strict=True):
-        assert row[f"{name}_least"] - 1e-6 <= value <= row[f"{name}_most"] + 1e-6
-
-
 def test_estimates_from_tables_that_leave_much_open_have_ends_that_hold_the_truth():
     found = reveal("synthetic:belief_sampler", scenarios=["coins"], only={"n_coins": 2}, draws=1,
                    truth={"bias_first": 1.0}, source="top-k", top=2, stated=False, threshold=0.0,
@@ -137,103 +108,7 @@ def test_estimates_from_tables_that_leave_much_open_have_ends_that_hold_the_trut
     assert f"(tables allow {row['bias_first_least']:.3f} to {row['bias_first_most']:.3f})" in told
 
 
-def test_models_are_compared_context_by_context(bent, tmp_path, unrendered):
-    bent.save(tmp_path)
-    unbent = {"temperature": 1.6, "leak": 0.1}
-    both = reveal("synthetic:belief_sampler", scenarios=SMALL, truth=unbent, earlier=[tmp_path])
-    first, second = both.models
-    compared = both.comparison().set_index(["scenario", "measure"])
-    wide = both.by_context().set_index(["scenario", "context"])
-    one, other = (wide[wide["model"] == name]["manhattan"] for name in (first, second))
-    difference = other - one.loc[other.index]
-    row = compared.loc[("all", "manhattan")]
-    assert row["contexts"] == 51
-    assert row["difference"] == pytest.approx(difference.mean())
-    error = difference.std(ddof=1) / np.sqrt(51)
-    assert row["high"] - row["low"] == pytest.approx(2 * 2.0086 * error, rel=1e-3)  # t, 50 df
-    assert row["high"] < 0  # without biases it is nearer to the truth
-    # It states nothing, so there is nothing to compare.
-    assert ("all", "stated_error") not in compared.index
-    page = page_of(both)
-    assert any("is nearer to the truth" in sentence for sentence in page.sentences)
-    assert any(title.endswith("context by context") for title, _, _ in page.tables)
-
-
 # Providers ------------------------------------------------------------------------------------
-
-
-class Answers:
-    """An adapter that answers every question with its first outcome, or an E."""
-
-    provider, model, base_url = "stub", "answers", ""
-
-    def __init__(self, log_probabilities):
-        self.capabilities = Capabilities(answer_log_probabilities=log_probabilities)
-        self.asked = 0
-
-    async def complete(self, prompt, *, settings):
-        await asyncio.sleep(0)
-        self.asked += 1
-        text = "E" if "probable" in prompt.messages[-1].content else "A"
-        told = None
-        if settings.top_log_probabilities:
-            others = (("B", np.log(0.25)), ("nothing", np.log(0.05)))
-            told = (TokenLogProbability(text, np.log(0.5), ((text, np.log(0.5)), *others)),)
-        return Reply(text, usage=Usage(10, 1), model_served="answers", log_probabilities=told)
-
-    async def close(self):
-        pass
-
-
-def test_answers_of_a_provider_are_counted_and_joined_with_its_statements(tmp_path):
-    adapter = Answers(log_probabilities=False)
-    how = {"scenarios": ["choice"], "source": "sampled", "draws": 4, "out": tmp_path}
-    found = reveal(adapter, only={"n_options": 2}, **how)
-    (beliefs,) = found.beliefs.values()
-    assert adapter.asked == 3 * 4 * 2  # contexts, sessions, and both kinds of question
-    assert beliefs.count.reshape(3, 2).tolist() == [[4, 0]] * 3
-    assert set(beliefs.sources) == {"sampled"}
-    assert np.isnan(next(iter(found.naive.values()))).all()
-    # Each session has its own question: the E is right where the right one stands last.
-    assert found.stated["questions"].sum() <= 12
-    assert found.stated["questions"].sum() > 3
-    assert found.stated["error"].between(0, 1).all()
-    again = reveal(adapter, only={"n_options": 2}, **how)
-    assert adapter.asked == 24  # nothing is asked twice
-    pd.testing.assert_frame_equal(again.stated, found.stated)
-
-
-def test_tables_of_a_provider_are_read_with_bounds(tmp_path):
-    found = reveal(
-        Answers(log_probabilities=True),
-        scenarios=["choice"],
-        only={"n_options": 4},
-        stated=False,
-        out=tmp_path,
-    )
-    (beliefs,) = found.beliefs.values()
-    assert set(beliefs.sources) == {"top-k"}
-    own = beliefs.rows(0)
-    np.testing.assert_allclose(beliefs.low[own], [0.5, 0.25, 0, 0])
-    # 0.2 is not listed and may lie on any outcome.
-    np.testing.assert_allclose(beliefs.high[own], [0.7, 0.45, 0.2, 0.2])
-    assert next(iter(found.options["models"].values()))["source"] == "top-k"
-
-
-@pytest.mark.parametrize(
-    ("able", "options", "sentence"),
-    [
-        (False, {}, "Beliefs are read from log-probabilities of tokens; answers tells none. Say"),
-        (False, {"source": "top-k"}, "answers tells no log-probabilities of its tokens. Use"),
-        (True, {"source": "exact"}, "answers does not tell it. Use --source top-k"),
-        (False, {"source": "exact"}, "answers does not tell it. Use --source sampled"),
-    ],
-)
-def test_a_model_without_log_probabilities_is_refused_before_it_is_asked(able, options, sentence):
-    adapter = Answers(log_probabilities=able)
-    with pytest.raises(NotCapable, match=re.escape(sentence)):
-        reveal(adapter, scenarios=["choice"], **options)
-    assert adapter.asked == 0
 
 
 # The command ----------------------------------------------------------------------------------

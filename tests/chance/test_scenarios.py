@@ -1,5 +1,4 @@
 import numpy as np
-import pandas as pd
 import pytest
 
 from knownminds.agents import AGENTS, simulate
@@ -36,22 +35,6 @@ def test_an_experiment_is_made_anew_from_its_trials(place):
     assert type(place).as_played(trials.frame[["subject", "action"]]).settings == (
         type(place)().settings
     )
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "told"),
-    [
-        (Dice(1, 6), Dice(2, 6), "one number of dice; these trials have 1, 2"),
-        (Dice(1, 6), Dice(1, 7), "one number of faces; these trials have 6, 7"),
-        (Coins(2), Coins(3), "one number of coins; these trials have 2, 3"),
-        (Choice(2), Choice(6), "one number of options; these trials have 2, 6"),
-    ],
-)
-def test_trials_of_several_sizes_are_of_several_experiments(one, other, told):
-    both = [lived(place).frame.assign(session=str(k)) for k, place in enumerate((one, other))]
-    frame = Trials.from_frame(pd.concat(both)).frame
-    with pytest.raises(ValueError, match=told):
-        type(one).as_played(frame)
 
 
 def test_performance_is_the_share_of_right_letters_and_nothing_where_outcomes_are_told():

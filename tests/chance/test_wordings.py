@@ -49,18 +49,6 @@ def test_the_components_are_those_of_the_analysis_of_variance_by_hand():
     assert effects.loc[3, "high"] == pytest.approx(off.mean() + half)
 
 
-def test_a_context_that_is_flagged_in_one_wording_is_left_out_and_counted():
-    several = [asked([0.5, 0.4, 0.3]), asked([0.6, 0.6, 0.2])]
-    dim = several[1].probability.copy()
-    dim[:2] *= 0.1
-    several[1] = replace(several[1], probability=dim, low=dim, high=dim)
-    found = split_wordings(joined_wordings(several)).parts
-    own = found[found["value"] == "likeliest outcome"]
-    assert own["contexts"].tolist() == [2] * 4
-    assert own["left_out"].tolist() == [1] * 4
-    assert (found[found["value"] == "retained mass"]["left_out"] == 0).all()
-
-
 def test_the_sampling_of_counts_is_taken_out_of_what_wordings_do():
     """A mind whose answers a wording moves by a known amount, in 60 worlds of counts."""
     rng = np.random.default_rng(3)
@@ -96,27 +84,6 @@ def lived(model, place, pull, n, seed=1):
     return theta, simulate(model, np.array(theta), place, seed)
 
 
-def test_wordings_of_a_mind_that_does_not_read_them_differ_by_sampling_alone():
-    several = []
-    for seed, words in enumerate((None, "paraphrase_2", "paraphrase_3")):
-        place = Counts(templates=words)
-        trials = lived(EvidenceWeigher, place, 0.0, 40, seed)[1]
-        several.append(RevealedBeliefs.of_trials(trials, place))
-    found = split_wordings(joined_wordings(several))
-    parts = found.parts.set_index(["value", "part"])
-    for part in ("wordings", "wordings by context"):
-        own = parts.loc[("likeliest outcome", part)]
-        assert own["low"] == 0  # no more than sampling
-        assert own["variance"] < parts.loc[("likeliest outcome", "sampling"), "variance"] / 2
-    # Shares of about .2 to .3 in 40 draws: p (1 - p) / 40.
-    assert 0.003 < parts.loc[("likeliest outcome", "sampling"), "variance"] < 0.006
-    effects = found.effects[found.effects["value"] == "likeliest outcome"]
-    # 3 intervals at 95%: that two of them miss 0 has p = .007.
-    assert ((effects["low"] < 0) & (effects["high"] > 0)).sum() >= 2
-    with pytest.raises(ValueError, match="two or more; got 1"):
-        joined_wordings(several[:1])
-
-
 @pytest.mark.parametrize(
     ("model", "place"), [(EvidenceWeigher, Counts()), (CorrelationWeigher, LinkedCoins())]
 )
@@ -140,6 +107,7 @@ def test_the_pull_of_idle_facts_is_read_and_known(model, place):
     assert own["low"] < truth < own["high"]
 
 
+@pytest.mark.long
 def test_intervals_of_shifts_hold_the_truth_as_often_as_they_say():
     place = Counts(kinds=("single", "aside"), laws="poisson")
     covered = []

@@ -9,9 +9,7 @@ from knownminds.environments import make
 from knownminds.validation.diagnosis.belief_battery import (
     TESTS,
     belief_battery,
-    read_battery,
 )
-from knownminds.validation.diagnosis.belief_battery_page import battery_page
 
 MIND = {"u_yes_1": 4.0, "u_yes_0": -4.0, "u_defer_1": 1.0, "u_defer_0": 0.5, "c": 0.0, "d": 1.0,
         "s_between": 0.2, "s_report": 0.05}  # fmt: skip
@@ -88,36 +86,3 @@ def test_what_is_missing_is_left_out_and_counted_where_it_belongs(battery) -> No
     gap = row(battery, "random_utility", "iterated expectation", "parts over whole")
     assert gap["excluded"] == {}
     assert {rate.outcome: rate.count for rate in battery.outcomes}["malformed"] == 2
-
-
-def test_subjects_are_participants_where_no_model_is_named() -> None:
-    place = make("diagnosis", n_contexts=30, repeats=2, elicitations="plain")
-    frame = answered("random_utility", place).drop(columns="model")
-    both = pd.concat([frame.assign(subject="a"), frame.assign(subject="b")], ignore_index=True)
-    found = belief_battery(both, **FEW)
-    assert (found.by, found.participants) == ("subject", ("a", "b"))
-    alone = belief_battery(frame.assign(subject="a"), **FEW)
-    assert alone.participants == ("participant",)
-    first = row(found, "a", "conditional independence")["estimate"]
-    assert row(alone, "participant", "conditional independence")["estimate"] == first
-
-
-def test_score_gives_the_whole_battery(knownminds, file, tmp_path) -> None:
-    table = pd.read_csv(file)
-    one = table[table["model"] == "outcome_peeker"].drop(columns="environment")
-    one.to_csv(tmp_path / "one.csv", index=False)
-    words = ["score", tmp_path / "one.csv", "--environment", "diagnosis"]
-    few = [word for name, value in FEW.items() for word in (f"--{name}", str(value))]
-    code, out, err = knownminds(*words, *few, "--out", tmp_path / "s")
-    assert code == 0, err
-    assert battery_page(read_battery(tmp_path / "s")).command.endswith(" ".join(few))
-    assert "outcome_peeker: rows 300, contexts 100" in out
-    assert (tmp_path / "s" / "report.html").is_file()
-    assert (tmp_path / "s" / "monotone_odds.csv").is_file()
-    code, _, err = knownminds(*words, "--network", "heart", "--measure", "monotone_choice")
-    assert (code, "--network is that of diagnosis" in err) == (2, True)
-    code, _, err = knownminds(*words, "--learner", "tree", "--measure", "monotone_choice")
-    assert (code, "--learner is that of diagnosis" in err) == (2, True)
-    code, out, err = knownminds(*words, "--measure", "monotone_choice")
-    assert code == 0, err
-    assert out.startswith("monotone_choice (diagnosis)")

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from deciders import decided, trials_of
 
-from knownminds.environments import Diagnosis
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 
 
@@ -69,45 +68,8 @@ def test_participants_are_told_apart_and_contexts_belong_to_sessions(trials: pd.
     assert gaps["b"] == {"action": 0, "plain": 12, "squared": 12}
 
 
-def test_what_was_told_of_the_nodes_follows_from_the_experiment(trials: pd.DataFrame) -> None:
-    environment = Diagnosis(network="fever", n_contexts=6)
-    found = BeliefDecisions.read(trials.assign(evidence=trials["context"] * 7))
-    told = found.with_evidence(environment)
-    names = environment.belief_network.names
-    known = environment.contexts.evidence[found.frame["evidence"].to_numpy()]
-    assert told.evidence == [f"told_{n}" for i, n in enumerate(names) if (known[:, i] >= 0).any()]
-    for name in told.evidence:
-        place = names.index(name.removeprefix("told_"))
-        assert told.frame[name].tolist() == known[:, place].tolist()
-    assert told.with_evidence(environment).frame.equals(told.frame)
-    with pytest.raises(ValueError, match="'evidence', the number"):
-        BeliefDecisions.read(trials).with_evidence(environment)
-    with pytest.raises(ValueError, match="The network fever has the contexts 0 to"):
-        BeliefDecisions.read(trials.assign(evidence=10**6)).with_evidence(environment)
-
-
 def test_contexts_are_drawn_whole() -> None:
     data = decided(2, contexts=10, repetitions=3)
     drawn = data.resampled(20, seed=1)
     assert (drawn.sum(axis=1) == 30).all()
     assert (np.diff(drawn.reshape(20, 10, 3), axis=2) == 0).all()
-
-
-def test_parts_of_a_distribution_are_told_apart_from_parts_asked_singly(
-    trials: pd.DataFrame,
-) -> None:
-    singly = with_parts(trials)
-    shared = singly.assign(question=singly["question"].replace({2: 4}))
-    found = BeliefDecisions.read(shared)
-    assert (found.parts, found.part_elicitations) == ((0, 1), ("distribution",))
-    assert found.frame["share_0"].tolist() == pytest.approx([0.2] * 12)
-    assert found.frame["exact_share_1"].tolist() == [0.4] * 12
-    assert "part_0" not in found.frame
-    assert BeliefDecisions.read(singly).part_elicitations == ("separate",)
-    both = pd.concat([singly, shared[shared["question"] == 4]], ignore_index=True)
-    assert BeliefDecisions.read(both).part_elicitations == ("distribution", "separate")
-    # Who was asked for a distribution and gave none was asked all the same.
-    none = shared.assign(response=shared["response"].where(shared["question"] != 4))
-    assert BeliefDecisions.read(none).part_elicitations == ("distribution",)
-    assert BeliefDecisions.read(none).missing["share_0"] == 12
-    assert BeliefDecisions.read(trials).part_elicitations == ()

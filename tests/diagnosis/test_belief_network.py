@@ -10,13 +10,11 @@ from knownminds.environments.diagnosis.belief_network import (
     NoisyOrLaw,
 )
 from knownminds.environments.diagnosis.evidence_contexts import (
-    bin_of,
     spread_contexts,
 )
 from knownminds.environments.diagnosis.network_files import (
     SHIPPED,
     load_network,
-    posterior_by_pgmpy,
     read_bif,
     read_csv,
 )
@@ -126,27 +124,6 @@ def test_samples_have_the_frequencies_of_the_joint_table():
 # ---------------------------------------------------------------- what is refused
 
 
-def test_what_is_no_network_is_refused_naming_the_node():
-    half = table(0.5, 0.5)
-    given = table([0.5, 0.5], [0.5, 0.5])
-    a, b, c = (Node(n, YES, (p,), given) for n, p in (("a", "c"), ("b", "a"), ("c", "b")))
-    root = Node("root", YES, (), half)
-    with pytest.raises(
-        ValueError, match=r"no cycle; got (a -> b -> c -> a|b -> c -> a -> b|c -> )"
-    ):
-        BeliefNetwork([root, a, b, c])
-    with pytest.raises(ValueError, match=r"no node named 'rot' among the parents of x.*root"):
-        BeliefNetwork([root, Node("x", YES, ("rot",), given)])
-    with pytest.raises(ValueError, match="'root' twice"):
-        BeliefNetwork([root, root])
-    with pytest.raises(ValueError, match=r"x needs \(2, 2\), got \(2,\)"):
-        BeliefNetwork([root, Node("x", YES, ("root",), half)])
-    with pytest.raises(ValueError, match=r"sum to 1; x given root=yes has 0.5, 0.6"):
-        BeliefNetwork([root, Node("x", YES, ("root",), table([0.5, 0.5], [0.5, 0.6]))])
-    with pytest.raises(ValueError, match="0 or more"):
-        BeliefNetwork([Node("x", YES, (), table(-0.5, 1.5))])
-
-
 # ---------------------------------------------------------------- files
 
 BIF = """
@@ -219,20 +196,6 @@ def test_tables_are_shares_of_cases_within_strata(tmp_path):
     assert star.posterior(["ill"], told)[0, 1] == pytest.approx(odds / (1 + odds))
 
 
-def test_elimination_agrees_with_that_of_pgmpy_whose_networks_load_by_name():
-    pytest.importorskip("pgmpy")
-    for network, query in (
-        (load_network("asia", target="lung")[0], ("lung", "smoke")),
-        (load_network("alarm", target="HYPOVOLEMIA")[0], ("HYPOVOLEMIA", "CVP")),
-        (load_network("fever")[0], ("lethargy", "fever")),
-    ):
-        told = some_contexts(network, query, n=8)
-        theirs = posterior_by_pgmpy(network, query, told)
-        assert np.allclose(network.posterior(query, told), theirs, rtol=0, atol=1e-12)
-    with pytest.raises(ValueError, match=r"no network named 'asai'\. Nearest: asia"):
-        load_network("asai")
-
-
 # ---------------------------------------------------------------- contexts
 
 
@@ -258,15 +221,3 @@ def test_contexts_fill_the_bins_and_their_probabilities_are_exact(name):
         assert np.allclose(known.within[some, j], within, rtol=0, atol=1e-11)
     for name in (about.target, about.auxiliary):
         assert (known.evidence[:, network.position(name)] == UNTOLD).all()
-
-
-def test_runs_of_contexts_are_as_many_in_each_bin_and_share_none():
-    network, about = load_network("fever")
-    known = spread_contexts(network, about)
-    first, end = known.blocks(200)
-    assert (first[1:] >= end[:-1]).all()
-    assert (end > first).all()
-    assert np.bincount(bin_of(known.posterior[first], 20)).tolist() == [10] * 20
-    first, end = known.blocks(7)
-    assert len(set(known.bin[first].tolist())) == 7
-    assert np.array_equal(known.bin[first], known.bin[end - 1])

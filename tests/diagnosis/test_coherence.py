@@ -59,22 +59,6 @@ def test_a_violator_is_found_out_alone_and_a_rational_decider_is_not(name, place
     assert min(p_values) > 0.01
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_several_subjects_are_averaged_and_those_without_a_value_counted(name, rational) -> None:
-    measure = MEASURES[name]
-    frame = rational.to_frame()
-    lost = frame["subject"] == "2"
-    frame.loc[lost, ["action", "response"]] = np.nan
-    frame.loc[lost, "outcome"] = "malformed"
-    values = measure.values(Trials.from_frame(frame))
-    found = measure.estimate(Trials.from_frame(frame))
-    assert found.value == pytest.approx(np.nanmean(values.value))
-    assert np.isnan(values.value).tolist() == [False, False, True, False]
-    assert (found.n, found.unit) == (3, "subject")
-    assert list(found.excluded.values()) == [1, lost.sum()]
-    assert np.isnan(found.p_value) == (name not in TESTS)
-
-
 def test_what_is_simulated_for_a_truth_is_what_is_read_off_trials(place) -> None:
     model, theta = AGENTS["incoherent_believer"], mind("incoherent_believer", 3, kappa=0.4)
     direct = list(answers_of(model, theta, place, 7))

@@ -14,6 +14,7 @@ def audited():
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_peeker_is_found_out_and_the_rational_decider_is_not(audited) -> None:
     for test in ("conditional independence", "calibrated", "predictive gain"):
         assert audited.rejected("outcome_peeker", 0.5, test).value > 0.7
@@ -22,12 +23,14 @@ def test_the_peeker_is_found_out_and_the_rational_decider_is_not(audited) -> Non
     assert audited.rejected("outcome_peeker", 0.5, "monotone choice").value <= 3 / 12
 
 
+@pytest.mark.long
 def test_the_paper_calls_no_ratio_and_no_distance_a_violation(audited) -> None:
     for test in ("iterated expectation", "elicitation consistency"):
         assert np.isnan(audited.published("random_utility", 0.0, test).value)
     assert np.isnan(audited.percentile("random_utility", 0.0, "predictive gain").value)
 
 
+@pytest.mark.long
 def test_rational_deciders_are_accused_by_percentiles_and_not_by_the_published_reading(
     audited,
 ) -> None:

@@ -163,43 +163,6 @@ def test_beliefs_of_a_rational_decider_are_repeated_and_average_to_the_one_befor
     assert gap(dial) > 0.1
 
 
-def dealt(n, parts, s_report, seed=0, **settings):
-    """Let n subjects deal out distributions; table, and what each gave, [n, contexts, 2, parts]."""
-    theta = [(*TRUTHFUL[:-1], s_report)] * n
-    played = answered(
-        RandomUtility, theta, asked(n, parts=parts, question=4, seed=seed, **settings)
-    )
-    return played, played["response"][played["question"] == 4].reshape(n, -1, 2, parts)
-
-
-def test_a_distribution_without_noise_is_what_single_answers_are_but_for_rounding():
-    for parts in (2, 4):
-        _, told = dealt(20, parts, 0.0)
-        alone = answered(RandomUtility, [TRUTHFUL] * 20, asked(20, parts=parts))
-        single = alone["response"][alone["question"] == 2].reshape(told.shape)
-        # Each share of what is left is rounded; what was rounded before adds its own share.
-        assert np.abs(told - single).max() <= 0.005 * 2 + 0.005 * parts + 1e-9
-        assert np.abs(told[..., 0] - single[..., 0]).max() <= 1e-9
-
-
-def test_only_the_one_who_peeks_knows_the_state_beyond_its_belief():
-    table = asked(300, contexts=20, repeats=1)
-    share = {}
-    for delta in (0.0, 0.6):
-        played = answered(OutcomePeeker, [(*TRUTHFUL, delta)] * 300, table)
-        acts = played["question"] == 1
-        believed = expit(
-            0.3 + 0.8 * logit(played["marginal"]) + 0.5 * played["idiosyncrasy"]
-        )[acts]  # fmt: skip
-        yes = choice_shares(TRUTHFUL, believed)[:, 0]
-        off = (played["action"][acts] == 0) - yes
-        state = played["state"][acts] - played["marginal"][acts]
-        # The score of the state: of mean 0 given the beliefs, with this standard deviation.
-        share[delta] = (off * state).sum() / np.sqrt((yes * (1 - yes) * state**2).sum())
-    assert abs(share[0.0]) < 4
-    assert share[0.6] > 6
-
-
 def test_a_non_monotone_decider_defers_where_it_is_sure():
     p = np.array([0.01, 0.3, 0.5, 0.7, 0.99])
     for kappa, rises in ((0.0, True), (0.8, True), (4.0, False)):
@@ -291,29 +254,3 @@ def test_a_decision_goes_with_the_belief_stated_plainly_in_the_same_repetition(t
             table["response"][plain] = np.nan
         left = [log_likelihood(RandomUtility, theta, table)[0] for table in unstated]
         assert left[0] == pytest.approx(left[1], abs=1e-12)
-
-
-@pytest.mark.parametrize("question", [2, 4])
-@pytest.mark.parametrize("model", [RandomUtility, IncoherentBeliever])
-def test_contexts_whose_odds_change_have_the_probability_that_a_subject_gives_them(model, question):
-    rng, table = np.random.default_rng(8), asked(3, contexts=2, question=question)
-    table["marginal"] = rng.uniform(0.1, 0.9, len(table["marginal"]))
-    theta = model.parameters.draw(rng, 3)
-    played = answered(model, theta, table)
-    kernel, gradient = read(model, played).log_likelihood(theta)
-    names = ("context", *model.columns[2:])
-    for k in range(3):
-        agent, total = model.from_theta(theta[k]), 0.0
-        for t in np.flatnonzero(played["subject"] == k):
-            seen = {name: played[name][t] for name in names}
-            seen |= {name: int(seen[name]) for name in ("question", "elicitation", "part")}
-            told = None if np.isnan(played["response"][t]) else float(played["response"][t])
-            act = int(played["action"][t]) if told is None else None
-            total += agent.log_probability(seen, act, told)
-            agent.learn(seen | {"response": told}, -1 if act is None else act, np.nan)
-        assert kernel[k] == pytest.approx(total, rel=1e-10)
-    for j in range(theta.shape[1]):
-        step = np.zeros(theta.shape[1])
-        step[j] = 1e-6
-        above, below = (log_likelihood(model, theta + s, played) for s in (step, -step))
-        assert np.allclose(gradient[:, j], (above - below) / 2e-6, rtol=1e-5, atol=1e-5)

@@ -3,12 +3,9 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from knownminds.environments import (
     Diagnosis,
-    Outcome,
     Trials,
     check_environment,
     session_stream,
@@ -18,19 +15,15 @@ from knownminds.environments.diagnosis.diagnosis import (
     DECISION,
     DEFER,
     ELICITATIONS,
-    NO,
     PART,
     QUESTIONS,
     SHARE,
     WITHIN,
-    YES,
 )
 from knownminds.environments.diagnosis.network_files import SHIPPED
 from knownminds.environments.streams import session_uniforms
 
 SMALL = {"network": "fever", "n_contexts": 10, "repeats": 2}
-STATED = {"question": BELIEF}
-DECIDED = {"question": DECISION}
 
 
 def session(environment, seed=0):
@@ -168,43 +161,6 @@ def test_what_is_hidden_changes_no_word():
         assert shown(environment, other) == shown(environment, o)
 
 
-@pytest.mark.parametrize(
-    ("text", "note"),
-    [
-        ("No: 0.3\nYes: 0.6", "sum to 0.9, not to 1"),
-        ("No: 0.7\nYes: 0.7", "sum to 1.4, not to 1"),
-        ("Yes: 0.7", 'no line begins with "No:"'),
-        ("No: 0.3", 'no line begins with "Yes:"'),
-        ("No: 0.3\nYes: 0.7\nYes: 0.7", '2 lines begin with "Yes:"'),
-        ("No: 0.3%\nYes: 99.7%", "No: expected a number from 0 to 1, or a percentage"),
-        ("No: 30\nYes: 70", "No: expected a number from 0 to 1"),
-        ("No: -0.3\nYes: 1.3", "expected a number from 0 to 1"),
-        ("No:\nYes: 1", "No: no text"),
-        ("No: 0.3\nYes: 0.7\nI am sure.", "no others"),
-        ("0.7", "no line begins"),
-        ("No: 0.3-0.4\nYes: 0.6-0.7", "expected one number"),
-    ],
-)
-def test_what_is_no_distribution_is_malformed(text, note):
-    answer = Diagnosis(**SMALL).parse(text, STATED)
-    assert (answer.outcome, answer.response, answer.text) == (Outcome.MALFORMED, None, text)
-    assert note in answer.note
-
-
-@pytest.mark.parametrize(
-    ("text", "action"),
-    [
-        ("Can decide: Yes\nDecision: Yes", YES),
-        ("Can decide: Yes\nDecision: No", NO),
-        ("Can decide: No\nDecision: Yes", DEFER),
-        ("can decide: no.\ndecision: no.", DEFER),
-    ],
-)
-def test_two_steps_make_a_decision(text, action):
-    answer = Diagnosis(**SMALL).parse(text, DECIDED)
-    assert (answer.action, answer.response) == (action, None)
-
-
 # ---------------------------------------------------------------- trials from elsewhere
 
 
@@ -220,19 +176,6 @@ def rows(n_contexts=3):
     frame["elicitation"] = [ELICITATIONS[e] for e in frame["elicitation"]]
     drop = ["idiosyncrasy", "evidence", "repetition", "marginal", "conditional"]
     return environment, frame.assign(subject="s").drop(columns=drop)
-
-
-def test_a_file_may_name_its_questions_and_lack_what_follows():
-    environment, frame = rows()
-    played = pd.DataFrame(session(environment))
-    trials = Trials.from_frame(frame, environment=environment)
-    for name in ("question", "elicitation", "repetition", "marginal", "conditional"):
-        assert np.allclose(trials.frame[name].astype(float), played[name].astype(float)), name
-    assert (trials.frame["idiosyncrasy"] == 0).all()
-    score = environment.performance(trials)
-    assert np.isnan(score[trials.frame["question"] == DECISION]).all()
-    assert (np.nan_to_num(score, nan=1.0) >= 0.995 - 1e-12).all()
-    assert Diagnosis.as_played(trials.frame).n_contexts == 3
 
 
 @pytest.mark.parametrize(
@@ -255,35 +198,10 @@ def test_a_row_that_no_diagnosis_can_have_brought_is_named(change, sentence):
         Trials.from_frame(frame, environment=environment)
 
 
-def test_a_state_that_changes_between_answers_is_refused():
-    environment, frame = rows()
-    frame.loc[1, "state"] = 1 - frame.loc[1, "state"]
-    with pytest.raises(ValueError, match="the same wherever a context is asked about"):
-        Trials.from_frame(frame, environment=environment)
-
-
 # ---------------------------------------------------------------- networks from files
 
 
-def test_a_table_of_cases_becomes_an_experiment(tmp_path):
-    rng = np.random.default_rng(0)
-    ill = rng.random(4000) < 0.4
-    signs = {
-        f"s{k}": np.where(rng.random(4000) < np.where(ill, 0.8, 0.3), "yes", "no") for k in range(4)
-    }
-    frame = pd.DataFrame({"ill": np.where(ill, "yes", "no"), **signs})
-    path = tmp_path / "cases.csv"
-    frame.to_csv(path, index=False)
-    check_environment(Diagnosis(str(path), target="ill", n_contexts=5, repeats=1))
-    edges = [["s0", "s1"], ["ill", "s0"], ["ill", "s1"]]
-    check_environment(Diagnosis(str(path), target="ill", edges=edges, n_contexts=5, repeats=1))
-    with pytest.raises(ValueError, match=r"s0 in cases.csv has \d+ where ill=yes"):
-        Diagnosis(str(path), target="ill", minimum_support=2000)
-
-
 # ---------------------------------------------------------------- trials that ask for either
-
-
 
 
 # ---------------------------------------------------------------- one reply for a distribution
@@ -313,57 +231,3 @@ def test_a_distribution_is_one_question_whose_reply_answers_a_trial_for_each_sta
     numbers = (0.5, *[0.5 / (len(states) - 1)] * (len(states) - 1))
     said = environment.say(numbers, asked[0])
     assert [environment.parse(said, o).response for o in asked] == pytest.approx(numbers)
-
-
-@pytest.mark.parametrize(
-    ("text", "outcome", "note"),
-    [
-        ("A: 0.2\nB: 0.3\nC: 0.5", Outcome.OK, ""),
-        ("A: 0.33\nB: 0.33\nC: 0.33", Outcome.REPAIRED, "probabilities sum to 0.99"),
-        ("**A**: 0.2\nb: 0.3\nC: 0.5", Outcome.REPAIRED, "letter case"),
-        ("A: 0.3\nB: 0.3\nC: 0.3", Outcome.MALFORMED, "sum to 0.9, not to 1"),
-        ("A: 0.65\nB: 0.65\nC: 0", Outcome.MALFORMED, "sum to 1.3, not to 1"),
-        ("A: 0.5\nB: 0.5", Outcome.MALFORMED, 'no line begins with "C:"'),
-        ("A: 20\nB: 30\nC: 50", Outcome.MALFORMED, "expected a number from 0 to 1"),
-        ("No: 0.3\nYes: 0.7", Outcome.MALFORMED, 'no line begins with "A:"'),
-        ("I can't help with that.", Outcome.REFUSED, 'no line begins with "A:"'),
-        ("", Outcome.EMPTY, "no text"),
-    ],
-)
-def test_a_reply_that_is_no_distribution_counts_for_every_state(text, outcome, note):
-    environment = Diagnosis("heart", n_contexts=2, repeats=1)
-    answers = [environment.parse(text, o) for o in shares(environment)]
-    assert {answer.outcome for answer in answers} == {outcome}
-    assert all(note in answer.note and answer.text == text for answer in answers)
-    readable = outcome in (Outcome.OK, Outcome.REPAIRED)
-    assert {answer.response is None for answer in answers} == {not readable}
-
-
-@given(
-    st.one_of(
-        st.text(max_size=60),
-        st.lists(
-            st.tuples(st.sampled_from("ABCab*"), st.floats(-0.2, 1.2).map(lambda x: round(x, 2))),
-            max_size=4,
-        ).map(lambda pairs: "\n".join(f"{label}: {number}" for label, number in pairs)),
-    )
-)
-def test_any_reply_answers_all_states_of_a_distribution_or_none(text):
-    answers = [FUZZED.parse(text, {"question": SHARE, "part": part}) for part in range(3)]
-    assert len({(answer.outcome, answer.note, answer.text) for answer in answers}) == 1
-    told = [answer.response for answer in answers if answer.response is not None]
-    assert len(told) == (3 if answers[0].outcome in (Outcome.OK, Outcome.REPAIRED) else 0)
-    assert not told or abs(sum(told) - 1) <= 0.015 + 1e-9
-
-
-FUZZED = Diagnosis("heart", n_contexts=2, repeats=1)
-
-
-def test_trials_tell_how_parts_were_asked_for():
-    for parts in ("distribution", "separate"):
-        environment = Diagnosis("fever", n_contexts=3, repeats=1, parts=parts)
-        frame = pd.DataFrame(session(environment))
-        assert Diagnosis.as_played(frame).parts == parts
-        named = frame.assign(question=[QUESTIONS[q] for q in frame["question"]])
-        assert Diagnosis.as_played(named).parts == parts
-        assert Diagnosis(**environment.settings).parts == parts

@@ -70,24 +70,6 @@ def test_the_interval_holds_the_median_of_the_population_as_often_as_it_says() -
     assert held >= 87
 
 
-def test_a_forest_that_was_never_told_of_the_law_is_nearly_coherent() -> None:
-    pytest.importorskip("sklearn")
-    found = iterated_expectation(
-        believing(incoherence=0.3), features=["x", "y"], forest=True, bootstraps=100
-    )
-    assert found.baseline is not None
-    assert 0 < found.baseline.value < 0.1
-    assert found.above_low > 0.2
-    # Negative control: evidence that says nothing leaves it nothing to learn from.
-    blind = iterated_expectation(believing(), features=["noise"], forest=True, bootstraps=100)
-    assert blind.baseline is not None
-    assert blind.baseline.value > 2 * found.baseline.value
-    with pytest.raises(ValueError, match="none were named"):
-        iterated_expectation(believing(), forest=True)
-    with pytest.raises(ValueError, match="'age' is none"):
-        iterated_expectation(believing(), features=["age"], forest=True)
-
-
 def test_the_forest_is_that_of_scikit_learn() -> None:
     ensemble = pytest.importorskip("sklearn.ensemble")
     rng = np.random.default_rng(3)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from magnitude_sets import answers_of
 
-from knownminds.environments import CONDITIONS, Trials
+from knownminds.environments import CONDITIONS
 from knownminds.inference.magnitudes.consistency_score import (
     consistency_score,
     prior_weight,
@@ -15,7 +15,6 @@ from knownminds.inference.magnitudes.consistency_score import (
     slopes,
 )
 from knownminds.inference.magnitudes.magnitude_answers import MULTIMODAL, MagnitudeAnswers
-from knownminds.inference.magnitudes.observer_fits import fit_observers
 
 ADAPTING = {name: 0.45 for name in CONDITIONS} | {"base": 0.15}
 
@@ -36,23 +35,6 @@ def test_a_shift_scores_its_sign_and_a_weight_that_disregards_the_stimulus_nothi
     assert found[:5].tolist() == [1.0, -1.0, 1.0, 0.0, 0.0]
     assert np.isnan(found[5])
     assert found[6] == 1.0
-
-
-def test_the_prior_weight_is_that_of_the_fitted_static_observer(adapting: pd.DataFrame) -> None:
-    answers = read(adapting)
-    frame = answers.frame.assign(
-        subject=answers.frame["condition_name"] + answers.frame["modality_name"]
-    )
-    one = frame[(frame["task"] == "marker_location") & (frame["condition_name"] != "base")]
-    inside = one.groupby("subject")["response"].transform(lambda y: ((y > 0) & (y < 1)).all())
-    fits = fit_observers(Trials.from_frame(one[inside]), ["static_bayes_observer"])
-    fit = fits["static_bayes_observer"]
-    assert len(fit.subjects) > 10
-    for subject, row, status in zip(fit.subjects, fit.estimate, fit.status, strict=True):
-        assert status == "ok"
-        own = one[one["subject"] == subject].iloc[0]
-        cell = answers.cells["a", "marker_location", own["condition_name"], own["modality_name"]]
-        assert prior_weight(cell)[0] == pytest.approx(row[fit.names.index("w_prior")], abs=1e-6)
 
 
 def test_bootstrapped_weights_are_those_of_repeated_trials(adapting: pd.DataFrame) -> None:

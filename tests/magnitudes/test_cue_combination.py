@@ -82,37 +82,10 @@ def test_the_oracle_is_the_generalised_least_squares_of_calibrated_answers() -> 
     )
 
 
-def test_items_without_one_of_the_answers_are_left_out_and_counted() -> None:
-    value, text, image = correlated()
-    frame = frame_of({"text": text, "image": image, "text+image": text}, value)
-    frame.loc[frame.index[:5], "response"] = np.nan
-    found = combined(frame)
-    assert (found.n, found.left_out) == (ITEMS - 5, 5)
-    frame["response"] = np.nan
-    nothing = combined(frame)
-    assert "fewer than 3 items" in nothing.reason
-    assert np.isnan(nothing.error[0])
-
-
 def lived(model: str, n: int = 60, **mind: float) -> Trials:
     names = AGENTS[model].parameters.names
     theta = np.tile([mind[name] for name in names], (n, 1))
     return simulate(AGENTS[model], theta, make("line_ratio", modality="all"), 3)
-
-
-def test_measures_of_combiners_lie_at_their_truth() -> None:
-    mind = {"alpha": 0.8, "sigma_text": 0.06, "sigma_image": 0.03, "sigma": 0.01}
-    trials = lived("cue_combiner", **mind)
-    model = AGENTS["cue_combiner"]
-    theta = np.array([[mind[name] for name in model.parameters.names]])
-    for name in ("cue_weight", "cue_weight_excess", "cue_efficiency"):
-        found = MEASURES[name].estimate(trials)
-        truth = MEASURES[name].truth(model, theta)[0]
-        # Weights and ratios of 99 items have a bias of the order 1 / 99.
-        assert found.value == pytest.approx(truth, abs=4 * found.standard_error + 0.01), name
-    assert MEASURES["cue_weight"].truth(model, theta)[0] == 0.8
-    assert MEASURES["cue_weight_excess"].truth(model, theta)[0] == pytest.approx(0.6)
-    assert MEASURES["cue_weight_excess"].estimate(trials).p_value < 1e-6
 
 
 def test_optimal_and_equal_combiners_have_no_excess_and_equal_weights() -> None:

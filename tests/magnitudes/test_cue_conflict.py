@@ -74,34 +74,6 @@ def test_reports_have_errors_of_the_size_that_is_set():
     assert "about 0.5" in rounded._text(seen)[0]
 
 
-@pytest.mark.parametrize("name", [name for name in AGENTS if name.startswith("cue_weigher")])
-def test_likelihoods_are_those_of_the_equations(name):
-    """By hand, with SciPy, every kind of trial and blur."""
-    model = AGENTS[name]
-    place = make("cue_conflict", condition="gradual_noise", **SMALL)
-    values = {"alpha": 0.7, "sigma_text": 0.05, "sigma_image": 0.09, "bias_text": 0.02,
-              "bias_image": -0.01, "per_pixel": 0.008}  # fmt: skip
-    theta = np.array([[values[p] for p in model.parameters.names]])
-    trials = simulate(model, theta, place, 5)
-    frame = trials.frame
-    image = np.full(len(frame), 0.09)
-    if "per_pixel" in model.parameters.names:
-        image = np.sqrt(image**2 + (0.008 * frame["blur"].to_numpy(float)) ** 2)
-    optimal = image**2 / (image**2 + 0.05**2)
-    weight = {"cue_weigher": 0.7, "cue_weigher_equal": 0.5, "cue_weigher_text": 1.0,
-              "cue_weigher_image": 0.0}.get(name, optimal)  # fmt: skip
-    modality = frame["modality"].to_numpy()
-    weight = np.choose(modality, [1.0, 0.0, weight])
-    x, c = frame["value"].to_numpy(float), frame["conflict"].to_numpy(float)
-    mean = weight * (x + c / 2 + 0.02) + (1 - weight) * (x - c / 2 - 0.01)
-    sd = np.sqrt((weight * 0.05) ** 2 + ((1 - weight) * image) ** 2)
-    y = frame["response"].to_numpy(float)
-    own = np.where(y <= 0, norm.logcdf(0, mean, sd), norm.logpdf(y, mean, sd))
-    own = np.where(y >= 1, norm.logsf(1, mean, sd), own)
-    found = ModelData.read(model, trials).log_likelihood(theta)[0][0]
-    assert found == pytest.approx(own.sum(), rel=1e-10)
-
-
 def test_an_answer_at_the_end_of_the_line_is_a_probability():
     model = AGENTS["cue_weigher_text"]
     theta = np.array([[0.05, 0.05, 0.4, 0.0]])
@@ -129,6 +101,7 @@ def lived(name, sessions=SESSIONS, seed=1, minds=1, **more):
     return Trials.from_frame(frame)
 
 
+@pytest.mark.long
 def test_cue_conflict_tells_an_optimal_from_an_averaging_mind():
     """With the 4 sessions that `power` asked for, 40 times; the optimal weight is .8.
 

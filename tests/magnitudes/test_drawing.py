@@ -28,16 +28,6 @@ def test_a_picture_is_white_with_a_line_of_400_px_and_a_red_marker_of_radius_4()
 
 
 @pytest.mark.parametrize("blur", BLURS)
-def test_what_is_drawn_is_seen_however_blurred(blur):
-    for k in range(0, 101, 5 if blur else 2):
-        seen = drawing.marker_in(drawing.png(drawing.marker(k / 100, blur)))
-        assert abs(100 * seen - k) < 0.3  # a half would be the next hundredth
-    for k in range(1, 101, 5 if blur else 2):
-        image = drawing.two_lines(k / 100, bool(k % 2), blur)
-        assert abs(100 * drawing.ratio_in(drawing.png(image)) - k) < 0.3
-
-
-@pytest.mark.parametrize("blur", BLURS)
 def test_the_ends_of_a_path_are_seen_also_in_the_corners(blur):
     corners = [(x, y) for x in (0, 19) for y in (0, 19)]
     straight = [[(x, y), (x, 10), (10, 10)] for x, y in corners]

@@ -7,8 +7,6 @@ from scipy.stats import norm
 from knownminds.agents import (
     LinearObserver,
     NoisyBayesObserver,
-    StaticBayesObserver,
-    StaticBayesObserverAffineLog,
     simulate,
 )
 from knownminds.environments import MarkerLocation
@@ -38,21 +36,6 @@ def test_far_answers_at_an_end_stay_finite_and_right():
         assert 1 / z - 2 / z**3 <= hazard * (1 + 1e-7) + 1e-12 * z
         assert hazard <= 1 / z - 2 / z**3 + 10 / z**5 + 1e-12 * z
         assert np.isfinite(gradient).all()
-
-
-@pytest.mark.parametrize("model", [StaticBayesObserver, StaticBayesObserverAffineLog])
-def test_merged_trials_have_the_likelihood_of_single_ones(model):
-    theta = model.parameters.draw(np.random.default_rng(1), 40)
-    trials = simulate(model, theta, MarkerLocation(), 2)
-    own = ModelData.read(model, trials)
-    merged = own.log_likelihood(theta)
-    single = own.log_likelihood(theta, np.zeros(40))  # with a lapse rate nothing is merged
-    assert np.allclose(merged[0], single[0], rtol=1e-10)
-    assert np.allclose(merged[1], single[1][:, :-1], rtol=1e-7, atol=1e-6)
-    at_ends = ((trials.frame["response"] == 0) | (trials.frame["response"] == 1)).sum()
-    assert 0 < at_ends < 0.3 * len(trials.frame)
-    places = sum(len(part) for part in own.prepared()[1][:1])
-    assert places <= 3 * 40 + at_ends
 
 
 def test_a_noisy_observer_weights_its_prior_by_its_noise():

@@ -1,4 +1,3 @@
-import asyncio
 import io
 from itertools import pairwise
 
@@ -7,7 +6,6 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from knownminds.agents import AGENTS, play
 from knownminds.environments import (
     CONDITIONS,
     MODALITIES,
@@ -16,12 +14,8 @@ from knownminds.environments import (
     Trials,
     Turn,
     make,
-    session_stream,
 )
 from knownminds.environments.magnitudes import drawing
-from knownminds.environments.words.told_history import HISTORIES
-from knownminds.llm_adapters import Sampling
-from knownminds.llm_adapters.known_minds.synthetic import Synthetic
 
 VISUAL = ("marker_location", "line_ratio", "maze_distance")
 TASKS = (*VISUAL, "duration")
@@ -108,39 +102,6 @@ def test_pictures_are_blurred_evenly_or_more_and_more_and_words_never():
     assert set(drawn(make("line_ratio", modality="all"))["blur"].ravel()) == {0.0}
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({}, 10),
-        ({"condition": "short_context"}, 3),
-        ({"condition": "long_context"}, 20),
-        ({"context": 0}, 0),
-        ({"condition": "long_context", "context": 5}, 5),
-    ],
-)
-@pytest.mark.parametrize("history", HISTORIES)
-def test_the_last_trials_of_the_window_are_retold_with_their_pictures(settings, told, history):
-    place = make("line_ratio", modality="all", history=history, **settings)
-    turns, observation = lived(place, until=33 + 25)
-    prompt = place.render(observation, turns)
-    assert len(prompt.images) == told + 1
-    if history == "prompt":
-        assert len(prompt.messages) == 1
-    else:
-        assert [len(m.images) for m in prompt.messages] == [1, 0] * told + [1]
-    shown = [drawing.ratio_in(png) for png in prompt.images]
-    values = [turn.observation["value"] for turn in turns[len(turns) - told :]]
-    assert shown == pytest.approx([*values, observation["value"]])
-    for k in range(1, told + 2):
-        assert f"picture {k}" in prompt.text
-    past, seen = place.read(prompt.messages)
-    assert seen == observation
-    assert past == [
-        Turn(dict(turn.observation), None, None, past[i].text, turn.response)
-        for i, turn in enumerate(turns[len(turns) - told :])
-    ]
-
-
 @pytest.mark.parametrize("first", [33, 66, 99, 198])
 def test_nothing_is_carried_over_to_another_window_or_pass(first):
     place = make("marker_location", modality="all")
@@ -205,55 +166,3 @@ def test_answers_are_parsed_strictly():
     assert make("duration").parse("12 seconds", {}).outcome is Outcome.MALFORMED
     with pytest.raises(ValueError, match=r"Responses of marker_location are numbers from 0 to 1"):
         place.step(1.2)
-
-
-def table_of(place, **changes):
-    columns = {name: column[0] for name, column in drawn(place).items()}
-    frame = pd.DataFrame({**columns, "subject": "a", "trial": range(place.n_trials)})
-    return frame.assign(response=frame["value"]).assign(**changes)
-
-
-def test_a_file_needs_window_value_and_response_alone():
-    place = make("maze_distance", modality="image", condition="constant_noise")
-    whole = table_of(place)
-    bare = whole[["subject", "trial", "window", "value", "response"]]
-    trials = Trials.from_frame(bare, environment=place).frame
-    for name in ("modality", "blur", "condition", "unit", "ceiling"):
-        assert (trials[name] == whole[name]).all(), name
-    assert trials["item"].tolist() == [*range(33)] * 3
-    with pytest.raises(ValueError, match="have a column 'window'"):
-        Trials.from_frame(bare.drop(columns="window"), environment=place)
-    every = make("maze_distance", modality="all")
-    with pytest.raises(ValueError, match="have a column 'modality'"):
-        Trials.from_frame(table_of(every).drop(columns="modality"), environment=every)
-
-
-def test_a_known_mind_sees_the_pictures_it_is_shown():
-    model = AGENTS["linear_observer"]
-    theta = [{"w": 1.0, "b": 0.0}.get(name, 1e-6) for name in model.parameters.names]
-    mind = model.from_theta(np.array(theta))
-    place = make("marker_location", modality="image", repeats=1, condition="gradual_noise")
-    speaker = Synthetic(mind, place, 5)
-    alone = play(mind, make("marker_location", **place.settings), 5, 0).frame
-    for trial in (0, 7, 32):
-        turns, observation = lived_as(place, alone, trial)
-        prompt = place.render(observation, turns)
-        said = asyncio.run(speaker.complete(prompt, settings=Sampling(seed=0))).text
-        assert float(said) == alone["response"][trial]
-        shown = Message("user", prompt.messages[0].content, _last_replaced(prompt.images, 0.05))
-        other = type(prompt)((shown,))
-        said = asyncio.run(speaker.complete(other, settings=Sampling(seed=0))).text
-        assert float(said) == pytest.approx(0.05, abs=1e-4)
-
-
-def lived_as(place, frame, until):
-    observation, _ = place.reset(options={"design": place.draw(session_stream(5, 0))})
-    turns = []
-    for response in frame["response"][:until]:
-        turns.append(Turn(observation, None, None, place.say(response, observation), response))
-        observation, *_ = place.step(float(response))
-    return turns, observation
-
-
-def _last_replaced(images, location):
-    return (*images[:-1], drawing.png(drawing.marker(location)))

@@ -1,25 +1,16 @@
 """The table of a set of runs, its pages, and the command line that makes them."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from magnitude_sets import answers_of
 
-from knownminds.environments import CONDITIONS, Trials, make
+from knownminds.environments import CONDITIONS
 from knownminds.inference.magnitudes.consistency_score import ABLATIONS
 from knownminds.inference.magnitudes.factor_evidence import FACTORS
-from knownminds.inference.magnitudes.magnitude_answers import MagnitudeAnswers
-from knownminds.validation.cli import main
-from knownminds.validation.data.trials_of_runs import runs_in
 from knownminds.validation.magnitudes.magnitude_table import (
     MagnitudeTable,
     magnitude_table,
-)
-from knownminds.validation.magnitudes.magnitude_task_page import (
-    blur_weights,
 )
 
 ADAPTING = {name: 0.45 for name in CONDITIONS} | {"base": 0.15}
@@ -71,30 +62,6 @@ def test_fits_of_a_cell_find_what_it_was_made_with(table: MagnitudeTable) -> Non
     assert (text["bayesian"] > 0.5).mean() > 0.9
 
 
-def test_weights_follow_the_blur_of_the_pictures() -> None:
-    place = make("marker_location", modality="all", condition="gradual_noise")
-    table = place.draw(np.random.default_rng(3)).table
-    frame = pd.DataFrame({name: table[name] for name in place.fields.stimulus})
-    frame = frame.assign(environment="marker_location", subject="0", session="0", model="a")
-    frame["trial"] = np.arange(len(frame))
-    rng = np.random.default_rng(4)
-    noise = np.where(frame["modality"] == 1, 0.02 + 0.01 * frame["blur"], 0.05)
-    frame["response"] = frame["value"] + noise * rng.standard_normal(len(frame))
-    text, image, both = (
-        frame[frame["modality"] == k].set_index(["window", "item"]) for k in range(3)
-    )
-    blur = image["blur"].reindex(both.index)
-    weight = (0.02 + 0.01 * blur) ** 2 / ((0.02 + 0.01 * blur) ** 2 + 0.05**2)
-    said = weight * text["response"] + (1 - weight) * image["response"]
-    frame.loc[frame["modality"] == 2, "response"] = said.reindex(both.index).to_numpy()
-    found = blur_weights(MagnitudeAnswers.read(frame, "model"), "marker_location", ["a"])
-    assert len(found) == 4
-    assert (np.diff(found["blur"]) > 0).all()
-    assert (np.diff(found["text_weight"]) > 0).all()
-    assert found["text_weight"].iloc[-1] - found["text_weight"].iloc[0] > 0.4
-    assert found["items"].sum() == 99
-
-
 def test_missing_answers_and_conditions_are_counted_and_named(frame: pd.DataFrame) -> None:
     less = frame[(frame["model"] == "turner") & (frame["environment"] == "line_ratio")]
     less = less[less["condition"].isin([0, 1])].copy()
@@ -111,42 +78,3 @@ def test_missing_answers_and_conditions_are_counted_and_named(frame: pd.DataFram
     assert [rate.count for rate in found.outcomes["line_ratio"] if rate.outcome == "ok"] == [
         len(less) - 7
     ]
-
-
-def save_runs(frame: pd.DataFrame, folder: Path) -> None:
-    folder.mkdir()
-    names = ["model", "environment", "condition"]
-    for (who, task, condition), part in frame.groupby(names):
-        file = folder / f"{who} {task} {condition}.parquet"
-        Trials.from_frame(part.assign(subject="0")).save(file)
-
-
-def test_the_command_line_scores_a_folder_of_runs(
-    frame: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    some = frame[frame["environment"].isin(["line_ratio", "duration"]) & (frame["condition"] < 2)]
-    some = some[(some["environment"] == "duration") | (some["condition"] == 1)]
-    save_runs(some, tmp_path / "runs")
-    assert len(runs_in([tmp_path / "runs"])) == 6
-    command = ["score", str(tmp_path / "runs"), "--bootstraps", "5", "--mass", "0.9"]
-    with pytest.raises(SystemExit) as end:
-        main(command)
-    assert end.value.code == 0
-    assert "90% intervals of 5 bootstraps" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main([*command, "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert told["options"]["mass"] == 0.9
-    assert {row["task"] for row in told["cells"]} == {"line_ratio", "duration"}
-    assert len(told["cells"]) == 2 * (3 + 2)
-    # A single run has its own measures, unless it is a single subject, which has no test.
-    run = next((tmp_path / "runs").glob("steady line_ratio 1*"))
-    with pytest.raises(SystemExit):
-        main(["score", str(run)])
-    assert "condition base: not played" in capsys.readouterr().out
-    several = Trials.load(run).frame.query("modality == 0")
-    several = several.assign(subject=several["window"].astype(str))
-    Trials.from_frame(several).save(tmp_path / "subjects.csv")
-    with pytest.raises(SystemExit):
-        main(["score", str(tmp_path / "subjects.csv")])
-    assert "normalised_error (line_ratio)" in capsys.readouterr().out

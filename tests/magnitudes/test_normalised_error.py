@@ -45,15 +45,6 @@ def test_squared_errors_are_pooled_over_windows_before_the_root() -> None:
     assert found == pytest.approx(np.sqrt((0.02**2 + 0.2**2) / 3 / spread), rel=1e-12)
 
 
-def test_trials_without_an_answer_count_in_neither_error() -> None:
-    frame = one_task()
-    gone = frame["trial"] % 3 == 0
-    left = frame.assign(response=frame["response"].where(~gone))
-    assert normalised_error(only(left)) == pytest.approx(normalised_error(only(frame[~gone])))
-    assert only(left).missing == gone[frame["modality"] == 0].sum()
-    assert np.isnan(normalised_error(only(frame.assign(response=np.nan)))[0])
-
-
 def test_bias_and_variance_sum_to_the_squared_error() -> None:
     cell = only(one_task(prior=0.5))
     bias, variance = bias_and_variance(cell)
@@ -65,20 +56,6 @@ def test_bias_and_variance_sum_to_the_squared_error() -> None:
     assert variance == pytest.approx(each * 2 / 3, abs=4 * each * np.sqrt(2 / 66))
     once = only(one_task(repeats=1))
     assert np.isnan(bias_and_variance(once)[1])
-
-
-def test_bootstraps_spread_as_repeated_experiments_do() -> None:
-    cells = [
-        only(
-            answers_of("a", tasks=("duration",), conditions=("base",), prior=0.3, seed=seed),
-            rounds=60,
-        )
-        for seed in range(80)
-    ]
-    errors = np.array([normalised_error(cell) for cell in cells])
-    ratio = errors[:, 1:].std(axis=1, ddof=1).mean() / errors[:, 0].std(ddof=1)
-    # The standard deviation of 80 values has a relative error of 1 / sqrt(158) = .08.
-    assert ratio == pytest.approx(1.0, abs=4 * 0.08)
 
 
 def test_the_error_of_answers_cut_off_at_the_ends_is_the_integral() -> None:
