@@ -7,8 +7,9 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-for package in ("openai", "anthropic", "google.genai"):
-    pytest.importorskip(package)
+pytest.importorskip("openai")
+pytest.importorskip("anthropic")
+pytest.importorskip("google.genai")
 
 from batch_server import BatchServer
 from commands import commands, quick_time

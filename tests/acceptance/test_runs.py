@@ -338,9 +338,8 @@ def test_what_was_reserved_for_a_call_is_free_again_when_it_fails(command, unbro
     one = 10 * longest * PRICE[0] * 1000 + 20 * PRICE[1] * 1000  # a token has ten bytes at most
     script = ["ok", "429", "ok"] * 12
     with FaultServer(by_hash, script=script, retry_after=0.1) as server:
-        ended = command(*words_of(
-            server, tmp_path, SESSIONS, "--concurrency", 1, "--cap", f"dollars={(paid + 3 * one) / 1e9}"
-        ))  # fmt: skip
+        cap = ("--cap", f"dollars={(paid + 3 * one) / 1e9}")
+        ended = command(*words_of(server, tmp_path, SESSIONS, "--concurrency", 1, *cap))
     assert ended.code == 0, ended.err
     assert len(server.calls) == SESSIONS * TRIALS + 12
     assert ended.result["nano_dollars_at_most"] == paid

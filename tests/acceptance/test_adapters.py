@@ -4,17 +4,12 @@ import asyncio
 import json
 import logging
 import pickle
-import subprocess
-import sys
-import time
 import traceback
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from fault_server import FAULTS, FaultServer, by_hash, echo, read_bill
+from fault_server import FAULTS, FaultServer, echo
 
 from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters import (
@@ -51,9 +46,9 @@ TALK = Prompt(
 PICTURE = b"\x89PNG\r\n\x1a\n\xff\xfe\x00 picture"
 # Models that can do the most of what their providers offer.
 PROVIDERS = {
-    "openai": ("openai", "OpenAI", "gpt-4o"),
-    "anthropic": ("anthropic", "Anthropic", "claude-haiku-4-5"),
-    "google": ("google.genai", "Google", "gemini-2.0-flash"),
+    "openai": ("openai", "gpt-4o"),
+    "anthropic": ("anthropic", "claude-haiku-4-5"),
+    "google": ("google.genai", "gemini-2.0-flash"),
 }
 # What an adapter makes of each fault: kind, whether charged, seconds to wait.
 FAILURES = {
@@ -110,12 +105,11 @@ def name(request, monkeypatch):
 
 
 def adapter_for(name, server, can=None, **options):
-    _, kind, model = PROVIDERS[name]
-    module = import_module(f"knownminds.llm_adapters.{ADAPTERS[name].partition(':')[0]}")
+    model = PROVIDERS[name][1]
     options = {"model": model, "key_variable": "SOME_KEY", **options}
     if isinstance(server, FaultServer):
         options.setdefault("base_url", server.address[name])
-    adapter = getattr(module, kind)(**options)
+    adapter = load(name)(**options)
     adapter.capabilities = replace(adapter.capabilities, **can or {})
     return adapter
 
@@ -187,7 +181,7 @@ def test_every_fault_is_told_apart_asked_once_and_never_called_free_if_it_was_ch
                 wait = "up to 30"
             found[fault] = (type(reply).__name__, reply.charged, wait)
             assert reply.charged in (None, server.calls[-1].charged), fault
-            assert PROVIDERS[name][2] in str(reply), fault
+            assert PROVIDERS[name][1] in str(reply), fault
             assert reply.__cause__ is reply.__context__ is None, fault
         await adapter.close()
         return found, raw
@@ -205,15 +199,6 @@ def test_every_fault_is_told_apart_asked_once_and_never_called_free_if_it_was_ch
     assert len(raw["cut"]) > 50
     assert "Something went wrong" in raw["503"]
     assert raw["401"] == raw["403"] == raw["blank"] == raw["hang"] == ""
-
-
-def test_a_call_is_given_up_in_time_even_if_the_answer_drips(name):
-    for fault in ("hang", "drip"):
-        with FaultServer(script=[fault], hang=20.0) as server:
-            start = time.monotonic()
-            with pytest.raises(Unreachable, match=r"did not answer within 0\.2 seconds"):
-                ask(name, server, timeout=0.2)
-            assert time.monotonic() - start < 5
 
 
 def test_a_server_that_is_down_has_not_charged(name):
@@ -367,21 +352,6 @@ def test_what_a_server_does_not_heed_stops_the_run(name):
             ask(name, server, settings=Sampling(temperature=0.5))
 
 
-def test_many_calls_go_out_at_once(name):
-    async def meet(server):
-        adapter = adapter_for(name, server)
-        calls = [adapter.complete(HELLO, settings=Sampling(max_tokens=9)) for _ in range(32)]
-        replies = await asyncio.gather(*calls)
-        await adapter.close()
-        return replies
-
-    with FaultServer(delay=0.3) as server:
-        replies = asyncio.run(meet(server))
-    assert [reply.text for reply in replies] == ["N"] * 32
-    assert len(server.calls) == 32
-    assert server.peak > 16
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -398,25 +368,6 @@ def test_an_address_that_is_none_is_told(name, options, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
         adapter_for(name, None, **options)
     assert "secret" not in str(caught.value)
-
-
-def test_a_missing_package_is_answered_with_the_line_that_installs_it():
-    code = (
-        "import sys, importlib\n"
-        "from knownminds.llm_adapters import load\n"
-        "for name, package in (('openai', 'openai'), ('anthropic', 'anthropic'),"
-        " ('google', 'google.genai')):\n"
-        "    sys.modules[package] = None\n"
-        "    try:\n"
-        "        importlib.import_module(f'knownminds.llm_adapters.providers.{name}')\n"
-        "    except ImportError as error:\n"
-        "        print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
-    )
-    for name in PROVIDERS:
-        assert f'pip install "knownminds[{name}]"' in done.stdout
 
 
 def test_what_an_adapter_cannot_heed_is_told_before_the_run():
@@ -483,50 +434,3 @@ def test_adapters_are_loaded_by_name():
     assert {"openai", "synthetic"} <= set(ADAPTERS)
     with pytest.raises(ValueError, match="Nearest: openai"):
         load("opnai")
-
-
-def test_the_bill_lists_the_charged_calls_and_no_others(tmp_path):
-    pytest.importorskip("openai")
-    faults = {"429": 0.2, "500_charged": 0.2, "empty": 0.2, "drop_before": 0.1}
-    bill = tmp_path / "bill.jsonl"
-
-    async def meet(server):
-        adapter = adapter_for("openai", server, key_variable=None)
-        replies = 0
-        for _ in range(60):
-            try:
-                await adapter.complete(TALK, settings=Sampling())
-                replies += 1
-            except AdapterError:
-                pass
-        await adapter.close()
-        return replies
-
-    with FaultServer(by_hash, faults=faults, seed=3, bill=bill) as server:
-        replies = asyncio.run(meet(server))
-    lines = read_bill(bill)
-    assert [line["call"] for line in lines] == [call.number for call in server.charged]
-    assert len(lines) == replies + server.outcomes["500_charged"] < 60
-    assert {line["prompt"] for line in lines} == {TALK.hash}
-    assert set(server.outcomes) == {"ok", *faults}
-
-
-def test_the_server_runs_as_a_process_and_answers_the_same_in_each(tmp_path):
-    pytest.importorskip("openai")
-    answers = []
-    for run in range(2):
-        port, bill = tmp_path / f"port{run}", tmp_path / f"bill{run}"
-        command = [sys.executable, str(Path(__file__).parents[1] / "fault_server.py")]
-        command += ["--port-file", str(port), "--bill", str(bill), "--script", "429,ok"]
-        with subprocess.Popen(command) as process:
-            while not port.exists():
-                assert process.poll() is None
-                time.sleep(0.02)
-            url = f"http://127.0.0.1:{port.read_text()}/v1"
-            with pytest.raises(RateLimited):
-                ask("openai", None, base_url=url, key_variable=None)
-            answers.append(ask("openai", None, base_url=url, key_variable=None).text)
-            process.kill()  # what it has charged is on the disk
-        assert [line["fault"] for line in read_bill(bill)] == ["ok"]
-    assert answers[0] == answers[1]
-    assert answers[0] in ("E", "N")
