@@ -1,0 +1,231 @@
+"""Data of people and of runs through the command line: numbers held against plain pandas."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from knownminds import fit, phenotype, run, sample
+from knownminds.agents import (
+    AGENTS,
+    BalloonPumper,
+    RandomResponder,
+    RescorlaWagnerDual,
+    simulate,
+)
+from knownminds.environments import BalloonRisk, InstrumentalLearning, Trials
+from knownminds.inference import MEASURES, ModelData, maximum_a_posteriori
+
+SAMPLES = ["instrumental_learning", "two_step", "line_ratio", "balloon_risk", "coins"]
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    """A file of four people, of whom one has given no answer and one has left two out."""
+    file = tmp_path_factory.mktemp("people") / "people.csv"
+    frame = sample("instrumental_learning", subjects=4, seed=1).trials.frame.copy()
+    gone = (frame["subject"].astype(str) == "3") | (
+        (frame["subject"].astype(str) == "2") & frame["trial"].isin([5, 40])
+    )
+    frame.loc[gone, ["action", "reward"]] = None
+    frame.loc[gone, "outcome"] = "refused"
+    Trials.from_frame(frame, environment=InstrumentalLearning()).save(file)
+    return file, frame
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_is_read_again_and_is_what_its_truth_does(name, tmp_path, knownminds):
+    file = tmp_path / "s.csv"
+    code, _, err = knownminds("sample", name, "--out", file, "--subjects", 2, "--seed", 3, "--json")
+    assert code == 0, err
+    truth = pd.read_csv(tmp_path / "s_truth.csv")
+    back = Trials.load(file)
+    assert truth["subject"].astype(str).tolist() == list(back.subjects) == ["0", "1"]
+    hidden = {f"true_{column}" for column in truth} | set(truth) - {"subject"}
+    assert not hidden & set(back.frame)
+    # Whoever has the parameters in the file gives these very answers.
+    made = sample(name, subjects=2, seed=3)
+    model = AGENTS[made.model]
+    theta = truth[list(model.parameters.names)].to_numpy()
+    again = simulate(model, theta, made.environment, 3, address=(0,)).frame
+    for column in {"action", "response"} & set(again):
+        here, there = (f[column].astype(float) for f in (back.frame, again))
+        np.testing.assert_allclose(here, there, rtol=1e-14)
+
+
+def test_a_score_is_the_mean_of_what_people_earned(people, knownminds, tmp_path):
+    file, frame = people
+    code, said, err = knownminds("score", file, "--json", "--out", tmp_path / "s")
+    assert code == 0, err
+    rows = {row["measure"]: row for row in json.loads(said)["measures"]}
+    by = frame.groupby("subject")["reward"].mean().dropna().astype(float)
+    assert rows["performance"]["value"] == pytest.approx(by.mean())
+    assert rows["performance"]["standard_error"] == pytest.approx(by.sem())
+    own = MEASURES["learning_rate"].estimate(Trials.load(file))
+    assert rows["learning_rate"]["value"] == pytest.approx(own.value)
+
+
+def test_a_fit_uses_the_answers_there_are_and_says_who_gave_none(people, knownminds, tmp_path):
+    file, frame = people
+    words = ("fit", file, "--model", "rescorla_wagner_dual", "--out", tmp_path / "f", "--json")
+    code, said, err = knownminds(*words)
+    assert code == 0, err
+    told = json.loads(said)
+    trials = {str(row["session"]): row["trials"] for row in told["sessions"]}
+    answered = frame[frame["action"].notna()].groupby("subject").size()
+    assert {who: n for who, n in trials.items() if n} == {
+        str(who): n for who, n in answered.items()
+    }
+    some = Trials.from_frame(frame[frame["action"].notna()], environment=InstrumentalLearning())
+    own = maximum_a_posteriori(RescorlaWagnerDual, ModelData.read(RescorlaWagnerDual, some))
+    table = fit(file, "rescorla_wagner_dual").subjects.set_index("subject")
+    for who, estimate in zip(("0", "1", "2"), own.estimate, strict=True):
+        assert table.loc[who, list(RescorlaWagnerDual.parameters.names)].astype(
+            float
+        ).to_numpy() == pytest.approx(estimate, abs=1e-4)
+    assert (tmp_path / "f" / "report.html").exists()
+    code, out, err = knownminds("fit", file, "--model", "rescorla_wagner_dul")
+    assert (code, out) == (2, "")
+    assert "rescorla_wagner_dual" in err
+
+
+@pytest.mark.long
+def test_the_model_that_people_are_predicts_them_best(tmp_path):
+    from knownminds.agents import ForgettingLearner
+
+    theta = ForgettingLearner.parameters.draw(np.random.default_rng(3), 30)
+    for name, value in {"phi": 0.6, "beta": 8.0}.items():
+        theta[:, ForgettingLearner.parameters.index(name)] = value
+    trials = simulate(ForgettingLearner, theta, InstrumentalLearning(n_visits=12), 3)
+    against = ["forgetting_learner", "noisy_or", "random_responder"]
+    compared = fit(trials, "rescorla_wagner", workers=1, against=against).rivals
+    assert compared.rivals[0].name == "forgetting_learner"
+    assert set(compared.left_out) == {"noisy_or"}
+    total = compared.by_subject[[rival.name for rival in compared.rivals]].sum()
+    assert total.tolist() == pytest.approx([rival.elpd for rival in compared.rivals])
+    assert sum(rival.weight for rival in compared.rivals) == pytest.approx(1)
+
+
+# Phenotypes -------------------------------------------------------------------------------------
+
+REFERENCE = {"risk": 20.0, "optimism_bias": 0.2, "learning_rate": 0.4}
+RANDOM = {"risk": 1.0, "optimism_bias": 0.0, "learning_rate": 0.25}
+
+
+def pumps(gamma, n=30):
+    return simulate(BalloonPumper, np.tile([0.95, 0.05, gamma, 0.4], (n, 1)), BalloonRisk(10), 1)
+
+
+def test_a_phenotype_is_the_share_of_the_way_from_random_answers_to_the_reference():
+    given = {"a": {"risk": 20.0}, "b": {"risk": 1.0, "optimism_bias": -0.1}, "c": {"risk": 39.0}}
+    metrics = ["risk", "optimism_bias"]
+    profile = phenotype(given, reference=REFERENCE, random=RANDOM, metrics=metrics)
+    assert np.allclose(profile.normalised[:, 0], [1.0, 0.0, 2.0])
+    assert profile.normalised[1, 1] == pytest.approx(-0.5)  # the sign is kept
+    one = {"a": {"optimism_bias": -0.1}}
+    released = phenotype(one, reference=REFERENCE, random=RANDOM, released=True)
+    at = released.metrics.index("optimism_bias")
+    assert released.normalised[0, at] == pytest.approx(0.5)  # as released, it has none
+
+
+def test_what_is_missing_is_missing_for_a_reason_and_never_a_zero():
+    profile = phenotype(
+        {"a": {"risk": 3.0, "learning_rate": 0.3, "optimism_bias": 0.1}, "b": {}},
+        reference={"risk": 1.0, "optimism_bias": 0.1},
+        random={"risk": 1.0, "learning_rate": 0.2},
+        metrics=["risk", "learning_rate", "optimism_bias"],
+    )
+    assert np.isnan(profile.normalised).all()
+    assert all(reason for row in profile.reason for reason in row)
+    content = json.loads(profile.to_json())
+    assert [row["normalised"] for row in content["scores"]] == [None] * 6
+
+
+def test_phenotypes_are_read_off_trials_by_the_measures_themselves():
+    trials = pumps(2.0)
+    given = {"reference": REFERENCE, "random": RANDOM, "metrics": list(RANDOM)}
+    profile = phenotype({"a": trials}, **given)
+    estimate, at = MEASURES["risk"].estimate(trials), profile.metrics.index("risk")
+    assert profile.score[0, at] == estimate.value
+    assert profile.standard_error[0, at] == estimate.standard_error
+    assert profile.reason[0][profile.metrics.index("optimism_bias")]
+    alone = phenotype({"a": pumps(1.0, n=1)}, reference=REFERENCE, metrics=["risk"])
+    assert np.isfinite(alone.score[0, 0])
+    assert np.isnan(alone.standard_error[0, 0])  # one session has no spread
+
+
+def test_random_answers_are_played_in_the_same_design():
+    place, settings = BalloonRisk(2, (2, 1)), {"reference": REFERENCE, "metrics": ["risk"]}
+    trials = simulate(BalloonPumper, [[0.95, 0.05, 1.0, 0.4]], place, 0)
+    small = phenotype({"a": trials}, environments=[place], **settings)
+    # Pump 1 is made in half of the balloons, and pump 2, if the first held, in half of these.
+    exact = (0.5 + 0.5 * 0.5 * 0.5 + 0.5) / 2
+    assert abs(small.random[0] - exact) < 4 * 0.6 / np.sqrt(400 * 4)
+    nobody = simulate(RandomResponder, np.zeros((300, 0)), BalloonRisk(), 77)
+    zero = phenotype({"a": nobody}, **settings)
+    # Both sides are estimated: the null agent of the design scores 0 on the scale.
+    assert abs(zero.normalised[0, 0]) < 4 * np.sqrt(2) * zero.normalised_error[0, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("metric,mean\nrisk,2\n", "value"),
+        ("metric,value\nrisk,2\nrisk,3\n", "risk"),
+        ("metric,value\nrisk,two\n", "two"),
+        ("metric,value\nrisks,2\n", "risks"),
+        ("", "r.csv"),
+    ],
+)
+def test_a_reference_that_cannot_be_read_is_refused(tmp_path, knownminds, text, name):
+    (tmp_path / "r.csv").write_text(text)
+    pumps(1.0, n=2).save(tmp_path / "t.csv")
+    words = ("phenotype", tmp_path / "t.csv", "--by", "environment", "--out", tmp_path / "p")
+    code, _, err = knownminds(*words, "--reference", tmp_path / "r.csv")
+    assert code == 2
+    assert name in err
+    assert not (tmp_path / "p").exists()
+
+
+# Runs together ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Runs of one agent in two conditions, three and two sessions."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, reasoning, sessions in (("plain", "none", 3), ("aloud", "chain_of_thought", 2)):
+        place = InstrumentalLearning(n_visits=2, reasoning=reasoning)
+        llm = "synthetic:rescorla_wagner_dual"
+        run(place, llm, sessions=sessions, out=folder / name)
+    return folder
+
+
+def test_scores_of_several_runs_are_told_apart_by_a_condition(runs, knownminds, tmp_path):
+    words = ("score", runs / "plain", runs / "aloud", "--by", "reasoning", "--json")
+    code, said, err = knownminds(*words, "--out", tmp_path / "s")
+    assert code == 0, err
+    rows = {(row["measure"], row["sample"]): row["value"] for row in json.loads(said)["measures"]}
+    for sample, name in (("none", "plain"), ("chain_of_thought", "aloud")):
+        frame = pd.read_parquet(runs / name / "trials.parquet")
+        assert set(frame["reasoning"]) == {sample}
+        assert rows["performance", sample] == pytest.approx(frame["reward"].mean())
+
+
+def test_several_runs_are_fitted_together_and_subjects_stay_apart(runs):
+    both = fit([runs / "plain", runs / "aloud"], "rescorla_wagner_dual").subjects
+    own = fit(runs / "aloud", "rescorla_wagner_dual").subjects.set_index("subject")
+    assert both["subject"].nunique() == len(both) == 5
+    whole = both.set_index("subject")
+    for subject, row in own.iterrows():
+        (name,) = [one for one in whole.index if one.endswith(f"aloud/{subject}")]
+        assert whole.loc[name, "beta"] == pytest.approx(row["beta"], abs=1e-3)
+
+
+def test_runs_of_different_designs_share_no_table(runs, tmp_path, knownminds):
+    place, llm = InstrumentalLearning(n_visits=3), "synthetic:rescorla_wagner_dual"
+    run(place, llm, out=tmp_path / "longer")
+    code, _, err = knownminds("score", runs / "plain", tmp_path / "longer", "--by", "model")
+    assert code == 2
+    assert "n_visits" in err
