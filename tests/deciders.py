@@ -60,28 +60,3 @@ def decided(
             }
         ),
     )
-
-
-def trials_of(data: BeliefDecisions) -> pd.DataFrame:
-    """Return the trials in which all this was asked, one question after the other."""
-    rows = []
-    for row in data.frame.to_dict("records"):
-        named = [("plain", 0, 0), ("squared", 0, 1), ("action", 1, 0)]
-        for name, question, elicitation in named:
-            rows.append(
-                {
-                    "subject": row["subject"],
-                    "session": row["session"],
-                    "trial": len(rows),
-                    "context": row["context"],
-                    "repetition": row["repetition"],
-                    "question": question,
-                    "elicitation": elicitation,
-                    "part": -1,
-                    "posterior": row["posterior"],
-                    "state": int(row["state"]),
-                    "action": row[name] if question == 1 else np.nan,
-                    "response": np.nan if question == 1 else row[name],
-                }
-            )
-    return pd.DataFrame(rows)

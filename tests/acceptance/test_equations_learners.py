@@ -6,7 +6,6 @@ from math import exp, log
 import numpy as np
 import pandas as pd
 import pytest
-from hand_written_learner import RescorlaWagner
 from scipy.special import expit, logit
 from scipy.stats import beta as beta_law
 from scipy.stats import norm
@@ -535,14 +534,14 @@ def test_the_observer_follows_bayes_rule():
 
 def test_choices_are_those_of_the_plain_learner_on_scaled_rewards():
     agent = RescorlaWagnerConfidence(**LEARNER)
-    plain = RescorlaWagner(alpha=0.4, beta=5.0, kappa=0.3)
-    rng = np.random.default_rng(2)
+    rng, value, last = np.random.default_rng(2), [0.5, 0.5], 0
     for _ in range(30):
+        lead = 5.0 * (value[1] - value[0])
         p = agent.action_probabilities(SHOWN)
-        assert np.allclose(p, plain.action_probabilities(SHOWN), atol=1e-12)
-        lead = 5.0 * (plain.values.get(0, [0.5, 0.5])[1] - plain.values.get(0, [0.5, 0.5])[0])
+        assert p[1] == pytest.approx(expit(lead + 0.3 * last), abs=1e-12)
         exact = norm.logpdf(0.0, 0.2 - 0.6 * lead, 0.5) - np.log(0.25)
         assert agent.log_density(SHOWN, 0.5, 0) == pytest.approx(exact, rel=1e-9)
         action, reward = int(rng.integers(2)), float(round(rng.normal(50, 12)))
         agent.learn(SHOWN, action, reward)
-        plain.learn(SHOWN, action, (reward - 20) / 60)
+        value[action] += 0.4 * ((reward - 20) / 60 - value[action])
+        last = 2 * action - 1

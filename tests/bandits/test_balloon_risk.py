@@ -29,34 +29,6 @@ def lived(environment, actions, seed=1):
     return observation, turns
 
 
-def frame(rows):
-    columns = ("balloon", "type", "pump", "action", "reward")
-    table = pd.DataFrame(rows, columns=columns)
-    table["outcome"] = np.where(table["action"].isna(), "malformed", "ok")
-    table["action"] = table["action"].astype("Int64")
-    return table.assign(subject="a", trial=np.arange(len(table)))
-
-
-GOOD = [(0, 2, 1, 1, 1.0), (0, 2, 2, 0, 0.0), (1, 0, 1, 1, 1.0), (1, 0, 2, 1, -1.0)]
-
-
-def checked(rows, **settings):
-    return Trials.from_frame(frame(rows), environment=BalloonRisk(**settings))
-
-
-def test_a_session_has_ten_balloons_of_each_type_with_as_many_trials_as_they_take_pumps():
-    environment = BalloonRisk()
-    assert (environment.n_all, environment.n_trials) == (30, 10 * (128 + 32 + 8))
-    table = tables(environment, 5)
-    for i in range(5):
-        first = table["pump"][i] == 1
-        assert np.bincount(table["type"][i][first]).tolist() == [10] * 3
-        assert table["balloon"][i][first].tolist() == list(range(30))
-        length = np.bincount(table["balloon"][i])
-        assert np.array_equal(length, np.array([128, 32, 8])[table["type"][i][first]])
-    assert not np.array_equal(table["type"][0], table["type"][1])
-
-
 def test_a_balloon_bursts_at_a_pump_that_is_drawn_evenly():
     environment = BalloonRisk(n_balloons=40, maxima=(8, 3))
     table = tables(environment, 500)
@@ -126,38 +98,6 @@ def test_after_an_unreadable_answer_the_balloon_is_gone_and_counts_for_nothing()
     ]  # fmt: skip
     trials = Trials.from_frame(pd.DataFrame(rows), environment=environment)
     assert np.array_equal(environment.performance(trials), [np.nan, np.nan, 0.0], equal_nan=True)
-
-
-@pytest.mark.parametrize(
-    ("row", "change", "rule"),
-    [
-        (0, {"action": 2}, r"Actions of balloon_risk are 0, 1; .*trial 0.* has 2"),
-        (1, {"reward": 1.0}, r"0 for a stop; .*trial 1.* has 1"),
-        (0, {"reward": 2.0}, r"1 if the pump holds, or 0 if not; .*trial 0.* has 2"),
-        (3, {"reward": -2.0}, r"or -1 if not; .*trial 3.* has -2"),
-        (2, {"type": 3}, r"Types are numbered from 0 to 2; .*trial 2.* has 3"),
-        (2, {"pump": 0}, r"pump of a trial is a whole number from 1 on; .*trial 2.* has 0"),
-        (1, {"balloon": 0.5}, r"balloon of a trial is a whole number from 0 on; .*trial 1"),
-        (1, {"pump": 3}, r"trial 1.* pump 3 of balloon 0, where pump 2 was due"),
-        (1, {"balloon": 5}, r"the next one of the same balloon is due.*trial 1"),
-        (2, {"balloon": 0, "type": 2}, r"another balloon; .*trial 2.* pump 1 of balloon 0"),
-        (3, {"pump": 1, "reward": 0.0}, r"trial 3.* where pump 2 was due"),
-    ],
-)
-def test_trials_of_another_design_are_refused_by_name(row, change, rule):
-    rows = [
-        dict(zip(("balloon", "type", "pump", "action", "reward"), r, strict=True)) for r in GOOD
-    ]
-    rows[row] |= change
-    with pytest.raises(ValueError, match=rule):
-        checked([tuple(r.values()) for r in rows])
-
-
-def test_the_last_pump_never_holds():
-    with pytest.raises(ValueError, match="which the last one never does"):
-        checked([(0, 0, 1, 1, 1.0), (0, 0, 2, 1, 1.0)], maxima=(2,))
-    with pytest.raises(ValueError, match=r"takes at most 2 pumps; .* is about pump 3"):
-        checked([(0, 0, 1, 1, 1.0), (0, 0, 2, 1, -1.0), (1, 0, 3, 1, -2.0)], maxima=(2,))
 
 
 def test_most_of_a_session_is_not_simulated_pump_by_pump():

@@ -11,8 +11,6 @@ from knownminds.environments import (
     Message,
     Outcome,
     RestlessBandit,
-    Trials,
-    session_stream,
 )
 from knownminds.llm_adapters import (
     Capabilities,
@@ -69,26 +67,6 @@ def test_a_known_mind_lives_the_session_that_play_lives_with_two_calls_a_trial()
         assert "confident are you" not in first.messages[0].content.split("\n\n")[-1]
         asked = [sum(map(len, (m.content for m in p.messages))) for p in (first, second)]
         assert row["input_tokens"] == sum(-(-n // 4) for n in asked)  # four characters a token
-
-
-def test_an_answer_is_whole_or_there_is_none():
-    # The address of a session names its letters.
-    letters = PLACE.draw(session_stream(1)).labels["machines"]
-    a, b = letters
-    script = [a, "0.7", "no", b, "very sure", b, "1.2", a, "0", f"**{b}**", "0.25"]
-    script += [a, "", b, "1"]
-    rows = asyncio.run(run_session(Heard(script=script), PLACE, 1)).frame
-    assert rows["outcome"].tolist() == [
-        "ok", "malformed", "malformed", "malformed", "ok", "repaired", "empty", "ok"
-    ]  # fmt: skip
-    assert rows["response"].dropna().tolist() == [0.7, 0.0, 0.25, 1.0]
-    assert rows["action"].dropna().tolist() == [0, 0, 1, 1]
-    answered = rows["action"].notna()
-    assert (answered == rows["reward"].notna()).all()
-    # A question that was not asked costs nothing: 7 tokens each.
-    assert rows["input_tokens"].tolist() == [14, 7, 14, 14, 14, 14, 14, 14]
-    assert rows["raw_text"][2] == PLACE.replies.joined(b, "very sure")
-    Trials.from_frame(rows, environment=PLACE)
 
 
 @given(st.text(max_size=20), st.text(max_size=20))

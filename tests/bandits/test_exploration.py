@@ -3,8 +3,8 @@ import pytest
 import statsmodels.api as sm
 from scipy.special import expit
 
-from knownminds.agents import HorizonBlind, HorizonExplorer, Perseverator, RandomResponder, simulate
-from knownminds.environments import Horizon, Trials
+from knownminds.agents import HorizonBlind, HorizonExplorer, Perseverator, RandomResponder
+from knownminds.environments import Horizon
 from knownminds.inference import MEASURES
 from knownminds.inference.bandits.exploration import Exploration
 
@@ -17,10 +17,6 @@ MINDS = np.array(
         [0.0, 1.0, 0.5, 1.5, 0.5],
     ]
 )
-
-
-def lived(theta, n_games=100, seed=0, model=HorizonExplorer):
-    return simulate(model, theta, Horizon(n_games), seed)
 
 
 def test_without_side_bias_the_truths_are_contrasts_of_the_parameters():
@@ -78,23 +74,3 @@ def test_minds_that_take_no_notice_of_the_horizon_have_none(released):
             none = model.parameters.draw(np.random.default_rng(0), 3)
             assert measure.group_truth(model, none) == 0
             assert not measure.truth(model, none).any()
-
-
-def test_only_first_free_choices_with_an_answer_count():
-    trials = lived(np.repeat(MINDS, 3, axis=0))
-    frame = trials.frame
-    later = frame["play"] > 0
-    scrambled = frame.assign(action=frame["action"].where(~later, 1 - frame["action"]))
-    gone = (frame["play"] == 0) & (frame["game"] < 5)
-    holes = frame.copy()
-    holes.loc[gone, ["action", "reward"]] = None
-    holes.loc[gone, "outcome"] = "refused"
-    for name, of in zip(NAMES, ("!=", "=="), strict=True):
-        measure = MEASURES[name]
-        asked = frame.query(f"play == 0 and count_0 {of} count_1")
-        whole = measure.estimate(trials)
-        assert whole.n == len(asked)
-        assert whole == measure.estimate(Trials.from_frame(scrambled))
-        left = measure.estimate(Trials.from_frame(holes))
-        assert left.excluded["no answer"] == (asked["game"] < 5).sum()
-        assert left.n == whole.n - left.excluded["no answer"]

@@ -65,6 +65,7 @@ def test_the_bonus_has_the_sign_that_first_choices_have(people):
     assert first.comparison["random_responder"]["log_likelihood"] == pytest.approx(-n * np.log(2))
 
 
+@pytest.mark.long
 def test_the_fit_is_that_of_the_rows_alone_and_stands_in_its_json(people, tmp_path):
     only = Trials.from_frame(people.frame[people.frame["play"] == 0])
     for model in (HorizonExplorer, HorizonBlind):

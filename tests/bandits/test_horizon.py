@@ -81,24 +81,6 @@ def test_what_is_known_before_a_play_is_what_was_seen_in_this_game():
     assert game == 4
 
 
-def test_true_means_are_recorded_and_never_shown():
-    environment, trials = played()
-    assert {"true_mean_0", "true_mean_1"} <= set(trials.frame)
-    observation, _ = environment.reset(seed=1)
-    assert not {"true_mean_0", "true_mean_1"} & set(observation)
-
-
-def test_a_session_that_was_played_passes_its_check_with_holes_too():
-    environment, trials = played()
-    environment.check(trials)
-    frame = trials.to_frame()
-    last = frame["play"] == frame["horizon"] - 1  # of which nothing follows
-    frame.loc[last, ["action", "reward"]] = None
-    frame.loc[last, "outcome"] = "refused"
-    Trials.from_frame(frame, environment=environment)
-    Trials.from_frame(trials.frame[trials.frame["play"] == 0], environment=environment)
-
-
 def test_means_that_do_not_follow_from_the_plays_before_are_named():
     environment, trials = played(long_share=1.0)
     frame = trials.to_frame()

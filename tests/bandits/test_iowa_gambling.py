@@ -1,9 +1,7 @@
 import numpy as np
-import pandas as pd
-import pytest
 
 from knownminds.agents import RandomResponder, simulate
-from knownminds.environments import IowaGambling, Trials, Turn
+from knownminds.environments import IowaGambling, Turn
 from knownminds.environments.bandits.iowa_gambling import LOSSES
 
 
@@ -54,28 +52,6 @@ def test_a_trial_without_an_answer_turns_no_card():
     assert turns[5].reward is None
     assert turns[5].brought == {}
     assert [t.brought["loss"] for t in turns if t.brought] == LOSSES[1][:11].tolist()
-
-
-def test_rows_from_elsewhere_need_gain_and_loss_and_no_reward():
-    environment = IowaGambling()
-    rows = pd.DataFrame(
-        {
-            "subject": "a",
-            "trial": [0, 1],
-            "action": [0, 3],
-            "gain": [100.0, 50.0],
-            "loss": [150.0, 0.0],
-        }
-    )
-    assert Trials.from_frame(rows, environment=environment).frame["reward"].tolist() == [-50, 50]
-    for wrong, sentence in (
-        (rows.drop(columns="loss").assign(reward=0.0), "have a column 'loss'"),
-        (rows.assign(loss=-rows["loss"]), r"The loss of a card .* has -150\. Drop the sign"),
-        (rows.assign(reward=[-50.0, 49.0]), "the gain less the loss; row 2"),
-        (rows.assign(gain=[np.nan, 50.0], reward=[-50.0, 50.0]), "A gain is there exactly where"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            Trials.from_frame(wrong, environment=environment)
 
 
 def test_performance_is_the_share_of_cards_from_the_good_decks():

@@ -84,22 +84,3 @@ def test_performance_is_one_minus_the_distance_to_the_exact_posterior():
     expected[3] = np.nan
     found = environment.performance(Trials.from_frame(frame))
     assert np.allclose(found, expected, equal_nan=True)
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "sentence"),
-    [
-        ("prior", 0.35, r"row 3 .*trial 0\) has 0.35 and .*Set informative"),
-        ("likelihood", 1.0, r"row 3 .* has .* and 1.0"),
-        ("ball", 2, r"0 \(blue\) or 1 \(red\); row 3 .* has 2"),
-        ("response", 1.5, r"from 0 to 1; row 3 .* has 1.5"),
-    ],
-)
-def test_data_that_cannot_be_are_told_with_the_trial(column, value, sentence):
-    environment = ProbabilisticReasoning()
-    frame = simulate(RandomRater, np.empty((3, 0)), environment, 0).to_frame()
-    frame.loc[2, column] = value
-    with pytest.raises(ValueError, match=sentence):
-        Trials.from_frame(frame, environment=environment)
-    with pytest.raises(ValueError, match=f"column '{column}'"):
-        Trials.from_frame(frame.drop(columns=column).assign(action=0), environment=environment)

@@ -113,24 +113,6 @@ def test_exploration_goes_by_true_means_and_forced_plays_count_in_the_mean(tmp_p
         )
 
 
-def test_unequal_games_are_turned_to_the_machine_that_was_seen_once(tmp_path):
-    made = their_files.people_games(seed=4, people=1, n=160)
-    found, _ = scored(made, tmp_path)
-    x, y = [], []
-    for game in grouped(rows_of(made), "Block").values():
-        info = int(game[0]["Info"])  # 1: the right machine was seen once
-        if info == 0:
-            continue
-        lead = info * (float(game[0]["mu_R"]) - float(game[0]["mu_L"]))
-        right = 1 - int(game[4]["Choice"])
-        long = 1.0 if len(game) == 10 else -1.0
-        x.append([lead, long, lead * long, 1.0])
-        y.append(right if info == 1 else 1 - right)
-    assert found["directed_exploration_released"]["value"] == pytest.approx(
-        newton(x, y)[1], abs=1e-6
-    )
-
-
 def test_choices_before_a_swap_are_judged_after_it(tmp_path):
     made = their_files.blocks(seed=4, runs=3)
     found, _ = scored(made, tmp_path)

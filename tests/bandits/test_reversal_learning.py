@@ -1,9 +1,8 @@
 import numpy as np
-import pandas as pd
 import pytest
 
 from knownminds.agents import RescorlaWagner, simulate
-from knownminds.environments import Design, ReversalLearning, Trials, environment_of
+from knownminds.environments import ReversalLearning, Trials
 
 
 def drawn(environment, n, seed=0):
@@ -53,23 +52,6 @@ def test_performance_is_the_share_of_choices_of_the_better_machine():
         environment.performance(bare)
 
 
-def test_rows_from_elsewhere_tell_what_a_loss_is():
-    rows = {"subject": "a", "trial": [0, 1, 2], "action": [0, 1, 1]}
-    for loss in (-1.0, 0.0):
-        frame = pd.DataFrame({**rows, "reward": [1.0, loss, 1.0]})
-        place = environment_of(Trials.from_frame(frame), "reversal_learning")
-        assert place.loss == loss
-        Trials.from_frame(frame, environment=place)
-    won = pd.DataFrame({**rows, "reward": [1.0, 1.0, 1.0]})
-    assert environment_of(Trials.from_frame(won), "reversal_learning").loss == -1.0
-    with pytest.raises(
-        ValueError, match=r"Rewards of reversal_learning are 1 or -1; row 2 .* 0\. "
-    ):
-        Trials.from_frame(frame, environment=ReversalLearning())
-    with pytest.raises(ValueError, match="there exactly where an action is"):
-        Trials.from_frame(frame.assign(reward=[1.0, np.nan, 1.0]), environment=place)
-
-
 @pytest.mark.parametrize("criterion", ["correct", "consecutive"])
 def test_on_a_criterion_machines_reverse_when_the_better_one_was_chosen_often_enough(criterion):
     environment = ReversalLearning(200, block_length=(3, 5), criterion=criterion)
@@ -87,14 +69,3 @@ def test_on_a_criterion_machines_reverse_when_the_better_one_was_chosen_often_en
         turned = np.diff(own["block"]) == 1
         assert np.array_equal(turned, np.diff(own["better"]) != 0)
     assert lengths == {3, 4, 5}
-
-
-def test_plays_on_a_criterion_lived_again_begin_anew():
-    environment = ReversalLearning(30, criterion="correct")
-    there = np.ones((4, 30), dtype=bool)
-    recorded = type("Rows", (), {"columns": {"better": there}, "there": there, "answered": there})()
-    recorded.lost, recorded.of = ~there, lambda sessions: recorded
-    table = environment.rerun.tables(recorded, np.arange(4), np.random.default_rng(0))
-    told = environment.follow(Design(table), np.zeros((4, 30), dtype=np.int64))
-    assert told["block"].max() >= 1
-    assert "in blocks drawn anew" in environment.rerun.rule({"better"})

@@ -5,12 +5,10 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from knownminds.agents import AGENTS, RandomResponder, RescorlaWagner, simulate
-from knownminds.environments import IowaGambling, ReversalLearning, Trials
+from knownminds.agents import RandomResponder, simulate
+from knownminds.environments import ReversalLearning, Trials
 from knownminds.environments.bandits.iowa_gambling import GAINS, LOSSES
 from knownminds.inference import MEASURES
-
-MINDS = {"reversal_learning": RescorlaWagner, "iowa_gambling": AGENTS["prospect_valence_delta"]}
 
 
 def trials_of(**columns):
@@ -68,17 +66,3 @@ def test_who_never_turns_round_is_not_left_out():
     told = Trials.from_frame(frame)
     assert MEASURES["perseverative_errors"].values(told).value.tolist() == [(10 + 0) / 2]
     assert MEASURES["trials_to_criterion"].values(told).value.tolist() == [(10 + 3) / 2]
-
-
-def test_the_truth_is_that_of_the_design_in_which_it_is_asked():
-    model, measure = MINDS["iowa_gambling"], MEASURES["payoff"]
-    theta = model.parameters.constrain(model.parameters.mean)[None]
-    large = measure.in_place(IowaGambling(scale=10.0))
-    assert measure.in_place(IowaGambling()) is measure
-    assert large is measure.in_place(IowaGambling(scale=10.0))
-    lived = simulate(model, np.repeat(theta, 300, axis=0), IowaGambling(scale=10.0), 2)
-    found = large.estimate(lived)
-    # The truth rests on 2,048 sessions itself.
-    error = found.standard_error * np.sqrt(1 + 300 / 2048)
-    assert abs(found.value - large.truth(model, theta)[0]) < 4 * error
-    assert abs(found.value - measure.truth(model, theta)[0]) > 8 * error

@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from knownminds.agents import RandomResponder, simulate
-from knownminds.environments import TemporalDiscounting, Trials, Turn
+from knownminds.environments import TemporalDiscounting, Turn
 
 
 def answer(environment, choose, seed=3):
@@ -83,15 +82,6 @@ def test_ten_to_thirteen_questions_are_asked():
     assert lengths == {10, 11, 12, 13}
 
 
-def test_after_an_unread_answer_the_rest_of_its_baseline_falls_away_and_what_builds_on_it():
-    environment = TemporalDiscounting()
-    trials = {}
-    for gap in (0, 3):
-        seen = answer(environment, lambda s, gap=gap: None if s["trial"] == gap else 0)
-        trials[gap] = [turn.observation["trial"] for turn in seen]
-    assert trials == {0: [0, 3, 4, 5, 6, 7, 8], 3: [0, 1, 2, 3, 6, 7, 8, 9, 10, 11, 12]}
-
-
 def test_sums_are_rounded_and_not_cut_off():
     # 500 x (1.2 - 1) is 99.99999999999999 in floating point.
     turns = answer(TemporalDiscounting(), patient(1.2))
@@ -121,17 +111,3 @@ def test_the_grid_asks_every_cell_as_often_as_said():
     gains = TemporalDiscounting("grid", losses=False)
     assert gains.n_trials * 2 == TemporalDiscounting("grid").n_trials
     assert TemporalDiscounting("grid", n_repeats=2).n_trials == gains.n_trials * 4
-
-
-def test_a_choice_that_leads_elsewhere_is_told():
-    environment = TemporalDiscounting()
-    frame = simulate(RandomResponder, np.empty((4, 0)), environment, 1).to_frame()
-    frame.loc[0, "action"] = 1 - frame.loc[0, "action"]
-    with pytest.raises(ValueError, match=r"follow from the answers before them; row 2 "):
-        Trials.from_frame(frame, environment=environment)
-    frame = simulate(RandomResponder, np.empty((4, 0)), environment, 1).to_frame()
-    late = frame["trial"].where(frame["trial"] < 12, 13)
-    with pytest.raises(ValueError, match=r"trial 13\) has item 6"):
-        Trials.from_frame(frame.assign(trial=late), environment=environment)
-    with pytest.raises(ValueError, match="Actions of temporal_discounting are 0, 1"):
-        Trials.from_frame(frame.assign(action=2), environment=environment)

@@ -1,8 +1,6 @@
 import numpy as np
 import pandas as pd
-import pytest
 
-from knownminds.agents import TwoStepHybrid, simulate
 from knownminds.environments import (
     Trials,
     Turn,
@@ -32,11 +30,6 @@ def lived(environment, actions):
         turns.append(Turn(observation, action, reward, text))
         observation = following
     return observation, turns
-
-
-def record(n=2, n_days=4):
-    theta = TwoStepHybrid.parameters.draw(np.random.default_rng(0), n)
-    return simulate(TwoStepHybrid, theta, TwoStep(n_days), 0).to_frame()
 
 
 def test_a_day_is_a_flight_that_pays_nothing_and_a_deal_where_it_ended():
@@ -121,28 +114,6 @@ def test_a_reflected_walk_moves_as_one_that_is_turned_back_at_each_step():
     assert abs(gap) < 4 * np.sqrt(2 / 40_000)
 
 
-@pytest.mark.parametrize(
-    ("row", "column", "value", "told"),
-    [
-        (2, "stage", 2, r"A stage is 0 or 1; row 3 .*trial 2\) has 2"),
-        (2, "stage", 1, "even trial numbers and second stages odd ones; row 3"),
-        (3, "state", -1, r"A state is 0 or 1 at the second stage .* row 4 .* has -1"),
-        (2, "state", 1, "and -1 at the first; row 3"),
-        (1, "transition", 0.2, "probability of a common transition, 0.5 to 1; row 2"),
-        (3, "reward", 0.5, "Rewards are 0 or 1 at the second stage .* row 4 .* has 0.5"),
-        (2, "reward", 1.0, "missing at the first; row 3"),
-        (3, "reward", np.nan, "a reward is there exactly where an action is; row 4"),
-        (3, "action", 2, "Actions of two_step are 0, 1; row 4"),
-    ],
-)
-def test_trials_that_cannot_have_happened_are_refused_by_row(row, column, value, told):
-    frame = record()
-    assert Trials.from_frame(frame, environment=TwoStep(4))
-    frame.loc[row, column] = value
-    with pytest.raises(ValueError, match=told):
-        Trials.from_frame(frame, environment=TwoStep(4))
-
-
 def days(**changes):
     table = pd.DataFrame(
         {
@@ -172,19 +143,3 @@ def test_a_table_of_days_becomes_one_of_stages():
     assert frame["reward"].fillna(9).tolist() == [9, 1, 9, 0, 9, 9, 9]
     assert (frame["transition"] == 0.7).all()
     assert frame["outcome"].tolist() == ["ok"] * 4 + ["malformed", "ok", "malformed"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"action1": (1, "Q")}, "'action1' holds X, Y here; row 2 has 'Q'"),
-        ({"state": (1, "Q")}, "'state' holds X, Y here; row 2 has 'Q'"),
-        ({"state": (1, None)}, "A day with action1 has a state; row 2 has none"),
-        ({"action2": (1, "K")}, "'action2' holds D, F here; row 2 has 'K'"),
-    ],
-)
-def test_a_day_that_cannot_have_happened_is_refused_by_row(changes, told):
-    with pytest.raises(ValueError, match=told):
-        stages_of_days(days(**changes), **NAMES)
-    with pytest.raises(ValueError, match="'state' is missing"):
-        stages_of_days(days().drop(columns="state"))

@@ -50,22 +50,6 @@ def test_the_eleven_tasks_have_the_names_and_formulas_of_the_spec():
     }
 
 
-@pytest.mark.parametrize("graph", ["chain", "fork"])
-def test_chain_and_fork_ask_each_variable_given_all_that_tells_of_one_or_both_others(graph):
-    asked = set(questions(graph))
-    wanted = set()
-    for query in range(3):
-        others = [v for v in range(3) if v != query]
-        for a in (-1, 0, 1):
-            for b in (-1, 0, 1):
-                told = [-1, -1, -1]
-                told[others[0]], told[others[1]] = a, b
-                if (a, b) != (-1, -1):
-                    wanted.add((query, *told))
-    assert asked == wanted
-    assert len(asked) == 24
-
-
 # ---------------------------------------------------------------- what graphs answer
 
 
@@ -76,32 +60,6 @@ def test_the_closed_forms_of_the_collider_are_its_enumeration():
     exact = conditional(noisy_or_joint("collider", (p1, p2), b, (m1, m2)), *asked)
     closed = table[:, task_of(*asked), direction_of(*asked)]
     np.testing.assert_allclose(closed, exact, atol=1e-12)
-
-
-def test_a_chain_is_what_markov_says():
-    p, _, b, m1, m2 = MINDS.T
-    states = noisy_or_joint("chain", p, b, (m1, m2))
-    on, off = 1 - (1 - b) * (1 - m2), b  # P(C3 | C2)
-    for c1 in (0, 1):  # C2 screens off C1
-        np.testing.assert_allclose(ask(states, "C3", C1=c1, C2=1), on)
-        np.testing.assert_allclose(ask(states, "C3", C1=c1, C2=0), off)
-    second = 1 - (1 - b) * (1 - m1)  # P(C2 | C1=1)
-    np.testing.assert_allclose(ask(states, "C3", C1=1), second * on + (1 - second) * off)
-    forward = second * on + (1 - second) * off
-    otherwise = b * on + (1 - b) * off
-    np.testing.assert_allclose(
-        ask(states, "C1", C3=1), p * forward / (p * forward + (1 - p) * otherwise)
-    )
-
-
-def test_effects_of_a_fork_are_independent_given_their_cause():
-    p, _, b, m1, m2 = MINDS.T
-    states = noisy_or_joint("fork", p, b, (m1, m2))
-    for c3 in (0, 1):
-        np.testing.assert_allclose(ask(states, "C2", C1=1, C3=c3), 1 - (1 - b) * (1 - m1))
-        np.testing.assert_allclose(ask(states, "C2", C1=0, C3=c3), b)
-    assert (ask(states, "C2", C3=1) > ask(states, "C2", C3=0)).all()
-    np.testing.assert_allclose(ask(states, "C3", C1=1), 1 - (1 - b) * (1 - m2))
 
 
 def test_a_logistic_effect_has_log_odds_that_add_up():

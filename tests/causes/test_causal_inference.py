@@ -3,11 +3,10 @@
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from knownminds import confuse
-from knownminds.environments import CausalInference, CausalNetwork, Trials, make
+from knownminds.environments import CausalInference, CausalNetwork, make
 from knownminds.environments.causes.network_questions import (
     NETWORK,
     QUESTION,
@@ -85,17 +84,3 @@ def test_who_ignores_interventions_is_told_from_who_does_not():
     [aic] = [one for one in found.confusions if one.criterion == "aic"]
     assert aic.models == tuple(names)
     assert (np.diag(aic.counts) >= 17).all()
-
-
-def test_performance_is_the_distance_from_the_exact_answer():
-    place = CausalInference()
-    columns = {k: [v] for k, v in columns_of(place.network).items()}
-    row = dict(zip(QUESTION, ([0], [-1], [1], [1], [-1]), strict=True))
-    frame = pd.DataFrame({**columns, **row, "subject": ["s"], "session": [0], "trial": [0],
-                          "environment": ["causal_inference"], "response": [50.0],
-                          "outcome": ["ok"]})  # fmt: skip
-    # P(A | B, C): with both present C has 1 - .75 * .25 ** 2, without A 1 - .75 * .25.
-    both, one = 0.25 * (1 - 0.75 * 0.25**2), 0.75 * (1 - 0.75 * 0.25)
-    exact = both / (both + one)
-    got = place.performance(Trials.from_frame(frame))
-    assert got == pytest.approx([1 - abs(0.5 - exact)])

@@ -4,7 +4,6 @@ import pytest
 
 from knownminds.agents import (
     AssociativeReasoner,
-    MutationSampler,
     NoisyOr,
     NoisyOrFive,
     simulate,
@@ -61,19 +60,6 @@ def test_no_noisy_or_violates_the_markov_condition_and_association_does_by_its_s
     assert np.allclose(measure.truth(AssociativeReasoner, theta), k, atol=1e-9)
 
 
-def test_short_walks_violate_the_markov_condition_and_explain_less_away():
-    steps = np.array([0.01, 1.0, 4.0, 20.0, 3000.0])
-    theta = np.column_stack([np.tile(MIND[:4], (5, 1)), steps, np.full(5, 0.1)])
-    text, numbers, violation, _ = (MEASURES[name].truth(MutationSampler, theta) for name in NAMES)
-    assert np.all(np.diff(violation) < 0)
-    assert violation[0] > 0.98
-    assert violation[-1] < 1e-3
-    assert np.all(np.diff(numbers) > 0)
-    assert numbers[0] < -0.05
-    for found, name in ((text, NAMES[0]), (numbers, NAMES[1])):
-        assert found[-1] == pytest.approx(MEASURES[name].truth(NoisyOr, MIND[None])[0], abs=2e-3)
-
-
 def test_every_cell_weighs_the_same_whatever_its_number_of_answers():
     trials = lived(MIND, senses=["ppp"])
     economy = asked(trials, "IV", domain="economy")
@@ -89,23 +75,3 @@ def test_every_cell_weighs_the_same_whatever_its_number_of_answers():
     # Without cells the mean would be another one.
     answers = causal_answers(more).groupby("task")["answer"].mean()
     assert answers["IV"] - answers["V"] == pytest.approx(0.18)
-
-
-def test_a_cell_without_an_answer_is_named_and_nothing_is_put_in_its_place():
-    trials = lived(np.tile(MIND, (3, 1)))
-    gone = asked(trials, "VII", "C1", "weather") & (trials.frame["subject"] == "1").to_numpy()
-    gone &= (causal_answers(trials)["sense"] == "mmp").to_numpy()
-    assert gone.sum() == 1
-    whole = MEASURES["explaining_away"].by_cell(trials)
-    trials = changed(trials, gone, response=np.nan, outcome="refused")
-    found = MEASURES["explaining_away"].estimate(trials)
-    named = "no answer to VII in weather mmp C1"
-    assert found.excluded == {named: 1, "trials without an answer": 1}
-    assert found.n == 3
-    cell = whole.cells.index("weather mmp C1")
-    others = np.delete(whole.value[1], cell)
-    values = MEASURES["explaining_away"].values(trials).value
-    assert values[1] == pytest.approx(others.mean())
-    assert values[0] == pytest.approx(whole.value[0].mean())
-    # The other measures do not read that task.
-    assert MEASURES["markov_violation"].estimate(trials).excluded == {}

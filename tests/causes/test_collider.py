@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from knownminds.environments import Collider, Trials
-from knownminds.environments.causes.causal_graph import TASKS, direction_of, task_of
+from knownminds.environments.causes.causal_graph import TASKS, task_of
 from knownminds.environments.words.cover_stories import SENSES
 
 DOMAINS = ("economy", "sociology", "weather")
@@ -20,13 +20,6 @@ def session(environment, seed=0):
     ]
 
 
-def shown(environment, observation):
-    """The one message of a prompt."""
-    (message,) = environment.render(observation, []).messages
-    assert message.role == "user"
-    return message.content
-
-
 # ---------------------------------------------------------------- the questions
 
 
@@ -39,41 +32,6 @@ def test_a_session_asks_each_question_once_per_domain_and_sense_in_an_order_of_i
     assert keys[0] != keys[1]
     cells = pd.DataFrame(one).groupby(["domain", "sense"]).size()
     assert cells.tolist() == [20] * 12
-
-
-@pytest.mark.parametrize(
-    ("settings", "n"),
-    [
-        ({"directions": "one"}, 132),
-        ({"graph": "chain", **CELL}, 24),
-        ({"graph": "fork", **CELL}, 24),
-        ({"graph": "fork", "directions": "one", **CELL}, 13),
-        ({"repeats": 3, **CELL}, 60),
-        ({"domains": ["weather", "economy"], "senses": ["mmp"]}, 40),
-        ({"domains": "sociology"}, 80),
-    ],
-)
-def test_the_settings_choose_the_questions(settings, n):
-    environment = Collider(**settings)
-    asked = session(environment)
-    assert environment.n_trials == len({tuple(o.values())[1:] for o in asked}) == n
-    if environment.directions == "one":
-        q = [[o[name] for o in asked] for name in ("query", "first", "second", "third", "graph")]
-        assert set(direction_of(*q).tolist()) == {0}
-
-
-def test_rounds_follow_one_another_and_are_told_only_where_there_are_several():
-    environment = Collider(repeats=3, **CELL)
-    asked = session(environment)
-    assert [o["round"] for o in asked] == [0] * 20 + [1] * 20 + [2] * 20
-    orders = [[tuple(o.values())[1:-1] for o in asked[k : k + 20]] for k in (0, 20, 40)]
-    assert orders[0] != orders[1]
-    prompts = [shown(environment, o) for o in asked]
-    assert len(set(prompts)) == 60
-    assert prompts[25].startswith("Round 2 of 3.\n")
-    once = Collider(**CELL)
-    alone = {shown(once, o) for o in session(once)}
-    assert {prompt.split("\n\n", 1)[1] for prompt in prompts} == alone
 
 
 # ---------------------------------------------------------------- the contract, and reading back

@@ -101,13 +101,6 @@ def test_answers_of_a_noisy_or_are_fitted_without_a_rest_and_foretold():
     assert equal.strengths[0] == pytest.approx([0.1, 0.8, 0.8], abs=1e-4)
 
 
-def test_the_published_scoring_takes_a_cause_for_the_other():
-    theta = [[0.4, 0.1, 0.9, 0.5]]
-    assert least_squares(exact(theta), scoring="pooled").r2[0] < 0.98
-    assert least_squares(exact(theta, pooled=True), scoring="pooled").r2[0] == pytest.approx(1.0)
-    assert least_squares(exact(theta, pooled=True)).r2[0] < 0.98
-
-
 def test_a_task_is_foretold_by_the_fit_to_the_rest():
     _, frame = answers(3, n=3)
     whole = leave_one_task_out(frame, parameters=(3, 4))
@@ -129,18 +122,3 @@ def test_a_task_is_foretold_by_the_fit_to_the_rest():
     assert np.allclose(whole.rmse, np.sqrt((off**2).mean(axis=2)))
     assert np.array_equal(whole.chosen, r2.argmax(axis=1))
     assert np.allclose(whole.value, r2.max(axis=1))
-
-
-def test_a_missing_task_is_named_and_nothing_put_in_its_place():
-    theta = [[0.4, 0.1, 0.9, 0.5]]
-    frame = exact(theta)
-    silent = frame.copy()
-    silent.loc[only(frame, "IX").index, "response"] = np.nan
-    for lacking in (silent, only(frame, *(r for r in ROMAN if r != "IX"))):
-        fit, consistency = least_squares(lacking), leave_one_task_out(lacking)
-        assert fit.message == ("no answers to IX",)
-        assert np.allclose(fit.estimate, theta, atol=1e-5)
-        assert np.isnan(consistency.mean[0, 8])
-        assert np.isnan(consistency.predicted[0, :, 8]).all()
-        assert consistency.value[0] == pytest.approx(1.0, abs=1e-6)
-    assert least_squares(silent).n_missing[0] == 2

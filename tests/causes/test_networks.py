@@ -1,18 +1,15 @@
 """Networks of any shape against arithmetic by hand, and contrast and power of tables of counts."""
 
 from itertools import product
-from math import isnan
 
 import numpy as np
 import pytest
 
 from knownminds.environments import (
-    NAMED_GRAPHS,
     CausalNetwork,
     causal_power,
     delta_p,
 )
-from knownminds.environments.causes.causal_graph import conditional, noisy_or_joint, questions
 
 # Producing and preventing causes of D, which also stand in a row: A -> B, A -> D, B -| D, C -> D.
 STRENGTHS = {("A", "B"): 0.7, ("A", "D"): 0.6, ("B", "D"): -0.4, ("C", "D"): 0.3}
@@ -50,35 +47,6 @@ def test_every_question_of_a_mixed_graph_is_answered_as_by_hand():
             fits = [s for s in table if all(s["ABCD".index(n)] == v for n, v in given.items())]
             hand = sum(table[s] for s in fits if s["ABCD".index(query)]) / sum(map(table.get, fits))
             assert network.answer(query, given, done) == pytest.approx(hand, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("name", "known"),
-    [("common_effect", "collider"), ("common_cause", "fork"), ("chain", "chain")],
-)
-def test_three_variables_are_those_of_the_collider_experiment(name, known):
-    prior, leak, first, second = 0.3, 0.1, 0.8, 0.55
-    edges = NAMED_GRAPHS[name]
-    effects = {effect for _, effect in edges}
-    base = {v: leak if v in effects else prior for v in "ABC"}
-    network = CausalNetwork(dict(zip(edges, (first, second), strict=True)), base)
-    states = noisy_or_joint(known, prior, leak, (first, second))
-    for query, *told in questions(known):
-        given = {n: v for n, v in zip("ABC", told, strict=True) if v >= 0}
-        there = conditional(states, query, *told)[0]
-        assert network.answer("ABC"[query], given) == pytest.approx(there, rel=1e-12)
-
-
-def test_doing_tells_nothing_of_causes_and_seeing_does():
-    """The front page of Pearl (2000): what is brought about is cut off from its causes."""
-    diamond = CausalNetwork.named("diamond", strength=0.8, base=0.2)
-    assert diamond.answer("A", do={"D": 1}) == pytest.approx(0.2)
-    assert diamond.answer("A", given={"D": 1}) > 0.3
-    # Holding both mediators makes the first cause idle.
-    both = {"B": 1, "C": 0}
-    assert diamond.answer("D", {"A": 1}, both) == pytest.approx(diamond.answer("D", {"A": 0}, both))
-    chain = CausalNetwork({("A", "B"): 1.0, ("B", "C"): 1.0}, {"A": 0.5, "B": 0.0, "C": 0.0})
-    assert isnan(chain.answer("B", given={"A": 1, "C": 0}))
 
 
 def test_a_producing_cause_explains_away_and_a_preventing_one_does_not():

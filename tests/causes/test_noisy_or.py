@@ -1,6 +1,7 @@
 """Causal reasoners: what they predict, the density of their answers, and what can be recovered."""
 
 import numpy as np
+import pytest
 
 from knownminds.agents import (
     NoisyOr,
@@ -12,6 +13,7 @@ from knownminds.environments import Collider
 from knownminds.inference import maximum_a_posteriori
 
 
+@pytest.mark.long
 def test_eleven_answers_support_three_parameters_and_no_more():
     """Least correlation of estimate and truth among the causal parameters, 400 subjects."""
     least, n = {}, 400

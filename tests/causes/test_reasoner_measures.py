@@ -8,9 +8,8 @@ from knownminds.agents import (
     NoisyOrThree,
     simulate,
 )
-from knownminds.environments import Collider, Trials
+from knownminds.environments import Collider
 from knownminds.inference import MEASURES
-from knownminds.inference.causes.causal_answers import causal_answers
 
 MIND = np.array([0.4, 0.15, 0.8, 0.6, 0.08])  # p, b, m1, m2, sigma
 DETERMINACY, CONSISTENCY = MEASURES["determinacy"], MEASURES["reasoning_consistency"]
@@ -44,17 +43,3 @@ def test_the_jackknife_is_as_wide_as_the_estimates_scatter():
     told = [DETERMINACY.estimate(lived(MIND, seed=s)).standard_error for s in range(1, 6)]
     # One error from 12 settings is known within 21%, the mean of five within 10%.
     assert 0.65 < np.mean(told) / scatter < 1.4
-
-
-def test_what_the_answers_leave_open_is_a_reason_and_no_number():
-    trials = lived(np.tile(MIND, (3, 1)))
-    tasks, second = causal_answers(trials)["task"], trials.frame["subject"] == "1"
-    few = Trials.from_frame(trials.frame[~second | tasks.isin(["I", "II"])])
-    for measure in (DETERMINACY, CONSISTENCY):
-        found = measure.estimate(few)
-        assert (found.n, dict(found.excluded)) == (2, {"answers to 2 tasks, 3 are the least": 1})
-        assert np.isnan(measure.values(few).value[1])
-    alone = Trials.from_frame(few.frame[few.frame["subject"] == "1"])
-    found = DETERMINACY.estimate(alone)
-    assert np.isnan(found.value)
-    assert (found.n, sum(found.excluded.values())) == (0, 1)

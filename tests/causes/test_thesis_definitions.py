@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from plain_colliders import ASKED, fitted, left_out, plainly, predicted
-from scipy.stats import chi2, false_discovery_control, spearmanr
+from scipy.stats import chi2, false_discovery_control
 
 from knownminds.agents import NoisyOr, NoisyOrFive, simulate
 from knownminds.environments import Collider, Trials
 from knownminds.inference import MEASURES
-from knownminds.inference.causes.alignment import POOLED
 from knownminds.validation.data.scores_of_trials import score
 
 
@@ -122,26 +121,6 @@ def test_missing_answers_make_the_pooled_cells_differ_from_those_by_direction():
     assert abs(pooled.value - apart.value) > 1e-3
 
 
-@pytest.mark.parametrize("agent", ["model", "people"])
-def test_alignment_takes_every_answer_with_the_reference_mean_of_its_letter_cell(agent):
-    letters = ["domain", "sense", "task"]
-    wanted = plainly(PEOPLE).groupby(letters)["answer"].mean().round(12).rename("theirs")
-    own = of(agent).join(wanted, on=letters)
-    held = own.dropna(subset=["answer", "theirs"])
-    rho = spearmanr(held["answer"].round(12), held["theirs"]).statistic
-    rows = FOUND.causal.alignment.set_index(["agent", "domain"])
-    row = rows.loc[agent, POOLED]
-    assert row["rho"] == pytest.approx(rho)
-    assert (row["items"], row["unmatched"]) == (len(held), len(own) - len(held))
-    # The interval is the middle 95% of what resampling answers gives; two bootstraps of 2,000 and
-    # 1,000 agree in an end within about .006 (sd of a 2.5% quantile of 1,000 is 5 times the
-    # density's inverse, here .0017); three of them:
-    rng = np.random.default_rng(0)
-    x, y = held["answer"].to_numpy(), held["theirs"].to_numpy()
-    drawn = [spearmanr(x[k], y[k]).statistic for k in rng.integers(0, len(x), (1000, len(x)))]
-    assert [row["low"], row["high"]] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.02)
-
-
 # Figures of the thesis that follow from others that it prints
 
 
@@ -159,16 +138,3 @@ def test_published_p_values_follow_from_the_published_statistics_and_so_do_ours(
     expected = [ADJUSTED.get(i, 0.9852) for i in range(30)]
     # H has four digits behind the point, and p is multiplied by up to 30.
     assert false_discovery_control(p_values) == pytest.approx(expected, abs=1e-3)
-
-
-def test_the_design_has_the_published_number_of_answers():
-    assert Collider().n_trials == 240
-    assert Collider(repeats=11).n_trials == 2640
-
-
-def test_half_the_mean_square_is_not_what_the_published_table_calls_loss():
-    # gemini-2.5-pro in Table B.19 has an RMSE of .052 and a loss of .032; with delta 1 no residual
-    # on a scale from 0 to 1 leaves the square part of Huber's loss, so that it would be .0014.
-    assert 0.052**2 / 2 < 0.0014 < 0.032
-    fits = FOUND.causal.fits
-    assert np.allclose(fits["loss"], fits["rmse"] ** 2 / 2)

@@ -1,12 +1,8 @@
-import json
-
 import numpy as np
 import pytest
 
-from knownminds.agents import AGENTS, BeliefSampler, simulate
 from knownminds.environments import Choice, Coins, Dice, Preference
 from knownminds.environments.chance.outcome_grid import MARKS
-from knownminds.inference import MEASURES
 from knownminds.inference.chance.belief_biases import belief_biases
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs, SetUp, set_ups_of
 from knownminds.llm_adapters import TokenLogProbability
@@ -65,30 +61,6 @@ def test_a_single_bias_of_a_sampler_is_its_difference_of_log_odds(mark, scenario
         assert bias.log_odds_low <= 0.6 + FITTED
     away = belief_biases(exact(**{mark: -0.6}))
     assert of(away, scenarios[0], mark).value < 0
-
-
-def test_temperature_and_other_biases_are_no_bias_but_in_the_marginal_reading():
-    bent = exact(temperature=2.0, first=1.0)
-    found = belief_biases(bent)
-    for bias in found.biases:
-        wanted = 1.0 if bias.mark == "first" else 0.0
-        assert bias.log_odds == pytest.approx(wanted, abs=FITTED)
-        assert (bias.value > 0.05) == (bias.mark == "first")
-        if bias.mark != "first":
-            assert bias.value == pytest.approx(0.0, abs=FITTED)
-    assert of(found, "dice", "middle").marginal < -0.04
-    assert of(found, "coins", "repeat").marginal > 0.02
-    assert of(found, "coins", "first").temperature == pytest.approx(2.0, abs=FITTED)
-    # The unbiased mind has the same temperature, worked out here from the definition.
-    set_up = set_ups_of(PLACES[1])[0]
-    middle = set_up.marks[:, MARKS.index("middle")]
-    (row,) = found.by_context.query("context == @set_up.name and mark == 'middle'").to_dict(
-        "records"
-    )
-    assert row["unbiased"] == pytest.approx(believed(set_up, 2.0, first=1.0) @ middle, abs=FITTED)
-    assert row["truth"] == pytest.approx(np.asarray(set_up.truth) @ middle)
-    for bias in belief_biases(exact(temperature=2.0), even=True).biases:
-        assert bias.marginal == pytest.approx(0.0, abs=1e-12)
 
 
 def test_top_k_bounds_hold_the_bias_of_the_whole_table():
@@ -185,52 +157,3 @@ def seen(source, seed, temperature=1.0, **biases):
                 )
             )
     return RevealedBeliefs.join(*parts)
-
-
-def test_flagged_contexts_are_left_out_and_counted():
-    beliefs = exact(places=(Choice(4),))
-    strict = RevealedBeliefs.join(
-        RevealedBeliefs.exact(
-            OutcomeProbabilities(
-                tuple("ABCD"), np.log([[0.4, 0.01, 0.01, 0.01]]), np.full((1, 4), -np.inf), ("",)
-            ),
-            set_ups=[SetUp("x", tuple("ABCD"), [0.25] * 4, "choice")],
-        ),
-        beliefs,
-    )
-    found = belief_biases(strict)
-    assert found.flagged == 1
-    assert of(found, "choice", "first").value == pytest.approx(0.0, abs=1e-12)
-    assert "1 of 6 contexts are flagged" in str(found)
-    assert json.loads(found.to_json())["flagged"] == 1
-    assert of(belief_biases(strict, keep_flagged=True), "choice", "first").value > 0.05
-    with pytest.raises(ValueError, match="which some contexts lack"):
-        belief_biases(RevealedBeliefs.sampled([[1, 2]], [0], ("A", "B")))
-
-
-@pytest.mark.parametrize(
-    ("mark", "place"),
-    [
-        ("first", Dice(1, 6)),
-        ("first", Choice(2)),
-        ("middle", Choice(6)),
-        ("round", Dice(1, 12)),
-        ("repeat", Preference()),
-        ("heads", Preference()),
-        ("left", Preference(weights=1)),
-    ],
-)
-def test_measures_of_bias_estimate_their_truth_of_the_place_and_are_0_in_the_null_model(
-    mark, place
-):
-    measure = MEASURES[f"{mark}_outcome_bias"].in_place(place)
-    theta = np.tile(BeliefSampler.parameters.constrain(np.zeros(8)), (600, 1))
-    theta[:, 0] = 1.7
-    theta[:, 1 + MARKS.index(mark)] = 0.8
-    found = measure.estimate(simulate(BeliefSampler, theta, place, 4))
-    assert abs(found.value - measure.truth(BeliefSampler, theta)[0]) < 4 * found.standard_error
-    assert found.p_value < 1e-6
-    null = AGENTS[measure.rational]
-    none = measure.estimate(simulate(null, np.zeros((600, 0)), place, 4))
-    assert abs(none.value) < 4 * none.standard_error
-    assert none.p_value > 1e-4

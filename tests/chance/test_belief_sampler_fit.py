@@ -5,7 +5,6 @@ import pytest
 from chance.test_belief_biases import PLACES, believed, exact
 from scipy.optimize import minimize
 
-from knownminds.environments import Choice, Dice
 from knownminds.environments.chance.outcome_grid import MARKS
 from knownminds.inference.chance.belief_sampler_fit import SAMPLER, _nearest, fit_belief_samplers
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs, set_ups_of
@@ -104,49 +103,3 @@ def test_the_nearest_belief_within_bounds_is_that_of_a_search():
         best = (found * np.log(found / model)).sum()
         assert best <= divergence.min() + 1e-9
         assert divergence.min() - best < 0.01
-
-
-def test_only_what_contexts_can_tell_is_estimated():
-    place = (Choice(4),)
-    found = fit_belief_samplers(exact(1.0, place, first=0.5))
-    # Choice is always even: no temperature; and nothing is a multiple of ten.
-    assert found.fit.names == ("bias_first", "bias_middle", "bias_repeat")
-    assert found.held == {
-        "temperature": 1.0,
-        "bias_round": 0.0,
-        "bias_heads": 0.0,
-        "bias_left": 0.0,
-    }
-    assert "The contexts do not tell temperature = 1" in str(found)
-    chosen = fit_belief_samplers(exact(THETA[0], **BIASES), parameters=["temperature"])
-    assert chosen.fit.names == ("temperature",)
-
-
-def test_a_mind_all_of_whose_contexts_are_flagged_is_a_failed_fit_among_others():
-    set_up = set_ups_of(Choice(4))[0]
-
-    def counted(counts, others):
-        return RevealedBeliefs.sampled([counts], [others], set_up.outcomes, set_ups=[set_up])
-
-    found = fit_belief_samplers({"a": counted([1, 0, 0, 0], 99), "b": counted([5, 9, 3, 8], 0)})
-    assert found.fit.status == ("failed", "ok")
-    assert np.isnan(found.fit.estimate[0]).all()
-    assert np.isfinite(found.fit.estimate[1]).all()
-    assert found.n_contexts.tolist() == [0, 1]
-    assert "1 ok, 1 failed" in str(found)
-    assert "1 flagged contexts left out" in str(found)
-
-
-def test_leaks_to_what_cannot_come_are_told_and_change_nothing_else():
-    set_ups = [s for s in set_ups_of(Dice(1, 12)) if min(s.truth) == 0]
-    parts = []
-    for set_up in set_ups:
-        p = np.asarray(set_up.truth)
-        q = 0.8 * believed(set_up, 1.0, first=0.5) + 0.2 * (p == 0) / (p == 0).sum()
-        counts = np.round(q * 1e6).astype(int)
-        parts.append(RevealedBeliefs.sampled([counts], [0], set_up.outcomes, set_ups=[set_up]))
-    found = fit_belief_samplers(RevealedBeliefs.join(*parts))
-    assert found.leak[0] == pytest.approx(0.2, abs=1e-4)
-    assert found.fit.estimate[0, found.fit.names.index("bias_first")] == pytest.approx(
-        0.5, abs=1e-3
-    )

@@ -44,29 +44,3 @@ def test_the_first_option_is_marked_the_middle_one_and_the_one_before():
     assert marked(2) == {"first": "A", "middle": "", "repeat": "", **none}
     assert marked(4, 3) == {"first": "A", "middle": "B", "repeat": "D", **none}
     assert marked(6, 0) == {"first": "A", "middle": "C", "repeat": "A", **none}
-
-
-@pytest.mark.parametrize(
-    ("form", "text", "outcome", "action"),
-    [
-        ("question", "C", "ok", 2),
-        ("question", "c", "repaired", 2),
-        ("question", "E", "malformed", None),
-        ("question", "Field C", "malformed", None),
-        ("continuation", " B.", "ok", 1),
-        ("continuation", " B, which", "ok", 1),
-        ("continuation", " Be", "malformed", None),
-        ("continuation", " A-side", "malformed", None),
-        ("stated", "E", "ok", 4),  # a letter of the answer, and no option of the wheel
-        ("stated", "B) {1}", "repaired", 1),  # with what was shown behind it
-        ("stated", "The right answer is **B) {1}**.", "repaired", 1),
-        ("stated", "(B) {1}", "repaired", 1),
-        ("stated", "B) {0}", "malformed", None),  # with what was shown behind another
-        ("stated", "A) {0} or B) {1}", "malformed", None),
-    ],
-)
-def test_only_an_option_on_offer_is_an_answer(form, text, outcome, action):
-    environment = Choice(4, form=form)
-    seen = observations(environment)[0]
-    answer = environment.parse(text.format(*environment.options(seen)), seen)
-    assert (answer.outcome, answer.action) == (outcome, action)

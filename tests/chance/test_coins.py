@@ -1,16 +1,10 @@
-import asyncio
 from itertools import product
 
 import numpy as np
 import pytest
 
-from knownminds.environments import Coins, session_stream
+from knownminds.environments import Coins
 from knownminds.environments.chance.coins import SIZES
-from knownminds.llm_adapters import (
-    Capabilities,
-    Reply,
-    run_sessions,
-)
 
 
 def contexts(environment, seed=0):
@@ -88,44 +82,3 @@ def test_the_truth_is_what_counting_all_cases_gives(n):
 
 
 # ---------------------------------------------------------------- through words
-
-
-class Continues:
-    """Goes on from a text as a sampler that knows the truth would, up to a limit of tokens."""
-
-    model, provider, base_url = "continues", "test", ""
-    capabilities = Capabilities(seed=True)
-
-    def __init__(self, environment):
-        self.environment = environment
-        self.environment.reset(seed=0)
-
-    async def complete(self, prompt, *, settings):
-        _, seen = self.environment.read(prompt.messages)
-        place = int(prompt.hash[:12], 16)
-        rng = session_stream(settings.seed, place)
-        action = rng.choice(self.environment.n_actions, p=self.environment.truth(seen))
-        text = f" {self.environment.say(int(action), seen)}. The cup is"
-        return Reply(text, finish_reason="length", model_served="m")
-
-    async def close(self):
-        pass
-
-
-def test_sampled_answers_of_many_sessions_have_the_frequencies_of_the_truth():
-    part = {"weights": (1, 3), "faces": "tails", "form": "continuation"}
-    environment, n = Coins(**part), 50
-    frame = asyncio.run(run_sessions(Continues(Coins(**part)), environment, n, 3)).frame
-    # Continuations are cut off by the limit of tokens; what they begin with is certain.
-    assert set(frame["outcome"]) == {"ok"}
-    fit = 0.0
-    for values, asked in frame.groupby(list(environment.own)):
-        assert len(asked) == n
-        seen = dict(zip(environment.own, map(int, values), strict=True))
-        expected = n * environment.truth(seen)
-        counts = np.bincount(asked["action"].astype(int), minlength=3)
-        fit += ((counts - expected) ** 2 / expected).sum()
-    # Pearson's statistic: two degrees of freedom each, mean 2 and variance at most
-    # 4 + (sum of 1/p) / n < 4 + 26 / 50; four standard errors of the sum over the contexts.
-    degrees = 2 * environment.n_trials
-    assert abs(fit - degrees) < 4 * np.sqrt(environment.n_trials * 4.6)

@@ -5,7 +5,6 @@ import re
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from knownminds.environments import Counts
@@ -100,20 +99,3 @@ def test_the_tail_is_exact():
     assert chance.probabilities[9] == pytest.approx(by_series, rel=1e-12)  # 1e-15 of the whole
     half = mixed((uniform(2), uniform(2)), (Fraction(2), Fraction(1)))
     assert half.shares == (Fraction(1, 2), Fraction(1, 2))
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"means": (3.0,), "candidates": (1.0, 6.0), "prior": (0.25, 0.75), "n_earlier": 2},
-        {"kinds": ("learned",), "laws": ("geometric",), "candidates": (1.0, 6.0)},
-        {"form": "stated"},
-    ],
-)
-def test_trials_without_settings_tell_their_experiment(settings):
-    place = Counts(**settings)
-    drawn = place.draw(np.random.default_rng(1)).table
-    frame = pd.DataFrame({name: drawn[name] for name in (*place.own, "correct")})
-    found = Counts.as_played(frame)
-    assert set(found._grid) == set(place._grid)
-    assert found.form == place.form

@@ -11,11 +11,9 @@ from knownminds.environments import (
 )
 from knownminds.environments.chance.dice import FACES, KINDS, OBSERVATIONS, SIZES
 from knownminds.environments.chance.outcome_grid import (
-    ARRANGEMENTS,
     DISTRACTORS,
     LETTERS,
     MARKS,
-    options_of,
 )
 
 ALL = [(n, faces) for n in SIZES for faces in FACES]
@@ -140,28 +138,6 @@ def test_marks_are_those_of_the_outcomes_that_are_said():
 # ---------------------------------------------------------------- probabilities that are stated
 
 
-def test_published_options_are_multiples_of_the_right_one():
-    third = options_of(Fraction(1, 4))
-    assert [float(option) for option in third] == [0.083, 0.125, 0.25, 0.5, 0.75]
-    # Above 1 they give the answer away.
-    assert [float(option) for option in options_of(Fraction(5, 6))] == [
-        0.278, 0.417, 0.833, 1.667, 2.5,
-    ]  # fmt: skip
-
-
-def test_plausible_options_have_multiples_of_the_right_odds():
-    for share in (Fraction(1, 2), Fraction(5, 6), Fraction(1, 36)):
-        options = options_of(share, "plausible")
-        odds = [float(option / (1 - option)) for option in options]
-        # Options are rounded to 3 decimals.
-        for option, ratio, factor in zip(options, odds, (1 / 3, 1 / 2, 1, 2, 3), strict=True):
-            off = 0.0005 / float(option * (1 - option))
-            right = 0.0005 / float(share * (1 - share))
-            exact = float(share / (1 - share)) * factor
-            assert abs(np.log(ratio) - np.log(exact)) < 1.5 * max(off, right)
-        assert all(0 < option < 1 for option in options)
-
-
 @pytest.mark.parametrize("distractors", DISTRACTORS)
 @pytest.mark.parametrize(("n", "faces"), [(1, 4), (2, 9), (3, 12)])
 def test_the_right_letter_is_that_of_the_probability_of_the_outcome(n, faces, distractors):
@@ -182,16 +158,6 @@ def test_the_right_letter_is_that_of_the_probability_of_the_outcome(n, faces, di
         assert environment.say(seen["correct"], seen) == LETTERS[seen["correct"]]
         assert environment.parse("E", seen).action == 4
         assert environment.parse("F", seen).outcome == "malformed"
-
-
-def test_what_is_asked_and_where_the_right_letter_stands_is_drawn_anew_for_each_session():
-    environment, n = Dice(1, 6, kinds="single", form="stated"), 6000
-    table = environment.tables(np.random.default_rng(0).random((n, environment.n_draws)))
-    # Pearson's statistic of uniform counts: k - 1 degrees of freedom, variance 2 (k - 1).
-    for name, k in (("asked", 6), ("correct", 5), ("arrangement", len(ARRANGEMENTS))):
-        counts = np.bincount(table[name].ravel(), minlength=k)
-        statistic = ((counts - n / k) ** 2 / (n / k)).sum()
-        assert statistic < k - 1 + 4 * np.sqrt(2 * (k - 1)), name
 
 
 # ---------------------------------------------------------------- wording and trials

@@ -1,13 +1,8 @@
-import json
-
 import numpy as np
 import pytest
 
-from knownminds.agents import BeliefSampler, simulate
-from knownminds.environments import Choice, Coins, Dice, Preference, Trials
 from knownminds.inference.chance.revealed_belief import (
     RevealedBeliefs,
-    set_ups_of,
     wilson,
 )
 from knownminds.llm_adapters import TokenLogProbability
@@ -86,35 +81,3 @@ def test_counts_have_wilson_intervals_and_others_lower_the_mass():
 def test_wilson_intervals_of_none_and_all_end_at_0_and_1():
     low, high = wilson(np.array([0.0, 10.0, 0.0]), np.array([10.0, 10.0, 0.0]))
     assert (low[0], high[1], low[2], high[2]) == (0.0, 1.0, 0.0, 1.0)
-
-
-@pytest.mark.parametrize("place", [Dice(1, 6), Coins(2), Choice(4), Preference()])
-def test_trials_are_counted_context_by_context(place):
-    theta = np.tile(BeliefSampler.parameters.constrain(np.zeros(8)), (30, 1))
-    theta[:, 7] = 1e-9  # nothing leaks to what cannot come
-    frame = simulate(BeliefSampler, theta, place, 5).to_frame()
-    frame.loc[frame.index[:4], ["action", "outcome"]] = [None, "malformed"]
-    frame.loc[frame.index[4], ["action", "outcome"]] = [None, "error"]
-    found = RevealedBeliefs.of_trials(Trials.from_frame(frame, environment=place), place)
-    assert len(found) == place.n_trials
-    assert found.draws.sum() == 30 * place.n_trials - 1
-    assert found.count.sum() == 30 * place.n_trials - 5
-    for k, name in enumerate(found.contexts):
-        set_up = next(s for s in set_ups_of(place) if s.name == name)
-        assert found.outcomes_of(k) == set_up.outcomes
-        np.testing.assert_allclose(found.truth[found.rows(k)], set_up.truth)
-    # Of a sampler that knows the truth every count is binomial: 5 standard errors each way.
-    p, n = found.truth, found.draws[found.context]
-    assert (np.abs(found.count - n * p) <= 5 * np.sqrt(n * p * (1 - p)) + 5).all()
-
-
-def test_tables_are_joined_with_all_that_could_not_be_placed():
-    one = RevealedBeliefs.top_k([[told(("A", 0.6), (" B", 0.2))]], LETTERS)
-    two = RevealedBeliefs.exact(local([[0.5, 0.4]], 0.01, ("x", "y")))
-    both = RevealedBeliefs.join(one, two)
-    assert both.sources == ("top-k", "exact")
-    assert [u.rows for own in both.unplaced for u in own] == [(0, 1, 2), (3,), (4,)]
-    np.testing.assert_allclose(both.retained_high, [1.0, 0.92])
-    records = json.loads(both.to_json())["outcomes"]
-    assert [r["outcome"] for r in records] == [*LETTERS, "x", "y"]
-    assert records[0]["truth"] is None

@@ -1,52 +1,14 @@
 """Variance of beliefs split into contexts, wordings and sampling; shifts by idle evidence."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t
 
 from knownminds.agents import CorrelationWeigher, EvidenceWeigher, simulate
 from knownminds.environments import Counts, LinkedCoins
 from knownminds.inference.chance.idle_evidence import IdlePull, belief_shifts
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs
-from knownminds.inference.chance.wording_variance import (
-    joined_wordings,
-    split_wordings,
-)
 from knownminds.inference.stability import split_scores
-from knownminds.validation.chance.revealed import reveal
-
-TWO = "synthetic:belief_sampler"
-
-
-def asked(shares):
-    """Exact beliefs about 3 contexts of 2 options, with these shares of the first, [contexts]."""
-    found = reveal(TWO, scenarios=["choice"], only={"n_options": 2}, stated=False)
-    (own,) = found.beliefs.values()
-    probability = np.stack([shares, 1 - np.array(shares)], axis=1).ravel()
-    return replace(own, probability=probability, low=probability, high=probability)
-
-
-def test_the_components_are_those_of_the_analysis_of_variance_by_hand():
-    # Contexts down, wordings across.
-    y = np.array([[0.5, 0.6, 0.7], [0.4, 0.6, 0.5], [0.3, 0.2, 0.4]])
-    found = split_wordings(joined_wordings([asked(y[:, k]) for k in range(3)]))
-    parts = found.parts[found.parts["value"] == "likeliest outcome"].set_index("part")
-    rows, columns = y.mean(axis=1), y.mean(axis=0)
-    both = ((y - rows[:, None] - columns + y.mean()) ** 2).sum() / 4
-    assert parts.loc["wordings by context", "variance"] == pytest.approx(both)
-    assert parts.loc["wordings", "variance"] == pytest.approx(columns.var(ddof=1) - both / 3)
-    assert parts.loc["contexts", "variance"] == pytest.approx(rows.var(ddof=1) - both / 3)
-    assert parts.loc["sampling", "variance"] == 0  # exact beliefs have none
-    assert (parts["contexts"] == 3).all()
-    assert (parts["left_out"] == 0).all()
-    effects = found.effects[found.effects["value"] == "likeliest outcome"].set_index("wording")
-    np.testing.assert_allclose(effects["effect"], columns - y.mean(), atol=1e-12)
-    off = y[:, 2] - rows
-    half = t.ppf(0.975, 2) * off.std(ddof=1) / np.sqrt(3)
-    assert effects.loc[3, "high"] == pytest.approx(off.mean() + half)
 
 
 def test_the_sampling_of_counts_is_taken_out_of_what_wordings_do():

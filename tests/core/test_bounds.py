@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import binomtest
 from scipy.stats import t as student
 
-from knownminds.inference import MEASURES
 from knownminds.inference.measure import interval_tests, t_tests
 
 SAMPLES = 20_000
@@ -41,16 +40,6 @@ def test_they_cover_at_least_as_often_as_students_and_never_leave(shape, n):
     assert np.array_equal(found.standard_error, plain.standard_error)
 
 
-def test_the_coverage_that_is_written_down():
-    """In the docstring of `interval_tests`; the same draws as above."""
-    draw, mean, bounds = SHAPES["near the top"]
-    for n, scores, students in ((2, 0.945, 0.912), (5, 0.931, 0.890)):
-        samples = draw(np.random.default_rng(n), (SAMPLES, n))
-        found, plain = t_tests(samples, bounds=bounds), t_tests(samples)
-        assert abs(coverage(found.low, found.high, mean) - scores) < ERRORS
-        assert abs(coverage(plain.low, plain.high, mean) - students) < 2 * ERRORS
-
-
 def test_they_are_wilsons_where_the_dispersion_is_that_of_coins():
     n, heads = 40, 33
     share = heads / n
@@ -79,11 +68,3 @@ def test_the_ends_solve_their_equation_and_the_test_rejects_what_they_do_not_hol
     null = 0.4
     tests = t_tests(samples, null, bounds=bounds)
     assert np.array_equal(tests.p_value < 0.05, (tests.low > null) | (tests.high < null))
-
-
-@pytest.mark.parametrize("name", MEASURES)
-def test_the_null_value_of_a_measure_lies_within_its_bounds(name):
-    measure = MEASURES[name]
-    low, high = measure.bounds
-    assert low < high
-    assert np.isnan(measure.null) or low <= measure.null <= high

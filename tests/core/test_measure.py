@@ -1,23 +1,14 @@
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from knownminds.agents import AGENTS, simulate
-from knownminds.environments import make, session_stream
+from knownminds.environments import session_stream
 from knownminds.inference import (
-    OptimismBias,
     SubjectMeasure,
-    maximum_a_posteriori,
 )
-from knownminds.inference import measure as measures
 from knownminds.inference.measure import Values, t_tests, welch_tests
-
-PLACE = "instrumental_learning"
-DUAL = AGENTS["rescorla_wagner_dual"]
-
 
 # Contract of every measure
 
@@ -26,21 +17,6 @@ DUAL = AGENTS["rescorla_wagner_dual"]
 
 
 # Subjects without a value
-
-
-def test_a_failed_fit_is_no_value_and_any_other_status_is(monkeypatch):
-    trials = simulate(DUAL, DUAL.parameters.draw(session_stream(4), 5), make(PLACE), 4)
-    statuses = ("ok", "failed", "boundary", "flat", "failed")
-
-    def planted(*args, **kwargs):
-        return dataclasses.replace(maximum_a_posteriori(*args, **kwargs), status=statuses)
-
-    whole = OptimismBias().values(trials).value
-    monkeypatch.setattr(measures, "maximum_a_posteriori", planted)
-    values = OptimismBias().values(trials)
-    assert np.array_equal(np.isnan(values.value), [s == "failed" for s in statuses])
-    assert np.array_equal(values.value[[0, 2, 3]], whole[[0, 2, 3]])
-    assert values.reason == ("", "failed fit", "", "", "failed fit")
 
 
 class Given(SubjectMeasure):
@@ -56,25 +32,6 @@ class Given(SubjectMeasure):
 
     def values(self, trials):
         return Values(self.value, self.reason)
-
-
-def test_an_estimate_is_the_t_test_against_the_null_value():
-    sample = session_stream(7).normal(0.7, 0.3, 12)
-    found = Given(sample).over_subjects(Values(sample, ("",) * 12))
-    expected = stats.ttest_1samp(sample, 0.5)
-    low, high = expected.confidence_interval(0.95)
-    assert found.p_value == pytest.approx(expected.pvalue)
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
-    assert found.standard_error == pytest.approx(stats.sem(sample))
-    assert (found.n, found.unit, found.measure) == (12, "subject", "given")
-
-
-def test_reasons_are_counted_one_by_one():
-    value = np.array([0.1, np.nan, 0.4, np.nan, np.nan])
-    reason = ("", "failed fit", "", "too few trials", "failed fit")
-    found = Given(value).over_subjects(Values(value, reason))
-    assert found.excluded == {"failed fit": 2, "too few trials": 1}
-    assert found.n == 2
 
 
 @pytest.mark.parametrize("left", [[], [0.3]])

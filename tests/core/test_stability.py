@@ -72,31 +72,6 @@ def test_scores_with_errors_are_split_as_their_sessions_are():
     assert (ours.models, ours.templates) == (5, 3)
 
 
-def test_what_moves_a_score_more_is_said_where_it_is_sure():
-    rng = np.random.default_rng(0)
-    m, t = np.meshgrid(np.arange(6), np.arange(5), indexing="ij")
-    base = {"model": m.ravel(), "template": t.ravel(), "error": 0.1}
-    wording, choice = 3.0 * rng.normal(size=5), 3.0 * rng.normal(size=6)
-    both = 0.1 * rng.normal(size=30)
-    told = {
-        "wording": wording[t.ravel()] + both,
-        "model": choice[m.ravel()] + both,
-        "open": wording[t.ravel()] + choice[m.ravel()] + both,
-    }
-    for word, value in told.items():
-        found = split_scores(pd.DataFrame(base | {"value": value}), "value", "error")
-        assert found.moved_more_by == word
-    gone = pd.DataFrame(base | {"value": told["model"]})
-    gone.loc[(gone["model"] == 2) & (gone["template"] == 1), "value"] = np.nan
-    assert split_scores(gone, "value", "error").left_out == ("2",)
-    with pytest.raises(ValueError, match="two models or wordings at least"):
-        split_scores(gone[:1], "value", "error")
-    with pytest.raises(ValueError, match="has two"):
-        split_scores(pd.concat([gone, gone]), "value", "error")
-    with pytest.raises(ValueError, match="lacks error"):
-        split_scores(gone.drop(columns="error"), "value", "error")
-
-
 def test_planted_components_come_back_and_lie_in_their_intervals():
     rounds = 120
     splits = [split_variance(scores(np.random.default_rng(k)), "score") for k in range(rounds)]
@@ -141,16 +116,3 @@ def test_shuffled_models_have_no_variance_and_no_reliability():
         frame["session"] = labels
         found.append(split_variance(frame, "score").components["model"].value)
     assert abs(np.mean(found)) < 4 * np.std(found) / np.sqrt(len(found)) + 0.05
-
-
-def test_a_model_without_some_wording_is_left_out_and_named():
-    frame = scores(np.random.default_rng(6))
-    part = frame[(frame["model"] != 2) | (frame["template"] != 4)]
-    split = split_variance(part, "score")
-    assert split.left_out == ("2",)
-    whole = split_variance(frame[frame["model"] != 2], "score")
-    assert split.components == whole.components
-    uneven = frame.sample(frac=0.9, random_state=1)
-    assert split_variance(uneven, "score").components["model"].value == pytest.approx(
-        split_variance(frame, "score").components["model"].value, rel=0.2
-    )

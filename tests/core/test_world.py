@@ -5,8 +5,6 @@ import pytest
 
 from knownminds.environments import (
     ENVIRONMENTS,
-    Design,
-    InstrumentalLearning,
     Table,
     World,
     make,
@@ -83,31 +81,6 @@ class WholeWalk(Walk):
     span = None
 
 
-class Tiring(Walk):
-    """Who is tired in a walk does not come back to it."""
-
-    falls_for_good = True
-
-    def pay(self, drawn, action):
-        self.tired += 0.6
-        return drawn.gains[action]
-
-
-class Tireless(Tiring):
-    falls_for_good = False
-
-
-def test_what_falls_for_good_need_not_be_asked_for():
-    table = tables(40, 22)
-    actions = np.random.default_rng(1).integers(-1, 2, (40, 22))
-    for_good, asked = (follow_world(world, table, actions) for world in (Tiring, Tireless))
-    assert np.array_equal(for_good["present"], asked["present"])
-    assert 50 < asked["present"].sum() < 600
-    for name, column in asked.items():
-        there = asked["present"]
-        assert np.array_equal(for_good[name][there], column[there], equal_nan=True), name
-
-
 @pytest.mark.parametrize("world", [Walk, WholeWalk])
 def test_sessions_side_by_side_are_those_lived_alone(world):
     n, n_trials = 40, 22
@@ -127,44 +100,6 @@ def test_sessions_side_by_side_are_those_lived_alone(world):
             assert np.array_equal(column, brought[name][i], equal_nan=True)
     fell = table["present"] & ~brought["present"]
     assert 20 < fell.sum() < 600  # of 880: both happen
-
-
-class Sums(World):
-    def pay(self, drawn, action):
-        return drawn.payoffs.sum()
-
-
-class Unknown(World):
-    def pay(self, drawn, action):
-        return drawn.payofs[action]
-
-
-class TakesPart(World):
-    def show(self, drawn):
-        return {"best": np.argmax(drawn.payoffs)}
-
-
-class OfANumber(World):
-    def pay(self, drawn, action):
-        return drawn.context[action]
-
-
-@pytest.mark.parametrize(
-    ("world", "error", "sentence"),
-    [
-        (Sums, TypeError, "reckons number by number"),
-        (Unknown, AttributeError, "reads tables of the design, .*payoffs.*got 'payofs'"),
-        (TakesPart, TypeError, "np.argmax is not among the functions"),
-        (OfANumber, IndexError, "several numbers a trial; this has one"),
-    ],
-)
-def test_what_many_sessions_cannot_do_is_refused_with_the_remedy(world, error, sentence):
-    environment = InstrumentalLearning()
-    environment.world = world
-    actions = np.zeros((2, environment.n_trials), dtype=np.int64)
-    drawn = environment.tables(np.random.default_rng(0).random((2, environment.n_draws)))
-    with pytest.raises(error, match=sentence):
-        environment.follow(Design(drawn), actions)
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)

@@ -23,6 +23,7 @@ def test_rounds_keep_the_contract_and_payoffs_are_exact():
         assert found == pytest.approx(payoff(row, row["action"], [row["others"]]))
 
 
+@pytest.mark.long
 def test_lines_come_back_and_their_slope_is_read_off():
     """80 subjects; an r of .93 has the error .015, and slopes of 44 choices one of sigma / 2."""
     model = AGENTS["conditional_cooperator"]

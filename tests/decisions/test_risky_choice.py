@@ -1,6 +1,7 @@
 """Risky choice: problems, the equations of its minds, and the fourfold pattern in known ones."""
 
 import numpy as np
+import pytest
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import RiskyChoice, Trials
@@ -43,6 +44,7 @@ def test_known_minds_show_the_fourfold_pattern_and_who_goes_by_values_none_of_it
         assert abs(measure.estimate(plain).value - 0.5) < 4 * 0.026
 
 
+@pytest.mark.long
 def test_the_exponents_come_back_from_one_session():
     """80 subjects; recovery of 300 has r = .92 to .97, so that .8 is far below for each."""
     model = AGENTS["prospect_theory"]

@@ -1,5 +1,4 @@
 import numpy as np
-import pandas as pd
 import pytest
 
 from knownminds.environments.diagnosis import belief_network
@@ -7,7 +6,6 @@ from knownminds.environments.diagnosis.belief_network import (
     UNTOLD,
     BeliefNetwork,
     Node,
-    NoisyOrLaw,
 )
 from knownminds.environments.diagnosis.evidence_contexts import (
     spread_contexts,
@@ -16,7 +14,6 @@ from knownminds.environments.diagnosis.network_files import (
     SHIPPED,
     load_network,
     read_bif,
-    read_csv,
 )
 
 YES = ("no", "yes")
@@ -88,15 +85,6 @@ def test_elimination_agrees_with_the_sum_over_the_joint_table_whatever_is_told(n
         assert not np.allclose(ours, ours[:1])  # what is told matters
 
 
-def test_a_noisy_or_is_the_table_it_stands_for():
-    network, about = load_network("fever")
-    spelled = BeliefNetwork([Node(n.name, n.states, n.parents, n.table) for n in network.nodes])
-    assert isinstance(network.nodes[network.position("fever")].law, NoisyOrLaw)
-    told = some_contexts(network, [about.target])
-    ours = network.posterior([about.target], told)
-    assert np.allclose(ours, spelled.posterior([about.target], told), rtol=0, atol=1e-14)
-
-
 def test_the_heart_network_is_that_of_the_paper_and_agrees_with_long_simulation(monkeypatch):
     network, about = load_network("heart")
     assert (len(network.nodes), len(network.edges)) == (20, 121)
@@ -160,40 +148,6 @@ def test_a_bif_file_is_read(tmp_path):
     rows = BIF[BIF.index("probability ( wet") : BIF.index("probability ( slip")]
     again = read_bif(bif(tmp_path, BIF.replace(rows, by_child + "\n")))
     assert np.array_equal(joint_of(again), joint_of(network))
-
-
-def cases(tmp_path, counts):
-    """A file with so many cases of each (ill, sign, site)."""
-    rows = [
-        dict(zip(("ill", "sign", "site"), kind, strict=True))
-        for kind, n in counts.items()
-        for _ in range(n)
-    ]
-    path = tmp_path / "cases.csv"
-    pd.DataFrame(rows).to_csv(path, index=False)
-    return path
-
-
-COUNTS = {
-    ("no", "no", "a"): 300,
-    ("no", "yes", "a"): 100,
-    ("no", "no", "b"): 150,
-    ("yes", "yes", "a"): 90,
-    ("yes", "no", "b"): 60,
-}
-
-
-def test_tables_are_shares_of_cases_within_strata(tmp_path):
-    path = cases(tmp_path, COUNTS)
-    network = read_csv(path, [("ill", "sign"), ("site", "sign")], minimum_support=60)
-    assert joint_of(network).sum() == pytest.approx(1.0)
-    sign = network.nodes[network.position("sign")].table
-    assert sign[0, 0, 1] == pytest.approx(100 / 400)
-    assert sign[1, 0, 1] == 1.0
-    star = read_csv(path, target="ill")
-    told = star.evidence({"sign": "yes", "site": "a"})
-    odds = 150 / 550 * (90 / 150) * (90 / 150) / (100 / 550 * 400 / 550)
-    assert star.posterior(["ill"], told)[0, 1] == pytest.approx(odds / (1 + odds))
 
 
 # ---------------------------------------------------------------- contexts

@@ -47,27 +47,6 @@ def test_the_estimate_is_that_of_all_pairs_of_rows(k: int, decimals: int) -> Non
     assert found == pytest.approx(plainly(p, action, state, k), abs=1e-12)
 
 
-def test_rare_answers_without_k_neighbours_of_their_kind_tell_nothing() -> None:
-    p = np.linspace(0.1, 0.9, 40)
-    state = (np.arange(40) % 2).astype(int)
-    action = np.zeros(40, dtype=int)
-    action[[3, 8]] = 1
-    found = conditional_mutual_information(p, action, state)
-    assert found == pytest.approx(plainly(p, action, state), abs=1e-12)
-
-
-def test_the_estimate_nears_what_two_actions_that_mirror_the_state_tell() -> None:
-    # State even odds whatever p, action equal to it with probability .9: ln 2 - H(.9).
-    rng = np.random.default_rng(4)
-    n = 4000
-    state = rng.integers(0, 2, n)
-    action = np.where(rng.random(n) < 0.9, state, 1 - state)
-    truth = np.log(2) + 0.9 * np.log(0.9) + 0.1 * np.log(0.1)
-    found = conditional_mutual_information(rng.random(n), action, state, k=20)
-    # log-odds of the informed action have sd .66, so .01 over 4,000 rows; thrice that.
-    assert found == pytest.approx(truth, abs=0.03)
-
-
 def test_the_calibrated_variant_takes_the_isotonic_regression_for_the_belief() -> None:
     rng = np.random.default_rng(5)
     p = np.round(rng.random(200), 2)
@@ -157,13 +136,3 @@ def test_permuting_rows_instead_of_contexts_would_accuse_rational_deciders() -> 
     by_context, by_row = np.mean(accused, axis=0)
     assert by_context <= 0.05 + 0.103  # standard error .034; three of them
     assert by_row > 0.5
-
-
-def test_rows_without_belief_or_action_are_counted() -> None:
-    data = decided(1)
-    data.frame.loc[[3, 4], "action"] = np.nan
-    data.frame.loc[[4, 9], "plain"] = np.nan
-    found = conditional_independence(data, replicates=19, bootstraps=0)
-    assert found.excluded == {"no action": 2, "no plain": 1}
-    assert found.rows == 997
-    assert "2 excluded (no action)" in str(found)

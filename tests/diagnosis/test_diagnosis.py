@@ -6,17 +6,12 @@ import pytest
 
 from knownminds.environments import (
     Diagnosis,
-    Trials,
-    check_environment,
     session_stream,
 )
 from knownminds.environments.diagnosis.diagnosis import (
     BELIEF,
     DECISION,
-    DEFER,
     ELICITATIONS,
-    PART,
-    QUESTIONS,
     SHARE,
     WITHIN,
 )
@@ -62,13 +57,6 @@ def test_a_session_asks_everything_about_a_context_in_order_before_the_next():
     rounds = [own.context.unique().tolist() for _, own in asked.groupby("repetition")]
     assert sorted(rounds[0]) == sorted(rounds[1]) == list(range(10))
     assert rounds[0] != rounds[1]
-
-
-def test_what_belongs_to_a_context_is_the_same_wherever_it_is_asked_about():
-    asked = pd.DataFrame(session(Diagnosis(**SMALL)))
-    fixed = asked.groupby("context")[["state", "idiosyncrasy", "evidence", "marginal"]].nunique()
-    assert (fixed == 1).all(axis=None)
-    assert asked.groupby("context")["idiosyncrasy"].first().nunique() == 10
 
 
 def test_every_number_that_is_asked_for_is_that_of_the_network():
@@ -131,71 +119,10 @@ def test_the_paper_s_design_is_the_default():
     assert environment.given == "either"
 
 
-@pytest.mark.parametrize(
-    ("settings", "asked"),
-    [
-        ({"questions": ["decision"]}, {(DECISION, 0)}),
-        ({"questions": "belief", "elicitations": ["squared"]}, {(BELIEF, 1)}),
-        ({"questions": ["expectation"]}, {(SHARE, 0), (WITHIN, 0)}),
-        ({"questions": ["expectation"], "parts": "separate"}, {(PART, 0), (WITHIN, 0)}),
-        (
-            {"questions": ["decision", "belief"], "elicitations": ["bayesian", "plain"]},
-            {(BELIEF, 0), (BELIEF, 3), (DECISION, 0)},
-        ),
-    ],
-)
-def test_the_settings_choose_what_is_asked(settings, asked):
-    environment = Diagnosis(**{**SMALL, **settings})
-    assert {(o["question"], o["elicitation"]) for o in session(environment)} == asked
-    check_environment(environment)
-
-
 # ---------------------------------------------------------------- words
 
 
-def test_what_is_hidden_changes_no_word():
-    environment = Diagnosis(**SMALL)
-    for o in session(environment)[:9]:
-        other = {**o, "state": 1 - o["state"], "posterior": 0.5, "idiosyncrasy": 9.0}
-        other |= {"marginal": 0.1, "conditional": 0.9}
-        assert shown(environment, other) == shown(environment, o)
-
-
 # ---------------------------------------------------------------- trials from elsewhere
-
-
-def rows(n_contexts=3):
-    """A data file without what only a known mind has, with names for questions."""
-    environment = Diagnosis("fever", n_contexts=n_contexts, repeats=1)
-    frame = pd.DataFrame(session(environment))
-    acts = frame["question"] == DECISION
-    frame["action"] = pd.array(np.where(acts, DEFER, 0), dtype="Int64")
-    frame.loc[~acts, "action"] = pd.NA
-    frame["response"] = frame["posterior"].round(2).where(~acts)
-    frame["question"] = [QUESTIONS[q] for q in frame["question"]]
-    frame["elicitation"] = [ELICITATIONS[e] for e in frame["elicitation"]]
-    drop = ["idiosyncrasy", "evidence", "repetition", "marginal", "conditional"]
-    return environment, frame.assign(subject="s").drop(columns=drop)
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"question": "belief?"}, "names one of belief, decision, part, within"),
-        ({"elicitation": "plan"}, "names one of plain"),
-        ({"state": 2}, "'state' of diagnosis is 0 without"),
-        ({"posterior": 1.2}, "'posterior' of diagnosis is a probability"),
-        ({"part": 1}, "'part' of diagnosis is from 0"),
-        ({"response": 1.01}, "Responses of diagnosis go from 0 to 1"),
-        ({"action": 1}, "asks for a number"),
-    ],
-)
-def test_a_row_that_no_diagnosis_can_have_brought_is_named(change, sentence):
-    environment, frame = rows()
-    for name, value in change.items():
-        frame.loc[0, name] = value
-    with pytest.raises(ValueError, match=sentence):
-        Trials.from_frame(frame, environment=environment)
 
 
 # ---------------------------------------------------------------- networks from files

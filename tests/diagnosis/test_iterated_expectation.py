@@ -6,8 +6,6 @@ from deciders import decided
 
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 from knownminds.inference.diagnosis.iterated_expectation import (
-    TREES,
-    _grown,
     iterated_expectation,
 )
 
@@ -68,11 +66,3 @@ def test_the_interval_holds_the_median_of_the_population_as_often_as_it_says() -
         held += found.low <= 0.1 <= found.high
     # 95 of 100, standard error 2.2; three of them.
     assert held >= 87
-
-
-def test_the_forest_is_that_of_scikit_learn() -> None:
-    ensemble = pytest.importorskip("sklearn.ensemble")
-    rng = np.random.default_rng(3)
-    x, y, told = rng.integers(0, 4, (40, 3)) * 1.0, rng.random(40), rng.integers(0, 4, (9, 3)) * 1.0
-    forest = ensemble.RandomForestRegressor(n_estimators=TREES, random_state=5)
-    assert _grown(x, y, told, 5).tolist() == forest.fit(x, y).predict(told).tolist()

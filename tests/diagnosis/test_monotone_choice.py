@@ -1,7 +1,5 @@
 """Falls of choice odds: exact tests, their number, and deciders that are known."""
 
-import json
-
 import numpy as np
 import pytest
 from deciders import decided
@@ -61,16 +59,3 @@ def test_a_decider_who_says_yes_less_often_when_surest_is_found_out() -> None:
     assert all(f.p_falling < 0.001 for f in found)
     assert all(f.p_turning < 0.001 for f in found)
     assert found[0].fraction > 0.1
-
-
-def test_the_interval_holds_the_fraction_and_the_result_prints() -> None:
-    found = monotone_choice(decided(1, turn=1.0), bootstraps=200)
-    for pair in found.pairs:
-        assert pair.fraction_low <= pair.fraction <= pair.fraction_high
-    assert found.pairs[0].fraction_high > 0
-    assert "Yes over No" in str(found)
-    assert len(found.to_frame()) == 3
-    assert len(found.shares()) == 15
-    assert json.loads(found.to_json())["pairs"][0]["testable"] == 10
-    with pytest.raises(ValueError, match="bins=1"):
-        monotone_choice(decided(1), bins=1)

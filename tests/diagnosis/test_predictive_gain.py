@@ -77,16 +77,6 @@ def test_one_who_peeks_is_predicted_better_with_the_state() -> None:
     assert gain.excess.percent == pytest.approx(100 * (1 - loss / exchanged))
 
 
-def test_gradient_boosting_finds_the_peeker_and_not_the_rational_decider() -> None:
-    pytest.importorskip("sklearn")
-    peeker, rational = (
-        predictive_gain(decided(1, peek=peek, contexts=100), bootstraps=100) for peek in (0.4, 0.0)
-    )
-    assert peeker.belief.above_zero
-    assert not rational.belief.above_zero
-    assert peeker.learner == "gradient_boosting"
-
-
 def test_an_action_never_seen_costs_much_but_not_infinitely() -> None:
     data = decided(1, contexts=10)
     data.frame["action"] = np.where(data.frame["context"] == 3, 1.0, 0.0)

@@ -10,9 +10,7 @@ from magnitude_sets import answers_of
 from knownminds.environments import CONDITIONS
 from knownminds.inference.magnitudes.consistency_score import (
     consistency_score,
-    prior_weight,
     shift_scores,
-    slopes,
 )
 from knownminds.inference.magnitudes.magnitude_answers import MULTIMODAL, MagnitudeAnswers
 
@@ -35,15 +33,6 @@ def test_a_shift_scores_its_sign_and_a_weight_that_disregards_the_stimulus_nothi
     assert found[:5].tolist() == [1.0, -1.0, 1.0, 0.0, 0.0]
     assert np.isnan(found[5])
     assert found[6] == 1.0
-
-
-def test_bootstrapped_weights_are_those_of_repeated_trials(adapting: pd.DataFrame) -> None:
-    cell = next(iter(read(adapting, rounds=3).cells.values()))
-    again = np.repeat(np.arange(len(cell)), cell.weight[2].astype(int))
-    repeated = cell.only(again)
-    repeated.weight[:] = 1.0
-    assert prior_weight(cell)[2] == pytest.approx(prior_weight(repeated)[0], rel=1e-9)
-    assert slopes(cell)[1][2] == pytest.approx(slopes(repeated)[1][0], rel=1e-9)
 
 
 def test_a_mind_that_adapts_earns_nearly_all_and_far_more_than_one_that_does_not(

@@ -6,7 +6,7 @@ import pytest
 from magnitude_sets import answers_of
 
 from knownminds.agents import AGENTS, simulate
-from knownminds.environments import Trials, make
+from knownminds.environments import make
 from knownminds.inference import MEASURES
 from knownminds.inference.magnitudes.cue_combination import (
     CueCombination,
@@ -41,18 +41,6 @@ def correlated(seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return value, text, image
 
 
-def test_a_known_weight_is_found_and_its_reference_fits_as_well_as_the_answers() -> None:
-    value, text, image = correlated()
-    said = {"text": text, "image": image, "text+image": 0.3 * text + 0.7 * image}
-    found = combined(frame_of(said, value))
-    assert found.text_weight["linear"][0] == pytest.approx(0.3, abs=1e-12)
-    assert found.efficiency["linear"][0] == pytest.approx(1.0, abs=1e-12)
-    assert found.n == ITEMS
-    assert found.left_out == 0
-    for name, error in found.reference_error.items():
-        assert found.efficiency[name] == pytest.approx(error / found.error)
-
-
 def test_published_weights_follow_the_answers_and_ours_their_errors() -> None:
     value, text, image = correlated()
     weights = combined(frame_of({"text": text, "image": image, "text+image": text}, value))
@@ -80,21 +68,6 @@ def test_the_oracle_is_the_generalised_least_squares_of_calibrated_answers() -> 
         np.mean((text - value) ** 2)
         * (found.reference_error["bayes_oracle"][0] / found.error[0]) ** 2
     )
-
-
-def lived(model: str, n: int = 60, **mind: float) -> Trials:
-    names = AGENTS[model].parameters.names
-    theta = np.tile([mind[name] for name in names], (n, 1))
-    return simulate(AGENTS[model], theta, make("line_ratio", modality="all"), 3)
-
-
-def test_optimal_and_equal_combiners_have_no_excess_and_equal_weights() -> None:
-    mind = {"sigma_text": 0.06, "sigma_image": 0.03, "sigma": 0.01}
-    optimal = MEASURES["cue_weight_excess"].estimate(lived("cue_combiner_optimal", **mind))
-    assert abs(optimal.value) < 4 * optimal.standard_error
-    equal = MEASURES["cue_weight"].estimate(lived("cue_combiner_equal", **mind))
-    assert abs(equal.value - 0.5) < 4 * equal.standard_error
-    assert MEASURES["cue_weight"].estimate(lived("cue_combiner_optimal", **mind)).p_value < 1e-6
 
 
 def test_regression_to_the_mean_is_the_prior_weight_without_its_limits() -> None:

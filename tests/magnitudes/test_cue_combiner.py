@@ -2,26 +2,10 @@
 
 import numpy as np
 
-from knownminds.agents import CueCombiner, CueCombinerEqual, CueCombinerOptimal, simulate
+from knownminds.agents import CueCombiner, CueCombinerOptimal, simulate
 from knownminds.agents.magnitudes.cue_combiner import blurred
 from knownminds.environments import MarkerLocation
-from knownminds.inference import ModelData, maximum_a_posteriori
-
-ALL = MarkerLocation(modality="all")
-
-
-def test_members_of_the_family_agree_where_they_should():
-    rng = np.random.default_rng(2)
-    theta = CueCombinerEqual.parameters.draw(rng, 10)
-    trials = simulate(CueCombinerEqual, theta, ALL, 3)
-    equal = ModelData.read(CueCombinerEqual, trials).log_likelihood(theta)[0]
-    half = np.column_stack([np.full(10, 0.5), theta])
-    assert np.array_equal(equal, ModelData.read(CueCombiner, trials).log_likelihood(half)[0])
-    weight = theta[:, 1] ** 2 / (theta[:, 0] ** 2 + theta[:, 1] ** 2)
-    own = ModelData.read(CueCombiner, trials).log_likelihood(np.column_stack([weight, theta]))[0]
-    optimal = ModelData.read(CueCombinerOptimal, trials).log_likelihood(theta)[0]
-    assert np.allclose(own, optimal, rtol=1e-13)
-    assert not np.allclose(optimal, equal)
+from knownminds.inference import maximum_a_posteriori
 
 
 def test_weights_are_recovered_over_a_grid_of_blur_and_optimal_ones_follow_it():

@@ -5,11 +5,10 @@ import io
 import numpy as np
 import pytest
 from PIL import Image
-from scipy.stats import norm
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import CueConflict, Trials, make
-from knownminds.inference import MEASURES, ModelData
+from knownminds.inference import MEASURES
 from knownminds.inference.magnitudes import equal_blur as equal
 from knownminds.inference.magnitudes.equal_blur import equal_blur
 
@@ -57,35 +56,6 @@ def test_each_conflict_comes_equally_often_with_each_value_and_single_cues_have_
     assert (met[1] == 1).all()
 
 
-def test_reports_have_errors_of_the_size_that_is_set():
-    """RMS error of 3 x 198 independent reports: within 4 of its standard errors, sd / sqrt(2n)."""
-    place = make("cue_conflict", report="sources", report_error=0.04, repeats=18)
-    off = []
-    for seen in both(place):
-        words = place._text(seen)[0].replace(",", "").split()
-        said = [float(w) for w in words if w[0].isdigit()]
-        assert len(said) == 3
-        off += [x - seen["value"] - seen["conflict"] / 2 for x in said]
-    assert np.sqrt(np.mean(np.square(off))) == pytest.approx(
-        0.04, abs=4 * 0.04 / np.sqrt(2 * len(off)) + 0.0002  # said to hundredths
-    )  # fmt: skip
-    rounded = CueConflict(report="rounded", **SMALL)
-    seen = both(rounded)[0] | {"value": 0.5, "conflict": 0.08}
-    assert "about 0.5" in rounded._text(seen)[0]
-
-
-def test_an_answer_at_the_end_of_the_line_is_a_probability():
-    model = AGENTS["cue_weigher_text"]
-    theta = np.array([[0.05, 0.05, 0.4, 0.0]])
-    trials = simulate(model, theta, make("cue_conflict", **SMALL), 5)
-    ends = (trials.frame["response"] == 1.0) & (trials.frame["modality"] == 0)
-    assert ends.any()
-    frame = trials.frame[ends].iloc[:2]
-    found = ModelData.read(model, Trials.from_frame(frame)).log_likelihood(theta)[0][0]
-    expected = norm.logsf(1.0, frame["value"].to_numpy(float) + 0.4, 0.05).sum()
-    assert found == pytest.approx(expected, rel=1e-9)
-
-
 MIND = {"sigma_text": 0.03, "sigma_image": 0.06, "bias_text": 0.02, "bias_image": -0.03}
 SESSIONS = 4  # what `power` asks for to tell .8 from .5, and to tell .5 from .8
 
@@ -127,26 +97,6 @@ def test_cue_conflict_tells_an_optimal_from_an_averaging_mind():
     assert told.low < 0.8 < told.high
 
 
-def test_measures_are_those_of_regressions_by_hand():
-    """With numpy's polynomial fit and partial correlation instead of the code's least squares."""
-    frame = lived("cue_weigher", sessions=1, alpha=0.7).to_frame()
-    pairs = frame[frame["modality"] == 2]
-    x = np.column_stack([np.ones(len(pairs)), pairs["value"], pairs["conflict"]]).astype(float)
-    _, slope, push = np.linalg.solve(x.T @ x, x.T @ pairs["response"].to_numpy(float))
-    weight = 0.5 + push / slope
-    trials = Trials.from_frame(frame)
-    assert MEASURES["conflict_weight"].estimate(trials).value == pytest.approx(weight, rel=1e-9)
-    variance = []
-    for cue in (0, 1):
-        own = frame[frame["modality"] == cue].astype({"value": float, "response": float})
-        line, rest, *_ = np.polyfit(own["value"], own["response"], 1, full=True)
-        variance.append(rest[0] / (len(own) - 2) / line[0] ** 2)
-    best = variance[1] / sum(variance)
-    best -= best * (1 - best) * (1 - 2 * best) * 2 / 31
-    found = MEASURES["conflict_weight_excess"].estimate(trials).value
-    assert found == pytest.approx(weight - best, rel=1e-9)
-
-
 PILOT = {"sigma_text": 0.05, "sigma_image": 0.03, "per_pixel": 0.005, "bias_text": 0.02,
          "bias_image": -0.03}  # fmt: skip
 
@@ -171,12 +121,3 @@ def test_the_blur_of_equal_reliability_is_found(monkeypatch):
     for name in ("sigma_text", "sigma_image", "per_pixel"):
         own = np.array([getattr(one, name) for one in found])
         assert own.mean() == pytest.approx(PILOT[name], abs=4 * own.std() / np.sqrt(30))
-
-
-def test_where_no_blur_makes_cues_equal_it_says_which_is_better(monkeypatch):
-    monkeypatch.setattr(equal, "ROUNDS", 5)
-    worse = equal_blur(pilots(1, sigma_text=0.02, sigma_image=0.06)[0])
-    assert np.isnan([worse.blur, worse.low, worse.high]).all()
-    assert "sharp pictures are no more reliable" in str(worse)
-    better = equal_blur(pilots(1, sigma_text=0.2, per_pixel=0.002)[0])
-    assert "with 20 px, the most, they are more reliable" in str(better)

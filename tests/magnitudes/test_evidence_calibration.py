@@ -1,7 +1,5 @@
 """Evidence against minds without the factor, and signed shifts against minds that never adapt."""
 
-import json
-
 import numpy as np
 import pytest
 from magnitude_sets import answers_of
@@ -14,9 +12,7 @@ from knownminds.inference.magnitudes.evidence_calibration import (
     CalibratedEvidence,
     calibrated_evidence,
 )
-from knownminds.inference.magnitudes.factor_evidence import factor_evidence
 from knownminds.inference.magnitudes.magnitude_answers import MULTIMODAL, MagnitudeAnswers
-from knownminds.inference.magnitudes.observer_fits import fit_observers
 
 
 def linear(n, seed):
@@ -46,20 +42,6 @@ def test_linear_minds_do_not_look_bayesian_with_many_seeds():
     for seed in range(5):
         found = calibrated_evidence(linear(60, 100 + seed), replicates=99, seed=seed)
         hold_level(found)
-
-
-def test_evidence_is_the_raw_one_and_the_p_value_a_count():
-    trials = linear(3, 2)
-    found = calibrated_evidence(trials, replicates=7, seed=1)
-    fits = fit_observers(trials)
-    raw = factor_evidence({name: fit.aic for name, fit in fits.items()}).evidence["bayesian"]
-    assert found.evidence == pytest.approx(raw)
-    counts = [(row >= e).sum() for row, e in zip(found.simulated, found.evidence, strict=True)]
-    assert found.p_value == pytest.approx([(1 + k) / 8 for k in counts])
-    again = calibrated_evidence(trials, replicates=7, seed=1)
-    assert np.array_equal(again.simulated, found.simulated)
-    assert json.loads(found.to_json())[0]["null"].startswith("linear_observer")
-    assert str(found).splitlines()[0].split()[-1] == "probability"
 
 
 def test_the_probability_is_the_bound_of_sellke_bayarri_and_berger():

@@ -7,30 +7,7 @@ from knownminds.agents import (
     simulate,
 )
 from knownminds.environments import MarkerLocation
-from knownminds.inference import ModelData, maximum_a_posteriori
-
-
-def test_passes_in_other_modalities_begin_anew():
-    theta = [[1e-3, 1e-3, 0.3, 0.5, 0.7, 1e-9]]
-    environment = MarkerLocation(modality="all")
-    frame = simulate(KalmanObserver, theta, environment, 1).frame
-    wide = frame.pivot_table(index=["window", "item"], columns="modality", values="response")
-    # The same stimuli in the same order from the same belief: the same answers.
-    assert np.allclose(wide[0], wide[1], atol=1e-7)
-    assert np.allclose(wide[0], wide[2], atol=1e-7)
-
-
-def test_a_first_trial_without_an_answer_does_not_hide_its_window():
-    theta = np.array([[1.0, 1.0, 0.3, 0.5, 0.7, 0.1]])
-    trials = simulate(KalmanObserver, theta, MarkerLocation(windows=("long",)), 1)
-    frame = trials.frame.copy()
-    frame.loc[0, "response"] = None
-    frame["outcome"] = "ok"
-    frame.loc[0, "outcome"] = "malformed"
-    holes = ModelData.read(KalmanObserver, type(trials).from_frame(frame))
-    without = ModelData.read(KalmanObserver, type(trials).from_frame(frame[1:]))
-    assert np.allclose(holes.log_likelihood(theta)[0], without.log_likelihood(theta)[0])
-    assert holes.log_likelihood(theta)[1][0, 4] != 0.0  # of mu_long
+from knownminds.inference import maximum_a_posteriori
 
 
 def test_the_drift_is_recovered_and_the_variance_at_the_beginning_is_not():

@@ -9,13 +9,9 @@ from PIL import Image
 from knownminds.environments import (
     CONDITIONS,
     MODALITIES,
-    Message,
-    Outcome,
     Trials,
-    Turn,
     make,
 )
-from knownminds.environments.magnitudes import drawing
 
 VISUAL = ("marker_location", "line_ratio", "maze_distance")
 TASKS = (*VISUAL, "duration")
@@ -24,17 +20,6 @@ NOISE = ("constant_noise", "gradual_noise")
 
 def drawn(place, n=1, seed=0):
     return place.tables(np.random.default_rng(seed).random((n, place.n_draws)))
-
-
-def lived(place, seed=0, until=None):
-    """Live a session, answering the truth, up to a trial; return its turns and that trial."""
-    observation, _ = place.reset(seed=seed)
-    turns = []
-    while observation["trial"] < (place.n_trials - 1 if until is None else until):
-        value = min(float(observation["value"]), place.ceiling)
-        turns.append(Turn(observation, None, None, "", value))
-        observation, *_ = place.step(value)
-    return turns, observation
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -89,46 +74,6 @@ def test_the_same_seed_shows_the_same_stimuli_in_every_modality_and_condition(ta
     assert (every["modality"].reshape(3, 3, 3, 33) == np.arange(3)[:, None]).all()
 
 
-def test_pictures_are_blurred_evenly_or_more_and_more_and_words_never():
-    table = drawn(make("marker_location", modality="all", condition="constant_noise"))
-    assert set(table["blur"][table["modality"] > 0]) == {8.0}
-    assert set(table["blur"][table["modality"] == 0]) == {0.0}
-    table = drawn(make("marker_location", modality="all", condition="gradual_noise"))
-    blur = table["blur"].reshape(3, 3, 33)
-    assert (blur[:, 0] == 0).all()
-    assert (blur[:, 1:] == np.linspace(0, 16, 33)).all()
-    table = drawn(make("maze_distance", modality="image", condition="constant_noise", blur=3))
-    assert set(table["blur"].ravel()) == {3.0}
-    assert set(drawn(make("line_ratio", modality="all"))["blur"].ravel()) == {0.0}
-
-
-@pytest.mark.parametrize("first", [33, 66, 99, 198])
-def test_nothing_is_carried_over_to_another_window_or_pass(first):
-    place = make("marker_location", modality="all")
-    turns, observation = lived(place, until=first)
-    assert not place.recalled(turns, observation)
-    assert place.render(observation, turns).hash == place.render(observation, []).hash
-    turns, observation = lived(place, until=first + 1)
-    assert place.recalled(turns, observation) == turns[-1:]
-
-
-def test_who_reads_a_picture_looks_at_it():
-    """What is drawn counts, not what the session would have shown."""
-    pictures = {
-        "marker_location": (drawing.marker(0.77), 0.77),
-        "line_ratio": (drawing.two_lines(0.41, True, 12.0), 0.41),
-        "maze_distance": (drawing.maze([(2, 2), (3, 2), (4, 2), (4, 3)]), np.sqrt(5.0)),
-    }
-    for task, (image, value) in pictures.items():
-        place = make(task, modality="image")
-        observation, _ = place.reset(seed=1)
-        (message,) = place.render(observation, []).messages
-        other = Message("user", message.content, (drawing.png(image),))
-        _, seen = place.read([other])
-        assert seen == {**observation, "value": value}
-        assert observation["value"] != value
-
-
 def test_a_picture_shows_what_words_tell():
     for task in VISUAL:
         place = make(task, modality="text+image", continuous=True)
@@ -151,18 +96,3 @@ def test_performance_is_one_minus_the_squared_error_over_that_of_the_middle():
         found = place.performance(trials).mean()
         baseline = np.mean((table["value"] - middle) ** 2)
         assert found == pytest.approx(1 - 0.02**2 / baseline if score is None else score)
-
-
-def test_answers_are_parsed_strictly():
-    place = make("marker_location")
-    observation, _ = place.reset(seed=0)
-    for said in ("1.01", "-0.1", "0.37%", "about 0.4", "a third", "0.4 or 0.5"):
-        answer = place.parse(said, observation)
-        assert (answer.outcome, answer.response) == (Outcome.MALFORMED, None), said
-    assert place.parse("1.01", observation).note == "expected a number from 0 to 1"
-    assert place.parse("0.37", observation).response == 0.37
-    assert place.parse("37%", observation).response == 0.37
-    assert make("duration").parse("601", {}).outcome is Outcome.MALFORMED
-    assert make("duration").parse("12 seconds", {}).outcome is Outcome.MALFORMED
-    with pytest.raises(ValueError, match=r"Responses of marker_location are numbers from 0 to 1"):
-        place.step(1.2)

@@ -34,28 +34,6 @@ def test_parts_and_composite_are_the_published_formulas(frame: pd.DataFrame) -> 
     assert list(found.to_frame()["part"]) == ["A", "E", "C", "S"]
 
 
-def test_errors_beyond_twice_the_constants_earn_nothing_and_not_less(frame: pd.DataFrame) -> None:
-    # As far from the truth as the scale allows in the ratio task.
-    awful = frame.copy()
-    mine = awful["environment"] == "line_ratio"
-    awful.loc[mine, "response"] = np.where(awful.loc[mine, "value"] < 0.5, 1.0, 0.0)
-    found, plain = composite(awful), composite(frame)
-    assert found.errors["line_ratio", "text+image"][0] > 2
-    lost = 1 - plain.errors["line_ratio", "text+image"][0] / 2
-    assert found["A"].value == pytest.approx(plain["A"].value - lost / 4)
-
-
-def test_accuracy_may_be_the_mean_over_modalities(frame: pd.DataFrame) -> None:
-    found = composite(frame, accuracy="mean")
-    each = [
-        np.mean([found.errors[t, m][0] for m in ("text", "image", "text+image")])
-        if t in MULTIMODAL
-        else found.errors[t, "text"][0]
-        for t in TASKS
-    ]
-    assert found["A"].value == pytest.approx(1 - np.mean(each) / 2)
-
-
 def test_what_is_missing_is_named_and_nothing_is_put_in_its_place(frame: pd.DataFrame) -> None:
     found = composite(frame[frame["environment"] != "duration"])
     assert found["A"].missing == ("no base trials of duration with text",)

@@ -1,7 +1,6 @@
 from itertools import pairwise
 
 import numpy as np
-import pytest
 
 from knownminds.environments.magnitudes import maze
 
@@ -33,20 +32,3 @@ def test_its_length_is_drawn_evenly_and_says_little_of_the_distance():
     # Four standard errors of a share of 400 are at most .1.
     free = np.mean(np.random.default_rng(0).uniform(1.2, 2.5, 100_000) > 1.85)
     assert abs(np.mean(ratios > 1.85) - free) < 0.1
-
-
-def test_paths_go_in_all_directions():
-    ends = {
-        tuple(np.sign(np.subtract(cells[-1], cells[0])))
-        for cells in (maze.path(DISTANCES[10], n) for n in range(60))
-    }
-    assert {(a, b) for a in (-1, 1) for b in (-1, 1)} <= ends
-
-
-def test_moves_tell_how_far_apart_the_ends_are():
-    for distance, cells in paths(40):
-        assert maze.distance_told(maze.told(cells)) == distance
-    assert maze.told([(3, 3), (4, 3), (5, 3), (5, 2)]) == "2 right, 1 down"
-    for wrong in ("two right", "2 right and 1 up", "2 rite", ""):
-        with pytest.raises(ValueError, match="Moves are told like"):
-            maze.distance_told(wrong)

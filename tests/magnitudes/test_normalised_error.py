@@ -29,22 +29,6 @@ def one_task(**settings: object) -> pd.DataFrame:
     return answers_of("a", tasks=("marker_location",), conditions=("base",), **settings)  # type: ignore[arg-type]
 
 
-def test_a_perfect_participant_has_no_error_and_a_constant_answer_the_error_one() -> None:
-    frame = one_task()
-    perfect = frame.assign(response=frame["value"])
-    assert normalised_error(only(perfect))[0] == 0.0
-    middle = np.array([0.3, 0.5, 0.7])[frame["window"]]
-    assert normalised_error(only(frame.assign(response=middle)))[0] == pytest.approx(1.0)
-
-
-def test_squared_errors_are_pooled_over_windows_before_the_root() -> None:
-    frame = one_task()
-    off = np.array([0.0, 0.02, 0.2])[frame["window"]]
-    found = normalised_error(only(frame.assign(response=frame["value"] + off)))[0]
-    spread = np.mean((np.linspace(0.1, 0.5, 11) - 0.3) ** 2)
-    assert found == pytest.approx(np.sqrt((0.02**2 + 0.2**2) / 3 / spread), rel=1e-12)
-
-
 def test_bias_and_variance_sum_to_the_squared_error() -> None:
     cell = only(one_task(prior=0.5))
     bias, variance = bias_and_variance(cell)
