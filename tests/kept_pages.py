@@ -4,10 +4,11 @@
 `tests/pages/kept`, one archive each; `pages_of_every_kind` draws their pages.
 """
 
+import shlex
 import shutil
 import sys
 import tarfile
-from datetime import date
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,135 +16,74 @@ import pandas as pd
 
 KEPT = Path(__file__).with_name("pages") / "kept"
 PLACE, MODEL = "instrumental_learning", "rescorla_wagner"
-EFFECT = {"optimism_bias": 0.4}
 DRAWN = {"report.html", "figures", "tables"}
-ONE = {"workers": 1}
+HERE, BIAS = f"{PLACE} --model {MODEL}", f"{PLACE} --effect optimism_bias"
+LIVED = f"run {PLACE} --llm synthetic:{MODEL} --set alpha=0.4 --set beta=4 --sessions 3 --trials 24"
+
+# What is typed for each kind; the others are functions below.
+COMMANDS = {
+    "recovery": f"recover {PLACE} --subjects 60 --intervals laplace",
+    "surface": f"recover {HERE} --subjects 30 --sessions 1 --sessions 2 --trials 24 --trials 48 "
+    "--intervals laplace",
+    "confusion": f"confuse {HERE} --model rescorla_wagner_dual --model random_responder "
+    "--replicates 20",
+    "calibration": f"calibrate {HERE} --replicates 40 --trials 24",
+    "power": f"power {BIAS}=0.4 --sessions 4 --sessions 8 --trials 24 --replicates 40",
+    "smallest": f"power {BIAS}=0.8 --find sessions --target 0.4 --trials 24 --most 60 "
+    "--replicates 60",
+    "sequential": f"power {BIAS}=0.4 --stop RULE --trials 24 --replicates 30",
+    "models": f"power {PLACE} --against random_responder --subjects 1 --subjects 4 --trials 24 "
+    "--replicates 40",
+    "design": f"design {HERE} --budget trials=192 --designs 6 --replicates 64 --fresh 60 --seed 4",
+    "audit": "audit optimism_bias --effect 0.2 --subjects 5 --trials 24 --trials 48 "
+    "--replicates 60",
+    "coherence": "audit coherence --set 'random_utility=[0.0]' --set 'outcome_peeker=[0.5]' "
+    "--set permutations=99 --set bootstraps=60 --set contexts=80 --set repeats=3 --replicates 12",
+    "consistency": "audit consistency --trials 33 --trials 99 --set prior_weight=0.5 "
+    "--replicates 60",
+    "shortcuts": "audit shortcuts --replicates 20 --seed 1",
+    "channel": f"channel {HERE} --contaminate none --contaminate refusal=0.1 --subjects 4 "
+    "--trials 24",
+    "prior": f"prior {HERE} --minds 60",
+    "budget": f"budget {PLACE} --llm openai:gpt-4o --llm mine:own --price mine:own=0.5,2,0.125 "
+    "--subjects 3 --trials 24 --date 2026-11-01",
+    "revealed": "reveal choice preference --llm synthetic:belief_sampler_stated --leak 0.2 "
+    "--set temperature=1.6 --set bias_first=0.7 --set bias_repeat=-0.5 --set known=0.4 "
+    "--set leak=0.1 --seed 3",
+    "run_all_fine": f"{LIVED} --seed 2",
+    "run_with_gaps": f"{LIVED} --seed 2 --contaminate refusal=0.1 --contaminate malformed=0.1 "
+    "--contaminate verbosity=0.2",
+}
 
 
-def recovery(out):
-    from knownminds import recover
+def typed(kind, out):
+    """Type the command of a kind, with its results in a folder."""
+    from knownminds.validation.cli import main
 
-    recover(PLACE, "rescorla_wagner_dual", subjects=60, intervals="laplace", out=out, **ONE)
-
-
-def surface(out):
-    from knownminds.validation.recovery.recovery_surface import recovery_surface
-
-    sizes = {"subjects": (30,), "sessions": (1, 2), "trials": (24, 48)}
-    recovery_surface(PLACE, MODEL, **sizes, intervals="laplace", out=out, **ONE)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    rule = out.with_suffix(".toml")
+    rule.write_text('kind = "alpha_spending"\nlooks = [4, 8]\n', encoding="utf-8")
+    words = shlex.split(COMMANDS[kind].replace("RULE", str(rule)))
+    try:
+        main([*words, "--out", str(out)])
+    except SystemExit as end:
+        if end.code:
+            raise
+    rule.unlink()
 
 
 def unfinished(out):
-    surface(out)
+    typed("surface", out)
     next((out / "parts").glob("*.parquet")).unlink()
 
 
-def confusion(out):
-    from knownminds import confuse
-
-    models = ["rescorla_wagner", "rescorla_wagner_dual", "random_responder"]
-    confuse(PLACE, models, replicates=20, out=out, **ONE)
-
-
-def calibration(out):
-    from knownminds import calibrate
-
-    calibrate(PLACE, MODEL, replicates=40, trials=24, out=out, **ONE)
-
-
-def power(out):
-    from knownminds import power as ask
-
-    ask(PLACE, EFFECT, sessions=(4, 8), trials=24, replicates=40, out=out, **ONE)
-
-
-def smallest(out):
-    from knownminds.validation.power.smallest_design import smallest_design
-
-    given = {"target": 0.4, "trials": 24, "most": 60, "replicates": 60}
-    smallest_design(PLACE, {"optimism_bias": 0.8}, **given, out=out, **ONE)
-
-
-def sequential(out):
-    from knownminds.inference import StoppingRule
-    from knownminds.validation.power.sequential import sequential_design
-
-    rule = StoppingRule("alpha_spending", (4, 8))
-    sequential_design(PLACE, EFFECT, stop=rule, trials=24, replicates=30, out=out, **ONE)
-
-
-def models(out):
-    from knownminds.validation.power.model_power import model_power
-
-    given = {"model": "rescorla_wagner_dual", "subjects": (1, 4), "trials": 24, "replicates": 40}
-    model_power(PLACE, ["random_responder"], **given, out=out, **ONE)
-
-
-def design(out):
-    from knownminds.validation.design.best_design import best_design
-
-    small = {"model": MODEL, "designs": 6, "replicates": 64, "fresh": 60, "seed": 4}
-    best_design(PLACE, budget={"trials": 192}, out=out, **small, **ONE)
-
-
-def audit(out):
-    from knownminds import audit as ask
-
-    ask("optimism_bias", effects=(0.2,), subjects=5, trials=(24, 48), replicates=60, out=out, **ONE)
-
-
-def coherence(out):
-    from knownminds.validation.diagnosis.coherence_audit import coherence_audit
-
-    minds = {"random_utility": (0.0,), "outcome_peeker": (0.5,)}
-    few = {"replicates": 12, "contexts": 80, "repeats": 3, "permutations": 99, "bootstraps": 60}
-    coherence_audit(minds, **few, out=out)
-
-
-def consistency(out):
-    from knownminds.validation.magnitudes.consistency_audit import consistency_audit
-
-    consistency_audit(trials=(33, 99), participants=60, prior_weight=0.5, out=out)
-
-
-def shortcuts(out):
-    from knownminds.validation.power.shortcut_audit import shortcut_audit
-
-    shortcut_audit(sessions=20, seed=1, out=out)
-
-
-def channel(out):
-    from knownminds.validation.channel.channel_study import channel as ask
-
-    ask(PLACE, MODEL, contaminants=("none", "refusal=0.1"), subjects=4, trials=24, out=out, **ONE)
-
-
-def learners(n=12):
-    from knownminds.environments import make
-    from knownminds.validation.engine.arguments import resolve_model
-    from knownminds.validation.engine.simulated_data import simulated_data
-
-    return simulated_data(resolve_model(MODEL), make(PLACE), subjects=n, seed=2)
-
-
 def fit(out):
-    from knownminds.validation.data.fit import fit as ask
+    from knownminds import fit as ask
+    from knownminds import simulated_data
+    from knownminds.agents import AGENTS
+    from knownminds.environments import make
 
-    ask(learners(), MODEL, workers=1).save(out)
-
-
-def prior(out):
-    from knownminds.validation.data.prior import prior as ask
-
-    ask(PLACE, MODEL, minds=60).save(out)
-
-
-def budget(out):
-    from knownminds.validation.costs.budget import budget as ask
-
-    own = {"mine:own": {"input": "0.5", "output": 2, "cached_input": 0.125}}
-    llms = ["openai:gpt-4o", "mine:own"]
-    ask(PLACE, llms, subjects=3, trials=24, prices=own, date=date(2026, 11, 1)).save(out)
+    ask(simulated_data(AGENTS[MODEL], make(PLACE), subjects=12, seed=2), MODEL, workers=1).save(out)
 
 
 def players():
@@ -221,14 +161,6 @@ def beliefs(out):
     file.unlink()
 
 
-def revealed(out):
-    from knownminds.validation.chance.revealed import reveal
-
-    truth = {"temperature": 1.6, "bias_first": 0.7, "bias_repeat": -0.5, "known": 0.4, "leak": 0.1}
-    asked = {"scenarios": ("choice", "preference"), "truth": truth, "leak": 0.2, "seed": 3}
-    reveal("synthetic:belief_sampler_stated", **asked).save(out)
-
-
 PLAN = """
 benchmark = "cogbench"
 seed = 3
@@ -264,33 +196,8 @@ def benchmark(out):
             live(replace(plan, seed=5 + k), "rational", cell).save(run_folder / "trials.parquet")
 
 
-def lived(out, contaminants):
-    from knownminds.environments import InstrumentalLearning
-    from knownminds.validation.costs.connect import run
-
-    mind = {"truth": {"alpha": 0.4, "beta": 4.0}, "contaminants": contaminants}
-    place = InstrumentalLearning(n_visits=6)
-    run(place, "synthetic:rescorla_wagner", sessions=3, seed=2, out=out, **mind)
-
-
-def run_all_fine(out):
-    lived(out, None)
-
-
-def run_with_gaps(out):
-    from knownminds.agents import Contaminants
-
-    lived(out, Contaminants(refusal=0.1, malformed=0.1, verbosity=0.2))
-
-
-KINDS = {
-    own.__name__: own
-    for own in (
-        recovery, surface, unfinished, confusion, calibration, power, smallest, sequential, models,
-        design, audit, coherence, consistency, shortcuts, channel, fit, prior, budget, score,
-        phenotype, magnitude, beliefs, revealed, benchmark, run_all_fine, run_with_gaps,
-    )
-}  # fmt: skip
+MADE = (unfinished, fit, score, phenotype, magnitude, beliefs, benchmark)
+KINDS = {kind: partial(typed, kind) for kind in COMMANDS} | {own.__name__: own for own in MADE}
 
 
 def unpacked(kind, folder):

@@ -80,19 +80,3 @@ def empty_panels(figure):
         if axis.get_visible() and axis.axison and not numbers.notna().to_numpy().any():
             told.append(title)
     return told
-
-
-def solid_blocks(figure):
-    """Return the titles of panels that bars of one colour fill: a line of words says as much."""
-    told = []
-    for axis in figure.axes:
-        (left, right), (low, high) = sorted(axis.get_xlim()), sorted(axis.get_ylim())
-        whole, filled = (right - left) * (high - low), {}
-        for patch in axis.patches:
-            if hasattr(patch, "get_width") and patch.get_fill():
-                colour = patch.get_facecolor()
-                area = abs(patch.get_width() * patch.get_height())
-                filled[colour] = filled.get(colour, 0) + area
-        if filled and max(filled.values()) > 0.9 * whole:
-            told.append(axis.get_title() or "untitled")
-    return told

@@ -185,7 +185,7 @@ def files_of(folder):
 def test_a_killed_study_goes_on_and_ends_with_the_very_same_numbers(knownminds, tmp_path):
     """SIGKILL to all its processes at a moment when some of the work is kept and some is not."""
     words = ["power", PLACE, "--effect", "optimism_bias=0.2", "--subjects", "20", "--sessions",
-             "2", "--replicates", "600", "--seed", "5"]  # fmt: skip
+             "2", "--replicates", "400", "--seed", "5"]  # fmt: skip
     folder = tmp_path / "study"
     command = [Path(sys.executable).with_name("knownminds"), *words, "--workers", "2"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -304,6 +304,26 @@ def test_settings_and_true_values_are_set_alike(desk, knownminds):
     assert told["truth"] == {"alpha_positive": 0.4}
     assert told["settings"]["n_visits"] == 6
     assert "kappa" not in told["parameters"]
+
+
+def test_a_run_stops_where_its_rule_says_and_asks_nothing_more(desk, knownminds):
+    """So strong an optimist is found at a look before the last, after as many whole sessions."""
+    (desk.folder / "stop.toml").write_text(
+        'kind = "alpha_spending"\nlooks = [3, 6, 9]\nmeasure = "optimism_bias"\n'
+        'spending = "pocock"\n'
+    )
+    words = ("run", PLACE, "--llm", "synthetic:rescorla_wagner_dual", "--trials", 24, "--seed", 6)
+    for value in ("alpha_positive=0.7", "alpha_negative=0.1", "beta=8", "kappa=0"):
+        words += ("--set", value)
+    words += ("--sessions", 9, "--stop", "stop.toml", "--out", "stopped")
+    told = desk.object(knownminds, *words)
+    last = told["looks"][-1]
+    assert last["stop"]
+    assert last["units"] < 9
+    assert told["sessions"] == last["units"]
+    assert desk.object(knownminds, *words)["looks"] == told["looks"]
+    code, _, err = desk.type(knownminds, "report", "stopped")
+    assert code == 0, err
 
 
 # Looking around

@@ -6,7 +6,7 @@ The full runs are stored with their commands in tests/long/group_calibration.jso
 import numpy as np
 import pandas as pd
 import pytest
-from stored_runs import keep, stored
+from stored_runs import keep
 
 from knownminds.agents import AGENTS
 from knownminds.environments import InstrumentalLearning
@@ -79,37 +79,6 @@ def test_groups_are_calibrated_and_controls_are_not_anew(tmp_path):
         verdicts = {name: q["verdict"] for name, q in anew["quantities"].items()}
         before = {name: q["verdict"] for name, q in kept[kind]["quantities"].items()}
         assert verdicts == before, kind
-
-
-def test_stored_groups_are_calibrated_and_controls_are_not():
-    kept = stored(NAME)
-    assert list(kept) == list(KINDS)
-    for kind in ("correlated", "within"):
-        right, control = kept[kind], kept[f"{kind}, control"]
-        assert set(right["statuses"]) == {"ok"}
-        assert {q["verdict"] for q in right["quantities"].values()} == {"calibrated"}
-        failed = {n for n, q in control["quantities"].items() if q["verdict"] != "calibrated"}
-        assert failed
-        assert all(name.startswith("seen") for name in failed)
-        assert right["replicates"] >= 40
-    terms = {"cor(alpha, beta)", "cor(alpha, kappa)", "cor(beta, kappa)"}
-    assert terms <= set(kept["correlated"]["quantities"])
-    change = "alpha ~ session[T.1]"
-    terms = {change, f"sd({change})", f"cor(alpha, {change})"}
-    assert terms <= set(kept["within"]["quantities"])
-
-
-@pytest.mark.parametrize("kind", ["correlated", "within"])
-def test_a_short_rerun_gives_the_ranks_that_were_stored(kind, tmp_path):
-    run(kind, 1, tmp_path)
-    before = stored(NAME)[kind]["first"]
-    ranks = ranks_of(tmp_path)
-    assert set(before) <= set(ranks)
-    for name in before:
-        found = ranks[name]
-        # The ranks are of 99 draws with at least 400 effective ones behind them: other hardware
-        # may draw others, with a standard error of at most 99 / 2 * sqrt(1 / 99 + 1 / 400) = 5.6.
-        assert abs(int(found[0]) - before[name][0]) <= 4 * 5.6, name
 
 
 def law(**more):

@@ -1,13 +1,8 @@
 """Definitions that tests of the compiler share."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-from scipy.special import log_ndtr, ndtr
 
 from knownminds.agents import (
-    Law,
     LogitNormal,
     Model,
     Normal,
@@ -39,41 +34,6 @@ class Forgetful(Model):
         chosen = self.values[trial.action]
         self.values += self.phi * (0.5 - self.values)
         self.values[trial.action] = chosen + self.alpha * (trial.reward - chosen)
-
-
-class Odd(Model):
-    """Nobody's model: as many ways of writing as possible."""
-
-    alpha = unit("rate")
-    beta = positive("inverse temperature")
-    n_actions = None
-
-    def begin(self):
-        self.q = np.full((2, self.actions), 0.5)
-        self.count = np.zeros(self.actions)
-        self.streak = 0
-
-    def respond(self, trial):
-        row = self.q[trial.state]
-        best = np.argmax(row)
-        bonus = np.zeros(self.actions)
-        bonus = bonus + 1 / (1 + self.count) ** 2
-        utilities = self.beta * row + 0.3 * bonus
-        utilities[best] += 0.1 * self.streak
-        return utilities
-
-    def update(self, trial):
-        row = self.q[trial.state]
-        surprise = trial.reward - row[trial.action]
-        row[trial.action] += self.alpha * surprise  # writes to self.q
-        row *= 0.99
-        for k in range(self.actions):
-            if k == trial.action:
-                self.count[k] += 1
-            elif self.count[k] > 2 and surprise > 0:
-                self.count[k] -= 0.5
-        self.streak = max(self.streak - 1, 0) if surprise < 0 else min(self.streak + 1, 3)
-        self.q[0][trial.action] -= 0.01 * np.sign(surprise) * self.q.sum() / self.q.size
 
 
 class Stage(World):
@@ -122,12 +82,6 @@ class Staged(Model):
         else:
             surprise = trial.reward - self.t1[trial.state, trial.action]
             self.t1[trial.state, trial.action] += self.x * surprise
-
-
-class Tied(Staged):
-    """The same with its rate held."""
-
-    x = 0.3
 
 
 class Kalman(Model):
@@ -180,141 +134,6 @@ class Teller(Forgetful):
         return LogitNormal(self.beta * (self.values[trial.action] - 0.5), self.noise)
 
 
-class StatedTeller(Stayer):
-    """States probabilities, and a number with each choice."""
-
-    sigma = positive("standard deviation")
-
-    def report(self, trial):
-        return LogitNormal(self.last[trial.action], self.sigma)
-
-
-@dataclass(frozen=True)
-class Held(Law):
-    """A normal number in fractions of a unit, held between 0 and the ceiling."""
-
-    mean: Any
-    sd: Any
-    unit: Any
-    ceiling: Any
-    span = None
-
-    def log_density(self, y):
-        off = (y / self.unit - self.mean) / self.sd
-        inside = -0.5 * off**2 - np.log(self.sd) - np.log(self.unit) - 0.5 * np.log(2 * np.pi)
-        below, above = y <= 0, y >= self.ceiling
-        return np.where(below | above, log_ndtr(np.where(below, off, -off)), inside)
-
-    def at(self, normal):
-        return np.clip((self.mean + self.sd * normal) * self.unit, 0, self.ceiling)
-
-    def lapse_density(self, y):
-        return np.where((y > 0) & (y < self.ceiling), 1 / self.ceiling, 0.0)
-
-    def lapse_at(self, u):
-        return u * self.ceiling
-
-
-class Follower(Kalman):
-    """Begins with a belief that hangs on what is the same in all of a sequence."""
-
-    mu_2 = real("first belief in the other window", mean=0.3, sd=0.2)
-    separate = ("window",)
-
-    def begin(self):
-        self.moved, self.rest, self.variance = 0.0, 1.0, self.first
-
-    def respond(self, trial):
-        mean, _, rest = self.after(trial)
-        start = Table([self.mu, self.mu_2])[trial.window]
-        return Held(mean + rest * start, self.sigma, trial.unit, trial.ceiling)
-
-    def update(self, trial):
-        self.moved, self.variance, self.rest = self.after(trial)
-
-    def after(self, trial):
-        before = self.variance + self.drift
-        gain = before / (before + 1)
-        x = np.log(trial.value / trial.unit + 0.001)
-        return self.moved + gain * (x - self.moved), gain, self.rest * (1 - gain)
-
-
-class KalmanOnce(Model):
-    """The Kalman observer of magnitudes, which begins by its window."""
-
-    q_over_r = positive("variance of the step")
-    p0_over_r = positive("variance of the first belief")
-    mu_short = real("first belief in the short window", mean=0.3, sd=0.2)
-    mu_medium = real("first belief in the medium window", mean=0.5, sd=0.2)
-    mu_long = real("first belief in the long window", mean=0.7, sd=0.2)
-    sigma = positive("standard deviation of the answer", mean=-2.7, sd=0.7)
-    separate = ("window", "modality")
-
-    def begin(self, trial):
-        means = [self.mu_short, self.mu_medium, self.mu_long]
-        self.mean, self.variance = Table(means)[trial.window], self.p0_over_r
-
-    def respond(self, trial):
-        return Held(self.after(trial)[0], self.sigma, trial.unit, trial.ceiling)
-
-    def update(self, trial):
-        self.mean, self.variance = self.after(trial)
-
-    def after(self, trial):
-        before = self.variance + self.q_over_r
-        gain = before / (before + 1)
-        return self.mean + gain * (self.scaled(trial) - self.mean), gain
-
-    def scaled(self, trial):
-        return trial.value / trial.unit
-
-
-class KalmanOnceGain(KalmanOnce):
-    """The same, whose answers are its beliefs times a gain."""
-
-    gain = positive("factor between belief and answer", sd=0.3)
-    sigma = KalmanOnce.sigma
-
-    def respond(self, trial):
-        return Held(self.gain * self.after(trial)[0], self.sigma, trial.unit, trial.ceiling)
-
-
-@dataclass(frozen=True)
-class HeldLog(Held):
-    """The same law of logarithms."""
-
-    def log_density(self, y):
-        x = np.log(np.maximum(y, 0) / self.unit + 1e-3)
-        off = (x - self.mean) / self.sd
-        inside = -0.5 * off**2 - np.log(self.sd) - np.log(self.unit) - x - 0.5 * np.log(2 * np.pi)
-        below, above = y <= 0, y >= self.ceiling
-        return np.where(below | above, log_ndtr(np.where(below, off, -off)), inside)
-
-    def at(self, normal):
-        x = np.exp(np.minimum(self.mean + self.sd * normal, 700.0)) - 1e-3
-        return np.clip(x * self.unit, 0, self.ceiling)
-
-
-class KalmanOnceLog(KalmanOnce):
-    """The same on a log scale."""
-
-    def respond(self, trial):
-        return HeldLog(self.after(trial)[0], self.sigma, trial.unit, trial.ceiling)
-
-    def scaled(self, trial):
-        return np.log(np.maximum(trial.value, 0) / trial.unit + 1e-3)
-
-
-class Opener(KalmanOnce):
-    """The same, told apart by an `if`, which forks the beginning."""
-
-    separate = ("window",)
-
-    def begin(self, trial):
-        self.mean = self.mu_short if trial.window == 0 else self.mu_long
-        self.variance = self.p0_over_r
-
-
 class Weigher(Model):
     """Looks up, works out what hangs on columns alone, and reckons rarely."""
 
@@ -337,71 +156,14 @@ class Weigher(Model):
         self.streak = min(self.streak + 1, 5) if trial.reward > 0.5 else 0
 
 
-class Edged(Kalman):
-    """Gives numbers that are even within the ends of the range."""
-
-    def respond(self, trial):
-        return EvenAtTheEnds(self.after(trial)[0], self.sigma)
-
-
-@dataclass(frozen=True)
-class EvenAtTheEnds(Law):
-    """A normal number; below .2 any from 0 to .2."""
-
-    mean: Any
-    sd: Any
-
-    def log_density(self, y):
-        off = (np.maximum(y, 0.2) - self.mean) / self.sd
-        own = -0.5 * off**2 - np.log(self.sd) - 0.5 * np.log(2 * np.pi)
-        return np.where(y < 0.2, log_ndtr((0.2 - self.mean) / self.sd) - np.log(0.2), own)
-
-    def at(self, normal):
-        x = self.mean + self.sd * normal
-        share = ndtr(normal) / np.maximum(ndtr((0.2 - self.mean) / self.sd), 1e-300)
-        return np.where(x < 0.2, 0.2 * np.minimum(share, 1), x)
-
-
-class Falling(World):
-    """Trials fall away after an action; what is remembered is an array."""
-
-    span = "walk"
-
-    def begin(self):
-        self.left = np.full(2, 2.0)
-
-    def show(self, drawn):
-        return {"state": np.where(self.left[0] > self.left[1], 1, 0), "present": self.left[0] > 0}
-
-    def pay(self, drawn, action):
-        self.left[action] -= 1
-        return drawn.payoffs[action] if self.left.sum() > 1 else None
-
-
-class Walker(Odd):
-    """Plays where trials fall away; NaN for what is not paid would show in its values."""
-
-    separate = ()
-
-    def update(self, trial):
-        if trial.reward > 0:
-            super().update(trial)
-
-
 STAGE = {"day": (), "stage": (), "arrives": (), "gems": (2, 2)}
 
 
 def world_of(model, actions):
     """Return the world in which a definition is tried, and its tables."""
-    asked = dict.fromkeys(("state", "place", "item", "cue", "cost"), ())
-    payoffs = (Payoffs, {"payoffs": (actions,), **asked})
-    magnitude = (World, dict.fromkeys(("window", "value", "unit", "ceiling"), ()))
-    others = {
-        Staged: (Stage, STAGE),
-        Tied: (Stage, STAGE),
-        Kalman: (World, {"value": ()}),
-        Edged: (World, {"value": ()}),
-        **dict.fromkeys((KalmanOnce, KalmanOnceGain, KalmanOnceLog, Opener, Follower), magnitude),
-        Walker: (Falling, {"walk": (), "payoffs": (actions,)}),
-    }
-    return others.get(model, payoffs)
+    if model is Staged:
+        return Stage, STAGE
+    if model is Kalman:
+        return World, {"value": ()}
+    columns = dict.fromkeys(("place", "item", "cue", "cost"), ())
+    return Payoffs, {"payoffs": (actions,), **columns}

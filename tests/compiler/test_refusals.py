@@ -30,24 +30,9 @@ class MathFunction(Learner):
         return math.exp(self.beta) * self.values  # here
 
 
-class WholeNumber(Learner):
-    def update(self, trial):
-        self.values[int(trial.action)] = trial.reward  # here
-
-
-class ByDictionary(Learner):
-    def respond(self, trial):
-        return {0: self.beta, 1: 2 * self.beta}[trial.state] * self.values  # here
-
-
 class ByList(Learner):
     def respond(self, trial):
         return [self.beta, 1.0][trial.state] * self.values  # here
-
-
-class ByArray(Learner):
-    def respond(self, trial):
-        return np.array([self.beta, 1.0])[trial.state] * self.values  # here
 
 
 class NoLaw(Learner):
@@ -59,12 +44,6 @@ class While(Learner):
     def update(self, trial):
         while self.values[0] > 0.1:  # here
             self.values[0] = self.values[0] * self.alpha
-
-
-class StillWhile(Learner):
-    def update(self, trial):
-        while trial.reward > 0:  # here
-            pass
 
 
 class Alias(Learner):
@@ -82,17 +61,6 @@ class NewNames(Learner):
         self.last = trial.action
 
 
-class NewShape(Learner):
-    def update(self, trial):
-        self.values = np.zeros(3)
-
-
-class RememberedText(Learner):
-    def begin(self):
-        self.values = np.full(2, 0.5)
-        self.mood = {"good": 1}
-
-
 class UnknownFunction(Learner):
     def respond(self, trial):
         return np.sinh(self.beta) * self.values  # here
@@ -101,16 +69,6 @@ class UnknownFunction(Learner):
 class ThreeOfTwo(Learner):
     def respond(self, trial):
         return np.zeros(3)
-
-
-class Nothing(Learner):
-    def respond(self, trial):
-        self.beta * self.values
-
-
-class ByKey(Learner):
-    def update(self, trial):
-        self.values[trial["action"]] = 1.0  # here
 
 
 class TooManyCourses(Learner):
@@ -131,21 +89,13 @@ class BeginsByAnyColumn(Learner):
 REFUSED = {
     BeginsByAnyColumn: "begin() reads trial.cue, which may change within a sequence; name it in",
     MathFunction: "write np.exp",
-    WholeNumber: "leave it out where it is an index",
-    ByDictionary: "use a NumPy array and index it",
     ByList: "index a NumPy array",
-    ByArray: "write Table(values)[index]",
     NoLaw: "report() returns no law",
     While: "write `for` over a fixed range",
-    StillWhile: "write `for` over a fixed range",
     Alias: "assign a copy, self.before.copy",
     NewNames: "sets or drops self.last; set all that is remembered in begin",
-    NewShape: "self.values changes its shape",
-    RememberedText: "self.mood is a dict",
     UnknownFunction: "np.sinh is not among the functions",
     ThreeOfTwo: "3 numbers for 2 actions",
-    Nothing: "returns nothing",
-    ByKey: "write trial.action",
     TooManyCourses: "write np.where for values",
 }
 
@@ -161,13 +111,6 @@ def test_the_refusal_names_the_model_the_line_and_the_remedy(model):
     marked = [first + k for k, line in enumerate(lines) if "# here" in line]
     for line in marked:
         assert f"line {line}" in text
-
-
-def test_a_parameter_that_is_called_as_what_every_model_has_is_refused():
-    with pytest.raises(ValueError, match=r"calls a parameter 'lapse'.*another name"):
-        type("Lapser", (Learner,), {"lapse": unit("share")})
-    with pytest.raises(ValueError, match="calls a parameter 'columns'"):
-        type("Reader", (Learner,), {"columns": unit("share")})
 
 
 class Random(Learner):

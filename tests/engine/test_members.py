@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from knownminds import recover
-from knownminds.agents import AGENTS, Model, RescorlaWagner, positive
-from knownminds.environments import ENVIRONMENTS, InstrumentalLearning
+from knownminds.agents import AGENTS, Model, positive
+from knownminds.environments import ENVIRONMENTS
 from knownminds.inference import MEASURES
 from knownminds.llm_adapters import ADAPTERS
-from knownminds.validation.cli import main
-from knownminds.validation.cli.plugins import taken_from
+from knownminds.validation.cli import main, plugins
 from knownminds.validation.engine import members
 
 # The kernels are those of a shipped model, so that nothing has to be compiled.
@@ -58,12 +56,6 @@ def written(folder, stem, name):
     return str(file)
 
 
-def test_a_command_takes_plugins_wherever_they_stand_and_several_of_them():
-    assert taken_from(["a", "--plugin", "x.py", "b", "--plugin=y.py"]) == (
-        ["a", "b"], ["x.py", "y.py"],
-    )  # fmt: skip
-
-
 def test_two_workers_and_the_report_after_a_restart_know_a_model_of_a_users_file(
     tmp_path, capsys, monkeypatch
 ):
@@ -91,23 +83,6 @@ def test_an_edited_file_is_another_study(tmp_path, capsys, monkeypatch):
     assert "The folder study holds" in capsys.readouterr().err
 
 
-HUNGRY = (
-    FILE.format(name="Hungry")
-    + """    columns = ("action", "hunger")
-"""
-)
-
-
-def test_the_contract_of_a_model_or_an_experiment_is_held_against_it(tmp_path, capsys):
-    (tmp_path / "hungry.py").write_text(HUNGRY)
-    assert run("show", "hungry", "--check", "--plugin", "hungry.py") == 2
-    assert "No experiment has 'hunger'" in capsys.readouterr().out
-    assert run("show", "coins", "--check") == 0
-    assert capsys.readouterr().out == "coins: kept\n"
-    assert run("show", "risk", "--check") == 2
-    assert "is none. Leave --check out." in capsys.readouterr().err
-
-
 def test_a_list_in_the_folder_is_read(tmp_path, capsys):
     written(tmp_path, "listed_model", "ListedModel")
     (tmp_path / "knownminds.toml").write_text('plugins = ["listed_model.py"]\n')
@@ -125,24 +100,11 @@ class Offered(Model):
 
 
 def test_entry_points_of_installed_packages_are_known(monkeypatch, capsys):
-    group = "knownminds.agents"
-    point = importlib.metadata.EntryPoint("offered", f"{__name__}:Offered", group)
-    points = {group: [point]}
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points.get(group, []))
+    point = importlib.metadata.EntryPoint("offered", f"{__name__}:Offered", "knownminds.agents")
+    offered = dict.fromkeys(plugins.GROUPS, ()) | {"agents": (point,)}
+    monkeypatch.setattr(plugins, "offered_by_packages", lambda: offered)
     assert run("show", "offered") == 0
     assert "What an installed package offers" in capsys.readouterr().out
-
-
-class Unregistered(RescorlaWagner):
-    """Nobody has listed it."""
-
-    log_likelihood = staticmethod(RescorlaWagner.log_likelihood)
-    simulate = staticmethod(RescorlaWagner.simulate)
-
-
-def test_a_class_is_taken_wherever_a_name_is():
-    found = recover(InstrumentalLearning(2), Unregistered, subjects=3, seed=1, workers=1)
-    assert "unregistered" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -150,10 +112,6 @@ def test_a_class_is_taken_wherever_a_name_is():
     [
         (None, "A plugin is a Python file; there is no"),
         ("import nothing_of_the_kind\n", "cannot be run: ModuleNotFoundError"),
-        (
-            "raise ValueError('Clash is no name.')\n",
-            "wrong_one.py cannot be run: Clash is no name.\n",
-        ),
         (FILE.format(name="Perseverator"), "There is a model 'perseverator' already"),
     ],
 )

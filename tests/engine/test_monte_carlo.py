@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from knownminds.environments import session_stream
-from knownminds.validation.engine.monte_carlo import Agreement, Coverage, Tally, share
+from knownminds.validation.engine.monte_carlo import Agreement, Coverage, share
 
 MASSES = (0.5, 0.9)
 SCORES = ("bias", "root_mean_square", "correlation", "concordance", "shrinkage")
@@ -83,37 +83,6 @@ def test_every_score_and_error_is_that_of_the_whole_sample_however_it_is_cut(cut
         assert score.error == pytest.approx(standard_error(influence[name]), rel=1e-9), name
 
 
-@pytest.mark.parametrize("cuts", [WHOLE, (20,) * 50, (40, 460, 500)], ids=len)
-def test_errors_of_clusters_are_summed_within_them_first(cuts):
-    x, y = a_sample(groups=50)
-    clusters = np.repeat(np.arange(50), 20)
-    agreement, expected, influence = gather(x, y, cuts, clusters), direct(x, y), influences(x, y)
-    for name in SCORES:
-        score = getattr(agreement, name)
-        assert score.value == pytest.approx(expected[name], rel=1e-12), name
-        assert score.error == pytest.approx(standard_error(influence[name], clusters), rel=1e-9), (
-            name
-        )
-    # What is shared counts: the mean's error is well above that of independent rows.
-    assert agreement.bias.error > 2 * gather(x, y, cuts).bias.error
-
-
-def test_clusters_of_different_sizes_keep_the_value_and_have_the_robust_error():
-    x, y = a_sample()
-    clusters = session_stream(3).choice(30, size=1000, p=np.arange(1, 31) / 465)
-    order = np.argsort(clusters, kind="stable")
-    x, y, clusters = x[order], y[order], clusters[order]
-    ends = np.flatnonzero(np.diff(clusters, append=99)) + 1  # whole clusters in each piece
-    agreement = gather(x, y, np.diff(ends, prepend=0), clusters)
-    expected, influence = direct(x, y), influences(x, y)
-    for name in SCORES:
-        score = getattr(agreement, name)
-        assert score.value == pytest.approx(expected[name], rel=1e-12), name
-        assert score.error == pytest.approx(standard_error(influence[name], clusters), rel=1e-9), (
-            name
-        )
-
-
 @pytest.mark.parametrize("groups", [None, 50])
 def test_errors_match_the_spread_over_repeated_samples(groups):
     # 400 repeats know a standard deviation to 1 / sqrt(2 * 400) = 3.5% where scores are normal;
@@ -129,50 +98,6 @@ def test_errors_match_the_spread_over_repeated_samples(groups):
         spread = np.std([score.value for score in found], ddof=1)
         told = np.sqrt(np.mean([score.error**2 for score in found]))
         assert told == pytest.approx(spread, rel=0.17), name
-
-
-def test_errors_match_the_bootstrap():
-    # 1000 resamples know a standard deviation to 2.2%; bound 4 times this, and 2% for the rest.
-    x, y = a_sample(400)
-    agreement = gather(x, y, (400,))
-    rng = session_stream(4)
-    drawn = [direct(x[i], y[i]) for i in rng.integers(0, 400, (1000, 400))]
-    for name in SCORES:
-        spread = np.std([values[name] for values in drawn], ddof=1)
-        assert getattr(agreement, name).error == pytest.approx(spread, rel=0.11), name
-
-
-@pytest.mark.parametrize("offset", [1e8, -1e8])
-@pytest.mark.parametrize("cuts", CUTS, ids=len)
-def test_huge_offsets_lose_nothing(offset, cuts):
-    # Doubles near 1e8 are 1.5e-8 apart, so that much of the numbers is lost before they arrive;
-    # sums of raw squares (1e16) would keep no digit of the variances.
-    x, y = a_sample()
-    expected, influence = direct(x, y), influences(x, y)
-    agreement = gather(x + offset, y + offset, cuts)
-    for name in SCORES:
-        score = getattr(agreement, name)
-        assert score.value == pytest.approx(expected[name], abs=1e-7), name
-        assert score.error == pytest.approx(standard_error(influence[name]), rel=1e-6), name
-
-
-def test_tiny_numbers_lose_nothing():
-    x, y = a_sample()
-    agreement, expected = gather(x * 1e-9, y * 1e-9, (500, 500)), direct(x, y)
-    for name in ("correlation", "concordance", "shrinkage"):
-        assert getattr(agreement, name).value == pytest.approx(expected[name], rel=1e-9), name
-
-
-def test_perfect_agreement_has_no_error():
-    x, _ = a_sample()
-    agreement = gather(x, x, (500, 500))
-    for name, value in zip(SCORES, (0.0, 0.0, 1.0, 1.0, 0.0), strict=True):
-        score = getattr(agreement, name)
-        assert score.value == pytest.approx(value, abs=1e-12), name
-        assert score.error == pytest.approx(0.0, abs=1e-7), name
-    opposite = gather(x, -x, (500, 500))
-    assert opposite.correlation.value == pytest.approx(-1.0)
-    assert opposite.shrinkage.value == pytest.approx(2.0)
 
 
 # What cannot be computed
@@ -192,45 +117,6 @@ def test_one_number_that_is_none_makes_every_score_none(wrong, at, column, clust
             score = getattr(agreement, name)
             assert np.isnan(score.value), name
             assert np.isnan(score.error), name
-
-
-def test_runaways_are_finite_or_none_and_never_wrong():
-    x, y = a_sample()
-    y[5] = 1e200  # its square is no double
-    for cuts in (WHOLE, (500, 500)):
-        agreement = gather(x, y, cuts)
-        for name in SCORES:
-            assert np.isnan(getattr(agreement, name).value), name
-            assert np.isnan(getattr(agreement, name).error), name
-    y[5] = 1e100  # its square is one, and the square of this is none: no error
-    for cuts in (WHOLE, (500, 500)):
-        agreement, expected = gather(x, y, cuts), direct(x, y)
-        for name in SCORES:
-            score = getattr(agreement, name)
-            assert score.value == pytest.approx(expected[name], rel=1e-9), name
-        assert np.isnan(agreement.root_mean_square.error)
-
-
-def test_nothing_is_scored_where_there_is_nothing():
-    agreement = Agreement()
-    agreement.add(np.zeros(0), np.zeros(0))
-    assert agreement.n == 0
-    assert not agreement.truth_varies
-    for name in SCORES:
-        assert np.isnan(getattr(agreement, name).value)
-        assert np.isnan(getattr(agreement, name).error)
-
-
-def test_one_pair_has_a_bias_and_no_error():
-    agreement = Agreement()
-    agreement.add(np.array([1.0]), np.array([3.0]))
-    assert (agreement.bias.value, agreement.root_mean_square.value) == (2.0, 2.0)
-    assert np.isnan(agreement.bias.error)
-    assert np.isnan(agreement.correlation.value)
-    one_cluster = Agreement(clustered=True)
-    one_cluster.add(*a_sample(), np.zeros(1000, int))
-    assert np.isfinite(one_cluster.correlation.value)
-    assert np.isnan(one_cluster.correlation.error)
 
 
 def test_a_truth_that_is_the_same_for_all_correlates_with_nothing():
@@ -282,27 +168,6 @@ def test_coverage_is_a_share_and_a_mean_width(cuts):
         assert coverage.widths[mass].error == pytest.approx(standard_error(width))
 
 
-@pytest.mark.parametrize("cuts", [WHOLE, (20,) * 50], ids=len)
-def test_coverage_and_width_of_clusters_have_their_errors(cuts):
-    truth, low, high = intervals()
-    clusters = np.repeat(np.arange(50), 20)
-    shift = np.repeat(session_stream(1).normal(size=50), 20)
-    wider = np.exp(shift)[:, None]
-    middle = (low + high) / 2 + shift[:, None]
-    half = (high - low) / 2 * wider
-    low, high = middle - half, middle + half
-    coverage = cover(truth, low, high, cuts, clusters)
-    inside = (low <= truth[:, None]) & (truth[:, None] <= high)
-    for k, mass in enumerate(("50", "90")):
-        alone = np.sqrt(inside[:, k].mean() * (1 - inside[:, k].mean()) / 1000)
-        error = coverage.shares[mass].error
-        assert error == pytest.approx(standard_error(inside[:, k].astype(float), clusters))
-        assert error > 1.2 * alone
-        width = (high - low)[:, k]
-        assert coverage.widths[mass].error == pytest.approx(standard_error(width, clusters))
-        assert coverage.widths[mass].error > 1.5 * standard_error(width)
-
-
 def test_missing_ends_hold_nothing_and_endless_ones_hold_all():
     truth = np.zeros(20)
     low, high = np.full((20, 2), -1.0), np.full((20, 2), 1.0)
@@ -317,18 +182,6 @@ def test_missing_ends_hold_nothing_and_endless_ones_hold_all():
     assert np.isnan(nowhere.widths["50"].value)
 
 
-def test_the_ends_of_an_interval_belong_to_it():
-    truth = np.array([0.0, 1.0, 1.1])
-    coverage = cover(truth, np.zeros((3, 2)), np.ones((3, 2)), (3,))
-    assert coverage.shares["50"].value == pytest.approx(2 / 3)
-
-
-def test_no_intervals_no_coverage():
-    coverage = Coverage(MASSES)
-    coverage.add(np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2)))
-    assert all(np.isnan(s.value) for s in (*coverage.shares.values(), *coverage.widths.values()))
-
-
 def test_a_share_of_all_or_none_has_an_error():
     # Agresti and Coull 1998: (x + 2) / (n + 4).
     assert share(0, 100).value == 0.0
@@ -336,33 +189,3 @@ def test_a_share_of_all_or_none_has_an_error():
     assert share(0, 100).error == pytest.approx(np.sqrt(2 / 104 * (1 - 2 / 104) / 104))
     assert np.isnan(share(0, 0).value)
     assert f"{share(90, 100)}" == "0.900 (0.031)"
-
-
-def test_clustered_coverage_is_never_surer_than_independent_coverage():
-    # One row per cluster, and all held: the clusters' own spread is 0.
-    truth = np.zeros(40)
-    coverage = cover(truth, np.full((40, 2), -1), np.full((40, 2), 1), (40,), np.arange(40))
-    assert coverage.shares["90"].value == 1.0
-    assert coverage.shares["90"].error == share(40, 40).error
-
-
-# The tally below them
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e8])
-def test_a_tally_has_the_means_and_their_covariance(offset):
-    features = session_stream(2).normal(size=(300, 3)) @ [[1, 2, 0], [0, 1, 1], [3, 0, 1]]
-    tally = Tally()
-    for piece in np.split(features + offset, [1, 2, 77]):
-        tally.add(piece)
-    np.testing.assert_allclose(tally.mean - offset, features.mean(axis=0), atol=1e-7)
-    np.testing.assert_allclose(tally.covariance, np.cov(features.T) / 300, rtol=1e-6)
-
-
-def test_clusters_of_one_row_are_independent_rows():
-    x, y = a_sample()
-    alone, ones = gather(x, y, (500, 500)), gather(x, y, (500, 500), np.arange(1000))
-    for name in SCORES:
-        a, b = getattr(alone, name), getattr(ones, name)
-        assert a.value == b.value
-        assert b.error == pytest.approx(a.error, rel=1e-9), name

@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 
 from knownminds.agents import AGENTS, simulate
-from knownminds.environments import InstrumentalLearning, make
-from knownminds.inference import ModelData
 from knownminds.validation.engine.population import HYPERPRIOR, check_step_loop, draw_subjects, live
 from knownminds.validation.engine.study import Batch, Cell, Study
 
@@ -59,34 +57,6 @@ def test_groups_are_drawn_from_the_hyperpriors_and_subjects_from_their_group():
     z = PARAMETERS.unconstrain(drawn.theta)
     standard = (z - drawn.group_mean[drawn.replicate]) / drawn.group_sd[drawn.replicate]
     moments_agree(standard, np.zeros(4), np.ones(4))
-    # What subjects add is unrelated to their group, and the group's spread to its mean.
-    mean = (drawn.group_mean - PARAMETERS.mean) / PARAMETERS.sd
-    others = [standard[drawn.number == i] for i in range(4)]
-    for group, unrelated in [(mean, [drawn.group_sd, *others]), (drawn.group_sd, others)]:
-        for other in unrelated:
-            for a in (group, abs(group)):
-                for b in (other, abs(other)):
-                    r = np.corrcoef(a.T, b.T)[:4, 4:]
-                    assert abs(r).max() < 4.5 / np.sqrt(2000)  # some 600 pairs: 0.4% a false alarm
-
-
-def test_named_groups_are_as_named():
-    drawn = everyone(a_study(50, 80, law=NAMED))
-    mean, sd = (np.array([NAMED[k][n] for n in PARAMETERS.names]) for k in NAMED)
-    moments_agree(PARAMETERS.unconstrain(drawn.theta), mean, sd)
-    assert np.array_equal(drawn.group_mean, np.tile(mean, (80, 1)))
-    assert np.array_equal(drawn.group_sd, np.tile(sd, (80, 1)))
-
-
-def test_the_order_in_which_a_named_law_is_written_does_not_matter():
-    turned = {k: dict(reversed(v.items())) for k, v in NAMED.items()}
-    assert np.array_equal(everyone(a_study(law=NAMED)).theta, everyone(a_study(law=turned)).theta)
-
-
-def test_parameters_correlate_with_nothing():
-    z = PARAMETERS.unconstrain(everyone(a_study(50, 80)).theta)
-    r = np.corrcoef(z.T)[np.triu_indices(4, 1)]
-    assert (abs(r) < 4 / np.sqrt(4000)).all()
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -123,48 +93,7 @@ def test_batches_hold_the_subjects_of_the_whole_study(law, unit):
     assert at == 20
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_a_larger_study_begins_with_the_same_subjects_and_sessions(law):
-    small, large = a_study(4, 3, law=law), a_study(6, 5, law=law, sessions=3)
-    few, many = everyone(small), everyone(large)
-    first = (many.replicate < 3) & (many.number < 4)
-    assert np.array_equal(many.theta[first], few.theta)
-    short = live(small, Batch(0, 0, 12), few)
-    long = live(large, Batch(0, 0, 30), many)
-    kept = first[long.subject] & (long.session == 0)
-    for name, column in short.columns.items():
-        assert np.array_equal(long.columns[name][kept], column), name
-
-
-def test_seeds_and_replicates_draw_different_subjects():
-    theta = everyone(a_study(4, 3)).theta
-    assert len(np.unique(theta)) == theta.size
-    assert not np.isin(everyone(a_study(4, 3, seed=1)).theta, theta).any()
-
-
-def test_methods_see_the_same_minds_in_the_same_sessions():
-    a, b = a_study(4, 3), a_study(4, 3, method="hierarchical", options={"fixed": {}}, batch=4)
-    one, other = (live(s, Batch(0, 0, 12), everyone(s)) for s in (a, b))
-    assert np.array_equal(everyone(a).theta, everyone(b).theta)
-    assert all(np.array_equal(one.columns[k], other.columns[k]) for k in one.columns)
-
-
 # Their sessions
-
-
-def test_every_subject_lives_all_its_sessions_and_no_two_are_alike():
-    study = a_study(3, 2, sessions=4)
-    lived = live(study, Batch(0, 0, 6), everyone(study))
-    n_trials = lived.environment.n_trials
-    pairs, counts = np.unique([lived.subject, lived.session], axis=1, return_counts=True)
-    assert pairs.shape == (2, 24)
-    assert set(counts) == {n_trials}
-    assert lived.n_subjects == 6
-    sessions = {
-        tuple(np.r_[lived.columns["context"], lived.columns["reward"]].reshape(2, -1)[:, k].ravel())
-        for k in np.arange(24 * n_trials).reshape(24, n_trials)
-    }
-    assert len(sessions) == 24
 
 
 def test_sessions_are_those_of_the_public_simulation():
@@ -188,59 +117,7 @@ def test_sessions_are_those_of_the_public_simulation():
                 assert np.array_equal(lived.columns[name][here], trials[name]), name
 
 
-def test_the_record_reads_as_the_arrays_do():
-    study = a_study(3, 2, sessions=2)
-    subjects = everyone(study)
-    lived = live(study, Batch(0, 0, 6), subjects)
-    trials = lived.trials()
-    assert trials.frame["subject"].nunique() == 6
-    assert trials.frame["session"].nunique() == 2
-    model = AGENTS[MODEL]
-    fast, slow = lived.data(model), ModelData.read(model, trials)
-    assert len(fast) == len(slow) == 6
-    np.testing.assert_allclose(
-        fast.log_likelihood(subjects.theta)[0], slow.log_likelihood(subjects.theta)[0], rtol=1e-12
-    )
-    # Sessions apart: learning begins anew in each as well when they are one subject's.
-    apart = lived.data(model, apart=True)
-    assert len(apart) == 12
-    each = apart.log_likelihood(np.tile(subjects.theta, (2, 1)))[0].reshape(2, 6)
-    np.testing.assert_allclose(each.sum(axis=0), fast.log_likelihood(subjects.theta)[0], rtol=1e-12)
-
-
 # The step loop as a check of the compiled one
-
-
-@pytest.mark.parametrize(
-    "name", sorted(name for name, model in AGENTS.items() if model.plays(InstrumentalLearning()))
-)
-@pytest.mark.parametrize("lapse", [0.0, 0.3])
-@pytest.mark.parametrize("law", [{}, HYPERPRIOR])
-def test_the_step_loop_lives_the_same_session(name, lapse, law):
-    for unit in ("subject", "replicate"):
-        study = a_study(3, 2, unit=unit, model=name, lapse=lapse, law=law, sessions=2)
-        check_step_loop(study)
-
-
-def test_a_broken_reward_is_found(monkeypatch):
-    step = InstrumentalLearning.step
-
-    def wrong(self, choice):
-        observation, reward, *rest = step(self, choice)
-        return observation, 1.0 - reward, *rest
-
-    study = a_study()
-    check_step_loop(study)
-    monkeypatch.setattr(InstrumentalLearning, "step", wrong)
-    with pytest.raises(RuntimeError, match=f"{MODEL} plays differently in {PLACE} step by step"):
-        check_step_loop(study)
-
-
-def test_a_broken_design_is_found(monkeypatch):
-    honest = InstrumentalLearning.follow
-    monkeypatch.setattr(InstrumentalLearning, "follow", lambda self, d, a: honest(self, d, 1 - a))
-    with pytest.raises(RuntimeError, match=r"column reward"):
-        check_step_loop(a_study())
 
 
 @pytest.mark.parametrize("method", ["learn", "choose"])
@@ -256,18 +133,3 @@ def test_a_broken_agent_is_found(monkeypatch, method):
     monkeypatch.setattr(AGENTS[MODEL], method, broken[method])
     with pytest.raises(RuntimeError, match="column action"):
         check_step_loop(study)
-
-
-def test_every_cell_is_checked(monkeypatch):
-    cells = (
-        Cell(PLACE, {"n_visits": 2}, "random_responder"),
-        Cell(PLACE, {}, MODEL, {"alpha_positive": 0.5, "alpha_negative": 0.5, "beta": 8.0}),
-    )
-    monkeypatch.setattr(AGENTS[MODEL], "learn", lambda *_: None)
-    check_step_loop(Study("t", cells[:1]))
-    with pytest.raises(RuntimeError, match=f"{MODEL} plays differently"):
-        check_step_loop(Study("t", cells))
-
-
-def test_an_environment_makes_itself_from_the_cell():
-    assert Cell(PLACE, {"n_visits": 5}, MODEL).make().settings == make(PLACE, n_visits=5).settings

@@ -6,8 +6,8 @@ from math import exp
 import numpy as np
 import pytest
 
-from knownminds.agents import BalloonPumper, Model, RescorlaWagner, WeightedBayes, real, unit
-from knownminds.environments import BalloonRisk, InstrumentalLearning, make
+from knownminds.agents import RescorlaWagner, WeightedBayes
+from knownminds.environments import InstrumentalLearning
 from knownminds.inference import check_agent
 
 PLACE = InstrumentalLearning(n_visits=3)
@@ -16,18 +16,6 @@ KERNELS = {
     "simulate": staticmethod(RescorlaWagner.simulate),
     "design": ("payoffs",),
 }
-
-
-class Certain(Model):
-    """Chooses by sums as they are, so that the other choice has next to no chance."""
-
-    weight = unit("weight of the later sum", mean=0.0, sd=1.0)
-
-    def begin(self):
-        pass
-
-    def respond(self, trial):
-        return self.weight * trial.later_amount - trial.sooner_amount
 
 
 def changed(name, **members):
@@ -74,12 +62,6 @@ BROKEN = {
 }
 
 
-def test_steps_are_small_near_the_end_of_a_support():
-    """Its prior belief lies so near 1 that differences of a thousandth of it are no slopes."""
-    found = check_agent(BalloonPumper, BalloonRisk(n_balloons=4), seed=2)
-    assert found.ok, found
-
-
 @pytest.mark.parametrize("model", [RescorlaWagner, WeightedBayes])
 def test_a_right_model_keeps_all_rules(model):
     found = check_agent(model)
@@ -98,37 +80,6 @@ def test_what_is_broken_is_told_in_one_sentence(told):
     matching = [s for s in sentences if re.search(told, s)]
     assert matching, sentences
     assert matching[0].endswith(".")
-
-
-def test_a_parameter_that_is_called_as_a_column_is_told():
-    wrong = type("Clash", (WeightedBayes,), {"ball": real("a name that is taken")})
-    (rule,) = check_agent(wrong).rules
-    assert rule.broken == "The parameter 'ball' is called as a column is; rename it."
-
-
-def test_a_parameter_that_is_called_as_something_the_experiment_shows_is_told():
-    """The model does not read it; a table of true values beside choices would have it twice."""
-    wrong = type("Shown", (Certain,), {"sooner_delay": unit("a name that is shown")})
-    assert "sooner_delay" not in wrong.columns
-    assert "sooner_delay" in make("temporal_discounting").fields.stimulus
-    (rule,) = check_agent(wrong, "temporal_discounting").rules
-    assert rule.broken == "The parameter 'sooner_delay' is called as a column is; rename it."
-
-
-def test_an_experiment_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="no environment named 'nowhere'"):
-        check_agent(WeightedBayes, "nowhere")
-
-
-def test_the_subject_with_the_worst_likelihood_is_told():
-    """Not the first one, whose likelihoods may be equal."""
-
-    found = check_agent(Certain, "temporal_discounting")
-    (broken,) = (rule.broken for rule in found.rules if rule.broken)
-    kernel, plain = re.findall(r"is (\S+), that of the step loop (\S+) at weight=", broken)[0]
-    # The step loop has probabilities, which are 0 below 1e-308; the kernel has their logarithms.
-    assert plain == "-inf"
-    assert float(kernel) < -708
 
 
 def test_a_definition_that_cannot_be_traced_is_told():

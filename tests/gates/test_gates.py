@@ -1,13 +1,8 @@
-import json
-from dataclasses import asdict, replace
-from typing import get_args
+from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from knownminds.agents import AGENTS
-from knownminds.validation.cli import main
-from knownminds.validation.engine.verdicts import Word
 from knownminds.validation.gates import gates as module
 from knownminds.validation.gates.gates import (
     LARGE,
@@ -15,9 +10,7 @@ from knownminds.validation.gates.gates import (
     contradictions,
     gates,
     judge_fall,
-    read_gates,
     recommendation,
-    recommendations,
     sources_of,
     stored_gates,
 )
@@ -50,10 +43,6 @@ def test_every_model_has_a_recommended_design_that_builds_and_that_it_plays(name
     assert design.sessions >= 1
 
 
-def test_nothing_is_recommended_for_models_that_do_not_exist():
-    assert set(recommendations()) == set(AGENTS)
-
-
 @pytest.mark.parametrize("name", with_parameters())
 def test_every_model_has_stored_results_of_full_size_for_a_design_that_still_builds(name, stored):
     design = recommendation(name)
@@ -77,23 +66,6 @@ def test_stored_results_bear_out_what_is_claimed_of_the_designs(stored):
     assert not [sentence for gate in now for sentence in contradictions(gate)]
 
 
-def test_the_small_form_passes_over_recovery_control_and_calibration(computed):
-    _, found = computed
-    assert found.computed == len(found.gates) == 3 * len(FEW)
-    assert not found.problems
-    for name in FEW:
-        recovery, control = found.of(name, "recovery"), found.of(name, "shuffled")
-        for parameter, values in recovery.quantities.items():
-            # The error of a correlation of .5 from 30 subjects is .14, of higher ones less.
-            assert values["r"] > 0.5, (name, parameter)
-            assert control.quantities[parameter]["r"] > 0.5, (name, parameter)
-        fallen = [v["r_shuffled"] < v["r"] - 0.2 for v in control.quantities.values()]
-        assert any(fallen), name
-        calibration = found.of(name, "calibration")
-        assert set(calibration.quantities) == {*AGENTS[name].parameters.names, "log_likelihood"}
-        assert calibration.attempted == 20
-
-
 def test_what_is_in_the_store_is_not_computed_again(computed, monkeypatch):
     store, found = computed
     monkeypatch.setattr(module, "_gate", None)  # whoever computes, fails
@@ -101,43 +73,6 @@ def test_what_is_in_the_store_is_not_computed_again(computed, monkeypatch):
     assert again.computed == 0
     assert [gate.design for gate in again.gates] == [gate.design for gate in found.gates]
     assert again.gates[0].quantities == found.gates[0].quantities
-
-
-def test_a_gate_is_computed_anew_when_the_file_of_its_model_has_changed(computed, monkeypatch):
-    store, found = computed
-    written = sources_of("shuffled", FEW[0], found.of(FEW[0], "shuffled").environment)
-    monkeypatch.setattr(module, "sources_of", lambda *of: written | {"model": "another"})
-    assert found.of(FEW[0], "shuffled").older_than == ("the model's code",)
-    copy = store.with_name("copy.json")
-    copy.write_text(store.read_text(encoding="utf-8"), encoding="utf-8")
-    again = gates(FEW[:1], kinds=["shuffled"], small=True, store=copy, workers=1)
-    assert again.computed == 1
-    assert again.gates[0].sources["model"] == "another"
-    kept = read_gates(copy)
-    assert len(kept) == 3 * len(FEW)  # the others are still there
-    assert kept["shuffled", FEW[0]].sources["model"] == "another"
-
-
-def test_a_gate_that_fails_is_told_and_not_stored_and_the_others_go_on(tmp_path, monkeypatch):
-    own = module._shuffled
-
-    def failing(design, *rest):
-        if design.model == "perseverator":
-            raise ValueError("the sky fell")
-        return own(design, *rest)
-
-    monkeypatch.setattr(module, "_shuffled", failing)
-    store = tmp_path / "store.json"
-    found = gates(
-        ["perseverator", "linear_observer_log"],
-        kinds=["shuffled"],
-        small=True,
-        store=store,
-        workers=1,
-    )
-    assert found.problems == {"shuffled of perseverator": "the sky fell"}
-    assert "no result: shuffled of perseverator: the sky fell" in str(found)
-    assert set(read_gates(store)) == {("shuffled", "linear_observer_log")}
 
 
 def test_a_fall_counts_when_it_is_clear_and_goes_below_what_is_weak():
@@ -192,56 +127,3 @@ def test_results_that_contradict_a_claim_are_told():
     assert contradictions(gate_of("recovery", {"kappa": "between weak and not identified"}))
     # The small form is there to see that it works.
     assert not contradictions(gate_of("recovery", {"kappa": "weak"}, units=30))
-
-
-def test_an_audit_is_told_by_effect_and_judged_by_the_size_of_its_test(monkeypatch):
-    monkeypatch.setitem(module.SMALL, "audit", 100)  # the fewest by which a size is judged
-    found = gates(["regression_to_the_mean", "optimism_bias"], small=True, workers=1)
-    assert not found.problems
-    score, bias = (found.of(name, "audit") for name in ("regression_to_the_mean", "optimism_bias"))
-    assert "no effect" not in score.quantities  # a score has no null value
-    assert len(score.quantities) == 3
-    # The share of false alarms is .066 of 5%; its error with 100 data sets is .025.
-    assert bias.quantities["no effect"]["rejected"] < 0.15
-    words = ["size holds", *(word for word in get_args(Word) if "alarms" in word)]
-    assert bias.quantities["no effect"]["verdict"] in words
-    assert set(bias.sources) == {"measure", "experiment"}
-    assert bias.command == "knownminds audit optimism_bias --replicates 100 --seed 1"
-
-
-def test_commands_repeat_the_recommended_design_at_a_prompt():
-    design = recommendation("random_utility")
-    told = design.command(seed=3)
-    assert told.startswith("knownminds recover diagnosis --model random_utility --set ")
-    assert "'elicitations=[\"plain\"]'" in told
-    assert told.endswith("--seed 3")
-
-
-def test_misuse_is_answered_with_a_sentence(tmp_path):
-    with pytest.raises(ValueError, match="There is no gate named 'recovry'"):
-        gates(["perseverator"], kinds=["recovry"])
-    with pytest.raises(ValueError, match="no model or measure named 'perseverater'"):
-        gates(["perseverater"])
-    with pytest.raises(ValueError, match="number of workers is at least 1; got 0"):
-        gates(["perseverator"], workers=0)
-    large = tmp_path / "large.json"
-    large.write_text(json.dumps([asdict(gate_of("recovery", {"kappa": "weak"}))]), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"do not replace large ones; .*recovery of perseverator"):
-        gates(["perseverator"], small=True, store=large)
-    wrong = tmp_path / "wrong.json"
-    for text in ('{"a": 1}', "[1", '[{"kind": "recovery"}]'):
-        wrong.write_text(text, encoding="utf-8")
-        with pytest.raises(ValueError, match=r"wrong\.json holds no gates .*--store"):
-            gates(["perseverator"], small=True, store=wrong)
-
-
-def test_the_command_prints_one_object(capsys):
-    asked = ["gates", "perseverator", "--gate", "shuffled", "--small", "--workers", "1", "--json"]
-    with pytest.raises(SystemExit) as end:
-        main(asked)
-    assert not end.value.code
-    told = json.loads(capsys.readouterr().out)
-    assert told["computed"] == 1
-    (gate,) = told["gates"]
-    assert gate["name"] == "perseverator"
-    assert np.isfinite(gate["quantities"]["kappa"]["r_shuffled"])

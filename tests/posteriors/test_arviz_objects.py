@@ -1,13 +1,11 @@
 """Posteriors as ArviZ's own objects, saved and read with either generation of it."""
 
 import json
-from dataclasses import replace
 
 import arviz as az
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.special import logsumexp
 
 from knownminds.agents import RescorlaWagner, simulate
 from knownminds.environments import InstrumentalLearning, Trials
@@ -21,10 +19,7 @@ from knownminds.inference import (
 )
 from knownminds.inference.posteriors.convergence import check_convergence
 from knownminds.inference.posteriors.group_model import HierarchicalFit
-from knownminds.inference.posteriors.pareto_smoothing import smooth_weights
 from knownminds.inference.posteriors.sampling import Settings
-from knownminds.validation.data.fit import fit as run_fit
-from knownminds.validation.data.fit import read_fit
 
 pytest.importorskip("h5netcdf", reason="netCDF files need h5netcdf")
 
@@ -83,16 +78,6 @@ def group(found, name):
     return found[name].to_dataset() if hasattr(found[name], "to_dataset") else found[name]
 
 
-def test_the_object_is_that_of_the_installed_arviz(fit):
-    expected = "InferenceData" if az.__version__.startswith("0.") else "DataTree"
-    assert type(arviz_object(fit)).__name__ == expected
-    # and ArviZ can work with it
-    found = az.rhat(arviz_object(fit))["group_mean"].to_numpy()
-    same = fit.convergence.table["r_hat"][list(fit.names)].to_numpy()
-    np.testing.assert_allclose(found, same)
-    assert len(az.summary(arviz_object(fit), var_names=["group_mean"])) == len(fit.names)
-
-
 def test_it_holds_draws_observations_and_where_they_come_from(fit):
     found = arviz_object(fit)
     draws = group(found, "posterior")
@@ -107,32 +92,6 @@ def test_it_holds_draws_observations_and_where_they_come_from(fit):
     assert json.loads(found.attrs["settings"])["tune"] == 100
     assert {"knownminds", "arviz", "pymc"} <= set(json.loads(found.attrs["versions"]))
     assert group(found, "constant_data")["n_trials"].to_numpy().tolist() == [15, 16, 16, 16, 16]
-
-
-def test_every_trial_is_among_the_observations_and_a_gap_stays_one(fit, data):
-    seen = group(arviz_object(fit), "observed_data")
-    assert seen.sizes["row"] == N * 16
-    action = seen["action"].to_numpy()
-    assert np.isnan(action).sum() == 1
-    assert seen["subject_of_row"].to_numpy()[np.isnan(action)].tolist() == ["s0"]
-    columns = dict(zip(data.model.columns, data.flat, strict=True))
-    for k in range(N):
-        own = seen.where(seen["subject_of_row"] == f"s{k}", drop=True)
-        flat = columns["action"][k * 16 : (k + 1) * 16]
-        assert np.nansum(own["action"]) == flat[flat >= 0].sum()
-
-
-def test_what_the_sampler_told_of_each_draw_is_kept(fit, tmp_path):
-    flags = np.zeros((CHAINS, DRAWS), dtype=bool)
-    flags[1, 3] = True
-    before = getattr(fit, "sample_stats", None)
-    object.__setattr__(fit, "sample_stats", xr.Dataset({"diverging": (("chain", "draw"), flags)}))
-    try:
-        save_posterior(fit, tmp_path / "p.nc")
-        for found in (arviz_object(fit), read_posterior(tmp_path / "p.nc")):
-            np.testing.assert_array_equal(group(found, "sample_stats")["diverging"], flags)
-    finally:
-        object.__setattr__(fit, "sample_stats", before)
 
 
 def test_a_saved_posterior_is_read_back_the_same(fit, tmp_path):
@@ -157,19 +116,6 @@ def test_a_saved_posterior_is_read_back_the_same(fit, tmp_path):
     assert read_posterior(tmp_path / "p.nc").attrs == made.attrs
 
 
-def test_a_fit_of_a_group_leaves_its_draws_beside_its_tables(fit, trials, tmp_path):
-    result = run_fit(trials, "rescorla_wagner", environment="instrumental_learning")
-    replace(result, method="hierarchical", posterior=fit).save(tmp_path)
-    files = {"estimates.csv", "fit.json", "posterior.nc"}
-    assert {p.name for p in tmp_path.iterdir()} == files
-    kept = group(read_posterior(tmp_path / "posterior.nc"), "posterior")
-    np.testing.assert_array_equal(kept["group_mean"], fit.posterior["group_mean"])
-    read_fit(tmp_path).save(tmp_path)  # which has no draws to write, and none to take away
-    assert {p.name for p in tmp_path.iterdir()} == files
-    result.save(tmp_path)  # another fit in the same folder
-    assert {p.name for p in tmp_path.iterdir()} == files - {"posterior.nc"}
-
-
 def test_posteriors_of_single_subjects_say_how_far_to_trust_them(data, tmp_path):
     single = posterior(RescorlaWagner, data, draws=64, nuts=False)
     save_posterior(single, tmp_path / "p.nc", data)
@@ -182,14 +128,6 @@ def test_posteriors_of_single_subjects_say_how_far_to_trust_them(data, tmp_path)
     assert found.attrs["model"] == "rescorla_wagner"
     with pytest.raises(KeyError):
         single.to_arviz()["observed_data"]  # it does not keep its data
-
-
-def test_a_file_that_is_none_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="there is none at"):
-        read_posterior(tmp_path / "none.nc")
-    (tmp_path / "text.nc").write_text("not netCDF")
-    with pytest.raises(ValueError, match=r"text\.nc cannot be read as netCDF"):
-        read_posterior(tmp_path / "text.nc")
 
 
 def test_the_likelihood_of_each_trial_is_that_of_a_step_loop(fit, trials):
@@ -218,48 +156,3 @@ def test_the_likelihood_of_each_trial_is_that_of_a_step_loop(fit, trials):
                   for i in range(len(mine) - len(values) + 1)]  # fmt: skip
             assert any(at)
         assert mine.sum() == pytest.approx(sum(value for _, value in slow), abs=1e-4)
-
-
-def test_a_model_whose_trials_hang_together_has_no_likelihoods_of_trials(fit, data, monkeypatch):
-    from knownminds.inference.posteriors.arviz_groups import trial_log_likelihood
-
-    monkeypatch.setattr(RescorlaWagner, "remembers", False)  # as if trials stood alone
-    assert trial_log_likelihood(data, fit.unknowns, fit.draws[:1]) is None
-
-
-@pytest.mark.filterwarnings("ignore")  # ArviZ's own, of the Matplotlib it meets
-def test_arviz_plots_and_compares_what_was_saved(fit, tmp_path):
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    rng = np.random.default_rng(1)
-    shape = (("chain", "draw"), rng.normal(size=(CHAINS, DRAWS)))
-    told = xr.Dataset({"energy": shape, "diverging": (shape[0], shape[1] > 3)})
-    told = told.assign_coords(chain=range(CHAINS), draw=range(DRAWS))
-    whole = replace(fit, sample_stats=told)
-    n_rows = len(fit.data.flat[0])
-    simulated = rng.integers(2, size=(50, n_rows)).astype(np.float32)
-    save_posterior(whole, tmp_path / "p.nc", predicted={"action": simulated})
-    found = read_posterior(tmp_path / "p.nc")
-    again = group(found, "posterior_predictive")["action"]
-    assert again.sizes["row"] == group(found, "observed_data").sizes["row"]
-    assert float(again.mean()) == pytest.approx(simulated.mean(), abs=1e-6)
-    az.plot_trace(found, var_names=["group_mean"])
-    az.plot_energy(found)
-    az.plot_forest(found, var_names=["group_mean", "group_sd"])
-    az.plot_rank(found, var_names=["group_mean"])
-    if hasattr(az, "plot_ppc"):
-        az.plot_ppc(found, var_names=["action"], num_pp_samples=5)
-    else:
-        az.plot_ppc_dist(found, var_names=["action"], num_samples=5)
-    left_out = az.loo(found, var_name="subject")
-    values = group(found, "log_likelihood")["subject"].stack(sample=("chain", "draw"))
-    values = values.transpose("subject_name", "sample").to_numpy()
-    log_weights, _ = smooth_weights(-values)
-    ours = logsumexp(log_weights + values, axis=1).sum()
-    assert float(getattr(left_out, "elpd_loo", getattr(left_out, "elpd", None))) == pytest.approx(
-        ours, rel=0.02
-    )
-    ranked = az.compare({"one": found, "other": found}, var_name="subject")
-    assert set(ranked.index) == {"one", "other"}
-    mpl.pyplot.close("all")

@@ -1,8 +1,5 @@
 """Convergence, Monte-Carlo errors and smoothed weights are ArviZ's numbers, draw for draw."""
 
-import subprocess
-import sys
-
 import arviz as az
 import numpy as np
 import pytest
@@ -57,14 +54,6 @@ def test_scores_are_those_of_arviz(count, draws):
     np.testing.assert_allclose(errors, theirs, **close)
 
 
-def test_many_quantities_are_scored_in_parts_that_change_nothing(monkeypatch):
-    x = chains(2, 50)
-    whole = ours.ess_bulk(x), ours.r_hat(x)
-    monkeypatch.setattr(ours, "VALUES_AT_ONCE", 250)
-    np.testing.assert_array_equal(ours.ess_bulk(x), whole[0])
-    np.testing.assert_array_equal(ours.r_hat(x), whole[1])
-
-
 def test_what_cannot_be_known_is_nan():
     x = chains(2, 50)
     x[1, 3, 2] = np.inf
@@ -88,31 +77,3 @@ def test_smoothed_weights_are_those_of_arviz():
         assert shape[k] == pytest.approx(float(k_hat), rel=1e-10)
         np.testing.assert_allclose(smoothed[k], theirs, rtol=1e-10, atol=1e-12)
     assert shape[4] == np.inf
-
-
-def test_a_group_is_sampled_judged_and_kept_without_arviz_or_pymc():
-    code = (
-        "import sys\n"
-        "import knownminds.inference.posteriors.group_model\n"
-        "import knownminds.inference.posteriors.arviz_objects\n"
-        "import knownminds.inference.posteriors.apa\n"
-        "import knownminds.validation.data.fit\n"
-        "slow = {'arviz', 'arviz_stats', 'pymc', 'pytensor', 'nutpie', 'matplotlib'}\n"
-        "print(slow & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
-
-
-def test_a_model_with_a_groups_prior_uses_the_kernels_of_the_model_itself():
-    """It was taken for a class of the module abc: compiled anew, and kept beside Python's own."""
-    from knownminds.agents import RescorlaWagner
-    from knownminds.inference.posteriors.fitted_population import FittedPopulation
-    from knownminds.validation.data.support import _with_prior
-
-    own = RescorlaWagner.parameters
-    made = _with_prior(RescorlaWagner, FittedPopulation(own, own.mean + 1.0, 0.5 * own.sd))
-    assert made.__module__ == RescorlaWagner.__module__
-    kernels = made.kernel(2), RescorlaWagner.kernel(2)
-    assert kernels[0].py_func.__code__.co_filename == kernels[1].py_func.__code__.co_filename
-    assert made.parameters.mean.tolist() == (own.mean + 1.0).tolist()

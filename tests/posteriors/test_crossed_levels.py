@@ -1,18 +1,12 @@
 """Crossed levels of a group model: models that meet conditions, and what is left of each unit."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-from claims import check
-from claims.fit import REPORT
 
-from knownminds import inference
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import Trials, make
 from knownminds.inference import hierarchical
 from knownminds.inference.posteriors.crossed_levels import Levels, units_of
-from knownminds.validation.data.fit import fit
 
 MODEL = AGENTS["weighted_bayes"]
 N_PEOPLE, N_PLACES = 9, 4
@@ -40,6 +34,7 @@ def crossed_fit():
     return hierarchical(MODEL, trials, unit=names, crossed=names, seed=1, rounds=1), person, place
 
 
+@pytest.mark.long
 def test_deviations_of_people_and_places_are_told_apart(crossed_fit):
     fit, person, place = crossed_fit
     assert fit.verdict == "converged", fit.reasons
@@ -57,29 +52,11 @@ def test_deviations_of_people_and_places_are_told_apart(crossed_fit):
     assert spread["low"].iloc[2] < 0.1 < spread["high"].iloc[2]
 
 
+@pytest.mark.long
 def test_what_does_not_vary_over_places_gets_no_spread_over_them(crossed_fit):
     fit, _, _ = crossed_fit
     for name in ("b_0", "b_likelihood"):
         assert fit.group.loc[f"sd({name} | place)", "mean"] < 0.15
-
-
-def test_what_is_said_of_a_crossed_fit_is_proved(crossed_fit, monkeypatch):
-    found = crossed_fit[0]
-    monkeypatch.setattr(inference, "hierarchical", lambda *_, **__: found)
-    monkeypatch.setattr("knownminds.validation.data.support.SIMULATED", 100)
-    trials, _, _ = people_in_places(seed=4, place_sd=0.6)
-    names = ("subject", "place")
-    result = fit(
-        trials, "weighted_bayes", method="hierarchical", unit=names, crossed=names, workers=1
-    )
-    draws = {term: values for term, values, _ in found.terms()}
-    facts = SimpleNamespace(content=result.to_dict(), trials=trials.frame, draws=draws)
-    told = [sentence for sentence in result.sentences if " r = " not in sentence]
-    check(REPORT, told, facts)
-    (differ,) = [s for s in told if s.startswith("sd(b_prior | subject)")]
-    (open_,) = [s for s in told if s.startswith("sd(b_likelihood | place)")]
-    assert differ.endswith(": the levels differ.")
-    assert not open_.endswith(": the levels differ.")
 
 
 def test_units_are_named_by_their_columns():

@@ -1,18 +1,13 @@
 """The compiled density of a group is that of PyMC's graph, and its own NUTS samples it."""
 
-from inspect import CO_VARARGS
 from time import sleep
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from claims import check
-from claims.fit import REPORT
-from numba import njit
 from scipy.stats import beta, kstest
 
-from knownminds.agents import AGENTS, RescorlaWagner, simulate
-from knownminds.environments import ENVIRONMENTS, InstrumentalLearning, Trials, make
+from knownminds.agents import RescorlaWagner, simulate
+from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.inference import (
     GroupModel,
     ModelData,
@@ -23,11 +18,8 @@ from knownminds.inference import (
 from knownminds.inference.groups import group_density
 from knownminds.inference.groups.deviations import Deviations
 from knownminds.inference.groups.formulas import GroupDesign, Regressors
-from knownminds.inference.groups.group_kernels import density, run_chain
 from knownminds.inference.posteriors.crossed_levels import Levels
 from knownminds.inference.posteriors.sampling import OutOfTimeError, Settings, StoppedError
-from knownminds.validation.data.fit import fit as fit_of_data
-from knownminds.validation.data.group_fit import _about_spreads
 
 N = 6
 
@@ -86,58 +78,18 @@ def agrees_with_the_graph(model, data):
     np.testing.assert_allclose(found, found[0], atol=1e-10 * max(1.0, abs(ours)))
 
 
-@pytest.mark.parametrize("kind", ["plain", "held and lapse", "regressors", "correlated", "crossed"])
+OTHERS = ("plain", "regressors", "correlated", "crossed")
+
+
+@pytest.mark.parametrize(
+    "kind", ["held and lapse", *(pytest.param(k, marks=pytest.mark.long) for k in OTHERS)]
+)
 def test_the_compiled_density_and_slope_are_those_of_the_graph(trials, kind):
     data = ModelData.read(RescorlaWagner, trials)
     agrees_with_the_graph(GroupModel.build(data, **kinds(trials)[kind]), data)
 
 
-def test_density_and_sampler_are_compiled_once_whatever_the_model(trials):
-    briefly = {"draws": 20, "tune": 20, "chains": 2, "rounds": 1, "seed": 1}
-    hierarchical(RescorlaWagner, trials, lapse=True, **briefly)
-    for name in ("two_step_hybrid", "hyperbolic_discounter", "linear_observer"):
-        model = AGENTS[name]
-        place = next(make(each) for each in ENVIRONMENTS if model.plays(make(each)))
-        theta = model.parameters.draw(np.random.default_rng(0), 4)
-        hierarchical(model, simulate(model, theta, place, 1), **briefly)
-    assert len(density.signatures) == len(run_chain.signatures) == 1
-
-
-def test_of_a_single_chain_it_is_told_what_cannot_be_computed(trials):
-    found = hierarchical(RescorlaWagner, trials, draws=20, tune=20, chains=1, rounds=1, seed=1)
-    assert found.verdict == "not converged"
-    assert found.reasons[0] == "R-hat of alpha cannot be computed"
-
-
-def of_any_number_of_columns():
-    """Models whose compiled likelihood takes any number of columns, one of each module."""
-    found = {}
-    for name, model in AGENTS.items():
-        place = next(make(each) for each in ENVIRONMENTS if model.plays(make(each)))
-        kernel = model.kernel(place.n_actions).py_func
-        if len(model.parameters) and kernel.__code__.co_flags & CO_VARARGS:
-            found.setdefault(model.__module__, name)
-    return found.values()
-
-
-@njit
-def by_address(kernel, theta, lapse, n_actions, places):
-    return kernel(theta, lapse, n_actions, places)
-
-
-@pytest.mark.parametrize("name", ["rescorla_wagner", *of_any_number_of_columns()])
-def test_the_likelihood_that_a_group_reads_is_the_models_own(name):
-    model = AGENTS[name]
-    place = next(make(each) for each in ENVIRONMENTS if model.plays(make(each)))
-    theta = model.parameters.draw(np.random.default_rng(0), 3)
-    data = ModelData.read(model, simulate(model, theta, place, 1))
-    group = GroupModel.build(data).density(data)
-    found = by_address(group.kernel, theta, np.zeros(0), data.n_actions, group.places)
-    for ours, own in zip(found, data.log_likelihood(theta), strict=True):
-        np.testing.assert_array_equal(ours, own)
-    assert np.isfinite(group.at(np.zeros(group.size))[0])
-
-
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["together", "apart", "correlated", "crossed"])
 def test_the_density_of_formulas_within_subjects_is_that_of_the_graph(trials, kind):
     bar = "||" if kind == "apart" else "|"
@@ -216,6 +168,7 @@ def test_correlations_have_the_law_they_are_said_to_have():
     np.testing.assert_allclose(np.einsum("sij,sij->si", root, root), 1.0)
 
 
+@pytest.mark.long
 def test_correlated_parameters_are_found_to_be():
     rng = np.random.default_rng(5)
     standard = rng.normal(size=(40, 3))
@@ -239,32 +192,3 @@ def test_correlated_parameters_are_found_to_be():
     whole = (roots @ np.swapaxes(roots, 1, 2))[:, 0, 1]
     np.testing.assert_allclose(whole / (spread[:, 0] * spread[:, 1]), found, rtol=1e-6)
     assert np.isfinite(leave_one_subject_out(fit).elpd).all()
-
-
-def test_correlations_need_two_parameters(trials):
-    data = ModelData.read(RescorlaWagner, trials)
-    with pytest.raises(ValueError, match=r"only alpha is free.*--correlated"):
-        GroupModel.build(data, fixed={"beta": 2.0, "kappa": 0.0}, correlated=True)
-    with pytest.raises(ValueError, match="need --method hierarchical"):
-        fit_of_data(trials, "rescorla_wagner", correlated=True)
-
-
-@pytest.mark.long
-def test_a_group_that_is_alike_is_a_finding_and_one_that_differs_is_not_called_so():
-    """Everyone has the same parameters, or none the same as another, in many trials."""
-    model, place = AGENTS["weighted_bayes"], make("probabilistic_reasoning", n_problems=100)
-    mean = model.parameters.constrain(model.parameters.mean)
-    told = {}
-    for spread in (0.0, 1.0):
-        theta = np.tile(mean, (12, 1))
-        theta[:, 1] += spread * np.linspace(-1, 1, 12)
-        data = ModelData.read(model, simulate(model, theta, place, seed=1))
-        found = hierarchical(model, data, seed=1, cores=1)
-        assert found.verdict == "converged"
-        told[spread] = _about_spreads(found)
-        facts = SimpleNamespace(
-            content={"model": model.name}, draws={t: d for t, d, _ in found.terms()}
-        )
-        check(REPORT, told[spread], facts)
-    assert any(s.startswith("b_prior: no difference between subjects") for s in told[0.0])
-    assert not any(s.startswith("b_prior") for s in told[1.0])

@@ -1,14 +1,12 @@
 """Coordinates of a group's subjects: the same law whatever they are, and round in all groups."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import norm
 
-from knownminds.agents import NoisyOr, RescorlaWagnerDual, WeightedBayes, simulate
-from knownminds.environments import Collider, InstrumentalLearning, ProbabilisticReasoning
-from knownminds.inference import GroupModel, ModelData, Unknowns, hierarchical
+from knownminds.agents import WeightedBayes, simulate
+from knownminds.environments import ProbabilisticReasoning
+from knownminds.inference import ModelData, Unknowns
 from knownminds.inference.posteriors.sampling import kernel_inputs
 from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
 from knownminds.inference.posteriors.subject_law import SubjectLaw
@@ -78,66 +76,3 @@ def test_the_law_is_that_of_values_from_the_group_and_of_their_trials(case):
     trials, _ = unknowns.log_likelihood(data, parameters.constrain(z))
     group = norm.logpdf(z, mean, abs(sd)).sum(axis=1) + k * np.log(2 * np.pi) / 2
     assert np.allclose(density(u, mean, sd)[0], trials + group + volume, rtol=1e-6, atol=1e-6)
-
-
-def test_both_signs_of_the_spreads_are_the_same_group(case):
-    *_, density, (u, mean, sd) = case
-    sign = np.where(np.arange(len(sd)) % 2, -1.0, 1.0)
-    assert np.allclose(density(u * sign, mean, sd * sign)[0], density(u, mean, sd)[0])
-
-
-def test_subjects_who_say_little_are_deviations_and_those_who_say_much_are_as_they_are():
-    rng = np.random.default_rng(3)
-    little, much = (
-        SubjectCoordinates.of(data_of(model, environment), Unknowns.of(model))
-        for model, environment in (
-            (RescorlaWagnerDual, InstrumentalLearning(1)),
-            (WeightedBayes, ProbabilisticReasoning(200)),
-        )
-    )
-    u, mean, sd = rng.standard_normal((50, N, 4)), rng.standard_normal((50, 1, 4)), np.ones((50, 4))
-
-    def moved(chosen):  # by the group's mean, per unit of it
-        shift = chosen.values(u, mean + 0.1, sd) - chosen.values(u, mean, sd)
-        return np.abs(shift / 0.1).mean()
-
-    assert moved(little) > 0.7
-    assert moved(much) < 0.1
-
-
-def test_the_posterior_does_not_depend_on_the_coordinates(monkeypatch):
-    data = data_of(WeightedBayes, ProbabilisticReasoning(20), n=20, spread=0.5)
-    chosen = SubjectCoordinates.of
-
-    def nothing_known(*arguments):
-        found = chosen(*arguments)
-        return replace(found, information=0 * found.information, score=0 * found.score)
-
-    model, settings = GroupModel.build(data), {"draws": 800, "tune": 800, "seed": 2, "rounds": 1}
-    fits = [model.sample(data, **settings)]
-    monkeypatch.setattr(SubjectCoordinates, "of", nothing_known)
-    fits.append(model.sample(data, **settings))
-    one, other = (fit.posterior for fit in fits)
-    for name in ("group_mean", "group_sd", "z"):
-        gap = abs(one[name].mean(("chain", "draw")) - other[name].mean(("chain", "draw")))
-        # Monte-Carlo error with 200 effective draws or more is below .07 of a standard deviation
-        # each; four of the difference's.
-        assert (gap / one[name].std(("chain", "draw"))).max() < 4 * np.sqrt(2 / 200)
-    least = [fit.convergence.table["ess_bulk"].min() for fit in fits]
-    assert min(least) > 200
-    assert least[0] > 2 * least[1]  # what the coordinates are for
-
-
-@pytest.mark.parametrize(
-    ("model", "environment"),
-    [
-        (WeightedBayes, ProbabilisticReasoning(200)),
-        pytest.param(NoisyOr, Collider(), marks=pytest.mark.long),
-    ],
-)
-def test_a_group_that_is_alike_and_known_well_is_sampled_at_once(model, environment):
-    """The spreads are near zero, the subjects' errors smaller still: the narrow funnel."""
-    data = data_of(model, environment, n=10, spread=0.05)
-    fit = hierarchical(model, data, seed=1, rounds=1)
-    assert fit.verdict == "converged", fit.reasons
-    assert fit.divergences == 0

@@ -19,15 +19,17 @@ def dial(measure=BIAS, model=DUAL, sd=None, mean=None):
 
 
 @pytest.mark.parametrize("sd", [0.3, 1.0])
-@pytest.mark.parametrize("size", [-0.4, -0.05, 0.0, 0.1, 0.6])
+@pytest.mark.parametrize("size", [-0.4, 0.1])
 def test_a_turned_group_has_the_asked_mean(size, sd):
-    # A million minds; 4 standard errors are passed by chance in 6 of 100,000 groups.
+    # So many minds; 4 standard errors are passed by chance in 6 of 100,000 groups.
     turned = dial(sd=sd, mean=[-0.2, -0.9, 1.0, 0.0])
     (turn,) = turned.turn_to(np.array([size]))
-    z = session_stream(1).normal(turned.group_mean + turn * turned.direction, sd, (1_000_000, 4))
+    z = session_stream(1).normal(turned.group_mean + turn * turned.direction, sd, (400_000, 4))
     found = BIAS.truth(DUAL, DUAL.parameters.constrain(z))
-    assert abs(found.mean() - size) < 4 * found.std() / 1000
-    assert abs(found.mean() - size - 0.01) > 4 * found.std() / 1000  # an error of .01 would show
+    assert abs(found.mean() - size) < 4 * found.std() / 400_000**0.5
+    assert (
+        abs(found.mean() - size - 0.01) > 4 * found.std() / 400_000**0.5
+    )  # an error of .01 would show
 
 
 def test_the_mean_of_a_skewed_parameter_is_not_that_of_its_middle():
@@ -39,30 +41,12 @@ def test_the_mean_of_a_skewed_parameter_is_not_that_of_its_middle():
     assert np.exp(1.0 + turn + 0.7**2 / 2) == pytest.approx(6.0, rel=2e-3)
 
 
-def test_one_mind_has_the_size_itself():
-    turned = dial(sd=0.0)
-    for size in (-0.3, 0.0, 0.1, 0.5):
-        (turn,) = turned.turn_to(np.array([size]))
-        theta = DUAL.parameters.constrain(turned.group_mean + turn * turned.direction)
-        assert BIAS.truth(DUAL, theta[None]) == pytest.approx(size, abs=1e-4)
-    assert turned.rest == pytest.approx(0.0, abs=1e-12)
-
-
 def test_several_sizes_are_turned_to_at_once():
     turned = dial()
     sizes = np.array([-0.2, 0.0, 0.3])
     one_by_one = [turned.turn_to(np.array([size]))[0] for size in sizes]
     assert turned.turn_to(sizes).tolist() == one_by_one
     assert np.all(np.diff(one_by_one) > 0)
-
-
-def test_dials_of_different_groups_are_different_curves():
-    # The curves are kept between batches; each group must get its own.
-    assert dial(mean=[0.5, -1.0, 1.0, 0.0]).rest > 0.2 > dial().rest
-    assert dial(sd=0.3).curve[1] != pytest.approx(dial(sd=1.0).curve[1], abs=1e-3)
-    beta, kappa = (dial(ParameterMeasure(DUAL, name)).rest for name in ("beta", "kappa"))
-    assert beta > 2.0
-    assert kappa == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("size", [-1.0, 1.0, 1.2])
@@ -81,28 +65,9 @@ def test_a_model_that_the_dial_does_not_move_is_refused(model):
         dial(model=AGENTS[model]).turn_to(np.array([0.1]))
 
 
-def test_a_dial_that_goes_up_and_down_is_refused():
-    class Wave(ParameterMeasure):
-        def truth(self, model, theta):
-            return np.sin(theta[:, 3])
-
-    with pytest.raises(ValueError, match="No dial of rescorla_wagner_dual moves kappa steadily"):
-        dial(Wave(DUAL, "kappa")).turn_to(np.array([0.1]))
-
-
 def test_measures_come_first_and_parameters_of_the_model_second():
     assert resolve_measure("optimism_bias", DUAL) is BIAS
     beta = resolve_measure("beta", DUAL)
     assert isinstance(beta, ParameterMeasure)
     assert (beta.name, beta.model, beta.dial) == ("beta", DUAL, Dial({"beta": 1.0}))
     assert resolve_measure("beta", AGENTS["rescorla_wagner"]).model is AGENTS["rescorla_wagner"]
-
-
-@pytest.mark.parametrize(
-    ("name", "near"), [("optimism", "optimism_bias"), ("alpha_postive", "alpha_positive")]
-)
-def test_an_unknown_name_is_answered_with_the_nearest(name, near):
-    kind = "measure, or parameter of rescorla_wagner_dual,"
-    sentence = f"There is no {kind} named '{name}'. Nearest: {near}"
-    with pytest.raises(ValueError, match=re.escape(sentence)):
-        resolve_measure(name, DUAL)

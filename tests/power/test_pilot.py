@@ -1,34 +1,20 @@
 """Power from a pilot: groups are draws of its posterior, and what is no pilot is refused."""
 
 import json
-import shlex
 import shutil
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from claims import check
-from claims.design import REPORT as DESIGN
-from claims.power import REPORT
 
 from knownminds.agents import RescorlaWagnerDual, simulate
 from knownminds.agents.play import Player, simulate_sessions
 from knownminds.environments import InstrumentalLearning, Session, session_stream
 from knownminds.inference import MEASURES
-from knownminds.validation.cli import main
 from knownminds.validation.data.fit import fit
-from knownminds.validation.design.best_design import best_design, read_best_design
-from knownminds.validation.engine.population import draw_subjects, lost_share
-from knownminds.validation.engine.study import Batch, Study
-from knownminds.validation.power import pilot as pilot_module
-from knownminds.validation.power.model_power import model_power
 from knownminds.validation.power.pilot import read_pilot
-from knownminds.validation.power.power_page import power_page
-from knownminds.validation.power.power_study import power, read_power
-from knownminds.validation.power.smallest_design import read_smallest_design, smallest_design
-from knownminds.validation.report import page_of
+from knownminds.validation.power.power_study import power
 
 PLACE = InstrumentalLearning(n_visits=6)
 EFFECT = {"optimism_bias": "pilot"}
@@ -65,6 +51,7 @@ def rows_of(folder):
     return pd.concat(map(pd.read_parquet, (folder / "parts").glob("*.parquet")))
 
 
+@pytest.mark.long
 def test_an_effect_of_the_pilot_is_that_of_groups_of_its_posterior(pilot):
     found = read_pilot(pilot, "instrumental_learning", RescorlaWagnerDual)
     mean = drawn(pilot)
@@ -82,6 +69,7 @@ def test_an_effect_of_the_pilot_is_that_of_groups_of_its_posterior(pilot):
         assert abs(sizes[k] - bias.mean()) < 4 * bias.std() / 200 + 1e-4
 
 
+@pytest.mark.long
 def test_power_is_averaged_over_what_the_pilot_leaves_open(pilot, tmp_path):
     asked = {"model": "rescorla_wagner_dual", "replicates": 150, "seed": 2, "workers": 1}
     found = power(PLACE, EFFECT, pilot=pilot, subjects=[12], **asked, out=tmp_path / "power")
@@ -98,50 +86,6 @@ def test_power_is_averaged_over_what_the_pilot_leaves_open(pilot, tmp_path):
     asked |= {"replicates": 20, "out": tmp_path / "known"}
     power(PLACE, {"optimism_bias": 0.1}, subjects=[12], **asked)
     assert rows_of(tmp_path / "known")["effect"].nunique() == 1
-
-
-def typed(*words):
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    assert not ended.value.code
-
-
-def test_what_it_says_is_proved_and_the_command_asks_the_same(pilot, tmp_path):
-    outcomes = {"outcomes": {"ok": 250, "repaired": 8, "malformed": 30}}
-    other = altered(pilot, tmp_path, **outcomes)
-    out = ["--out", str(tmp_path / "power")]
-    asked = [
-        *(
-            "power",
-            "instrumental_learning",
-            "--effect",
-            "optimism_bias=pilot",
-            "--from",
-            str(other),
-        ),
-        *("--set", "n_visits=6", "--model", "rescorla_wagner_dual", "--subjects", "12"),
-        *("--replicates", "20", "--seed", "2", "--workers", "1"),
-    ]
-    typed(*asked, *out)
-    found = read_power(tmp_path / "power")
-    (cell,) = found.study.cells
-    assert lost_share(cell) == 30 / 288
-    page = power_page(found)
-    told = [line for line in str(found).splitlines() if "  " not in line][:-1]
-    facts = SimpleNamespace(
-        content=found.to_dict(), rows=[rows_of(tmp_path / "power")], pilot=outcomes
-    )
-    check(REPORT, [*told, page.title, *page.sentences, *page.notes], facts)
-    # what the page repeats is the command, and going on with the folder computes nothing anew
-    again = shlex.split(page.command)[1:]
-    assert again[again.index("--from") + 1] == str(other)
-    assert "--pilot" not in again
-    parts = {p: p.stat().st_mtime_ns for p in (tmp_path / "power" / "parts").iterdir()}
-    typed(*again, "--workers", "1", *out)
-    assert parts == {p: p.stat().st_mtime_ns for p in (tmp_path / "power" / "parts").iterdir()}
-    # a report needs the pilot no more
-    shutil.rmtree(other)
-    typed("report", str(tmp_path / "power"))
 
 
 def test_a_lost_answer_brings_nothing_and_teaches_nothing():
@@ -166,62 +110,6 @@ def test_a_lost_answer_brings_nothing_and_teaches_nothing():
         assert list(given.values()) == list(columns)
 
 
-def test_the_smallest_design_is_sought_for_a_pilots_groups(pilot, tmp_path):
-    asked = {"model": "rescorla_wagner_dual", "pilot": pilot, "find": "subjects", "most": 60}
-    asked |= {"width": 0.25, "replicates": 60, "workers": 1, "seed": 4}
-    found = smallest_design(PLACE, {"optimism_bias": 0.1}, **asked, out=tmp_path / "sought")
-    shutil.copytree(tmp_path / "sought", tmp_path / "moved")
-    assert read_smallest_design(tmp_path / "moved").to_dict() == found.to_dict()
-    assert found.steps[0].cell.law["pilot"] == {"folder": str(pilot), "subjects": 12}
-
-
-def test_a_design_is_sought_for_minds_of_the_pilot(pilot, tmp_path):
-    asked = {"model": "rescorla_wagner_dual", "budget": {"trials": 96}, "designs": 4, "seed": 3}
-    asked |= {"replicates": 40, "fresh": 60, "workers": 1}
-    found = best_design(PLACE, "beta", pilot=pilot, **asked, out=tmp_path / "design")
-    study, _ = Study.read(tmp_path / "design" / "fresh")
-    minds = draw_subjects(study, Batch(0, 0, 60))
-    known, sd = pooled(pilot)
-    for own in minds.group_mean:  # each mind has a group of the pilot's
-        assert np.isclose(known, own).all(axis=1).any()
-    # Far from the priors, whose own spread of log beta is 1: 4 errors of a mean of 60.
-    z = RescorlaWagnerDual.parameters.unconstrain(minds.theta)
-    error = ((known.var(axis=0) + (sd**2).mean(axis=0)) / 60) ** 0.5
-    assert (np.abs(z.mean(axis=0) - known.mean(axis=0)) < 4 * error).all()
-    rows = [rows_of(tmp_path / "design" / "fresh")]
-    told = [one for one in page_of(found).sentences if "pilot" in one]
-    assert len(told) == 1
-    check(DESIGN, told, SimpleNamespace(rows=rows))
-    # read from its folder elsewhere, without the pilot; its command says --from
-    shutil.copytree(tmp_path / "design", tmp_path / "moved")
-    assert read_best_design(tmp_path / "moved").to_dict() == found.to_dict()
-    assert f"--from {pilot}" in page_of(found).command
-    # for the pilot's own effect, and for rivals of which one was fitted
-    effect = best_design(
-        PLACE, "optimism_bias=pilot", pilot=pilot, sessions=1, **asked | {"budget": {"trials": 400}}
-    )
-    assert effect.fresh[0].score.value < 1
-    rivals = "rescorla_wagner,rescorla_wagner_dual"
-    told_apart = best_design(PLACE, rivals, pilot=pilot, **asked)
-    assert told_apart.cell.model == "rescorla_wagner_dual"
-    assert "group_draws" in told_apart.cell.law
-    with pytest.raises(ValueError, match="the group is the pilot's"):
-        best_design(PLACE, "beta", pilot=pilot, truth={"kappa": 0.0}, **asked)
-    with pytest.raises(ValueError, match="same model"):
-        best_design(PLACE, "alpha", pilot=pilot, **asked | {"model": "rescorla_wagner"})
-
-
-def test_models_are_told_apart_on_minds_of_the_pilot(pilot, tmp_path):
-    asked = {"model": "random_responder", "pilot": pilot, "replicates": 20, "workers": 1}
-    found = model_power(PLACE, ["rescorla_wagner_dual"], subjects=6, **asked, out=tmp_path / "m")
-    laws = {one.cell.model: "group_draws" in one.cell.law for one in found.found}
-    assert laws == {"random_responder": False, "rescorla_wagner_dual": True}
-    (told,) = [one for one in page_of(found).sentences if one.startswith("The group")]
-    check(REPORT, [told], SimpleNamespace(rows=[]))
-    with pytest.raises(ValueError, match="same model"):
-        model_power(PLACE, ["rescorla_wagner"], subjects=6, **asked)
-
-
 def altered(pilot, tmp_path, **changes):
     shutil.copytree(pilot, tmp_path / "other")
     file = tmp_path / "other" / "fit.json"
@@ -229,19 +117,7 @@ def altered(pilot, tmp_path, **changes):
     return tmp_path / "other"
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"environment": "two_step"}, "same experiment"),
-        ({"model": "rescorla_wagner"}, "same model"),
-        ({"method": "map"}, "--method hierarchical"),
-    ],
-)
-def test_what_is_no_pilot_is_refused(pilot, tmp_path, changes, said):
-    with pytest.raises(ValueError, match=said):
-        read_pilot(altered(pilot, tmp_path, **changes), "instrumental_learning", RescorlaWagnerDual)
-
-
+@pytest.mark.long
 def test_a_pilot_that_did_not_converge_is_refused_until_that_is_wished(pilot, tmp_path):
     other = altered(pilot, tmp_path, verdict="not converged", divergences=7)
     with pytest.raises(ValueError, match=r"R-hat of 1\.\d+, .*7 divergent draws.*--unconverged"):
@@ -250,20 +126,3 @@ def test_a_pilot_that_did_not_converge_is_refused_until_that_is_wished(pilot, tm
         PLACE, EFFECT, pilot=other, unconverged=True, subjects=[12], replicates=2, workers=1
     )
     assert len(found.designs) == 1
-
-
-def test_a_spread_between_subjects_takes_some(pilot, monkeypatch):
-    monkeypatch.setattr(pilot_module, "LEAST_SUBJECTS", 13)
-    with pytest.raises(ValueError, match=r"from 13 on; .* has 12. Ask more"):
-        read_pilot(pilot, "instrumental_learning", RescorlaWagnerDual)
-
-
-def test_what_contradicts_a_pilot_is_refused(pilot):
-    with pytest.raises(ValueError, match="one mind is none"):
-        power(PLACE, EFFECT, pilot=pilot, subjects=[1], sessions=[3], replicates=2)
-    with pytest.raises(ValueError, match="add --from FIT"):
-        power(PLACE, EFFECT, subjects=[12], replicates=2)
-    with pytest.raises(ValueError, match="the group is the pilot's"):
-        power(PLACE, EFFECT, pilot=pilot, truth={"beta": 3.0}, subjects=[12], replicates=2)
-    with pytest.raises(ValueError, match="knows no difference"):
-        power(PLACE, EFFECT, pilot=pilot, comparison="between", subjects=[12], replicates=2)

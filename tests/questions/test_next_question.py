@@ -9,15 +9,12 @@ from knownminds.agents import HyperbolicDiscounter, RescorlaWagner, WeightedBaye
 from knownminds.environments import (
     ChosenSession,
     InstrumentalLearning,
-    Picked,
     ProbabilisticReasoning,
     TemporalDiscounting,
-    make,
     session_stream,
 )
-from knownminds.inference import ChosenQuestions, Inquiry, maximum_a_posteriori, play_chosen
+from knownminds.inference import ChosenQuestions, Inquiry, play_chosen
 from knownminds.inference.questions.next_question import chosen_rows
-from knownminds.validation.engine.simulated_data import simulated_data
 
 GRID = TemporalDiscounting(design="grid", losses=False)
 PRIOR = HyperbolicDiscounter.parameters
@@ -70,24 +67,6 @@ def test_information_of_choices_is_that_of_a_dense_grid_at_first_and_after_answe
         assert own > max(every[i] for i in left) - 0.02, n  # none is better by more than the error
 
 
-def test_particles_are_the_posterior_also_after_they_were_drawn_anew():
-    agent = HyperbolicDiscounter(k=0.08, tau=0.07, eta=1.0)
-    rows = play_chosen(
-        agent, GRID, ChosenQuestions(HyperbolicDiscounter, 30, fixed=FIXED), 3, 0
-    ).frame.to_dict("records")
-    inquiry = Inquiry(HyperbolicDiscounter, GRID, GRID.draw(session_stream(3, 0)), FIXED)
-    inquiry.take_in(rows)
-    particles = inquiry.particles
-    inquiry.particles.renew(inquiry._log_likelihood(inquiry._told))
-    k, tau, weights = dense(rows)
-    for column, values in enumerate((np.log(k), np.log(tau))):
-        mean = float((weights * values).sum())
-        sd = float(np.sqrt((weights * (values - mean) ** 2).sum()))
-        error = sd / np.sqrt(particles.worth)
-        assert abs(particles.mean[column] - mean) < 4 * error
-        assert particles.sd[column] == pytest.approx(sd, rel=4 / np.sqrt(2 * particles.worth))
-
-
 def test_information_of_numbers_is_that_of_the_linear_normal_model():
     """With its noise known, WeightedBayes is a regression: I = log(1 + x'Sx / sigma^2) / 2."""
     place = ProbabilisticReasoning(n_problems=24)
@@ -133,22 +112,6 @@ def test_chosen_questions_tell_more_than_as_many_in_mixed_order():
     assert gain.mean() > 3 * gain.std(ddof=1) / np.sqrt(len(gain))
 
 
-def test_a_fit_of_chosen_questions_is_an_ordinary_fit():
-    """The likelihood of the data is that of the answers, whichever way questions were chosen."""
-    chosen = ChosenQuestions(HyperbolicDiscounter, 25, fixed=FIXED)
-    trials = simulated_data(
-        HyperbolicDiscounter, GRID, subjects=3, seed=2, truth={"eta": 1.0}, chosen=chosen
-    )
-    fit = maximum_a_posteriori(HyperbolicDiscounter, trials, fixed=FIXED)
-    for i, (_, rows) in enumerate(trials.frame.groupby("subject")):
-        k, tau, weights = dense(rows.to_dict("records"))
-        density = weights  # on a grid that is even in the unconstrained values
-        at = np.unravel_index(density.argmax(), density.shape)
-        step = PRIOR.sd[:2] * 9.0 / 120
-        assert abs(np.log(fit.estimate[i, 0]) - np.log(k[at[0], 0])) <= 1.01 * step[0]
-        assert abs(np.log(fit.estimate[i, 1]) - np.log(tau[0, at[1]])) <= 1.01 * step[1]
-
-
 def test_a_question_without_an_answer_is_used_up_and_teaches_nothing():
     design = GRID.draw(session_stream(1))
     inquiry = Inquiry(HyperbolicDiscounter, GRID, design, FIXED)
@@ -160,19 +123,6 @@ def test_a_question_without_an_answer_is_used_up_and_teaches_nothing():
     np.testing.assert_array_equal(inquiry.particles.weights, np.full(512, 1 / 512))
 
 
-def test_picked_questions_are_those_of_the_design():
-    design = GRID.draw(session_stream(1))
-    places = iter((7, 3, 100))
-    session = ChosenSession(GRID, design, 3, lambda rows: Picked(next(places)))
-    for seen in session:
-        session.take(seen["trial"] % 2)
-    for row, place in zip(session.rows, (7, 3, 100), strict=True):
-        assert row["sooner_amount"] == design.table["sooner_amount"][place]
-        assert row["later_amount"] == design.table["later_amounts"][place, 0]
-        assert row["picked"] == place
-    assert [row["trial"] for row in session.rows] == [0, 1, 2]  # the past is told
-
-
 @pytest.mark.parametrize(
     ("environment", "model", "more", "told"),
     [
@@ -180,20 +130,9 @@ def test_picked_questions_are_those_of_the_design():
         (TemporalDiscounting(), HyperbolicDiscounter, {}, "hangs on earlier answers"),
         (GRID, HyperbolicDiscounter, {"questions": 1000}, "144 questions"),
         (GRID, HyperbolicDiscounter, {"fixed": {"k": 0.1, "tau": 0.1, "eta": 1.0}}, "are held"),
-        (GRID, HyperbolicDiscounter, {"particles": 100}, "power of two"),
         (GRID, WeightedBayes, {}, "asks for an action"),
-        (GRID, None, {}, "Name one"),
-        (make("line_ratio"), None, {}, "Name one"),
     ],
 )
 def test_what_cannot_be_chosen_is_refused_with_the_rule(environment, model, more, told):
     with pytest.raises(ValueError, match=told):
         ChosenQuestions(model, **{"questions": 5, **more}).check(environment)
-
-
-def test_a_model_that_remembers_is_refused_with_those_that_can():
-    from knownminds.agents import KalmanObserver
-
-    place = make("line_ratio")
-    with pytest.raises(ValueError, match=r"do\. Choose one of .*static_bayes_observer"):
-        ChosenQuestions(KalmanObserver, 5).check(place)

@@ -5,11 +5,8 @@ import pytest
 
 from knownminds.agents import AGENTS
 from knownminds.environments import InstrumentalLearning
-from knownminds.validation.engine.group_law import checked_correlations
 from knownminds.validation.engine.population import CORRELATED, HYPERPRIOR, draw_subjects
 from knownminds.validation.engine.study import Batch, Cell, Study
-from knownminds.validation.power.power_study import sought_in
-from knownminds.validation.power.questions import AskPower
 from knownminds.validation.recovery.parameter_recovery import read_recovery, recover
 from knownminds.validation.recovery.recovery_page import recovery_page
 
@@ -48,6 +45,7 @@ def test_a_correlated_group_has_the_correlations_that_were_drawn_for_it():
     assert found.group_sd.shape == plain.group_sd.shape
 
 
+@pytest.mark.long
 def test_recovery_says_how_correlations_came_back(tmp_path):
     study = tmp_path / "study"
     found = recover(
@@ -71,32 +69,3 @@ def test_recovery_says_how_correlations_came_back(tmp_path):
     (table,) = [rows for title, _, rows in page.tables if title == "Correlations over subjects"]
     assert [row[0] for row in table] == list(scores)
     assert "--correlation" in page.command
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"alpha": 0.5}, "between two parameters"),
-        ({"alpha,bta": 0.5}, "Did you mean beta"),
-        ({"alpha,beta": 1.0}, "between -1 and 1"),
-        ({"alpha,kappa": 0.5}, "kappa is held at 0"),
-        ({"alpha,beta": 0.9, "alpha,kappa": 0.9, "beta,kappa": -0.9}, "No subjects have all"),
-    ],
-)
-def test_a_correlation_that_cannot_be_is_answered_with_the_rule(given, message):
-    held = {"kappa": 0.0} if "kappa is held" in message else {}
-    with pytest.raises(ValueError, match=message):
-        checked_correlations(MODEL, given, held)
-
-
-def test_power_takes_correlations_of_effects_of_parameters():
-    asked = AskPower(
-        InstrumentalLearning(8), {"alpha": 0.1}, model="rescorla_wagner", comparison="between",
-        subjects=10, correlation={"alpha,beta": 0.5},
-    )  # fmt: skip
-    (cell,) = sought_in(asked).cells([10], [1], [None])
-    assert cell.law["correlation"] == {"alpha, beta": 0.5}
-    study = Study("power", (cell,), 200, 1, "replicate")
-    theta = draw_subjects(study, Batch(0, 0, 200)).theta
-    r = np.corrcoef(MODEL.parameters.unconstrain(theta).T)[0, 1]
-    assert abs(np.arctanh(r) - np.arctanh(0.5)) < 4 / np.sqrt(2000)

@@ -1,15 +1,12 @@
 """Where a parameter cannot be read: stretches of true values, and estimates that lie there."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import norm
 
-from knownminds import fit, recover, simulated_data
+from knownminds import recover
 from knownminds.agents import AGENTS
-from knownminds.environments import make
-from knownminds.validation.recovery.readable_range import BANDS, LEVEL, ByTruth, unreadable
+from knownminds.validation.recovery.readable_range import BANDS, ByTruth, unreadable
 
 PLACE, MODEL = "instrumental_learning", "rescorla_wagner"
 BETA = AGENTS[MODEL].parameters["beta"]
@@ -48,44 +45,6 @@ def test_bands_that_say_nothing_are_joined_to_a_stretch_and_named():
     assert whole.told("beta") == "beta at any value"
 
 
-def test_what_is_not_clear_is_not_said():
-    assert gathered(lambda z: np.full_like(z, 0.8)) == ()
-    assert gathered(lambda z: np.full_like(z, 0.99), n=24) == ()  # too few in each band
-
-
-def of_equal_bands(widths, seeds, parameters=3, n=500, clusters=0):
-    """Return in how many studies some part of a prior is named, all bands being alike."""
-    named = 0
-    for seed in range(seeds):
-        rng = np.random.default_rng(seed)
-        study = []
-        for _ in range(parameters):
-            found = ByTruth(BETA.support, BETA.mean, BETA.sd, bool(clusters))
-            of = np.arange(n) % clusters if clusters else np.zeros(n, dtype=int)
-            found.add(BETA.mean + BETA.sd * rng.standard_normal(n), widths(rng, n, of), of)
-            study.append(found)
-        named += any(unreadable(study))
-    return named
-
-
-@pytest.mark.parametrize(
-    ("widths", "clusters"),
-    [
-        (lambda rng, n, of: np.clip(0.87 + 0.1 * rng.standard_normal(n), 0, 1), 0),
-        # .764 say nothing, the others .45 on average: .87 in all.
-        (lambda rng, n, of: np.where(rng.random(n) < 0.764, 1.0, rng.uniform(0.3, 0.6, n)), 0),
-        (lambda rng, n, of: np.clip(0.9 + 0.15 * rng.standard_normal(n), 0, 1), 0),
-        (lambda rng, n, of: 0.77 + 0.15 * rng.random(20)[of] + 0.05 * rng.random(n), 20),
-    ],
-    ids=["at the limit", "piled up at the prior's", "above the limit", "groups"],
-)
-def test_where_all_bands_are_alike_some_are_named_no_more_often_than_promised(widths, clusters):
-    seeds = 150
-    # Two standard errors above the promised share.
-    most = seeds * LEVEL + 2 * np.sqrt(seeds * LEVEL * (1 - LEVEL))
-    assert of_equal_bands(widths, seeds, clusters=clusters) <= most
-
-
 def test_a_planted_range_is_found_in_a_study_of_the_usual_size():
     found, ends = 0, []
     for seed in range(50):
@@ -102,26 +61,6 @@ def test_a_planted_range_is_found_in_a_study_of_the_usual_size():
         ends += [one.low for one in planted]
     assert found == 50
     assert np.allclose(ends, at(9 / BANDS))
-
-
-def test_a_fit_names_the_estimates_that_lie_where_nothing_can_be_read():
-    place = make(PLACE, n_visits=2)
-    trials = simulated_data(AGENTS[MODEL], place, subjects=12, seed=2)
-    found = fit(trials, MODEL, settings={"n_visits": 2}, seed=1)
-    told = [s for s in found.sentences if "cannot be read from these rows" in s]
-    stretches = [(n, s) for n, support in found.support.items() for s in support.unreadable]
-    assert stretches
-    for name, stretch in stretches:
-        low = -np.inf if stretch["low"] is None else stretch["low"]
-        high = np.inf if stretch["high"] is None else stretch["high"]
-        estimates = found.subjects[name]
-        there = ((estimates >= low) & (estimates <= high)).sum()
-        own = [s for s in told if s.startswith(stretch["told"])]
-        assert len(own) == (there > 0)
-        assert there == 0 or f"{there} of 12 lie there" in own[0]
-    assert told  # so that the next line compares something
-    grouped = replace(found, method="hierarchical")  # says it of the same estimates alike
-    assert [s for s in grouped.sentences if "cannot be read from these rows" in s] == told
 
 
 def test_a_recovery_says_so_and_keeps_it():
