@@ -151,6 +151,7 @@ def import_trials(
     mapping: ColumnMap | None = None,
     where: Mapping[str, str] | None = None,
     encoding: str | None = None,
+    missing: Sequence[str] = (),
 ) -> Trials:
     """Read trials from files or folders in one of the formats `READ`; see `import_sources`."""
     return import_sources(
@@ -162,6 +163,7 @@ def import_trials(
         mapping=mapping,
         where=where,
         encoding=encoding,
+        missing=missing,
     ).trials
 
 
@@ -175,6 +177,7 @@ def import_sources(
     mapping: ColumnMap | None = None,
     where: Mapping[str, str] | None = None,
     encoding: str | None = None,
+    missing: Sequence[str] = (),
 ) -> Imported:
     """Read trials from files or folders, and say what was understood.
 
@@ -196,6 +199,8 @@ def import_sources(
         Only rows whose columns have these values, of tables of others.
     encoding
         Of tables of others; None for UTF-8.
+    missing
+        What stands for nothing in tables of others, besides an empty cell, NA and NaN.
 
     Raises
     ------
@@ -213,12 +218,15 @@ def import_sources(
             one_of("environment", name, ENVIRONMENTS)
         if mapping is None:
             found = import_tables(
-                paths, format, environment=name, settings=settings, where=where, encoding=encoding
-            )
+                paths, format, environment=name, settings=settings, where=where,
+                encoding=encoding, missing=missing,
+            )  # fmt: skip
             return Imported(*found)
         whole = mapping.merged(ColumnMap(where=where or {}))
         told = import_mapped(paths, whole, environment=name, settings=settings, encoding=encoding)
         return Imported(*told, whole)
+    if missing:
+        raise ValueError("--missing says what is nothing in tables of others; these are of ours.")
     if where:
         raise ValueError("--where chooses rows of tables of others; these are of ours.")
     experiment = _experiment(environment, settings)

@@ -17,6 +17,7 @@ from .formats import Family, Format
 from .tables import answers, identified, stimuli, within
 
 TASKS = "aabbccddeeffgghhijjk"  # of the 20 questions, in the order of their numbers
+_PROMPTS = 960  # an overload has three domains and the three of its control, each 160 numbers wide
 _QUERIED = np.array([*(["C1", "C2"] * 8), "E", "E", "E", "E"])
 _PRESENT = np.array([*([""] * 17), "C2", "C1", ""])[np.r_[0:16, 16, 17, 18, 19]]
 _SENSES = {0: "ppp", 3: "pmm", 5: "mpm", 6: "mmp"}
@@ -77,7 +78,7 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
 def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read models' answers; what was asked follows from the number of the prompt."""
     cells = table.cells
-    number = within(table, "id", tally, least=1, most=480, whole=True)
+    number = within(table, "id", tally, least=1, most=_PROMPTS, whole=True)
     index = np.nan_to_num(number, nan=1).astype(np.int64) - 1
     sense = pd.Series(index // 20 % 8).map(_SENSES)
     task = pd.Series(list(TASKS))[index % 20].reset_index(drop=True)
@@ -85,10 +86,12 @@ def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     for column, own in (("task", task), ("cntbl_cond", sense)):
         if column in cells:
             right &= cells[column].isna() | (cells[column] == own)
-    story, content, control = _stories(table, index)
-    right &= story.notna()
     tally.mark(LEFT_OUT, "the prompt's number, or what stands beside it, is none of the collider's",
                table, ~right)  # fmt: skip
+    story, content, control = _stories(table, index, tally)
+    untold = right & story.isna()
+    tally.mark(LEFT_OUT, "no domain is told, so that the content is unknown", table, untold)
+    right &= ~untold
     wanted = given.get("control")
     if control[right].nunique() > 1 and wanted is None:
         raise ValueError(
@@ -125,19 +128,26 @@ def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
 
 
 def _text(cells: pd.DataFrame, column: str) -> pd.Series[Any]:
+    """Return a column of conditions; what says that there is none ("N/A") is empty."""
     if column not in cells:
         return pd.Series("", index=cells.index)
-    return cells[column].fillna("").astype("str").str.strip()
+    return cells[column].fillna("").astype("str").str.strip().replace("N/A", "")
 
 
 def _stories(
-    table: Table, index: np.ndarray[Any, np.dtype[np.int64]]
+    table: Table, index: np.ndarray[Any, np.dtype[np.int64]], tally: Tally
 ) -> tuple[pd.Series[Any], pd.Series[Any], pd.Series[Any]]:
-    """Return the story of each row, the name of its content, and whether it is a control."""
-    if "domain" not in table.cells:
-        plain = pd.Series(list(_STORIES))[np.minimum(index // 160, 2)].reset_index(drop=True)
-        return plain, pd.Series("", index=plain.index), pd.Series(False, index=plain.index)
-    name = table.cells["domain"].fillna("").astype("str")
+    """Return the story of each row, the name of its content, and whether it is a control.
+
+    A row without a domain, as errors are, has that of the other rows with such numbers. Where no
+    row of a file tells one, the story is missing.
+    """
+    name = _text(table.cells, "domain")
+    told = name.where(name != "")
+    domains = told.groupby(index // 160)
+    alike = domains.transform("first").where(domains.transform("nunique") == 1)
+    tally.mark(DERIVED, "the domain, from the prompt's number", table, told.isna() & alike.notna())
+    name = told.fillna(alike).fillna("")
     overloaded = name.str.extract(_OVERLOAD)
     story = name.replace({"society": "sociology"})
     story = story.where(story.isin(_STORIES), overloaded[0].map(_SHORT))

@@ -8,6 +8,7 @@ rescaled or taken from a neighbour.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from knownminds.environments import (
 
 from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Table, Tally
 from .formats import Family, Format
-from .tables import answers, stimuli, within
+from .tables import answers, check_coded, stimuli, whole_numbers, within
 
 _BLOCKS = (21, 20, 20, 19)  # trials of the restless bandit's blocks, in every file
 _MAXIMA = (128, 32, 8)
@@ -44,9 +45,10 @@ def _runs(table: Table) -> pd.Series[Any]:
 
 def _identified(table: Table, tally: Tally) -> Table:
     """Leave out rows without the number of a run."""
-    given = table.cells["run"].astype("str").str.fullmatch(r"\d{1,9}")
+    run = whole_numbers(table.cells["run"])
+    given = run.str.fullmatch(r"\d{1,9}")
     tally.mark(LEFT_OUT, "no usable 'run': a whole number", table, ~given)
-    return table.keep(given)
+    return replace(table, cells=table.cells.assign(run=run)).keep(given)
 
 
 def _told(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
@@ -101,6 +103,7 @@ def _urns(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
 def _games(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read the horizon task: games of 5 or 10 plays, the first four forced."""
     table = _identified(table, tally)
+    check_coded(table, "choice")
     cells = table.cells
     rules: dict[str, dict[str, Any]] = {
         "trial": {"least": 0, "most": 9, "whole": True},
@@ -125,12 +128,14 @@ def _games(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     size, number = games.transform("size"), games.cumcount()
     whole = right & np.isin(size, (5, 10)) & (frame["play"] == number).to_numpy()
     same = frame.groupby("game")[["true_mean_0", "true_mean_1"]].transform("nunique").max(axis=1)
-    whole &= (same == 1).to_numpy()
+    moved = (same > 1).to_numpy()
+    tally.mark(LEFT_OUT, "a play of a game whose true means change", table, moved)
     if table.cut:  # a long game that ends after five plays looks like a short one
         whole &= (frame["game"] != frame["game"].iloc[-1]).to_numpy()
     kept = pd.Series(whole).groupby(frame["game"]).transform("all").to_numpy()
     rule = "a play of a game that is not whole, or whose points are not those of its machine"
-    tally.mark(LEFT_OUT, rule, table, ~kept)
+    tally.mark(LEFT_OUT, rule, table, ~kept & ~moved)
+    kept = kept & ~moved
     if not kept.any():
         return frame.iloc[:0]
     tally.mark(DERIVED, "running means and counts of both machines", table, kept)
@@ -141,6 +146,7 @@ def _games(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
 def _restless(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read the restless bandit: a machine and a confidence."""
     table = _identified(table, tally)
+    check_coded(table, "choice")
     table, shown = stimuli(table, tally, trial=_WHOLE, block={"least": 0, "most": 3, "whole": True})
     choice, fate, raw = answers(table, "choice", tally, allowed=(0, 1))
     sure, doubt, text = answers(table, "confidence", tally, least=0.0, most=1.0)
@@ -195,6 +201,7 @@ def _better(
 def _casinos(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read instrumental learning: a casino, a machine, and whether it paid."""
     table = _identified(table, tally)
+    check_coded(table, "choice")
     first = 0 if table.name == "meta-RL" else 1  # their casinos are numbered from 1, but there
     tasks = {"least": first, "most": first + 3, "whole": True}
     table, shown = stimuli(table, tally, trial=_WHOLE, task=tasks)

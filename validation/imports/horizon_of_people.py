@@ -10,7 +10,7 @@ import pandas as pd
 
 from knownminds.environments import games_of_plays
 
-from .account import DERIVED, LEFT_OUT, Table, Tally
+from .account import DERIVED, LEFT_OUT, UNREADABLE, Table, Tally
 from .formats import Family, Format
 from .tables import within
 
@@ -31,16 +31,18 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
         "mu_R": {"least": -1000, "most": 1000},
     }
     column = {name: within(table, name, tally, **how) for name, how in rules.items()}
-    right = subject.notna().to_numpy() & np.all(
-        [np.isfinite(values) for values in column.values()], axis=0
-    )
+    forced = column["Trial"] <= 4
+    chosen = np.isfinite(column["Choice"]) & np.isfinite(column["Outcome"])
+    # A play that was not made: nothing was chosen and no points were seen.
+    empty = table.cells[["Choice", "Outcome"]].isna().all(axis=1).to_numpy() & ~forced
+    shown = [values for name, values in column.items() if name not in ("Choice", "Outcome")]
+    right = subject.notna().to_numpy() & np.isfinite(shown).all(axis=0) & (chosen | empty)
     key = pd.DataFrame({"subject": subject.fillna(""), "game": np.nan_to_num(column["Block"])})
     game = key.groupby(["subject", "game"], sort=False).ngroup().to_numpy()
     plays = pd.Series(column["Trial"]).groupby(game)
     right &= plays.transform("size").to_numpy() == column["Horizon"]
     right &= column["Trial"] - 1 == plays.cumcount().to_numpy()
     left = column["Choice"] == 1
-    forced = column["Trial"] <= 4
     seen = pd.Series(left & forced).groupby(game).transform("sum").to_numpy()
     expected = np.select(
         [column["Info"] == info for info in _UNEQUAL], [n for n, _ in _UNEQUAL.values()]
@@ -51,9 +53,12 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
     kept = pd.Series(right).groupby(game).transform("all").to_numpy()
     tally.mark(LEFT_OUT, "a play of a game that is not whole, or whose Info is not what was seen",
                table, ~kept)  # fmt: skip
+    tally.mark(UNREADABLE, "a play that was not made", table, kept & empty)
     frame = pd.DataFrame({
         "subject": subject, "game": column["Block"] - 1, "play": column["Trial"] - 1,
-        "action": 1 - column["Choice"], "reward": column["Outcome"],
+        "action": np.where(chosen, 1 - column["Choice"], np.nan),
+        "reward": np.where(chosen, column["Outcome"], np.nan),
+        "outcome": np.where(chosen, "ok", "empty"),
         "true_mean_0": column["mu_L"], "true_mean_1": column["mu_R"], "info": column["Info"],
     })[kept].reset_index(drop=True)  # fmt: skip
     if "RT" in table.cells:
@@ -63,7 +68,7 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
     tally.mark(DERIVED, "left (Choice 1) is machine 0, right is machine 1", table, kept)
     tally.mark(DERIVED, "running means and counts of both machines", table, kept)
     tally.mark(DERIVED, "forced plays, shown and no trials", table, kept & forced)
-    whole = ["game", "play", "action", "info"]
+    whole = ["game", "play", "info"]
     return games_of_plays(frame.astype(dict.fromkeys(whole, np.int64)))
 
 

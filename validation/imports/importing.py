@@ -10,7 +10,7 @@ import pandas as pd
 
 from knownminds.environments import Environment, Trials, make, unknown
 
-from .account import LEFT_OUT, TOLD, Account, Table, Tally, account_of
+from .account import DERIVED, LEFT_OUT, TOLD, Account, Table, Tally, account_of
 from .formats import Format, format_of
 from .proposal import propose
 from .tables import read_table
@@ -50,6 +50,7 @@ def import_tables(
     """
     tally = Tally()
     tables: list[Table] = []
+    used: list[Table] = []
     frames: list[pd.DataFrame] = []
     formats: list[Format] = []
     for file in files:
@@ -67,6 +68,7 @@ def import_tables(
             tally.add(TOLD, f"no row of {file.name} could be used")
             continue
         formats.append(known)
+        used.append(table)
         frames.append(frame)
     if not frames:
         raise ValueError(_nothing(tables, tally))
@@ -76,13 +78,54 @@ def import_tables(
             f"Trials of one experiment go into one file; these are of {', '.join(names)}. "
             "Import them apart."
         )
-    whole = pd.concat(frames, ignore_index=True)
+    whole = pd.concat(_told_apart(frames, used, tally), ignore_index=True)
     place = _experiment(names[0], formats[0], whole, tables, settings or {})
     if "raw_text" in whole and whole["raw_text"].isna().all():
         whole = whole.drop(columns="raw_text")
+    if place is None:
+        whole = whole.assign(environment=names[0])
     trials = Trials.from_frame(whole, environment=place)
     account = account_of(formats[0].name, names[0], tables, tally, trials.frame)
     return trials, account
+
+
+def _told_apart(
+    frames: Sequence[pd.DataFrame], tables: Sequence[Table], tally: Tally
+) -> list[pd.DataFrame]:
+    """Return the trials of several files, sessions that stand in several of them told apart.
+
+    A session that is the same in an earlier file, trial by trial, is left out; one with other
+    answers is another session, named after its file.
+    """
+    places = [_places(frame) for frame in frames]
+    if not pd.concat(places).duplicated().any():
+        return list(frames)
+    apart: list[pd.DataFrame] = []
+    seen: dict[tuple[str, str], list[pd.DataFrame]] = {}
+    for frame, table in zip(frames, tables, strict=True):
+        own = frame if "session" in frame else frame.assign(session="0")
+        kept = []
+        for (subject, session), rows in own.groupby(["subject", "session"], sort=False):
+            earlier = seen.setdefault((str(subject), str(session)), [])
+            trials = rows.sort_values("trial", ignore_index=True)
+            if any(trials.equals(other) for other in earlier):
+                what = "a trial of a session that stands in an earlier file too"
+                tally.add(LEFT_OUT, what, len(rows), f"session {session} in {table.file}")
+                continue
+            if any(set(trials["trial"]) & set(other["trial"]) for other in earlier):
+                what = "sessions of one subject in several files told apart by the file"
+                tally.add(DERIVED, what, len(rows), f"session {session} in {table.file}")
+                rows = rows.assign(session=f"{session} of file {len(earlier) + 1}")
+            earlier.append(trials)
+            kept.append(rows)
+        if kept:
+            apart.append(pd.concat(kept))
+    return apart
+
+
+def _places(frame: pd.DataFrame) -> pd.DataFrame:
+    own = frame if "session" in frame else frame.assign(session="0")
+    return own[["subject", "session", "trial"]]
 
 
 class UnexplainedError(ValueError):

@@ -25,7 +25,7 @@ COMMA = r"\s*[+-]?\d+,\d+\s*"
 DELIMITERS = (",", ";", "\t")
 _VERSION = re.compile(r"data(?:V(\d+))?")
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
-_CUT = "the last line does not end in a line break, so it may have been cut; add one if it is whole"
+_CUT = "the file ends within its last line"
 
 
 def read_table(
@@ -69,7 +69,6 @@ def read_table(
         return "skip"
 
     body = text[len(text.split("\n", 1)[0]) + 1 :]
-    cut = bool(body) and not body.endswith("\n")
     try:
         table = arrow_csv.read_csv(
             io.BytesIO(body.encode()),
@@ -93,10 +92,13 @@ def read_table(
         raise ValueError(f"A table has at least one row; {path.name} has a head alone.")
     tally.rows += total
     lines = np.array([n for n in range(1, total + 1) if n not in bad], dtype=np.int64)
-    found = Table(path.stem, path.name, cells, lines, delimiter, _version(path))
-    for number, columns in wrong[:1]:
+    cut = total in bad and not body.endswith("\n")
+    if cut:
+        tally.add(LEFT_OUT, _CUT, 1, f"row {total} of {path.name}")
+    uneven = wrong[:-1] if cut else wrong
+    for number, columns in uneven[:1]:
         what = f"another number of cells than the head ({len(names)})"
-        tally.add(LEFT_OUT, what, len(wrong), f"row {number} of {path.name} has {columns}")
+        tally.add(LEFT_OUT, what, len(uneven), f"row {number} of {path.name} has {columns}")
     if not len(cells):
         raise ValueError(
             f"Rows have as many cells as the head; in {path.name} none has {len(names)} "
@@ -107,11 +109,7 @@ def read_table(
             f"Rows have as many cells as the head ({len(names)}); {len(wrong)} of {total} rows of "
             f"{path.name} have not (row {wrong[0][0]} has {wrong[0][1]}). Correct the head."
         )
-    if cut and len(cells) and lines[-1] == total:
-        kept = np.arange(len(cells)) < len(cells) - 1
-        tally.mark(LEFT_OUT, _CUT, found, ~kept)
-        found = replace(found.keep(kept), cut=True)
-    return found
+    return Table(path.stem, path.name, cells, lines, delimiter, _version(path), cut)
 
 
 def _text(path: Path, encoding: str | None) -> str:
@@ -144,12 +142,38 @@ def identified(table: Table, column: str, tally: Tally) -> Table:
 
     Where most names are whole numbers, one that is none is damaged.
     """
-    names = table.cells[column].astype("str")
-    given = table.cells[column].notna()
+    names, given = whole_numbers(table.cells[column]), table.cells[column].notna()
     whole = names.str.fullmatch(r"\d{1,12}") & given
-    numbered = whole.sum() > given.sum() / 2
-    tally.mark(LEFT_OUT, f"no usable {column!r}", table, ~(whole if numbered else given))
-    return table.keep(whole if numbered else given)
+    usable = whole if whole.sum() > given.sum() / 2 else given
+    tally.mark(LEFT_OUT, f"no usable {column!r}", table, ~usable)
+    cells = table.cells.assign(**{column: names.where(given)})
+    return replace(table, cells=cells).keep(usable)
+
+
+def whole_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Return cells as text, whole numbers without the `.0` that a column with gaps gives them."""
+    return cells.astype("str").str.replace(r"^(\d+)\.0+$", r"\1", regex=True)
+
+
+def check_coded(table: Table, column: str) -> None:
+    """Raise ValueError if answers that should be 0 and 1 are coded otherwise throughout a file.
+
+    That is where none of them can be read, or none is 0 and a tenth or more are 2.
+    """
+    values = within(table, column, Tally())
+    given = table.cells[column].notna().to_numpy()
+    readable, twos = np.isin(values, (0, 1)) & given, (values == 2) & given
+    if not given.any():
+        return
+    if readable.any() and ((values == 0).any() or twos.sum() < given.sum() / 10):
+        return
+    codes = sorted(map(str, table.cells[column].dropna().unique()))[:4]
+    meant = ",".join(f"{code}={k}" for k, code in enumerate(codes[:2]))
+    raise ValueError(
+        f"{column!r} is 0 or 1 in this format; {table.file} has {', '.join(codes)}. If they mean "
+        f"that, say it with --map '{column}: {meant}'; the other columns are then named with --map "
+        "as well."
+    )
 
 
 def numbers(

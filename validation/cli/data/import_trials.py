@@ -59,8 +59,8 @@ def import_(
     from knownminds.validation.imports.mapping import ColumnMap, read_map
 
     mapping = None
-    if map_ or missing:
-        mapping = read_map(map_ or ()).merged(ColumnMap(missing=tuple(missing or ())))
+    if map_:
+        mapping = read_map(map_).merged(ColumnMap(missing=tuple(missing or ())))
     try:
         found = import_sources(
             sources,
@@ -71,6 +71,7 @@ def import_(
             mapping=mapping,
             where=read_texts("--where", where),
             encoding=encoding,
+            missing=missing or (),
         )
     except UnexplainedError as unexplained:
         _show(unexplained, save_map)

@@ -1,0 +1,177 @@
+"""What the files of others hide: no answer is lost, and every row is counted."""
+
+import json
+
+import pandas as pd
+import pytest
+
+CASINOS = "run,trial,task,choice,reward"
+JUDGES = (
+    "id;response;reasoning_effort;verbosity;prompt_category;graph;domain;task;cntbl_cond;subject;"
+    "temperature"
+)
+SENSES, TASKS = {0: "ppp", 3: "pmm", 5: "mpm", 6: "mmp"}, "aabbccddeeffgghhijjk"
+
+
+def write(folder, name, *lines, last="\n"):
+    file = folder / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("\n".join(lines) + last)
+    return file
+
+
+def judgements(domains, effort="", errors=()):
+    """The rows of a causal file: its numbers say what each prompt asked."""
+    for index in range(160 * len(domains)):
+        sense = SENSES.get(index // 20 % 8)
+        if sense:
+            reply = "Error: API error: 429" if index in errors else index % 100
+            yield (
+                f"{index + 1};{reply};{effort};;numeric;collider;{domains[index // 160]};"
+                f"{TASKS[index % 20]};{sense};engine;0.0"
+            )
+
+
+@pytest.fixture
+def imported(knownminds, tmp_path):
+    """Import files; return the trials and the rows left out or unreadable, by reason."""
+
+    def run(*words):
+        out = tmp_path / "out.csv"
+        code, printed, errors = knownminds("import", *words, "--out", out, "--json")
+        assert code == 0, errors
+        account = json.loads(printed)["account"]
+        counted = {e["what"]: e["rows"] for e in account["entries"] if e["kind"] != "derived"}
+        return pd.read_csv(out, dtype={"session": str, "domain": str}), counted
+
+    return run
+
+
+def test_whole_numbers_written_with_a_point_are_whole(imported, tmp_path):
+    file = write(tmp_path, "f.csv", CASINOS, "0.0,0,1,0,1", "0.0,1,1,1,0", "1.0,0,1,1,1")
+    trials, counted = imported(file)
+    assert trials["subject"].tolist() == ["f/0", "f/0", "f/1"]
+    assert counted == {}
+
+
+@pytest.mark.parametrize(("row", "n"), [("0,1,1,1,0", 2), ("0,1,1,1", 1)])
+def test_a_last_line_without_a_line_break_counts_if_it_is_whole(imported, tmp_path, row, n):
+    file = write(tmp_path, "f.csv", CASINOS, "0,0,1,0,1", row, last="")
+    trials, counted = imported(file)
+    assert len(trials) == n
+    assert sum(counted.values()) == 2 - n
+
+
+@pytest.mark.parametrize("codes", [("1", "2"), ("left", "right"), ("TRUE", "FALSE")])
+def test_choices_in_another_code_are_a_question_and_no_file(knownminds, tmp_path, codes):
+    rows = [f"0,{trial},1,{codes[trial % 2]},1" for trial in range(20)]
+    file = write(tmp_path, "f.csv", CASINOS, *rows)
+    code, _, errors = knownminds("import", file, "--out", tmp_path / "out.csv")
+    assert code == 2
+    assert "--map" in errors
+    assert all(word in errors for word in codes)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_few_choices_in_another_code_are_answers_that_cannot_be_read(imported, tmp_path):
+    rows = [f"0,{trial},1,{2 if trial == 7 else trial % 2},1" for trial in range(20)]
+    trials, _ = imported(write(tmp_path, "f.csv", CASINOS, *rows))
+    assert trials["outcome"].value_counts().to_dict() == {"ok": 19, "malformed": 1}
+
+
+def test_a_condition_that_is_not_available_makes_no_other_participant(imported, tmp_path):
+    stories = ["economy", "society", "weather"]
+    rows = [*judgements(stories, "N/A")]
+    trials, _ = imported(write(tmp_path, "1_v_a.csv", JUDGES, *rows[:100], *rows[100:]))
+    assert trials["subject"].unique().tolist() == ["engine"]
+
+
+def test_missing_names_a_gap_in_every_format(imported, tmp_path):
+    file = write(tmp_path, "f.csv", CASINOS, "0,0,1,0,1", "0,1,1,none,none")
+    trials, counted = imported(file, "--missing", "none")
+    assert trials["outcome"].tolist() == ["ok", "empty"]
+    assert counted == {"'choice' is empty": 1}
+
+
+@pytest.mark.parametrize("control", ["true", "false"])
+def test_overloads_and_their_controls_are_read_whole(imported, tmp_path, control):
+    domains = ["econ_ovl_d=soc", "soc_ovl_d=econ", "weath_ovl_d=econ"]
+    domains += [f"{name.partition('=')[0]}=ctl" for name in domains]
+    file = write(tmp_path, "f.csv", JUDGES, *judgements(domains, errors={60, 700}))
+    trials, counted = imported(file, "--set", f"control={control}")
+    assert trials["outcome"].value_counts().to_dict() == {"ok": 239, "error": 1}
+    assert sorted(counted.values()) == [1, 240]  # the error, and the other half of the file
+    assert trials.groupby("domain").size().tolist() == [80, 80, 80]
+
+
+def test_errors_without_a_domain_have_that_of_their_number(imported, tmp_path):
+    rows = [*judgements(["economy", "society", "weather"], errors={1, 161})]
+    rows[1] = rows[1].replace(";economy;", ";;")
+    trials, counted = imported(write(tmp_path, "f.csv", JUDGES, *rows))
+    assert trials["outcome"].value_counts().to_dict() == {"ok": 238, "error": 2}
+    assert trials.groupby("domain").size().tolist() == [80, 80, 80]
+    assert list(counted.values()) == [2]
+
+
+def test_a_file_of_errors_alone_is_put_into_no_domain(imported, tmp_path):
+    errors = [f"{k + 1};Error: x;numeric;engine;0.0" for k in range(20)]
+    alone = write(tmp_path, "e.csv", "id;response;prompt_category;subject;temperature", *errors)
+    whole = write(tmp_path, "f.csv", JUDGES, *judgements(["economy", "society", "weather"]))
+    trials, counted = imported(alone, whole)
+    assert len(trials) == 240
+    assert 20 in counted.values()
+
+
+def test_two_files_of_one_engine_are_sessions_apart_and_a_copy_is_left_out(imported, tmp_path):
+    first = write(tmp_path, "a/f.csv", CASINOS, "0,0,1,0,1", "0,1,1,1,0")
+    other = write(tmp_path, "b/f.csv", CASINOS, "0,0,1,1,1", "0,1,1,1,0")
+    copy = write(tmp_path, "c/f.csv", CASINOS, "0,0,1,0,1", "0,1,1,1,0")
+    trials, counted = imported(first, other, copy)
+    assert trials.groupby("session", sort=False)["action"].agg(list).tolist() == [[0, 1], [1, 1]]
+    assert trials["subject"].unique().tolist() == ["f/0"]
+    assert list(counted.values()) == [2]
+
+
+def test_trials_of_abstract_content_name_their_experiment_and_have_scores(
+    imported, knownminds, tmp_path
+):
+    domains = ["abs_alnum_10", "abs_all_10", "abs_num_symb_10"]
+    trials, _ = imported(write(tmp_path, "f.csv", JUDGES, *judgements(domains)))
+    assert trials["environment"].unique().tolist() == ["collider"]
+    assert trials["domain"].unique().tolist() == ["0", "1", "2"]
+    code, printed, _ = knownminds("score", tmp_path / "out.csv")
+    assert code == 0
+    assert "explaining_away" in printed
+
+
+def plays(choices, horizon, game=1, means="40,60"):
+    """A game of people: two forced plays of each machine, then the choices; None is no row."""
+    for number, choice in enumerate(("1", "1", "0", "0", *choices), 1):
+        if choice is not None:
+            points = "" if choice == "" else "50"
+            yield f"p,{game},{number},{horizon},0,{means},-20,{choice},0.5,1,{points}"
+
+
+def test_a_play_that_was_not_made_is_a_trial_without_an_answer(imported, tmp_path):
+    head = "Subject,Block,Trial,Horizon,Info,mu_L,mu_R,delta,Choice,RT,Accuracy,Outcome"
+    rows = [*plays("101010", 10), *plays(("1", "", "0", "0", "1", "0"), 10, game=2)]
+    rows += plays(("1", None, "0", "0", "1", "0"), 10, game=3)  # what was seen is unknown
+    trials, counted = imported(write(tmp_path, "h.csv", head, *rows))
+    assert trials["outcome"].value_counts().to_dict() == {"ok": 11, "empty": 1}
+    assert sorted(counted.values()) == [1, 9]
+    second = trials[trials["game"] == 1]
+    assert second["count_1"].tolist() == [2, 2, 2, 3, 4, 4]  # Choice 0 is machine 1
+    assert second["count_0"].tolist() == [2, 3, 3, 3, 3, 4]
+
+
+def test_a_game_whose_true_means_change_is_left_out_for_that_reason(imported, tmp_path):
+    head = "run,trial,mean0,mean1,reward0,reward1,choice,reward"
+    machine = (0, 0, 1, 1, 0)
+    rows = [
+        f"{run},{t},{61 if run and t == 3 else 60},50,57,49,{arm},{49 if arm else 57}"
+        for run in (0, 1)
+        for t, arm in enumerate(machine)
+    ]
+    trials, counted = imported(write(tmp_path, "h.csv", head, *rows))
+    assert len(trials) == 1
+    assert counted == {"a play of a game whose true means change": 5}
