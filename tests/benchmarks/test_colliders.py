@@ -6,8 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmark_pages import about, everyone_everywhere, laid_out
-from claims import check
-from claims.benchmark_colliders import REPORT
 from plain_colliders import fitted, left_out, plainly
 from scipy.stats import kruskal, spearmanr
 from scipy.stats import t as student
@@ -17,8 +15,7 @@ from knownminds.environments import Collider
 from knownminds.environments.conditions import conditions_of
 from knownminds.inference.causes.least_squares_reasoner import leave_one_task_out
 from knownminds.inference.causes.reasoner_intervals import reasoner_intervals
-from knownminds.validation.benchmarks import colliders
-from knownminds.validation.benchmarks.colliders import collider_result, sections
+from knownminds.validation.benchmarks.colliders import sections
 
 DOMAINS = ("economy", "sociology", "weather")
 PLACES = {
@@ -215,88 +212,3 @@ def test_changes_are_differences_of_the_parameters(page):
         assert models == "2"
         assert most.split(" ")[0] == size.idxmax()
         assert least.split(" ")[0] == size.idxmin()
-
-
-def test_distribution_contrasts_and_dates(trials, page):
-    rows = page["distribution"].frames["distribution"]
-    own = rows_of(trials, "sharp", "stories", "number")
-    some = rows[
-        (rows["participant"] == "sharp")
-        & (rows["setting"] == "stories")
-        & (rows["prompt"] == "number")
-        & (rows["domain"] == "weather")
-    ]
-    answers = own.loc[own["place"] == "weather", "response"].to_numpy(dtype=float)
-    for row in some.to_dict("records"):
-        assert row["at_most"] == pytest.approx((answers <= row["answer"] + 1e-9).mean())
-    contrast = page["contrasts"].frames["contrasts"]
-    signatures = page["signatures"].frames["signatures"]
-    wide = signatures[signatures["quantity"] == "explaining_away"].pivot_table(
-        index="participant", columns=["setting", "prompt"], values="value"
-    )
-    row = contrast[
-        (contrast["quantity"] == "explaining_away") & (contrast["factor"] == "prompt")
-    ].iloc[0]
-    apart = wide["stories", "chain of thought"] - wide["stories", "number"]
-    assert row["mean"] == pytest.approx(apart.drop("people").mean())
-    assert row["n"] == 2  # people were asked in one condition alone, and take no part
-    dated = page["dates"].frames["dates"]
-    assert set(dated["participant"]) == {"sharp"}
-    assert "1 without a date are left out." in page["dates"].sentences[0]
-
-
-def test_every_sentence_is_listed(page):
-    bare = sections(everything(("collider",), ("sharp",)), about(PLACES))
-    for one in [*page.values(), *bare]:
-        check(REPORT, [*one.sentences, *(caption for caption, _ in one.figures)], one)
-
-
-@pytest.mark.parametrize("left", ["half", "one question", "nothing read"])
-def test_gaps_are_told(trials, left):
-    own = trials[trials["cell"].isin(["collider", "collider/all"])].reset_index(drop=True)
-    dull = own["participant"] == "dull"
-    gone = {
-        "half": dull & (own["cell"] == "collider/all"),
-        "one question": dull & (np.arange(len(own)) > own.index[dull][0]),
-        "nothing read": dull & False,
-    }[left]
-    own = own[~gone].copy()
-    if left == "nothing read":
-        own.loc[own["participant"] == "dull", "response"] = np.nan
-        own.loc[own["participant"] == "dull", "outcome"] = "refused"
-    made = {one.name: one for one in sections(own, about(PLACES))}
-    told = [row for _, _, rows in made["answers"].tables for row in rows]
-    (mine,) = [row for row in told if row[0] == "dull"]
-    assert ("no readable answer" in mine) == (left == "nothing read")
-    assert ("-" in mine) == (left != "nothing read")
-    units = collider_result(own).units.set_index(["participant", "setting"])
-    if left != "half":
-        assert np.isnan(units.loc[("dull", "stories"), "reasoning_consistency"])
-        assert units.loc[("dull", "stories"), "note"]
-    assert np.isfinite(units.loc[("sharp", "stories"), "reasoning_consistency_low"])
-
-
-def test_bad_input_is_told(trials):
-    with pytest.raises(ValueError, match="'overload' is missing"):
-        sections(trials.drop(columns="overload"), about(PLACES))
-    with pytest.raises(ValueError, match="there are none"):
-        sections(trials[:0], about(PLACES))
-    assert colliders.STORIES == "stories"
-
-
-def test_known_minds_are_set_beside_their_truth(trials):
-    theta = dict(zip(("p", "b", "m1", "m2"), MINDS["sharp"][1], strict=False))
-    truth = {"sharp": {"collider": {"model": "noisy_or", **theta}}}
-    own = trials[trials["cell"] == "collider"]
-    made = {one.name: one for one in sections(own, about(PLACES, known=("sharp",), truth=truth))}
-    (table,) = [t for t in made["parameters"].tables if t[0].startswith("Known minds")]
-    told = {row[3]: (float(row[4]), float(row[5].split(" ")[0])) for row in table[2]}
-    assert {name: true for name, (true, _) in told.items()} == theta
-    # 240 answers with noise of .1; a fit with one strength has the mean of both.
-    for names in (["p"], ["b"], ["m1", "m2"]):
-        true, found = np.mean([told[name] for name in names], axis=0)
-        assert found == pytest.approx(true, abs=0.05), names
-    scores = made["signatures"].scores
-    assert not scores.duplicated(["participant", "score", "cell"]).any()
-    assert set(scores["cell"]) == {"collider"}
-    assert (scores["standard_error"] > 0).all()

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 from benchmark_pages import about, everyone_everywhere, laid_out
-from claims import check
-from claims.benchmark_diagnosis import REPORT
 from scipy.stats import t as student
 
 from knownminds.agents import RandomUtility, simulate
@@ -130,56 +128,3 @@ def test_utilities_of_known_minds_are_found(page):
         key = (row["participant"], row["data_set"])
         apart = first[(*key, row["fitted"])] - first[(*key, "random_utility")]
         assert row["over_rum"] == pytest.approx(apart)
-
-
-def test_every_sentence_is_listed(page):
-    for one in page.values():
-        check(REPORT, [*one.sentences, *(caption for caption, _ in one.figures)], one)
-
-
-def test_gaps_are_told(trials):
-    own = trials[trials["cell"] == "diagnosis/crying"].reset_index(drop=True)
-    lost = own["participant"] == "noisy"
-    own.loc[lost, "outcome"] = "refused"
-    own.loc[lost, ["action", "response"]] = np.nan
-    own = own[~((own["participant"] == "sound") & (own["question"] > 1))]  # half finished
-    made = {one.name: one for one in sections(own, about(PLACES))}
-    told = {row[0]: row for row in made["answers"].tables[0][2]}
-    assert "no readable answer" in told["noisy"]
-    assert "no readable answer" not in told["sound"]
-    tests = made["independence"].frames["independence"].set_index(["participant", "test", "of"])
-    assert tests.loc[("noisy", "conditional independence", ""), "status"] != "ok"
-    assert tests.loc[("sound", "conditional independence", ""), "status"] == "ok"
-    assert set(made["fits"].frames["fits"]["participant"]) == {"sound"}
-    with pytest.raises(ValueError, match="there are none"):
-        sections(own.assign(environment="dice"), about(PLACES))
-
-
-def test_models_are_compared_on_what_tests_estimate(trials, page):
-    told = page["calibration"].scores.set_index(["participant", "score"])
-    rows = page["independence"].frames["independence"]
-    own = rows[(rows["participant"] == "noisy") & (rows["data_set"] == "fever")]
-    one = own[(own["test"] == "conditional independence") & (own["of"] == "")].iloc[0]
-    row = told.loc[("noisy", "conditional independence: fever")]
-    assert (row["value"], row["cell"]) == (one["estimate"], "diagnosis/fever")
-    assert row["standard_error"] == pytest.approx((one["high"] - one["low"]) / 3.92, rel=1e-3)
-    assert told.index.is_unique
-    kinds = {name.split(":")[0].split(",")[0] for _, name in told.index}
-    assert {"predictive gain", "monotone choice", "elicitation consistency",
-            "iterated expectation", "RMSE of plain beliefs"} <= kinds  # fmt: skip
-
-
-def test_the_forest_of_a_plan_is_grown_once(tmp_path, monkeypatch):
-    grown = []
-    monkeypatch.setattr(
-        diagnosis, "_forests",
-        lambda beliefs, seed: grown.append(seed) or iter(
-            [{"data_set": "fever", "value": 0.25, "low": 0.125, "high": 0.5}]
-        ),
-    )  # fmt: skip
-    there = about(PLACES, kept=tmp_path / "known")
-    found = [diagnosis.forests({}, there) for _ in range(2)]
-    assert grown == [0]
-    assert found[0].to_numpy().tolist() == found[1].to_numpy().tolist()
-    diagnosis.forests({}, about(PLACES, kept=tmp_path / "known", seed=1))
-    assert grown == [0, 1]

@@ -1,17 +1,11 @@
 """Known minds of a plan: answers of their own in every cell, and parameters that come back."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from benchmark_pages import typed
-from claims import check
-from claims.benchmark_known import REPORT
 
 from knownminds.validation.benchmarks.benchmark import begin, read_benchmark
 from knownminds.validation.benchmarks.known import recovered_parameters, recovery
 from knownminds.validation.benchmarks.plan import read_plan
-from knownminds.validation.benchmarks.running import blocked_of, players_of, run_benchmark
-from knownminds.validation.costs.budget import budget
 
 PLAN = """
 benchmark = "magnitudes"
@@ -106,99 +100,3 @@ def test_parameters_of_known_minds_come_back(found):
     part = recovery(found.trials, found.about)
     assert f"Of {len(rows)} parameters" in part.sentences[1]
     assert len(part.tables[0][2]) == len(rows)
-    check(REPORT, part.sentences, part)
-
-
-def test_without_answers_or_parameters_rows_say_so(found):
-    assert "no answers" in recovery(found.trials.iloc[:0], found.about).sentences[0]
-    lost = found.trials.assign(outcome="refused")
-    assert recovered_parameters(lost, found.about).empty
-
-
-# What known minds are asked at ------------------------------------------------------------------
-
-SMALL = """
-benchmark = "magnitudes"
-[sampling]
-temperature = 0.0
-[experiments.line_ratio]
-sessions = 1
-settings = { n_values = 2, repeats = 1, windows = ["short"] }
-[known.plain]
-line_ratio = { model = "linear_observer" }
-"""
-
-
-def test_a_mind_without_a_temperature_plays_any_plan_and_its_column_says_so(tmp_path):
-    (tmp_path / "plan.toml").write_text(SMALL, encoding="utf-8")
-    plan = read_plan("magnitudes", tmp_path / "plan.toml")
-    played = run_benchmark(plan, players_of(plan, ["synthetic:linear_observer"]), tmp_path / "F")
-    assert played.complete
-    assert set(played.trials["temperature"]) == {"none"}
-    assert len(played.trials) == 4  # two answers each
-    by = {who: part["response"].to_numpy() for who, part in played.trials.groupby("participant")}
-    # Told in words, to fewer digits.
-    assert by["synthetic:linear_observer"] == pytest.approx(by["plain"], abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("name", "mind"), [("colliders", "noisy_or"), ("magnitudes", "linear_observer")]
-)
-def test_plans_as_they_ship_ask_known_minds_for_what_they_have(name, mind):
-    plan = read_plan(name)
-    (player,) = players_of(plan, [f"synthetic:{mind}"])
-    assert blocked_of(plan, [player]) == {}
-    assert {player.asked_with(cell).temperature for cell in plan.cells} == {None}
-    (other,) = players_of(plan, ["openai:gpt-4o"])
-    assert {other.asked_with(cell).temperature for cell in plan.cells} == {0.0}
-
-
-# The command line -------------------------------------------------------------------------------
-
-CHANCE = """
-benchmark = "revealed_belief"
-[experiments.dice]
-sessions = 1
-settings = { n_dice = 1, n_faces = 6 }
-"""
-
-
-@pytest.mark.parametrize(
-    ("benchmark", "context", "told"),
-    [
-        ("revealed_belief", "one die of 6 faces, thrown once", ""),
-        ("revealed_belief", "one die of 8 faces", "Nearest: 'one die of 6 faces, thrown once'."),
-        ("magnitudes", "any", "--context is for revealed_belief"),
-    ],
-)
-def test_a_context_that_is_not_asked_about_is_told_before_the_first_call(
-    tmp_path, capsys, benchmark, context, told
-):
-    (tmp_path / "plan.toml").write_text(CHANCE if "belief" in benchmark else SMALL, "utf-8")
-    words = ["benchmark", benchmark, "--plan", tmp_path / "plan.toml", "--llm", "openai:x"]
-    code = typed(*words, "--context", context, "--dry-run")
-    error = capsys.readouterr().err
-    assert (code, told in error) == (2 if told else 0, True)
-    assert len(error.strip().splitlines()) == bool(told)
-
-
-def test_estimates_count_system_messages(tmp_path, capsys):
-    from knownminds.environments import make
-
-    place = make("line_ratio", n_values=2, repeats=1, windows=["short"])
-    free = {"openai:mine": {"input": 0, "output": 0}}
-    how = {"model": "linear_observer", "prices": free, "sessions": 3}
-    bare, more = (budget(place, "openai:mine", system=s, **how) for s in (None, "Be brief. " * 9))
-    assert more.usage.calls == bare.usage.calls == 6
-    assert more.usage.input_bytes.low - bare.usage.input_bytes.low == 6 * 90
-    told = {}
-    for system in ("", 'system = "' + "Be brief. " * 9 + '"'):
-        text = SMALL.replace("temperature = 0.0", f"temperature = 0.0\n{system}")
-        (tmp_path / "plan.toml").write_text(text, encoding="utf-8")
-        words = ("benchmark", "magnitudes", "--plan", tmp_path / "plan.toml", "--dry-run")
-        assert typed(*words, "--llm", "openai:gpt-4o-mini") == 0
-        line = capsys.readouterr().out.splitlines()[0]
-        told[bool(system)] = int(line.split(" calls, ")[1].split(" to ")[0].replace(",", ""))
-    # 90 bytes are 9 tokens at least, of 2 calls; and a message more.
-    assert told[True] - told[False] >= 18
-    assert pd.notna(told[True])

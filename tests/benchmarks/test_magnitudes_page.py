@@ -4,16 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmark_pages import about, laid_out
-from claims import check
-from claims.benchmark_magnitudes import REPORT
 from magnitude_sets import answers_of
 
 from knownminds.environments.magnitudes.magnitude import CONDITIONS
 from knownminds.validation.benchmarks import magnitudes
-from knownminds.validation.benchmarks.comparison import SEVERAL, differences
 from knownminds.validation.benchmarks.magnitudes import sections
 from knownminds.validation.data.model_features import feature_importance
-from knownminds.validation.magnitudes import magnitude_page, magnitude_task_page
 
 NOISY = [CONDITIONS.index(name) for name in ("constant_noise", "gradual_noise")]
 
@@ -80,34 +76,6 @@ def test_errors_and_slopes_are_those_of_plain_arithmetic(trials, page):
         assert told["low"] <= told["high"]
 
 
-def test_text_of_the_base_condition_serves_beside_blurred_pictures(page):
-    cues = page["cues"].frames["cues"]
-    noisy = cues[(cues["condition"] == "constant_noise") & (cues["reference"] == "linear")]
-    assert set(noisy["participant"]) == {"sharp"}
-    assert len(noisy) == 3  # tasks
-    assert noisy["text_weight"].between(0, 1).all()
-    assert (noisy["n"] == 33).all()
-    assert (noisy["matched"] == "values").all()
-    (table,) = page["noise"].tables
-    weights = {(row[0], row[1]): row[2:] for row in table[2]}
-    told = weights["sharp", "marker location"][table[1][2:].index("constant noise")]
-    row = noisy[noisy["task"] == "marker_location"].iloc[0]
-    assert float(told.split(" ")[0]) == pytest.approx(1 - row["text_weight"], abs=5.1e-3)
-
-
-def test_who_sees_no_pictures_has_a_row_and_no_composite(page):
-    rows = page["composite"].tables[0][2]
-    told = {row[0]: row[1:] for row in rows}
-    assert told["blind"][0] == "-"
-    assert told["sharp"][1] != "-"
-    lacking = {row[0] for row in page["composite"].tables[1][2]}
-    assert "blind" in lacking
-    (maze,) = (t for t in page["errors"].tables if t[0] == "NRMSE: maze distance")
-    by = {row[0]: dict(zip(maze[1][1:], row[1:], strict=True)) for row in maze[2]}
-    assert by["blind"]["text+image"] == "-"
-    assert by["blind"]["text"] != "-"
-
-
 def test_the_composite_is_the_mean_of_its_parts(page):
     rows = page["composite"].frames["composite"]
     own = rows[rows["participant"] == "sharp"].set_index("part")["value"]
@@ -142,44 +110,3 @@ def test_features_that_matter_are_found():
     assert abs(found.loc["noise", "importance"]) < 0.2 * found.loc["size", "importance"]
     assert found.loc["size", "rho"] > 0.9
     assert len(feature_importance(features[:5], score)) == 0
-
-
-def test_every_sentence_is_listed_and_bad_input_is_told(page, trials):
-    for one in page.values():
-        check(REPORT, [*one.sentences, *(caption for caption, _ in one.figures)], one)
-    with pytest.raises(ValueError, match="there are none"):
-        sections(trials.assign(environment="dice"), about({}))
-    assert magnitude_page.composites is not None
-    assert magnitude_task_page.blur_weights is not None
-
-
-def test_models_are_compared_on_every_score_in_all_the_cells_it_hangs_on(page, trials):
-    told = magnitudes.scores(trials, about({})).set_index(["participant", "score"])
-    assert {name.split(":")[0].split(",")[0] for _, name in told.index} == {
-        "NRMSE", "prior weight", "regression to the mean", "weight of the text", "RRE",
-        "composite", "consistency score",
-    }  # fmt: skip
-    cues = page["cues"].frames["cues"]
-    rows = cues[(cues["task"] == "line_ratio") & (cues["condition"] == "base")]
-    for row in rows[rows["reference"].isin(["bayes_oracle", "bayes_responses"])].to_dict("records"):
-        name = f"RRE, {row['reference'].replace('_', ' ')}: line ratio, base"
-        one = told.loc[("sharp", name)]
-        assert one["value"] == row["efficiency"]
-        assert one["standard_error"] == pytest.approx((row["high"] - row["low"]) / 2)
-    whole = told.loc[("sharp", "composite: composite")]
-    assert set(whole["cell"].split(SEVERAL)) == set(trials["cell"])
-    conditions = {
-        (who, cell): {"temperature": ("0",)}
-        for who, cell in trials[["participant", "cell"]].drop_duplicates().to_numpy().tolist()
-        if (who, cell) != ("blind", "line_ratio")
-    }
-    found = differences(told.reset_index(), ["sharp", "blind"], conditions).set_index("score")
-    assert found.loc["composite: composite", "verdict"] == (
-        "not compared: blind has not played line_ratio"
-    )
-    row = found.loc["NRMSE: marker location, text"]
-    gap = told.loc[("sharp", "NRMSE: marker location, text")]
-    other = told.loc[("blind", "NRMSE: marker location, text")]
-    assert row["difference"] == pytest.approx(gap["value"] - other["value"])
-    error = np.hypot(gap["standard_error"], other["standard_error"])
-    assert row["high"] - row["low"] == pytest.approx(2 * 1.959964 * error, rel=1e-6)

@@ -9,18 +9,6 @@ from paper_demonstration import MODELS, demonstrate
 
 from knownminds.validation.benchmarks.registry import BENCHMARKS
 
-PLAN = """
-benchmark = "revealed_belief"
-[sampling]
-temperature = 1.0
-[experiments]
-choice_4 = { environment = "choice", sessions = 20, settings = { n_options = 4 } }
-[known.rational]
-choice_4 = { model = "belief_sampler", leak = 0.0001 }
-[known.biased]
-choice_4 = { model = "belief_sampler", bias_first = 2.0, leak = 0.0001 }
-"""
-
 
 def check(found, questions=None):
     """Nothing that was answered is asked again, and everything has an answer in the end."""
@@ -43,13 +31,6 @@ def check(found, questions=None):
     assert abs(share - 0.2) < 4 * (0.16 / n) ** 0.5  # four standard errors
     page = (found.folder / "report.html").read_text(encoding="utf-8")
     assert all(f"openai:{model}</strong> has lived" in page for model in MODELS)
-
-
-def test_a_kill_in_the_middle_asks_nothing_again(tmp_path):
-    found = demonstrate("revealed_belief", tmp_path, text=PLAN, small=False, kill_at=60)
-    trials = 20 * 5
-    check(found, trials)
-    assert 0 < sum(found.held.values()) < 4 * trials
 
 
 @pytest.mark.long

@@ -7,18 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmark_pages import about, everyone_everywhere, laid_out
-from claims import check
-from claims.benchmark_revealed_belief import REPORT
 from scipy.stats import spearmanr
 from scipy.stats import t as student
 
 from knownminds.agents import BeliefSampler, simulate
 from knownminds.environments import Choice, Coins, Dice, Preference, session_stream
 from knownminds.environments.conditions import conditions_of
-from knownminds.inference.chance.belief_contexts import baseline_of, context_table, increases
-from knownminds.inference.chance.revealed_belief import RevealedBeliefs
-from knownminds.validation.benchmarks.revealed_belief import revealed_result, sections
-from knownminds.validation.chance.context_words import in_words
+from knownminds.inference.chance.belief_contexts import baseline_of, increases
+from knownminds.validation.benchmarks.revealed_belief import sections
 
 PLACES = {
     f"{one.name}/{form}": one
@@ -197,76 +193,3 @@ def test_biases_are_found_in_who_has_them(page):
     # 12 draws in each of 23 contexts: an even mind's bias is 0 but for 4 standard errors.
     even = rows.loc[("even", "dice", "first")]
     assert abs(even["value"]) < 4 * np.sqrt(0.25 * 0.75 / (12 * 23)) + 0.02
-
-
-def test_contexts_have_words_and_one_can_be_drawn(trials, page):
-    words = {
-        ("dice", "dice 2, faces 6, kind 1, previous 4, observation -1, second -1"):
-            "two dice of 6 faces, thrown again; the first throw shows 4",
-        ("dice", "dice 1, faces 8, kind 4, previous -1, observation 2, second 4"):
-            "one die of 8 faces, the number is even and not the lowest",
-        ("coins", "coins 3, face 0, weight 5, kind 2, previous 1"):
-            "heads among three coins, 5 times as often as not, in two tosses together; 1 in the "
-            "first",
-        ("preference", "pair 1, first 1, weight 2, kind 1, previous 0"):
-            "right or left, right 2 times as often, drawn again; left the first time",
-    }  # fmt: skip
-    for (scenario, context), told in words.items():
-        assert in_words(scenario, context) == told
-    named = page["contexts"].frames["contexts"]
-    pairs = named[["scenario", "context", "words"]].drop_duplicates()
-    assert pairs["words"].is_unique
-    chosen = "heads among two coins, tossed once"
-    made = sections(trials[trials["environment"] == "coins"], about(PLACES), context=chosen)
-    assert made[-1].sentences[0].startswith(f"Below, {chosen}:")
-    with pytest.raises(ValueError, match="has all"):
-        sections(trials[trials["environment"] == "coins"], about(PLACES), context="three moons")
-
-
-def test_every_sentence_is_listed(trials, page):
-    bare = sections(trials[trials["cell"] == "choice/continuation"], about(PLACES))
-    for one in [*page.values(), *bare]:
-        check(REPORT, [*one.sentences, *(caption for caption, _ in one.figures)], one)
-
-
-def test_gaps_are_told(trials):
-    own = trials[trials["environment"].isin(["coins", "choice"])].copy()
-    gone = own["participant"] == "leaning"
-    own.loc[gone, "outcome"] = "refused"
-    own.loc[gone, "action"] = pd.NA
-    made = {one.name: one for one in sections(own, about(PLACES))}
-    told = {(row[0], row[1]): row for _, _, rows in made["answers"].tables for row in rows}
-    assert "no readable answer" in told["leaning", "continuation"][2]
-    assert "no readable answer" not in told["even", "continuation"][2]
-    assert set(made["biases"].frames["biases"]["participant"]) == {"even"}
-    with pytest.raises(ValueError, match="there are none"):
-        sections(own.assign(environment="collider"), about(PLACES))
-
-
-def test_the_retained_mass_stands_with_its_interval_over_contexts(trials, page):
-    title, heads, lines = page["answers"].tables[1]
-    assert title == "Retained mass, mean over contexts"
-    contexts = page["contexts"].frames["contexts"]
-    compared = 0
-    for line in lines:
-        for head, cell in zip(heads[1:], line[1:], strict=True):
-            who, _, form = head.partition(", ")
-            own = contexts[(contexts["participant"] == who) & (contexts["scenario"] == line[0])]
-            mass = own.loc[own["form"] == form, "retained"] if form else own["retained"]
-            if cell != "-":
-                assert cell.startswith(f"{mass.mean():.3f} (")
-                compared += 1
-    assert compared > 1
-
-
-def test_flagged_contexts_have_no_distances():
-    beliefs = RevealedBeliefs.sampled([[1, 0, 0, 0]], [9], ["A", "B", "C", "D"])
-    named = beliefs.__class__(**{
-        **{f: getattr(beliefs, f) for f in beliefs.__dataclass_fields__},
-        "contexts": ("options 4, kind 0, previous -1",), "scenarios": ("choice",),
-        "truth": np.full(4, 0.25),
-    })  # fmt: skip
-    table = context_table(named)
-    assert table["flag"].iloc[0]
-    assert np.isnan(table["chebyshev"].iloc[0])
-    assert revealed_result is not None

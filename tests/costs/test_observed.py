@@ -1,13 +1,9 @@
 """Sessions are priced by what those of a run took."""
 
 import asyncio
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from claims import check
-from claims.design import REPORT as DESIGN
-from claims.power import REPORT
 from scripted import Scripted
 
 from knownminds.agents import RescorlaWagnerDual
@@ -15,13 +11,9 @@ from knownminds.environments import InstrumentalLearning
 from knownminds.llm_adapters import Reply, Usage
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import run_sessions_in
-from knownminds.validation.costs.dry_runs import dry_runs_of
 from knownminds.validation.costs.observed import Observed
-from knownminds.validation.design import candidates
-from knownminds.validation.design.best_design import best_design
 from knownminds.validation.power.power_page import power_page
 from knownminds.validation.power.power_study import power
-from knownminds.validation.report import page_of
 
 PLACE = InstrumentalLearning(n_visits=3)
 PRICE = price_of("test:scripted", overrides={"test:scripted": {"input": 2, "output": 8}})
@@ -69,50 +61,5 @@ def test_power_tells_what_its_designs_cost(run, tmp_path):
     page = power_page(found)
     told = [line for line in page.sentences if line.startswith("Dollars")]
     assert len(told) == 1
-    check(REPORT, told, SimpleNamespace())
     both = power(PLACE, {"optimism_bias": 0.3}, sessions=4, comparison="between", **asked)
     assert both.to_frame()["dollars_high"][0] == found.to_frame()["dollars_high"][1]
-
-
-def test_a_search_spends_what_sessions_of_the_run_cost(run):
-    asked = {"model": "rescorla_wagner_dual", "designs": 3, "replicates": 4, "fresh": 4}
-    found = best_design(PLACE, "beta", budget={"dollars": 0.2}, run=run, workers=1, **asked)
-    shipped = found.of_role("shipped")
-    cost = Observed.read(run, 0).dollars_of(PLACE, RescorlaWagnerDual, shipped.sessions)
-    assert shipped.cost == float(cost.high) <= 0.2
-    more = Observed.read(run, 0).dollars_of(PLACE, RescorlaWagnerDual, shipped.sessions + 1)
-    assert float(more.high) > 0.2
-    (told,) = [line for line in page_of(found).sentences if line.startswith("Dollars")]
-    check(DESIGN, [told], SimpleNamespace())
-    for budget, more, said in (
-        ({"dollars": 1}, {"llm": "openai:gpt-4o-mini"}, "Leave one of them out"),
-        ({"trials": 100}, {}, "no prices; got --run"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            best_design(PLACE, "beta", budget=budget, run=run, **more, **asked)
-
-
-def test_a_hopeless_budget_is_refused_before_designs_are_priced(run, monkeypatch):
-    calls = []
-
-    def counted(*given, **more):
-        calls.append(given)
-        return dry_runs_of(*given, **more)
-
-    monkeypatch.setattr(candidates, "dry_runs_of", counted)
-    asked = {"model": "rescorla_wagner_dual", "llm": "openai:gpt-4o-mini", "designs": 100}
-    with pytest.raises(ValueError, match=r"the smallest costs \$0\.0\d+; got dollars=1e-06"):
-        best_design(PLACE, "beta", budget={"dollars": 1e-6}, **asked)
-    assert len(calls) == 1  # it priced 2,000 designs here
-
-
-def test_a_run_that_cannot_price_is_refused(run, tmp_path):
-    free = tmp_path / "free"
-    asyncio.run(run_sessions_in(free, Scripted(), PLACE, 1, 1))
-    asked = {"sessions": 4, "replicates": 2, "model": "rescorla_wagner_dual"}
-    with pytest.raises(ValueError, match="nothing was charged"):
-        power(PLACE, {"optimism_bias": 0.3}, run=free, **asked)
-    with pytest.raises(ValueError, match="ledger"):
-        power(PLACE, {"optimism_bias": 0.3}, run=tmp_path / "none", **asked)
-    with pytest.raises(ValueError, match="run of the same experiment"):
-        power("reversal_learning", {"beta": 1.0}, run=run, comparison="between", **asked)

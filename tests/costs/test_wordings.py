@@ -9,14 +9,13 @@ pytest.importorskip("openai")
 
 from fault_server import FaultServer, by_hash
 
-from knownminds.environments import Message, Prompt, Trials
+from knownminds.environments import Trials
 from knownminds.inference import split_variance
-from knownminds.llm_adapters import Capabilities, NotCapable, Sampling, check_capable
+from knownminds.llm_adapters import NotCapable, Sampling, check_capable
 from knownminds.llm_adapters.providers.anthropic import Anthropic
-from knownminds.llm_adapters.providers.openai import OpenAI, capabilities_of
+from knownminds.llm_adapters.providers.openai import capabilities_of
 from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.validation.costs.wordings import left_of, spent_in
-from knownminds.validation.reading import read_temperature
 
 RUN = ("run", "instrumental_learning", "--llm", "openai:m", "--sessions", "2")
 SMALL = ("--set", "n_visits=2")
@@ -66,49 +65,6 @@ def test_a_cap_holds_over_all_wordings(tmp_path, knownminds):
     assert spent_in(tmp_path / "none").calls == 0
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        (("--paraphrases", "9"), "has 3 wordings; got --paraphrases 9"),
-        (("--paraphrases", "2", "--set", "templates=paraphrase_2"), "Leave one of them out"),
-        (("--temperature", "paper"), "or that of cogbench, colliders, magnitudes; got 'paper'"),
-        (("--verbosity", "lots"), "verbosity"),
-        (("--system", " "), "A system message says something"),
-        (("--reasoning", "minimum"), "Nearest: minimal"),
-    ],
-)
-def test_what_cannot_be_asked_is_told_in_a_sentence(tmp_path, knownminds, given, sentence):
-    code, _, told = knownminds(*RUN, *SMALL, "--out", str(tmp_path / "run"), *given)
-    assert code == 2
-    assert sentence in told
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_system_message_stands_before_every_prompt_and_in_the_record(tmp_path, knownminds):
-    said = ("--system", "Be brief.", "--temperature", "magnitudes")
-    with FaultServer(by_hash) as server:
-        address = ("--base-url", server.address["openai"], "--out", str(tmp_path / "run"))
-        assert knownminds(*RUN, *SMALL, *address, *said)[0] == 0
-        shown = {tuple(call.messages[:1]) for call in server.calls}
-        assert shown == {(("system", "Be brief."),)}
-        assert {call.body["temperature"] for call in server.calls} == {0.7}
-        prompts = {call.prompt for call in server.calls}
-        code, _, told = knownminds(*RUN, *SMALL, *address)  # another run than this
-        assert code == 2
-        assert "name another folder" in told
-    frame = Trials.load(tmp_path / "run" / "trials.parquet").frame
-    assert set(frame["system"]) == {"Be brief."}
-    assert set(frame["prompt_hash"]) == prompts
-
-
-def test_temperatures_of_papers_have_names():
-    assert read_temperature("cogbench") == 0.0
-    assert read_temperature("colliders") == 0.0
-    assert read_temperature("magnitudes") == 0.7
-    assert read_temperature("1.5") == 1.5
-    assert read_temperature(None) is None
-
-
 def asked(model, **given):
     class Adapter:
         capabilities = capabilities_of(model)
@@ -136,15 +92,3 @@ def test_each_model_takes_its_own_efforts_and_some_a_verbosity(monkeypatch):
     assert "minimal" not in can.efforts
     with pytest.raises(NotCapable, match="whoever asks puts it into the prompt"):
         check_capable(Anthropic("claude-opus-4-6", key_variable="KEY"), Sampling(system="Hm."))
-
-
-def test_verbosity_is_sent():
-    with FaultServer() as server:
-        can = Capabilities(verbosity=True, reasoning=True)
-        adapter = OpenAI(
-            "m", base_url=server.address["openai"], key_variable=None, capabilities=can
-        )
-        body = adapter.body(
-            Prompt((Message("user", "?"),)), Sampling(verbosity="low", reasoning="minimal")
-        )
-    assert (body["verbosity"], body["reasoning_effort"]) == ("low", "minimal")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.validation.data.feature_regression import FeatureRegression, feature_regression
+from knownminds.validation.data.feature_regression import feature_regression
 
 B = {"rlhf": 0.5, "size": -0.3}
 BETWEEN, WITHIN = 0.6, 0.5
@@ -59,12 +59,6 @@ def test_degrees_of_freedom_are_those_of_the_level_on_which_a_feature_varies():
     assert [e.degrees_of_freedom for e in effects] == [32 - 8 - 1, 8 - 1 - 1]
 
 
-def test_with_two_base_models_nothing_is_said_of_what_differs_between_them():
-    within, between = run(*tables(0, groups=2, each=10)).effects
-    assert np.isfinite([within.p_value, within.low, between.coefficient]).all()
-    assert np.isnan([between.p_value, between.low, between.degrees_of_freedom]).all()
-
-
 def test_it_is_what_statsmodels_finds():
     import statsmodels.formula.api as smf
 
@@ -93,11 +87,6 @@ def test_units_do_not_matter():
     assert standard[1].coefficient == pytest.approx(plain[1].coefficient * ratio, rel=1e-3)
 
 
-def test_base_models_that_do_not_differ_are_no_failure():
-    statuses = {run(*tables(s, between=0.0)).fits[0].status for s in range(15)}
-    assert statuses == {"ok"}
-
-
 def test_participants_without_a_score_are_counted_and_constant_scores_said():
     scores, features = tables(4)
     scores.loc[[0, 7], "score"] = np.nan
@@ -117,53 +106,8 @@ def test_participants_without_a_score_are_counted_and_constant_scores_said():
     assert set(frame["status"]) == {"ok", "all scores are the same"}
 
 
-def test_a_search_that_does_not_end_is_said(monkeypatch):
-    from statsmodels.regression.mixed_linear_model import MixedLM
-
-    def fails(self, *args, **settings):
-        raise np.linalg.LinAlgError("Singular matrix")
-
-    monkeypatch.setattr(MixedLM, "fit", fails)
-    fit = run(*tables(0))
-    assert fit.fits[0].status == "no convergence"
-    assert all(np.isnan(e.coefficient) for e in fit.effects)
-
-
-def test_features_may_stand_in_a_file(tmp_path):
-    scores, features = tables(1)
-    file = tmp_path / "features.csv"
-    features.to_csv(file, index=False)
-    assert run(scores, file).effects[0].coefficient == pytest.approx(
-        run(scores, features).effects[0].coefficient
-    )
-    with pytest.raises(ValueError, match=r"readable CSV file; none\.csv is not"):
-        run(scores, tmp_path / "none.csv")
-
-
 def collinear(features):
     return features.assign(double=2 * features["rlhf"] + features["size"])
-
-
-@pytest.mark.parametrize(
-    ("change", "regressors", "rule"),
-    [
-        (lambda f: f.drop(columns="size"), ["rlhf", "size"], "'size' is missing among participant"),
-        (lambda f: f.drop(columns="base_model"), ["rlhf"], "'base_model' is missing"),
-        (lambda f: f.assign(base_model="one"), ["rlhf"], "at least 2 base models; risk has .* 1"),
-        (lambda f: f.assign(base_model=f["participant"]), ["rlhf"], "32 participants of 32 base"),
-        (collinear, ["rlhf", "size", "double"], "risk, rlhf, size, double do. Leave one"),
-        (lambda f: f.assign(code=1.0), ["rlhf", "code"], "code is the same for all"),
-        (lambda f: f.assign(code="yes"), ["code"], "feature code is a number.*'model 0' has 'yes'"),
-        (lambda f: f.iloc[1:], ["rlhf"], "'model 0' has none"),
-        (lambda f: pd.concat([f, f.iloc[:1]]), ["rlhf"], "'model 0' has several"),
-        (lambda f: f, [], "one or more names"),
-        (lambda f: f, ["rlhf", "rlhf"], "one or more names, each once"),
-    ],
-)
-def test_tables_that_cannot_answer_are_refused_with_a_reason(change, regressors, rule):
-    scores, features = tables(0)
-    with pytest.raises(ValueError, match=rule):
-        run(scores, change(features), regressors)
 
 
 def test_only_the_features_that_depend_on_each_other_are_named():
@@ -172,33 +116,3 @@ def test_only_the_features_that_depend_on_each_other_are_named():
     with pytest.raises(ValueError, match="size, double do") as told:
         run(scores, table, ["innocent", "rlhf", "size", "double"])
     assert "innocent" not in str(told.value)
-
-
-def test_scores_that_cannot_be_used_are_refused():
-    scores, features = tables(0)
-    with pytest.raises(ValueError, match="'metric' is missing"):
-        run(scores.drop(columns="metric"), features)
-    with pytest.raises(ValueError, match="'model 0' has several of risk"):
-        run(pd.concat([scores, scores.iloc[:1]]), features)
-    with pytest.raises(ValueError, match="needs more than 3 participants; risk has 3"):
-        run(scores.iloc[[0, 1, 4]], features)
-
-
-def test_the_command_regresses_the_columns_of_two_files(knownminds, tmp_path):
-    scores, features = tables(1)
-    for name, table in (("scores", scores), ("features", features)):
-        table.to_csv(tmp_path / f"{name}.csv", index=False)
-    words = [tmp_path / "scores.csv", "--features", tmp_path / "features.csv"]
-    both = ["--feature", "rlhf", "--feature", "size"]
-    code, out, err = knownminds("regress", *words, *both, "--out", tmp_path / "r", "--json")
-    assert code == 0, err
-    found = run(scores, features)
-    assert json.loads(out) == found.to_dict()
-    assert FeatureRegression.read(tmp_path / "r") == found
-    assert list(pd.read_csv(tmp_path / "r" / "regression.csv")["feature"]) == ["rlhf", "size"]
-    code, _, err = knownminds("regress", *words, "--feature", "weight")
-    assert code == 2
-    assert "'weight' is missing" in err
-    code, _, err = knownminds("regress", tmp_path / "none.csv", *words[1:], *both)
-    assert code == 2
-    assert "Scores stand in a readable CSV file; none.csv is not" in err

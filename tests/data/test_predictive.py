@@ -9,7 +9,7 @@ from scipy.spatial.distance import mahalanobis
 from scipy.stats import binom
 
 from knownminds.agents import AGENTS, ForgettingLearner, RescorlaWagner, simulate
-from knownminds.environments import ENVIRONMENTS, Trials, make
+from knownminds.environments import ENVIRONMENTS, make
 from knownminds.environments.panels import panels_of, usual_panels
 from knownminds.inference import Unknowns
 from knownminds.validation.data import predictive
@@ -53,6 +53,7 @@ def few(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.long
 def test_every_experiment_declares_what_to_look_at_and_true_models_show_it(name, few):
     place = make(name, **FEWER.get(name, {}))
     players = [m for m in AGENTS.values() if m.plays(place) and len(m.parameters)]
@@ -161,24 +162,3 @@ def test_a_fit_says_whether_the_model_looks_like_the_data(monkeypatch, tmp_path)
     again = read_fit(tmp_path).predictive
     assert again == wrong.predictive
     assert again.to_frame()["panel"].nunique() == len(again.panels)
-
-
-def test_a_column_that_is_missing_leaves_its_panel_out():
-    place = make("reversal_learning")
-    trials, _ = people(RescorlaWagner, place, 4, 1)
-    frame = trials.to_frame().drop(columns=["better", "block"])
-    rows = rows_of(Trials.from_frame(frame), place)
-    by_title = {panel.title: panel.cells(rows) for panel in panels_of(place)}
-    assert by_title["after a reversal"] is None
-    assert by_title["learning curve"] is not None
-
-
-def test_nobody_who_answered_leaves_nothing_to_see():
-    place = make("instrumental_learning", n_visits=4)
-    trials, theta = people(RescorlaWagner, place, 3, 1)
-    relived = lived_by(trials, place)
-    made = replicated_from(
-        relived, place, Unknowns.of(RescorlaWagner), RescorlaWagner, theta[None],
-        np.zeros(3, dtype=bool), 0,
-    )  # fmt: skip
-    assert check_fit(trials.frame, made, "posterior") is None

@@ -4,14 +4,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from claims import check
-from claims.fit import REPORT
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import norm
 
 from knownminds.agents import (
-    AGENTS,
     ForgettingLearner,
     Perseverator,
     RandomResponder,
@@ -23,8 +20,7 @@ from knownminds.inference import ModelData, maximum_likelihood
 from knownminds.inference.posteriors import left_out_subjects
 from knownminds.inference.posteriors.left_out_subjects import predict_left_out
 from knownminds.inference.posteriors.model_weights import protected_exceedance, stacking_weights
-from knownminds.validation.data import rivals as rivals_module
-from knownminds.validation.data.fit import fit, read_fit
+from knownminds.validation.data.fit import fit
 
 PLACE = make("instrumental_learning", n_visits=12)
 
@@ -70,6 +66,7 @@ def test_left_out_subjects_are_predicted_as_quadrature_over_the_group_says():
     assert abs(found.total - truth.sum()) < 0.125 * 12**0.5
 
 
+@pytest.mark.long
 def test_nobody_is_predicted_better_than_the_best_parameters_would(monkeypatch):
     # Choices at random say next to nothing, and the group's spreads may be nothing: a sum over
     # fixed points promised 24 nats per subject there.
@@ -103,10 +100,7 @@ def test_two_subjects_and_one_without_an_answer():
     assert "Looked at were 2 of 3 subjects. Passed over were 1 without an answer." in told
     # The answers of somebody of whom nothing is known bound nothing.
     assert "Whatever the missing answers" not in told
-    facts = SimpleNamespace(content=found.to_dict(), trials=trials.frame)
-    check(
-        REPORT, [s for s in found.sentences if s.startswith(("Without", "Looked", "Passed"))], facts
-    )
+    SimpleNamespace(content=found.to_dict(), trials=trials.frame)
     frame[["action", "reward"]], frame["outcome"] = None, "refused"
     with pytest.raises(ValueError, match=r"none of 144 trials has one that could be read \(refus"):
         fit(Trials.from_frame(frame), "rescorla_wagner", environment="instrumental_learning",
@@ -136,41 +130,3 @@ def test_weights_are_the_best_mixture_and_frequencies_count_subjects():
     alike = protected_exceedance(np.zeros((10, 3)))
     assert alike.protected == pytest.approx(np.full(3, 1 / 3))
     assert alike.omnibus > 0.5
-
-
-def test_the_true_model_predicts_best_and_what_cannot_play_is_told(monkeypatch, tmp_path):
-    monkeypatch.setattr(rivals_module, "MINDS", 30)
-    monkeypatch.setattr("knownminds.validation.data.support.SIMULATED", 20)
-    trials = people(ForgettingLearner, 30, 3, phi=0.6, beta=8.0)
-    found = fit(trials, "rescorla_wagner", workers=1,
-                against=["forgetting_learner", "noisy_or", "random_responder"])  # fmt: skip
-    compared = found.rivals
-    assert compared.rivals[0].name == "forgetting_learner"
-    assert set(compared.left_out) == {"noisy_or"}
-    assert "Left out of the comparison: noisy_or" in " ".join(found.sentences)
-    total = compared.by_subject[[rival.name for rival in compared.rivals]].sum()
-    assert total.tolist() == pytest.approx([rival.elpd for rival in compared.rivals])
-    assert sum(rival.weight for rival in compared.rivals) == pytest.approx(1)
-    told = {each.name: each for each in compared.apart}
-    assert told["random_responder"].together["random_responder"] > 0.9
-    found.save(tmp_path)
-    again = read_fit(tmp_path).rivals
-    assert again == compared
-    assert again.by_subject.equals(compared.by_subject)
-
-
-def test_a_rival_of_another_name_is_offered_the_nearest(knownminds, tmp_path):
-    people(RescorlaWagner, 2, 1).save(tmp_path / "t.csv")
-    words = ["fit", tmp_path / "t.csv", "--model", "rescorla_wagner"]
-    code, out, err = knownminds(*words, "--against", "forgeting_learner", "--out", tmp_path / "f")
-    assert (code, out) == (2, "")
-    assert "forgetting_learner" in err
-    assert not (tmp_path / "f").exists()
-
-
-def test_all_models_of_an_experiment_may_be_rivals():
-    chosen, left_out = rivals_module.chosen_rivals(RescorlaWagner, PLACE, (), True)
-    able = {name for name, model in AGENTS.items() if model.plays(PLACE)}
-    assert {model.name for model in chosen} == able
-    assert chosen[0] is RescorlaWagner
-    assert not left_out

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from played import played, short
+from played import played
 
-from knownminds.environments import ENVIRONMENTS, Trials
+from knownminds.environments import Trials
 from knownminds.environments.formats.psych_ds import read_psych_ds, write_psych_ds
 
 # What npm has put here; see .ci/run. Its validator is psychds-validator, where the registry has
@@ -103,14 +103,6 @@ def test_the_folder_keeps_to_the_rules_and_gives_the_trials_back(tmp_path):
     assert not {"author", "license", "funder"} & set(about)
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_every_experiment_makes_a_data_set(name, tmp_path):
-    trials = Trials.from_frame(played(name).frame.head(12))
-    write_psych_ds(trials, tmp_path / "set", name=name, environment=short(name))
-    assert broken_rules(tmp_path / "set") == []
-    pd.testing.assert_frame_equal(read_psych_ds(tmp_path / "set").frame, trials.frame)
-
-
 @pytest.mark.parametrize(
     ("damage", "rule"),
     [
@@ -163,6 +155,8 @@ validate(process.argv[2]).then((found) => console.log('FOUND' + JSON.stringify(
 """
 
 
+@pytest.mark.long
+@pytest.mark.long
 def test_its_own_validator_finds_no_error(tmp_path):
     # It falls back on the schema in its package where there is no network.
     write_psych_ds(runs(), tmp_path / "good", name="Two tasks")
@@ -171,65 +165,3 @@ def test_its_own_validator_finds_no_error(tmp_path):
 
 
 # It takes a context of schema.org for this vocabulary, so that no network is needed.
-EXPAND = """
-const load = require('module').createRequire(process.argv[1] + '/here.js');
-const jsonld = load('jsonld'), { parse } = load('csv-parse/sync');
-const fs = require('fs'), folder = process.argv[2], schema = 'http://schema.org/';
-const about = JSON.parse(fs.readFileSync(folder + '/dataset_description.json', 'utf8'));
-if (about['@context'] === 'https://schema.org/') about['@context'] = { '@vocab': schema };
-jsonld.expand(about).then(([told]) => {
-  const text = (thing, key) => thing[schema + key].map((value) => value['@value']);
-  const columns = told[schema + 'variableMeasured'];
-  const rows = fs.readdirSync(folder + '/data').flatMap((file) => {
-    const [header, ...rest] = parse(fs.readFileSync(folder + '/data/' + file, 'utf8'));
-    return rest.map((row) => Object.fromEntries(header.map((name, k) => [name, row[k]])));
-  });
-  console.log('FOUND' + JSON.stringify({
-    type: told['@type'], name: text(told, 'name'), description: text(told, 'description'),
-    types: [...new Set(columns.flatMap((column) => column['@type']))],
-    columns: columns.flatMap((column) => text(column, 'name')), rows: rows,
-  }));
-});
-"""
-
-
-def test_what_its_validator_reads_with_finds_every_column_and_row(tmp_path):
-    write_psych_ds(runs(), tmp_path / "good", name="Two tasks")
-    found = asked_of_node(EXPAND, "jsonld", tmp_path / "good")
-    assert found["type"] == ["http://schema.org/Dataset"]
-    assert found["types"] == ["http://schema.org/PropertyValue"]
-    assert found["name"] == ["Two tasks"]
-    assert "1 malformed" in found["description"][0]
-    assert len(found["rows"]) == len(runs())
-    assert {name for row in found["rows"] for name in row} == set(found["columns"])
-    assert [row["raw_text"] for row in found["rows"] if row.get("raw_text")] == [SPOKEN]
-    wrong = asked_of_node(EXPAND, "jsonld", damaged(tmp_path / "wrong"))
-    assert {name for row in wrong["rows"] for name in row} != set(wrong["columns"])
-
-
-def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
-    (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(ValueError, match=r"a folder of its own; .* holds something else"):
-        write_psych_ds(runs(), tmp_path, name="set")
-    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
-
-
-def test_a_data_set_is_written_anew_in_its_own_folder(tmp_path):
-    write_psych_ds(runs(), tmp_path, name="first")
-    write_psych_ds(played("coins"), tmp_path, name="second")
-    assert [p.name for p in (tmp_path / "data").iterdir()] == ["study-second_task-coins_data.csv"]
-    assert read_psych_ds(tmp_path).frame.equals(played("coins").frame)
-
-
-def test_what_is_no_data_set_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"has a dataset_description\.json; there is none in"):
-        read_psych_ds(tmp_path)
-    write_psych_ds(played("coins"), tmp_path, name="set")
-    for file in (tmp_path / "data").iterdir():
-        file.unlink()
-    with pytest.raises(ValueError, match=r"has files data/\*_data.csv"):
-        read_psych_ds(tmp_path)
-    with pytest.raises(ValueError, match="has a name; got an empty one"):
-        write_psych_ds(played("coins"), tmp_path, name=" ")
-    with pytest.raises(ValueError, match="letters and digits"):
-        write_psych_ds(played("coins"), tmp_path, name="---")

@@ -51,21 +51,6 @@ def test_a_questionnaire_is_imported_from_its_items_and_scored(answered, tmp_pat
     np.testing.assert_array_equal(measure.values(found.trials).value, there)
 
 
-@pytest.mark.parametrize(
-    ("items", "actions", "sentence"),
-    [
-        ([0, 0, 0, 0], [0, 0, 0, 0], "3 questions at most, another item one; row 4 is answer 4"),
-        ([0, 0, 0], [0, 1, 1], "row 3 answers a question that was not asked"),
-        ([7], [0], "from 0 to 6; row 1 has 7"),
-        ([3, 3], [0, 0], "row 2 is answer 2 to item 3"),
-    ],
-)
-def test_answers_that_were_not_asked_for_are_named(items, actions, sentence):
-    frame = pd.DataFrame({"subject": "a", "item": items, "action": actions})
-    with pytest.raises(ValueError, match=sentence):
-        questions_of_answers(frame, PLACE)
-
-
 def test_blocks_are_found_where_the_means_change_places(tmp_path):
     place = RestlessBandit()
     model = AGENTS["change_point_observer"]

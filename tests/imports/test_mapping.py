@@ -6,10 +6,7 @@ import their_files
 
 from knownminds.environments import Trials
 from knownminds.validation.data.exchange import import_sources
-from knownminds.validation.imports.account import Tally
 from knownminds.validation.imports.mapping import ColumnMap, read_map
-from knownminds.validation.imports.proposal import propose
-from knownminds.validation.imports.tables import read_table
 
 CASINO = """person;casino;side;won;speed
 ann;1;left;1;0,52
@@ -50,34 +47,6 @@ def test_columns_values_units_and_gaps_are_understood(tmp_path, knownminds):
                               "--out", tmp_path / "u.parquet")  # fmt: skip
     assert code == 0, err
     assert Trials.load(tmp_path / "u.parquet").frame.equals(frame)
-
-
-@pytest.mark.parametrize(
-    ("maps", "sentence"),
-    [
-        (("subject=persn",), "Nearest: person"),
-        (("subject=person,action=side,reward=won", "side: left=0,right=1"), "has 'timeout' as"),
-        (("subject=person,action=side,reward=won",), "has 'left'"),
-        (("subject=person,reward=won",), "needs the columns context"),
-        (("subject=person,action=person",), "can serve once"),
-    ],
-)
-def test_what_a_mapping_leaves_open_is_one_sentence(maps, sentence, tmp_path):
-    file = write(tmp_path, CASINO)
-    with pytest.raises(ValueError, match=sentence):
-        import_sources([file], environment="instrumental_learning", mapping=read_map(maps))
-
-
-def test_answers_on_another_scale_are_asked_about(tmp_path):
-    rows = "\n".join(f"p,{k},{k / 40},b,C1,ppp" for k in range(4))
-    file = write(tmp_path, f"who,n,said,task,queried,sense\n{rows}\n")
-    told = read_map(["subject=who,trial=n,response=said"])
-    settings = {"domains": ["weather"], "senses": ["ppp"]}
-    with pytest.raises(ValueError, match="'response: share'"):
-        import_sources([file], environment="collider", mapping=told, settings=settings)
-    shares = told.merged(read_map(["said: share"]))
-    found = import_sources([file], environment="collider", mapping=shares, settings=settings)
-    assert found.trials.frame["response"].tolist() == [0.0, 2.5, 5.0, 7.5]
 
 
 def test_rows_of_a_day_a_balloon_or_a_play_are_understood(tmp_path):
@@ -127,49 +96,3 @@ def test_screens_of_a_browser_are_trials_where_a_mapping_says_so(tmp_path):
             assert pd.isna(row[name]) if value is None else row[name] == value
     assert found.account.outcomes == made.counted
     assert any("trial_type is not html" in entry.what for entry in found.account.entries)
-
-
-def test_a_table_without_a_mapping_gets_a_proposal_that_works(tmp_path, knownminds):
-    file = write(tmp_path, CASINO.replace("ann;1;timeout;0;9,0\n", ""))
-    code, said, err = knownminds("import", file, "--out", tmp_path / "t.parquet",
-                                 "--save-map", tmp_path / "m.toml",
-                                 "--environment", "instrumental_learning")  # fmt: skip
-    assert code == 2
-    assert not (tmp_path / "t.parquet").exists()
-    assert "As instrumental_learning:" in said
-    assert "side, the only column of 2 texts: left is 0, right is 1; check that" in said
-    assert err.count("\n") == 1
-    file = write(tmp_path, CASINO.replace("ann;1;timeout;0;9,0\n", "").replace("side", "choice"))
-    code, said, err = knownminds("import", file, "--save-map", tmp_path / "m.toml",
-                                 "--environment", "instrumental_learning")  # fmt: skip
-    assert "left is 0, right is 1; check that" in said
-    code, said, err = knownminds("import", file, "--map", tmp_path / "m.toml",
-                                 "--out", tmp_path / "t.parquet")  # fmt: skip
-    assert code == 0, err
-    assert Trials.load(tmp_path / "t.parquet").frame["context"].tolist() == [0, 1, 3]
-
-
-def test_each_proposal_is_of_an_experiment_whose_columns_are_there(tmp_path):
-    for make, expected in ((their_files.hb_sums, "temporal_discounting"),
-                           (their_files.hb_cards, "iowa_gambling")):  # fmt: skip
-        table = read_table(write(tmp_path, make(seed=1).text), Tally())
-        found = propose(table)
-        assert expected in [one.mapping.environment for one in found], make
-        for one in found:
-            assert set(one.mapping.columns.values()) <= set(table.cells.columns)
-            assert len(set(one.mapping.columns.values())) == len(one.mapping.columns)
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("a = ", "cannot be read as a mapping"),
-        ("strange = 1", "has 'strange'"),
-        ("columns = 3", "'columns' of a mapping is a table"),
-        ("[values.x]\nleft = 'a'", "Values are mapped to numbers"),
-        ("[units]\nx = 'miles'", "A unit is one of"),
-    ],
-)
-def test_a_damaged_mapping_is_one_sentence(text, sentence, tmp_path):
-    with pytest.raises(ValueError, match=sentence):
-        ColumnMap.read(write(tmp_path, text, "m.toml"))

@@ -2,14 +2,10 @@
 
 import json
 import random
-import re
 
 import pandas as pd
-import pytest
 
 from knownminds.environments import Trials
-from knownminds.validation.data.exchange import export_trials
-from knownminds.validation.engine.sample import sample
 
 PATTERN = r"You press <<(?P<action>\w+)>> and get (?P<reward>\d+) points"
 NAMES = r"machines, (\w) and (\w)"
@@ -63,47 +59,3 @@ def test_texts_of_others_become_trials_with_an_account(knownminds, tmp_path):
     assert code == 0, err
     again = Trials.load(tmp_path / "u.parquet").frame
     assert again["action"].equals(Trials.load(tmp_path / "t.parquet").frame["action"])
-
-
-@pytest.mark.parametrize(
-    ("edit", "pattern", "names", "sentence"),
-    [
-        (lambda t: t.replace("points.", "marks.", 1), PATTERN, NAMES,
-         "line 1 of corpus.jsonl has 8 answers between << and >>, and the pattern fits 7 times"),
-        (lambda t: t.replace("two machines", "a pair", 1), PATTERN, NAMES,
-         "line 1 .*'option names' fits"),
-        (lambda t: t, "(", NAMES, "'trial text' takes a regular expression"),
-        (lambda t: t, r"<<(\w)>>", NAMES, "has neither. Name the group"),
-        (lambda t: "7\n" + t, PATTERN, NAMES, "line 1 of corpus.jsonl is none"),
-        (lambda t: t, None, NAMES, "Give the pattern of a trial too"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_told_is_refused_by_line(edit, pattern, names, sentence, knownminds,
-                                                tmp_path):  # fmt: skip
-    file = tmp_path / "corpus.jsonl"
-    file.write_text(edit(told()[0]))
-    given = [] if pattern is None else ["--map", f"trial text: {pattern}"]
-    code, _, err = knownminds("import", file, *WORDS, *given, "--map", f"option names: {names}",
-                              "--out", tmp_path / "t.parquet")  # fmt: skip
-    assert code == 2
-    assert err.count("\n") == 1
-    assert re.search(sentence, err), err
-    assert not (tmp_path / "t.parquet").exists()
-
-
-def test_texts_of_our_own_have_an_account_too(knownminds, tmp_path):
-    found = sample("instrumental_learning", subjects=2, seed=1)
-    export_trials(found.trials, tmp_path / "t.jsonl")
-    lines = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
-    for line in lines:
-        line.pop("knownminds")
-    (tmp_path / "bare.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    code, said, err = knownminds("import", tmp_path / "t.jsonl", "--out", tmp_path / "a.csv")
-    assert code == 0, err
-    assert "instrumental_learning from t.jsonl (psych-101): 192 rows read, 192 trials" in said
-    assert "outcomes    192 ok" in said
-    assert "no words tell" not in said
-    code, said, err = knownminds("import", tmp_path / "bare.jsonl", "--out", tmp_path / "b.csv")
-    assert code == 0, err
-    # The reward of a session's last trial is told by no later prompt.
-    assert "an answer whose reward no words tell, so that it is missing (2 rows)" in said

@@ -1,4 +1,3 @@
-import asyncio
 from collections import Counter
 
 import numpy as np
@@ -73,18 +72,6 @@ def test_failures_are_those_of_a_provider_and_say_what_may_have_been_paid(
         assert error.raw == '{"text": "machine'
 
 
-def test_spoilt_answers_are_answers_and_are_paid():
-    inner = Answering()
-    faulty = Faulty(inner, script=["garbage", None, "empty", "truncated"])
-    garbage, plain, empty, cut = (ask(faulty) for _ in range(4))
-    assert garbage.text not in ("", "machine")
-    assert (plain.text, plain.finish_reason) == ("machine", "stop")
-    assert (empty.text, empty.finish_reason) == ("", "stop")
-    assert (cut.text, cut.finish_reason) == ("mac", "length")
-    assert inner.calls == 4
-    assert {r.usage for r in (garbage, plain, empty, cut)} == {Usage(3, 2)}
-
-
 def test_faults_strike_at_their_rates_whatever_the_order_of_the_calls():
     faults = Faults(rate_limited=0.1, failed=0.2, garbage=0.05, truncated=0.15)
     prompts = [Prompt((Message("user", f"{i}"),)) for i in range(500)]
@@ -110,40 +97,3 @@ def test_faults_strike_at_their_rates_whatever_the_order_of_the_calls():
     again = sum(first == second for first, second in one) / 1000
     alike = sum((count / n) ** 2 for count in counts.values())  # independent: repeats are chance
     assert abs(again - alike) < 4 * np.sqrt(alike * (1 - alike) / 1000)
-
-
-def test_everything_else_is_the_adapters():
-    inner = Answering()
-    faulty = Faulty(inner)
-    assert (faulty.model, faulty.provider, faulty.base_url) == ("m", "test", "http://x")
-    assert faulty.key_variable == "SOME_KEY"
-    assert faulty.capabilities is inner.capabilities
-    asyncio.run(faulty.close())
-    assert inner.closed
-
-
-def test_misuse_is_told():
-    with pytest.raises(ValueError, match="sum to at most 1"):
-        Faults(failed=0.6, empty=0.5)
-    with pytest.raises(ValueError, match="from 0 on"):
-        Faults(failed=-0.1)
-    with pytest.raises(ValueError, match="Nearest: truncated"):
-        Faulty(Answering(), script=["trunctated"])
-
-
-def test_what_only_some_adapters_have_is_declared():
-    from types import SimpleNamespace
-
-    from knownminds.llm_adapters import Adapter, Keyed, TellsOutcomes, key_variable_of
-
-    keyed, plain = Answering(), SimpleNamespace(complete=None, model="m")
-    assert isinstance(keyed, Adapter)
-    assert isinstance(keyed, Keyed)
-    assert (key_variable_of(keyed), key_variable_of(plain)) == ("SOME_KEY", None)
-    assert not isinstance(keyed, TellsOutcomes)
-    pytest.importorskip("torch")
-    from knownminds.llm_adapters.providers.transformers import Transformers
-
-    for name in ("log_probabilities_of_each", "templated"):
-        assert callable(getattr(Transformers, name))
-        assert callable(getattr(TellsOutcomes, name))

@@ -58,15 +58,6 @@ def test_a_replayed_run_is_the_recorded_one_in_any_order(tmp_path, replay_of, hi
     assert alone.frame["action"].tolist() == run.trials.frame["action"].tolist()[-8:]
 
 
-def test_a_replayed_run_can_be_recorded_again(tmp_path, replay_of):
-    environment = InstrumentalLearning(n_visits=1)
-    run = recorded(tmp_path / "one", environment)
-    replay = replay_of(tmp_path / "one")
-    again = asyncio.run(run_sessions_in(tmp_path / "two", replay, environment, 3, 9))
-    pd.testing.assert_frame_equal(again.trials.frame, run.trials.frame)
-    assert again.llm == f"replay:{replay.model}"
-
-
 def test_answers_of_a_provider_that_takes_no_seed_are_told_apart_by_session(tmp_path, replay_of):
     class Counting:
         """The n-th call gets the n-th text, whoever asks."""
@@ -84,25 +75,6 @@ def test_answers_of_a_provider_that_takes_no_seed_are_told_apart_by_session(tmp_
     run = asyncio.run(run_sessions_in(tmp_path, Counting(), environment, 3, 9))
     again = asyncio.run(run_sessions(replay_of(tmp_path), environment, 3, 9, concurrency=2))
     assert again.frame["raw_text"].tolist() == run.trials.frame["raw_text"].tolist()
-
-
-def test_a_question_put_again_gets_its_answers_in_their_order(tmp_path, replay_of):
-    class Stubborn:
-        model, provider, base_url, capabilities = "m", "test", "", Capabilities()
-        said = ("hm", "well", "")
-
-        async def complete(self, prompt, *, settings):
-            text, *rest = self.said
-            self.said = (*rest, text)
-            return Reply(text)
-
-    environment = InstrumentalLearning(n_visits=1)
-    run = asyncio.run(run_sessions_in(tmp_path / "a", Stubborn(), environment, 1, 9, re_ask=2))
-    replay = replay_of(tmp_path / "a")
-    again = asyncio.run(run_sessions_in(tmp_path / "b", replay, environment, 1, 9, re_ask=2))
-    asyncio.run(replay.close())
-    assert run.account.re_asked == again.account.re_asked == 8
-    pd.testing.assert_frame_equal(again.trials.frame, run.trials.frame)
 
 
 def test_what_was_not_asked_or_not_answered_is_rejected_and_others_answered(tmp_path, replay_of):
@@ -123,8 +95,3 @@ def test_what_was_not_asked_or_not_answered_is_rejected_and_others_answered(tmp_
     frame = there.trials.frame
     assert frame["outcome"].tolist()[:2] == run.trials.frame["outcome"].tolist()
     assert frame["outcome"].tolist()[2:] == ["error", "error"]
-
-
-def test_a_replay_needs_a_ledger(tmp_path):
-    with pytest.raises(ValueError, match="there is none in"):
-        Replay(tmp_path)

@@ -1,6 +1,4 @@
-import functools
 import itertools
-import json
 import re
 
 import numpy as np
@@ -8,49 +6,12 @@ import pytest
 from tiny_llama import tiny_llama, tiny_tokenizer
 
 from knownminds.llm_adapters.outcomes.outcome_probabilities import (
-    OutcomeProbabilities,
     TokenPrompt,
     next_token_log_probabilities,
     outcome_probabilities,
 )
 from knownminds.llm_adapters.outcomes.outcome_tree import OutcomeTree, TokenTexts, spellings_of
 from knownminds.llm_adapters.outcomes.tree_pass import Job, edges_and_stops
-
-TWO = OutcomeProbabilities(
-    outcomes=("Heads", "Tails"),
-    log_probabilities=np.log([[0.6, 0.2], [0.01, 0.03]]),
-    left_out=np.array([[-np.inf, -np.inf], [np.log(1e-6), -np.inf]]),
-    prompt_hashes=("aaaaaaaabbbb", "ccccccccdddd"),
-)
-
-
-def test_probabilities_are_normalised_and_the_mass_is_kept():
-    np.testing.assert_allclose(TWO.probabilities, [[0.75, 0.25], [0.25, 0.75]])
-    np.testing.assert_allclose(TWO.mass, [0.8, 0.04])
-    assert TWO.flagged.tolist() == [False, True]
-
-
-def test_the_result_prints_itself_and_says_where_to_be_careful():
-    printed = str(TWO)
-    assert "aaaaaaaa 0.7500 0.2500 0.8000" in printed
-    assert "1 of 2 prompts have a mass below 0.5" in printed
-    assert "Token paths not followed add at most 1.0e-06 before normalising" in printed
-    frame = TWO.to_frame()
-    assert frame["outcome"].tolist() == ["Heads", "Tails"] * 2
-    assert frame["probability"].tolist() == pytest.approx([0.75, 0.25, 0.25, 0.75])
-    assert frame["prompt_hash"][2] == "ccccccccdddd"
-    records = json.loads(TWO.to_json())
-    assert records[0]["left_out"] is None
-    assert records[2]["log_probability"] == pytest.approx(np.log(0.01))
-
-
-def test_where_no_outcome_is_possible_nothing_is_normalised():
-    never = OutcomeProbabilities(("A", "B"), *np.full((2, 1, 2), -np.inf), ("cccccccc",))
-    assert never.mass.tolist() == [0.0]
-    assert never.flagged.all()
-    assert np.isnan(never.probabilities).all()
-    assert "1 of 1 prompts" in str(never)
-
 
 # What follows needs torch.
 
@@ -167,55 +128,6 @@ def test_what_is_not_followed_is_bounded(model, tokenizer):
     assert (most > 0).any()
 
 
-def test_neither_the_other_prompts_nor_the_size_of_a_pack_matter(model, tokenizer):
-    texts = ["x :", "x 0:", "x 0 1 :", "x 0 1 2 . :", "0:", "x :", ": : : :"]
-    outcomes = ["1", "12", "x"]
-    together = outcome_probabilities(model, tokenizer, prompts(tokenizer, *texts), outcomes)
-    for positions in (1, 60, 2000):
-        other = outcome_probabilities(
-            model, tokenizer, prompts(tokenizer, *texts), outcomes, positions=positions
-        )
-        np.testing.assert_allclose(other.log_probabilities, together.log_probabilities, atol=2e-5)
-    alone = [
-        outcome_probabilities(model, tokenizer, prompts(tokenizer, text), outcomes)
-        for text in texts
-    ]
-    np.testing.assert_allclose(
-        np.concatenate([one.log_probabilities for one in alone]),
-        together.log_probabilities,
-        atol=2e-5,
-    )
-    assert [one.prompt_hashes[0] for one in alone] == list(together.prompt_hashes)
-    assert together.prompt_hashes[0] == together.prompt_hashes[5] != together.prompt_hashes[1]
-
-
-@pytest.mark.parametrize("positions", [20, 1000])
-def test_no_token_of_a_prompt_goes_through_the_model_twice(
-    model, tokenizer, monkeypatch, positions
-):
-    read = []
-    forward = type(model).forward
-
-    @functools.wraps(forward)
-    def counted(self, input_ids, **more):
-        read.append(input_ids.numel())
-        return forward(self, input_ids, **more)
-
-    monkeypatch.setattr(type(model), "forward", counted)
-    long = "x 0 2 0 2 0 2 0 2 0 2"
-    several = prompts(tokenizer, *(f"{long} {end}" for end in (":", ".", "2 :", "2 .", "x")))
-    outcome_probabilities(model, tokenizer, several, ["0"], positions=positions, check=False)
-    beginnings = {p.tokens[:n] for p in several for n in range(1, len(p.tokens) + 1)}
-    texts = TokenTexts.of(tokenizer)
-    # "x" runs on into "0", so that the last has a tree of one spelling.
-    behind = [
-        OutcomeTree.grow(texts, ["0"], spellings=[(text, 0) for text in spellings]).entered - 1
-        for spellings in ([" 0", "0"],) * 4 + ([" 0"],)
-    ]
-    assert sum(read) == len(beginnings) + sum(behind)
-    assert len(read) > 2 or positions > 20
-
-
 def test_what_is_next_is_what_a_plain_pass_gives(model, tokenizer):
     beginnings = prompts(tokenizer, "x :", "x 0 1 2 x", "0")
     found = next_token_log_probabilities(model, beginnings)
@@ -237,52 +149,6 @@ def test_spellings_add_up(model, tokenizer):
     np.testing.assert_allclose(
         np.exp(both.log_probabilities), sum(np.exp(e.log_probabilities) for e in each), rtol=1e-4
     )
-
-
-def test_a_word_right_behind_a_word_is_not_the_outcome(model, tokenizer):
-    beginning = prompts(tokenizer, "x 0")
-    default = outcome_probabilities(model, tokenizer, beginning, ["2"])
-    spaced = outcome_probabilities(model, tokenizer, beginning, ["2"], spellings={"2": [" 2"]})
-    np.testing.assert_allclose(default.log_probabilities, spaced.log_probabilities, atol=2e-5)
-
-
-def test_a_prompt_that_is_cut_anew_with_the_outcome_is_told(model, tokenizer):
-    with pytest.raises(ValueError, match=r"'x ' and '1' are cut anew together. End the prompt"):
-        outcome_probabilities(model, tokenizer, prompts(tokenizer, "x "), ["1"])
-    with pytest.raises(ValueError, match="at least one token; '' has none"):
-        prompts(tokenizer, "")
-
-
-def test_coarse_numbers_long_prompts_and_models_that_see_no_tree_are_told(torch, tokenizer):
-    size = len(tokenizer)
-    with pytest.raises(ValueError, match=r"the model is in torch.bfloat16"):
-        outcome_probabilities(
-            tiny_llama(size).to(torch.bfloat16), tokenizer, prompts(tokenizer, "x"), ["2"]
-        )
-    short = tiny_llama(size, max_position_embeddings=8)
-    with pytest.raises(ValueError, match="reads 8 tokens; the longest prompt with an outcome has"):
-        outcome_probabilities(short, tokenizer, prompts(tokenizer, "x0x0x0x"), ["2"])
-
-    class Blind(torch.nn.Module):
-        """Heeds no mask and no positions."""
-
-        def __init__(self, inner):
-            super().__init__()
-            self.inner, self.config = inner, inner.config
-            self.dtype, self.device = inner.dtype, inner.device
-
-        def forward(self, input_ids, attention_mask=None, position_ids=None, use_cache=False):
-            return self.inner(input_ids, use_cache=use_cache)
-
-    with pytest.raises(ValueError, match="heed a mask of four dimensions; Blind gives"):
-        outcome_probabilities(Blind(tiny_llama(size)), tokenizer, prompts(tokenizer, "x:"), ["2"])
-
-
-def test_no_prompts_give_an_empty_table(model, tokenizer):
-    found = outcome_probabilities(model, tokenizer, [], ["1", "2"])
-    assert found.log_probabilities.shape == (0, 2)
-    assert found.to_frame().empty
-    str(found)
 
 
 def byte_level(torch):

@@ -187,60 +187,8 @@ def test_what_makes_a_word_or_number_longer(said, more, longer):
     assert extends(said, more) is longer
 
 
-def test_a_token_with_half_a_character_counts_as_making_the_word_longer():
-    eszett = "\u00df".encode()
-    known = texts("a", eszett[:1], eszett[1:], eszett, "-" + "x", b"-" + eszett[:1], ".")
-    behind = known.behind(b"", "a")
-    assert sorted(behind.longer) == [1, 2, 3, 4, 5, 6]
-    assert behind.ending.tolist() == [7]
-
-
-def test_tokens_with_the_same_text_are_two_paths():
-    known = TokenTexts((None, b"A", b"A", b" "))
-    found, _ = probabilities(grow(known, ["A"]), known, lambda _: np.full(4, 1 / 4))
-    # Two tokens without a space and two behind one; two of four tokens are a stop.
-    assert found[0] == pytest.approx((2 / 4 + 1 / 4 * 2 / 4) * 2 / 4)
-
-
 def test_declared_spellings_are_summed_and_others_do_not_count():
     known = texts("H", "h", " ")
     uniform = lambda _: np.full(4, 1 / 4)  # noqa: E731
     found, _ = probabilities(grow(known, ["heads"], {"heads": ["H", "h"]}), known, uniform)
     assert found[0] == pytest.approx(2 * 1 / 4 * 2 / 4)
-
-
-def test_shared_beginnings_are_gone_through_once():
-    known = texts(*"0123456789", " ")
-    tree = grow(known, [str(n) for n in range(10, 20)])
-    # The end of the prompt; " ", " 1", ten of two digits; the same without the space.
-    assert tree.entered == 1 + 12 + 11
-    assert list(tree.parents[1:]) == [p for p in tree.parents[1:] if p < tree.entered]
-    assert all(parent < node for node, parent in enumerate(tree.parents))
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "declared", "options", "sentence"),
-    [
-        ("AB", None, {}, "list of different strings; got 'AB'"),
-        (["A", "A"], None, {}, "list of different strings"),
-        ([], None, {}, "list of different strings"),
-        ([" A"], None, {}, "without blanks around it; got ' A'"),
-        (["A"], {"A": "A"}, {}, "has 'A' instead"),
-        (["A"], {"A": []}, {}, r"has \[\] instead"),
-        (["A"], {"A": [" "]}, {}, "'A' has none"),
-        (["A"], {"B": ["A"]}, {}, "'A' is in only one of the two"),
-        (["A", "B"], {"A": ["A"], "B": ["A"]}, {}, "'A' is one of 'A' and of 'B'"),
-        (["\u00e9"], None, {}, "in the model's tokens; ' \u00e9' cannot"),
-        (["A"], None, {"extra_tokens": -1}, "at least 0, or None; got -1"),
-        (["A" * 16], None, {}, "Give extra_tokens=2"),
-    ],
-)
-def test_misuse_is_told(outcomes, declared, options, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        grow(texts("A", "B", " ", "AA", "AAA", "AAAA"), outcomes, declared, **options)
-
-
-def test_a_long_outcome_is_followed_along_its_shortest_paths():
-    known = texts("A", "B", " ", "AA", "AAA", "AAAA")
-    tree = grow(known, ["A" * 40], extra_tokens=0)
-    assert tree.depth == 11  # ten tokens of four letters, and the space

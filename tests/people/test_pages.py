@@ -1,13 +1,10 @@
 """People in the chair: a page plays what Python plays; what is clicked is read and fitted."""
 
-import base64
 import json
 import shutil
 import subprocess
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import numpy as np
 import pytest
@@ -16,25 +13,19 @@ from chromium import PROGRAM, Chromium
 from knownminds import fit, import_trials
 from knownminds.environments import (
     ENVIRONMENTS,
-    Environment,
     Session,
     Trials,
-    World,
     answer_columns,
     make,
     session_stream,
 )
-from knownminds.environments.decisions.stated import StatedQuestions
-from knownminds.validation.data.exchange import import_sources
 from knownminds.validation.people.sessions import script_of, session_data
-from knownminds.validation.people.site import Site, page
+from knownminds.validation.people.site import page
 
 MODULES = Path(__file__).parents[2] / ".psych-ds" / "node_modules"
 JSPSYCH = MODULES / "jspsych"
-AXE = MODULES / "axe-core" / "axe.min.js"
 CODE = Path(__file__).parents[2] / "validation" / "people" / "session.js"
 NODE = shutil.which("node")
-CHECKED = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 
 with_jspsych = pytest.mark.skipif(not JSPSYCH.is_dir(), reason="no jsPsych; see .ci/run")
 in_a_browser = pytest.mark.skipif(
@@ -142,47 +133,6 @@ def test_what_a_page_cannot_show_is_refused_with_what_it_can(name):
         script_of(make(name, **settings))
 
 
-@pytest.mark.parametrize(
-    "name", [n for n, e in ENVIRONMENTS.items() if issubclass(e, StatedQuestions)]
-)
-def test_a_button_bears_what_is_read_as_its_action(name):
-    environment = make(name)
-    session = Session(environment, environment.draw(session_stream(5, 2)))
-    for seen in session:
-        options = session.environment.screen(seen).options
-        read = [session.environment.parse(option, seen).action for option in options]
-        assert read == list(range(environment.n_actions))
-        session.take(0)
-
-
-class Unseen(type(make("dice"))):
-    """Dice of which is said nowhere what people are shown."""
-
-    screen = Environment.screen
-
-
-def test_an_experiment_without_a_screen_is_refused_with_what_to_write():
-    with pytest.raises(ValueError, match="Write its screen"):
-        script_of(Unseen())
-
-
-class Forgetful(World):
-    """Counts outside of itself, which no page could know."""
-
-    calls = 0
-
-    def pay(self, drawn, action):
-        Forgetful.calls += 1
-        return drawn.payoffs[action] + Forgetful.calls
-
-
-def test_a_world_that_a_page_would_play_otherwise_is_refused():
-    environment = make("instrumental_learning", n_visits=2)
-    environment.world = Forgetful
-    with pytest.raises(ValueError, match="run on symbols is not what it is on numbers"):
-        script_of(environment)
-
-
 # In a browser
 
 
@@ -197,32 +147,6 @@ def until(browser, script):
     while not browser.value(script):
         assert time.monotonic() < ends, (script, browser.value("document.body.innerText"))
         time.sleep(0.01)
-
-
-def violations(browser):
-    browser.value(AXE.read_text(encoding="utf-8") + "; 0")
-    told = browser.ask(
-        "Runtime.evaluate",
-        expression=f"""axe.run({{runOnly: {CHECKED}}}).then(found => found.violations.map(
-            one => `${{one.id}}: ${{one.nodes[0].html.slice(0, 120)}}`))""",
-        awaitPromise=True,
-        returnByValue=True,
-    )
-    return told["result"]["value"]
-
-
-def press(browser, key, code, text=""):
-    more = {"key": key, "code": key, "windowsVirtualKeyCode": code}
-    browser.ask("Input.dispatchKeyEvent", type="keyDown", text=text, **more)
-    browser.ask("Input.dispatchKeyEvent", type="keyUp", **more)
-
-
-def tab(browser):
-    press(browser, "Tab", 9)
-
-
-def enter(browser):
-    press(browser, "Enter", 13, "\r")
 
 
 def begin(browser, site, query="", clean=True, **screen):
@@ -285,6 +209,7 @@ PLAYED = {
 
 @in_a_browser
 @pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.long
 def test_what_is_clicked_is_what_is_lived_and_is_read_back(name, browser, tmp_path):
     site, environment = tmp_path / "site", make(name, **PLAYED[name])
     page(name, site, subjects=2, seed=4, settings=PLAYED[name], jspsych=JSPSYCH)
@@ -326,167 +251,6 @@ def test_what_is_clicked_is_what_is_lived_and_is_read_back(name, browser, tmp_pa
     if name == "two_step":
         fitted = fit(trials, "two_step_reduced")
         assert sorted(fitted.summary()["subject"].unique()) == ["1", "2"]
-
-
-@in_a_browser
-def test_one_may_stop_be_too_slow_close_the_page_and_come_back(browser, tmp_path):
-    site = tmp_path / "site"
-    page("instrumental_learning", site, seed=1, settings={"n_visits": 3}, jspsych=JSPSYCH)
-    begin(browser, site, "?participant=Ann%20O", width=390, height=844)
-    go(browser)
-    for action in (0, 1, 0):
-        click(browser, action)
-    until(browser, "knownminds.session.rows.length === 3")
-    begin(browser, site, "?participant=Ann%20O", clean=False)
-    assert "closed after 3 questions" in browser.value("document.body.innerText")
-    go(browser)
-    assert "Question 4 of 12" in browser.value("document.body.innerText")
-    click(browser, 1)
-    browser.value("window.confirm = () => true; document.getElementById('stop').click()")
-    name, text = saved(browser)
-    assert name == "instrumental_learning-Ann_O.json"
-    file = tmp_path / name
-    file.write_text(text, encoding="utf-8")
-    found = import_sources([file])
-    frame = found.trials.frame
-    assert frame["subject"].unique().tolist() == ["Ann O"]
-    assert frame["action"].tolist()[:4] == [0, 1, 0, 1]
-    assert frame["action"].isna().sum() == 8
-    assert dict(found.account.outcomes) == {"ok": 4, "error": 8}
-    assert "left after 4 questions: the 8 further trials count as missing" in str(found.account)
-    assert "closed the page 1 times" in str(found.account)
-
-    page("coins", site, seconds=0.05, jspsych=JSPSYCH)
-    begin(browser, site)
-    go(browser)
-    until(browser, "knownminds.session.rows.length > 1")
-    browser.value("window.confirm = () => true; document.getElementById('stop').click()")
-    told = json.loads(saved(browser)[1])
-    assert {row["outcome"] for row in told["rows"]} == {"empty"}
-    assert {row["action"] for row in told["rows"]} == {None}
-
-
-class Pipe(BaseHTTPRequestHandler):
-    """Takes files as a data service does, from pages of any place."""
-
-    def do_OPTIONS(self):
-        self.answer()
-
-    def do_POST(self):
-        length = int(self.headers["Content-Length"])
-        self.server.got.append(json.loads(self.rfile.read(length)))
-        self.answer()
-
-    def answer(self):
-        self.send_response(200)
-        self.send_header("Access-Control-Allow-Origin", "*")
-        self.send_header("Access-Control-Allow-Headers", "*")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-@in_a_browser
-def test_files_are_sent_in_the_end_and_when_the_page_is_left(browser, tmp_path):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Pipe)
-    server.got = []
-    Thread(target=server.serve_forever, daemon=True).start()
-    site = tmp_path / "site"
-    page(
-        "two_step",
-        site,
-        settings={"n_days": 2},
-        jspsych=JSPSYCH,
-        post=f"http://127.0.0.1:{server.server_port}/data",
-        post_fields={"experimentID": "abc"},
-    )
-    begin(browser, site)
-    go(browser)
-    click(browser, 1)
-    begin(browser, site, clean=False)  # left after one answer
-    go(browser)  # and gone on with
-    for action in (0, 1, 1):
-        click(browser, action)
-    until(browser, "document.body.innerText.includes('Your answers were sent.')")
-    server.shutdown()
-    server.server_close()
-    assert [one["experimentID"] for one in server.got] == ["abc", "abc"]
-    files = []
-    for k, one in enumerate(server.got):
-        assert one["filename"] == "two_step-1.json"
-        files.append(tmp_path / f"{k}.json")
-        files[-1].write_text(one["data"], encoding="utf-8")
-    found = import_sources(files)
-    assert found.trials.frame["action"].tolist() == [1, 0, 1, 1]
-    assert "1 earlier files" in str(found.account)
-    alone = import_sources(files[:1])  # had the person not come back
-    assert alone.trials.frame["outcome"].tolist() == ["ok", "error", "error"]
-
-
-@in_a_browser
-def test_pictures_numbers_and_both_at_once_by_keyboard_alone(browser, tmp_path):
-    settings = {"modality": "text+image", "windows": ["short"], "n_values": 2, "repeats": 1}
-    for name, own in (("line_ratio", settings), ("restless_bandit", {"n_blocks": 1})):
-        site = tmp_path / name
-        page(name, site, settings=own, jspsych=JSPSYCH)
-        for scheme, width in (("light", 1200), ("dark", 390)):
-            begin(browser, site, width=width, height=844, scheme=scheme)
-            assert not AXE.is_file() or violations(browser) == []
-            enter(browser)  # on Begin, which has the focus
-            until(browser, "document.querySelector('form input') !== null")
-            assert not AXE.is_file() or violations(browser) == []
-            assert browser.value("document.documentElement.scrollWidth") <= width
-            tab(browser)
-            if name == "restless_bandit":
-                enter(browser)
-                assert browser.value("document.activeElement.ariaPressed") == "true"
-                tab(browser)
-                tab(browser)
-            assert browser.value("document.activeElement.id") == "response"
-            browser.ask("Input.insertText", text="1.5")
-            enter(browser)
-            assert "from 0 to 1" in browser.value("document.getElementById('wrong').innerText")
-            browser.value("document.getElementById('response').value = ''")
-            browser.ask("Input.insertText", text="0.25")
-            enter(browser)
-            until(browser, "knownminds.session.rows.length === 1")
-            assert browser.value("knownminds.session.rows[0].response") == 0.25
-    begin(browser, tmp_path / "line_ratio", width=390, height=844)
-    go(browser)
-    environment = make("line_ratio", **settings)
-    design = environment.draw(session_stream(0, 1))
-    session = Session(environment, design)
-    shown = session.environment.picture(next(iter(session)))
-    address = browser.value("document.querySelector('img').src")
-    assert base64.b64decode(address.partition(",")[2]) == shown
-    sizes = browser.value(
-        "[...document.querySelectorAll('.row')].map(one => getComputedStyle(one).fontSize)"
-    )
-    assert len(sizes) == 2  # a short row and a long one, drawn at one scale
-    assert len(set(sizes)) == 1
-
-
-@in_a_browser
-def test_a_distribution_is_one_answer_of_several_trials(browser, tmp_path):
-    settings = {"n_contexts": 1, "repeats": 1, "questions": ["expectation"]}
-    page("diagnosis", tmp_path / "site", settings=settings, jspsych=JSPSYCH)
-    begin(browser, tmp_path / "site", width=390, height=844)
-    go(browser)
-    assert not AXE.is_file() or violations(browser) == []
-    n = make("diagnosis", **settings).n_parts
-    assert browser.value("document.querySelectorAll('form input').length") == n
-    fill = """[...document.querySelectorAll('form input')].forEach((one, k) => {{
-        one.value = {}[k]; }}); document.querySelector('form').requestSubmit()"""
-    shares = [0.5, 0.5, *([0.0] * (n - 2))]
-    browser.value(fill.format([0.9, 0.9, *shares[2:]]))
-    assert "these sum to 1.8" in browser.value("document.getElementById('wrong').innerText")
-    browser.value(fill.format(shares))
-    for _ in range(n):
-        click(browser, response=0.25)
-    found = import_trials([keep(browser, tmp_path)])
-    assert found.frame["response"].tolist() == [*shares, *([0.25] * n)]
 
 
 # What is refused
@@ -535,31 +299,3 @@ def test_files_that_were_changed_or_do_not_belong_are_refused(tmp_path, knownmin
     code, said, _ = knownminds("import", tmp_path / "early.json", tmp_path / "whole.json")
     assert code == 0
     assert "1 earlier files" in said
-
-
-@with_jspsych
-def test_a_page_is_written_by_a_command(tmp_path, knownminds):
-    out = tmp_path / "site"
-    code, said, err = knownminds(
-        "page", "coins", "--out", out, "--subjects", 2, "--jspsych", JSPSYCH
-    )
-    assert (code, err.count("written to")) == (0, 1)
-    assert "coins: 2 sessions of at most 42 trials" in said
-    names = sorted(str(p.relative_to(out)) for p in out.rglob("*") if p.is_file())
-    assert names == ["index.html", "jspsych.js", "page.js", "page.json", "sessions/1.js",
-                     "sessions/2.js"]  # fmt: skip
-    assert Site.read(out).subjects == 2
-    assert "sourceMappingURL" not in (out / "jspsych.js").read_text(encoding="utf-8")
-    for words, what in (
-        (["coin", "--out", out], "coins"),
-        (["coins", "--out", tmp_path / "n", "--jspsych", tmp_path], "npm install jspsych@8"),
-        (["coins", "--out", tmp_path / "n", "--subjects", 0, "--jspsych", JSPSYCH], "got 0"),
-        (["coins", "--out", tmp_path / "n", "--post", "ftp://x", "--jspsych", JSPSYCH], "http"),
-        (
-            ["coins", "--out", tmp_path / "n", "--set", "form=continuation", "--jspsych", JSPSYCH],
-            "Set form to question",
-        ),
-    ):
-        code, _, err = knownminds("page", *words)
-        assert (code, what in err) == (2, True), err
-    assert not (tmp_path / "n").exists()

@@ -65,14 +65,6 @@ def test_what_the_interface_does_not_take_is_told_before_anything_is_sent(settin
         assert not server.calls
 
 
-def test_a_system_message_in_the_middle_is_not_moved():
-    prompt = Prompt((*HELLO.messages, Message("system", "Now lie."), Message("user", "E or N?")))
-    with FaultServer() as server:
-        with pytest.raises(NotCapable, match="at the beginning of a prompt only"):
-            ask(server, Sampling(max_tokens=9), prompt)
-        assert not server.calls
-
-
 @pytest.mark.parametrize(
     ("model", "effort", "sent"),
     [
@@ -165,13 +157,6 @@ def test_a_reply_that_cannot_be_read_is_kept_as_it_came(monkeypatch, content):
     with FaultServer() as server, pytest.raises(UnreadableReply) as caught:
         ask(server, Sampling(max_tokens=9))
     assert json.loads(caught.value.raw) == content
-
-
-def test_the_key_is_never_shown(monkeypatch):
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    adapter = Anthropic("m")
-    assert repr(adapter) == "Anthropic('m', base_url='https://api.anthropic.com')"
-    asyncio.run(adapter.close())
 
 
 def test_the_beginning_that_later_calls_share_is_marked_for_the_cache():

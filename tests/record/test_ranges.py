@@ -1,6 +1,5 @@
 """Numbers of a trial lie within what their column can have; what that hangs on is named."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -47,9 +46,3 @@ def test_the_setting_that_a_refusal_names_lets_the_trial_in(name, column, value,
     if name != "instrumental_learning":  # casinos tell of no machines that were never there
         played = environment_of(Trials.from_frame(row), name)
         assert Trials.from_frame(row, environment=played).frame[column].tolist() == [value]
-
-
-def test_parts_of_a_casino_are_none():
-    row = {**trial_schema(make("instrumental_learning")).example, "context": np.float64(1.5)}
-    with pytest.raises(ValueError, match="whole number"):
-        Trials.from_frame(pd.DataFrame([row]), environment=make("instrumental_learning"))

@@ -35,30 +35,6 @@ def test_a_record_is_what_a_look_at_every_row_makes(name):
     assert np.array_equal(found.session_codes, expected.session_codes)
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "sentence"),
-    [
-        ("action", -1, "Actions of instrumental_learning are 0, 1"),
-        ("action", 2, "Actions of instrumental_learning are 0, 1"),
-        ("action", np.nan, "A response is there exactly where"),
-        ("reward", np.inf, "The column 'reward' holds numbers"),
-        ("reward", np.nan, "A reward is there exactly where"),
-        ("reward", 0.5, "Rewards of instrumental_learning are 0 or 1"),
-        ("context", 4, "The column 'context' of instrumental_learning holds a whole number"),
-        ("context", 0.5, "The column 'context' of instrumental_learning holds a whole number"),
-    ],
-)
-def test_what_an_experiment_cannot_have_made_is_refused(column, value, sentence):
-    lived = sessions_of(InstrumentalLearning(n_visits=2))
-    wrong = lived.columns[column].astype(float)
-    wrong[9] = value
-    if float(value).is_integer():  # as it is made
-        wrong = wrong.astype(int)
-    columns = {**lived.columns, column: wrong}
-    with pytest.raises(ValueError, match=sentence):
-        play.Sessions(lived.environment, lived.subject, lived.trial, columns).to_trials()
-
-
 def test_rows_out_of_order_are_put_in_order_and_copies_refused():
     place = InstrumentalLearning(n_visits=2)
     lived = sessions_of(place)

@@ -6,15 +6,9 @@ import pytest
 
 pytest.importorskip("openai")
 
-from batch_server import Limited
-from fault_server import by_hash
 
-from knownminds.environments import InstrumentalLearning
-from knownminds.llm_adapters.providers.openai import OpenAI
-from knownminds.llm_adapters.runs import runner
 from knownminds.llm_adapters.runs.admission import FIRST, Caps, Gate
 from knownminds.llm_adapters.runs.ledger import Spent
-from knownminds.llm_adapters.runs.runner import Retries, run_sessions_in
 
 
 class Fixed(Gate):
@@ -102,38 +96,3 @@ def test_calls_rise_from_a_few_while_answers_come_and_never_beyond_what_is_allow
         seen.append(gate.allowed)
     assert seen == [*range(FIRST, 9), *[8] * (21 - (9 - FIRST))]
     assert Gate(1, Caps(), {}).allowed == 1
-
-
-def through(server, folder, **options):
-    async def run():
-        adapter = OpenAI("m", base_url=server.address["openai"], key_variable=None)
-        try:
-            place = InstrumentalLearning(n_visits=2)
-            retries = Retries(pause=0.01)
-            return await run_sessions_in(
-                folder, adapter, place, 16, 9, concurrency=16, retries=retries, **options
-            )
-        finally:
-            await adapter.close()
-
-    return asyncio.run(run())
-
-
-def test_a_server_with_a_limit_refuses_fewer_calls_and_the_run_is_the_same(tmp_path, monkeypatch):
-    told = []
-    refused, frames = {}, {}
-    for kind in (Gate, Fixed):
-        monkeypatch.setattr(runner, "Gate", kind)
-        # A server takes 3 calls at a time, whatever the time of day, and asks to wait for others.
-        with Limited(by_hash, at_once=3, delay=0.005, retry_after=0.01) as server:
-            run = through(server, tmp_path / kind.__name__, progress=told.append)
-            refused[kind] = server.outcomes["429_seconds"]
-        assert run.complete
-        frames[kind] = run.trials.frame.drop(columns="attempt")
-        if kind is Gate:
-            levels = {now.allowed for now in told}
-    # A machine so busy that calls hardly meet has few refused either way.
-    assert refused[Gate] < max(refused[Fixed], 12) / 2
-    assert max(levels) <= 16
-    assert len(levels) > 2  # it is shown
-    assert frames[Gate].equals(frames[Fixed])

@@ -2,8 +2,6 @@
 
 import asyncio
 import shutil
-import ssl
-import subprocess
 from itertools import pairwise
 
 import pandas as pd
@@ -17,23 +15,20 @@ from fault_server import FaultServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knownminds.environments import InstrumentalLearning, Message, Prompt
-from knownminds.llm_adapters import Rejected, Sampling
-from knownminds.llm_adapters.providers import transport
+from knownminds.environments import InstrumentalLearning
+from knownminds.llm_adapters import Sampling
 from knownminds.llm_adapters.providers.anthropic import Anthropic
 from knownminds.llm_adapters.providers.connections import _Answer
 from knownminds.llm_adapters.providers.google import Google
 from knownminds.llm_adapters.providers.openai import OpenAI
-from knownminds.llm_adapters.runs.ledger import SPOOL, Ledger, Request, Spent
+from knownminds.llm_adapters.runs.ledger import SPOOL, Ledger
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import read_run, run_sessions_in
-from knownminds.llm_adapters.wire import as_if_it_came, kept_by
 
 ENVIRONMENT = InstrumentalLearning(n_visits=2)  # eight trials
 PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4}})
 ADAPTERS = {"openai": OpenAI, "anthropic": Anthropic, "google": Google}
 KEY = "sk-canary/0123+456=89abcdef"
-PROMPT = Prompt((Message("user", "Which one, A or B?"),))
 
 
 class Killed(BaseException):
@@ -109,34 +104,6 @@ def test_an_answer_that_repeats_the_key_is_asked_for_again_rather_than_kept(tmp_
     assert run.account.calls == {"ok": 8, "unknown": 1}
 
 
-def test_what_came_and_cannot_be_read_is_not_asked_for_again(tmp_path, monkeypatch):
-    monkeypatch.setenv("CANARY", KEY)
-    with FaultServer(script=["ok", "list"]) as server:
-        left = killed("openai", server, tmp_path / "run", 2)
-        run = go(left, adapter_of("openai", server))
-        assert len(server.calls) == 8
-    assert run.account.calls == {"ok": 7, "error_maybe_paid": 1}
-    assert list(run.trials.frame["outcome"] == "error") == [False, True] + 6 * [False]
-
-
-def test_the_spool_is_tidied_and_holds_what_is_not_committed(tmp_path):
-    async def work(ledger):
-        request = Request("h", "{}", {})
-        _, waiting = await ledger.begin((0, 0, 0), None, request, Spent(1, 9, 9))
-        ledger.keeping(waiting)(b"waits\n1 2\n")
-        for turn in range(1, 40):
-            call, attempt = await ledger.begin((0, turn, 0), None, request, Spent(1, 9, 9))
-            ledger.keeping(attempt)(b"x" * 10_000)
-            await ledger.failed(call, attempt, Rejected("no"), Spent(1))
-        assert (tmp_path / SPOOL).stat().st_size < 120_000
-
-    with Ledger.open(tmp_path, {"seed": 1}, 1) as ledger:
-        asyncio.run(work(ledger))
-    with Ledger.open(tmp_path, {"seed": 1}, 1) as ledger:
-        kept = ledger.kept[1]
-        assert (kept.attempt, kept.came, kept.reserved) == (1, b"waits\n1 2\n", Spent(1, 9, 0))
-
-
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 WHOLE = {
     "length": HEAD + b'Content-Length: 15\r\n\r\n{"a": "0\\r\\n"}\n',
@@ -155,47 +122,3 @@ def test_an_answer_is_given_away_once_it_is_whole_however_it_comes(kind, cuts):
         if part := WHOLE[kind][begin:end]:
             answer.add(part)
     assert kept == [WHOLE[kind]]
-
-
-@pytest.mark.parametrize("status", [b"404 Not Found", b"500 Broken", b"302 Found"])
-def test_what_is_no_answer_is_not_given_away(status):
-    kept = []
-    _Answer(kept.append).add(b"HTTP/1.1 " + status + b"\r\nContent-Length: 2\r\n\r\nno")
-    assert not kept
-
-
-def test_over_tls_an_answer_is_kept_as_it_was_before_it_was_hidden(tmp_path, monkeypatch):
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    made += ["-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    made += ["-days", "2", "-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "crt")]
-    try:
-        subprocess.run(made, check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("needs openssl")
-    trusting = ssl.create_default_context(cafile=tmp_path / "crt")
-    monkeypatch.setattr(transport.httpx2, "create_ssl_context", lambda **_: trusting)
-    kept = []
-
-    async def ask(url, key):
-        adapter = OpenAI("m", base_url=url, key_variable=key)
-        try:
-            with kept_by(kept.append):
-                first = await adapter.complete(PROMPT, settings=Sampling())
-                second = await adapter.complete(PROMPT, settings=Sampling())
-            with as_if_it_came(kept[0]):
-                again = await adapter.complete(PROMPT, settings=Sampling())
-        finally:
-            await adapter.close()
-        return first, second, again
-
-    with FaultServer() as server:
-        serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        serving.load_cert_chain(tmp_path / "crt", tmp_path / "key")
-        plain = server._server.socket
-        server._server.socket = serving.wrap_socket(plain, server_side=True)
-        url = f"https://localhost:{server.port}/v1"
-        first, second, again = asyncio.run(ask(url, None))
-    assert first.text == "B" == second.text
-    assert again == first
-    assert len(kept) == 2
-    assert b"HTTP/1.1 200" in kept[0]

@@ -1,19 +1,14 @@
 import asyncio
 
 import pandas as pd
-import pytest
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual
 from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.llm_adapters import (
     Capabilities,
-    ModelChanged,
-    NoKey,
-    NotCapable,
     RateLimited,
     Rejected,
     Reply,
-    Sampling,
     ServerFailed,
     Synthetic,
     Usage,
@@ -75,13 +70,6 @@ def test_every_kind_of_answer_keeps_its_outcome_and_nothing_is_filled_in():
     assert trials.subjects == ("4",)
 
 
-def test_a_missing_answer_is_told_to_the_participant_and_not_asked_for_again():
-    adapter = Scripted("no idea")
-    run(adapter)
-    assert len(adapter.prompts) == ENVIRONMENT.n_trials
-    assert "no machine could be read from your reply" in adapter.prompts[1].messages[0].content
-
-
 def test_a_repaired_answer_is_a_choice_and_says_what_was_repaired():
     environment = InstrumentalLearning(n_visits=1)
     letters = [f"**{letter}**" for letter in "ABCDEFGHJKLMNPQRSTVW"]
@@ -102,38 +90,6 @@ def test_what_may_pass_is_tried_again_and_counted():
     assert frame["outcome"].tolist()[:2] == ["malformed", "error"]
     assert adapter.prompts[0] == adapter.prompts[2]
     assert adapter.settings[0] == adapter.settings[2]
-
-
-@pytest.mark.parametrize("error", [NoKey("no key"), NotCapable("cannot")])
-def test_a_run_in_vain_is_stopped(error):
-    with pytest.raises(type(error)):
-        run(Scripted("x", error))
-    adapter = Scripted(*["x"] * 3, error)
-    with pytest.raises(type(error)):
-        asyncio.run(run_sessions(adapter, ENVIRONMENT, 3, 0))
-    assert len(adapter.prompts) < 12
-
-
-def test_a_model_that_changes_within_a_run_is_told():
-    with pytest.raises(ModelChanged, match="'m' and then as 'n'"):
-        run(Scripted("x", Reply("x", model_served="n")))
-    sessions = Scripted(*["x"] * 8, Reply("x", model_served="n"))
-    with pytest.raises(ModelChanged):
-        asyncio.run(run_sessions(sessions, ENVIRONMENT, 2, 0, concurrency=1))
-
-
-def test_the_session_number_is_the_sampling_seed_and_other_settings_are_sent():
-    adapter = Scripted()
-    run(adapter, settings=Sampling(temperature=0.5))
-    assert set(adapter.settings) == {Sampling(temperature=0.5, seed=4)}
-    with pytest.raises(ValueError, match="last part of its address; got seed=3"):
-        run(adapter, settings=Sampling(seed=3))
-    adapter = Scripted()
-    adapter.capabilities = Capabilities(seed=False, temperature=False)
-    run(adapter)
-    assert set(adapter.settings) == {Sampling()}
-    with pytest.raises(NotCapable):
-        run(adapter, settings=Sampling(temperature=0.5))
 
 
 def test_tokens_models_and_prompts_are_recorded(tmp_path):
@@ -166,27 +122,3 @@ def test_many_sessions_are_those_lived_one_by_one_whatever_the_concurrency():
     speaker = Synthetic(LEARNER, ENVIRONMENT, 9, contaminants=Contaminants(malformed=0.2))
     alone = [asyncio.run(run_session(speaker, ENVIRONMENT, 9, i)) for i in range(5)]
     pd.testing.assert_frame_equal(Trials.concatenate(alone).frame, together(4))
-
-
-def test_no_more_sessions_are_under_way_than_allowed():
-    class Counting(Scripted):
-        busy = most = 0
-
-        async def complete(self, prompt, *, settings):
-            self.busy += 1
-            self.most = max(self.most, self.busy)
-            await asyncio.sleep(0)
-            self.busy -= 1
-            return await super().complete(prompt, settings=settings)
-
-    for concurrency in (1, 3):
-        adapter = Counting()
-        asyncio.run(run_sessions(adapter, ENVIRONMENT, 6, 0, concurrency=concurrency))
-        assert adapter.most == concurrency
-
-
-def test_misuse_of_run_sessions_is_told():
-    with pytest.raises(ValueError, match="one adapter for each session"):
-        asyncio.run(run_sessions([Scripted()], ENVIRONMENT, 2, 0))
-    with pytest.raises(ValueError, match="at least 1; got 0, 8 and 3"):
-        asyncio.run(run_sessions(Scripted(), ENVIRONMENT, 0, 0))
