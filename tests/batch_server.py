@@ -12,7 +12,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -52,20 +52,6 @@ class Made:
     calls: dict[str, Call]
     fate: str = "ok"
     looks: int = 0
-    results: bytes = b""
-    errors: bytes = b""
-    files: dict[str, bytes] = field(default_factory=dict)
-
-
-class Limited(FaultServer):
-    """A provider that takes only so many calls at a time, and says so with 429 and Retry-After."""
-
-    def __init__(self, *given: Any, at_once: int, **options: Any):
-        super().__init__(*given, script=self._fate_now, **options)
-        self.at_once = at_once
-
-    def _fate_now(self, call: Call) -> str:
-        return "ok" if self._under_way <= self.at_once else "429_seconds"
 
 
 class BatchServer(FaultServer):
@@ -135,7 +121,7 @@ class BatchServer(FaultServer):
         if not SUBMISSIONS[fate][0]:
             return None, fate
         calls = {
-            key: self.take(wire, model, body, json.dumps(body).encode(), headers)
+            key: self.take(wire, model, body, headers)
             for key, model, body in requests
             if fate != "void"
         }

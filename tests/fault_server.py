@@ -1,39 +1,31 @@
 """A server on the loopback that speaks three providers' languages, and fails on demand.
 
 Standard library only. It speaks OpenAI's chat completions, Anthropic's messages and Google's
-generateContent, answers at once, and writes one line for every call that it charges for: the
-independent bill that a ledger is held against.
+generateContent, answers at once, and keeps what became of every call and whether it was charged:
+the independent bill that a run is held against.
 
 In a test::
 
-    with FaultServer(script=["429", "ok"], bill=tmp_path / "bill.jsonl") as server:
+    with FaultServer(script=["429", "ok"]) as server:
         OpenAI("m", base_url=server.address["openai"], key_variable=None)
-
-As a process of its own::
-
-    python tests/fault_server.py --port-file PORT --bill BILL --faults 429=0.05,500=0.05 --seed 1
 """
 
 from __future__ import annotations
 
-import argparse
 import base64
 import hashlib
 import json
-import os
 import re
-import signal
 import socket
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 # What can become of a call, and whether it is charged.
@@ -108,7 +100,6 @@ class Call:
     headers: dict[str, str] = field(repr=False)
     fault: str = "ok"
     charged: bool = False
-    request: str = ""  # SHA-256 of the body as it came
 
     @property
     def images(self) -> tuple[bytes, ...]:
@@ -148,11 +139,6 @@ def echo(call: Call) -> str:
     return call.messages[-1][1]
 
 
-ANSWERS: dict[str, Callable[[Call], str]] = {
-    "last_letter": last_letter,
-    "by_hash": by_hash,
-    "echo": echo,
-}
 GARBAGE = "Well, both machines have their merits, E as well as N."
 
 
@@ -169,11 +155,6 @@ class FaultServer:
     faults
         Instead of a script: the probability of each fault. What becomes of the n-th call depends
         on `seed` and n alone.
-    bill
-        File that gets one line for each charged call, on the disk before anything is answered.
-    sent
-        File that gets a line for each answer once all of it was given to the system: SHA-256 of
-        the body of the call, and the port that it came from.
     key
         The key that is accepted; None takes any.
     models
@@ -201,8 +182,6 @@ class FaultServer:
         script: Sequence[str] | Callable[[Call], str] = (),
         faults: Mapping[str, float] | None = None,
         seed: int = 0,
-        bill: str | Path | None = None,
-        sent: str | Path | None = None,
         key: str | None = None,
         models: Collection[str] | None = None,
         serves: str | None = None,
@@ -237,17 +216,9 @@ class FaultServer:
         self.cached_tokens = cached_tokens
         self.written_tokens = written_tokens
         self.calls: list[Call] = []
-        self.flooded = 0  # bytes of floods that were sent
-        self.peak = 0  # calls under way at the same time, at most
-        self._under_way = 0
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._connections: set[socket.socket] = set()
-        self._bill = self._sent = None
-        if bill is not None:
-            self._bill = os.open(bill, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        if sent is not None:
-            self._sent = os.open(sent, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._server = _Listener(("127.0.0.1", port), self.handler())
         self._server.provider = self
         self.port: int = self._server.server_port
@@ -294,14 +265,8 @@ class FaultServer:
         self._server.server_close()
         for connection in list(self._connections):
             _end(connection)
-        if self._bill is not None:
-            os.close(self._bill)
-            self._bill = None
-        if self._sent is not None:
-            os.close(self._sent)
-            self._sent = None
 
-    def take(self, wire: str, model: str, body: dict[str, Any], raw: bytes, headers: Any) -> Call:
+    def take(self, wire: str, model: str, body: dict[str, Any], headers: Any) -> Call:
         """Note a call, decide what becomes of it, and charge it."""
         messages, placed = _READ[wire](body)
         sent = {name.lower(): value for name, value in headers.items()}
@@ -314,24 +279,10 @@ class FaultServer:
                 placed=placed,
                 body=body,
                 headers=sent,
-                request=hashlib.sha256(raw).hexdigest(),
             )
             fault = self._fate(call)
             call = Call(**{**vars(call), "fault": fault, "charged": (FAULTS | IN_BATCHES)[fault]})
             self.calls.append(call)
-            if call.charged and self._bill is not None:
-                line = {
-                    "call": call.number,
-                    "wire": call.wire,
-                    "model": call.model,
-                    "prompt": call.prompt,
-                    "request": call.request,
-                    "fault": call.fault,
-                    "tokens": list(self.usage(call, self.said(call)[0])),
-                    "time": time.time(),
-                }
-                os.write(self._bill, json.dumps(line).encode() + b"\n")
-                os.fsync(self._bill)
         return call
 
     def said(self, call: Call) -> tuple[str, str]:
@@ -377,17 +328,6 @@ class FaultServer:
                 return fault
         return "ok"
 
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        with self._lock:
-            self._under_way += 1
-            self.peak = max(self.peak, self._under_way)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._under_way -= 1
-
 
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
@@ -426,15 +366,14 @@ class Handler(BaseHTTPRequestHandler):
         if found is None:
             self._send(404, {"error": {"message": f"Invalid URL (POST {self.path})"}})
             return
-        with self.server.provider._counted():
-            self._answer(raw, *found)
+        self._answer(*found)
 
     def do_GET(self) -> None:
         self._send(404, {"error": {"message": f"Invalid URL (GET {self.path})"}})
 
-    def _answer(self, raw: bytes, wire: str, model: str, body: dict[str, Any]) -> None:
+    def _answer(self, wire: str, model: str, body: dict[str, Any]) -> None:
         provider = self.server.provider
-        call = provider.take(wire, model, body, raw, self.headers)
+        call = provider.take(wire, model, body, self.headers)
         if provider.delay:
             provider._closing.wait(provider.delay)
         fault = call.fault
@@ -450,7 +389,6 @@ class Handler(BaseHTTPRequestHandler):
             with suppress(OSError):  # when the client has had enough
                 for _ in range(2**10):
                     self.wfile.write(b" " * 2**16)
-                    provider.flooded += 2**16
             self._drop()
         elif fault == "502_bytes":
             self._send(502, b'{"error": "\xff\xfe"}')
@@ -483,8 +421,6 @@ class Handler(BaseHTTPRequestHandler):
             self._drop()
         else:
             self._send(200, content)
-            if (sent := self.server.provider._sent) is not None:
-                os.write(sent, f"{call.request} {self.client_address[1]}\n".encode())
 
     def _fail(self, call: Call, status: int) -> None:
         provider = self.server.provider
@@ -742,60 +678,3 @@ def _signed(
 
 _READ = {"openai": _read_openai, "anthropic": _read_anthropic, "google": _read_google}
 _WRITE = {"openai": _write_openai, "anthropic": _write_anthropic, "google": _write_google}
-
-
-def read_bill(file: str | Path) -> list[dict[str, Any]]:
-    """Return the charged calls that a bill lists."""
-    lines = Path(file).read_text().splitlines() if Path(file).exists() else []
-    return [json.loads(line) for line in lines]
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--port-file", type=Path, help="gets the port, once calls are taken")
-    parser.add_argument("--bill", type=Path)
-    parser.add_argument("--sent", type=Path)
-    parser.add_argument("--answer", choices=sorted(ANSWERS), default="by_hash")
-    parser.add_argument("--script", default="", help="faults in the order of the calls, by commas")
-    parser.add_argument("--faults", default="", help="FAULT=PROBABILITY,...")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--delay", type=float, default=0.0)
-    parser.add_argument("--hang", type=float, default=30.0)
-    parser.add_argument("--retry-after", type=float, default=1.0)
-    parser.add_argument("--key")
-    parser.add_argument("--serves")
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Serve until the process is told to end."""
-    given = _arguments()
-    pairs = [pair.split("=") for pair in given.faults.split(",") if pair]
-    server = FaultServer(
-        ANSWERS[given.answer],
-        script=[name for name in given.script.split(",") if name],
-        faults={name: float(probability) for name, probability in pairs},
-        seed=given.seed,
-        bill=given.bill,
-        sent=given.sent,
-        key=given.key,
-        serves=given.serves,
-        delay=given.delay,
-        hang=given.hang,
-        retry_after=given.retry_after,
-        port=given.port,
-    )
-    done = threading.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: done.set())
-    with server:
-        if given.port_file:
-            new = given.port_file.with_suffix(".new")
-            new.write_text(str(server.port))
-            new.replace(given.port_file)  # whoever waits for it reads it whole
-        done.wait()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,8 @@
-"""A paper's benchmark against local servers: killed in the middle, gone on with, and photographed.
+"""A paper's benchmark against local servers: killed in the middle, and gone on with.
 
-    python tests/paper_demonstration.py NAME FOLDER
-
-plays `knownminds benchmark NAME --small` with four "models", which are known minds of the plan
-behind OpenAI-compatible addresses of this machine: one that sees pictures, one that sees none, one
-that refuses a fifth, and one that says for ever what it said first. The command is killed
-(SIGKILL) once the servers have answered some calls, and typed again. Then the servers' own counts
-are held against the ledgers, and the page is kept as PNG: light, dark, printed, and on a phone.
+It is played by four "models", which are known minds of the plan behind OpenAI-compatible addresses
+of this machine: one that sees pictures, one that sees none, one that refuses a fifth, and one that
+says for ever what it said first.
 """
 
 import os
@@ -19,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmark_server import REFUSING, serving, with_models
-from chromium import PROGRAM, Chromium
 
 from knownminds.llm_adapters.runs.ledger import FILE, Ledger
 from knownminds.validation.benchmarks.benchmark import RUNS, read_benchmark
@@ -123,45 +118,3 @@ def questions(folder):
             answered[model] += states["ok"]
             unknown[model] += states["unknown"]
     return answered, unknown
-
-
-VIEWS = {
-    "light": {},
-    "dark": {"scheme": "dark"},
-    "phone": {"width": 360},
-    "print": {"media": "print", "width": 720},
-}
-TALL = 4000  # pixels of a picture; a page is several
-
-
-def photograph(page, folder):
-    """Keep a page as PNG from top to bottom: light, dark, on a phone, and as it is printed."""
-    kept = []
-    with Chromium() as browser:
-        for name, how in VIEWS.items():
-            browser.open(page, **how, height=TALL)
-            high = int(browser.value("document.documentElement.scrollHeight"))
-            for k, top in enumerate(range(0, high, TALL)):
-                browser.value(f"window.scrollTo(0, {top})")
-                kept.append(folder / f"{name}-{k:02d}.png")
-                kept[-1].write_bytes(browser.screenshot())
-    return kept
-
-
-def main(name, place):
-    folder = Path(place)
-    found = demonstrate(name, folder)
-    print(found.said)
-    print(f"killed with exit code {found.killed}; then exit code {found.code}")
-    for model, n in found.asked.items():
-        print(
-            f"{model}: {found.held[model]} of {n} questions were answered before; its server gave "
-            f"{found.answered[model]} answers, {found.later[model]} of them after; in flight at "
-            f"the kill: {found.unknown[model]}"
-        )
-    if PROGRAM is not None:
-        print(f"{len(photograph(found.folder / 'report.html', folder))} pictures in {folder}")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
