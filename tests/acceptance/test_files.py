@@ -76,7 +76,7 @@ def test_the_account_says_what_became_of_every_row(tmp_path, knownminds):
     for entry in account["entries"]:
         rows[entry["kind"]] += entry["rows"]
     assert rows["unreadable"] == made.counted["malformed"] == 2
-    assert all("engine.csv" in entry["example"] for entry in account["entries"])
+    assert all("engine.csv" in entry["example"] for entry in account["entries"] if entry["rows"])
 
 
 def test_files_of_several_engines_are_several_subjects(tmp_path):

@@ -41,7 +41,9 @@ def imported(knownminds, tmp_path):
         code, printed, errors = knownminds("import", *words, "--out", out, "--json")
         assert code == 0, errors
         account = json.loads(printed)["account"]
-        counted = {e["what"]: e["rows"] for e in account["entries"] if e["kind"] != "derived"}
+        counted = {
+            e["what"]: e["rows"] for e in account["entries"] if e["rows"] and e["kind"] != "derived"
+        }
         return pd.read_csv(out, dtype={"session": str, "domain": str}), counted
 
     return run
@@ -175,3 +177,63 @@ def test_a_game_whose_true_means_change_is_left_out_for_that_reason(imported, tm
     trials, counted = imported(write(tmp_path, "h.csv", head, *rows))
     assert len(trials) == 1
     assert counted == {"a play of a game whose true means change": 5}
+
+
+CASINO = ("--environment", "instrumental_learning", "--map")
+OURS = "trial=t,context=casino,action=machine"
+
+
+def test_a_spreadsheet_that_names_its_delimiter_is_read(imported, tmp_path):
+    file = write(tmp_path, "s.csv", "sep=;", "id;t;casino;machine;won", "7;0;0;1;1", "7;1;0;0;0")
+    trials, _ = imported(file, *CASINO, f"subject=id,{OURS},reward=won")
+    assert trials["action"].tolist() == [1, 0]
+
+
+def test_a_file_per_person_and_the_points_of_the_chosen_option(imported, tmp_path):
+    rows = ("t,casino,machine,r0,r1", "0,0,1,0,1", "1,0,0,0,1", "2,1,,0,1")
+    files = [write(tmp_path, name, *rows) for name in ("anna.csv", "bert.csv")]
+    trials, _ = imported(*files, "--subject-from-file", *CASINO, OURS, "--map",
+                         "reward: by action r0, r1")  # fmt: skip
+    assert trials["subject"].tolist() == ["anna"] * 3 + ["bert"] * 3
+    assert trials["reward"].tolist()[:2] == [1, 0]
+    assert trials["outcome"].tolist() == ["ok", "ok", "empty"] * 2
+
+
+def test_several_files_of_the_same_people_are_joined(imported, tmp_path):
+    head, words = "id,t,casino,machine,won", (*CASINO, f"subject=id,{OURS},reward=won")
+    first = write(tmp_path, "a.csv", head, "p,0,0,1,1", "p,1,0,0,0")
+    later = write(tmp_path, "b.csv", head, "p,2,0,1,1", "p,3,0,0,0")
+    trials, _ = imported(first, later, *words)
+    assert trials[["subject", "session", "trial"]].values.tolist() == [
+        ["p", "0", trial] for trial in range(4)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "remedy"),
+    [
+        ("wide.csv", "id,c1,c2,c3,c4,c5,c6\n1,0,0,1,1,0,1\n", "wide_to_long"),
+        ("book.xlsx", "PK", "CSV"),
+    ],
+)
+def test_what_is_no_long_table_is_told_how_to_become_one(knownminds, tmp_path, name, text, remedy):
+    (tmp_path / name).write_text(text)
+    code, _, errors = knownminds("import", tmp_path / name, "--out", tmp_path / "out.csv")
+    assert code == 2
+    assert name in errors
+    assert remedy in errors
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_an_encoding_is_used_to_know_the_format(imported, tmp_path):
+    file = tmp_path / "f.tsv"
+    file.write_bytes("subjID\tchoice\toutcome\nGerät\t1\t1\nGerät\t2\t-1\n".encode("cp1252"))
+    trials, _ = imported(file, "--encoding", "cp1252")
+    assert trials["subject"].unique().tolist() == ["Gerät"]
+
+
+def test_columns_that_are_not_kept_are_named(knownminds, tmp_path):
+    file = write(tmp_path, "f.csv", f"{CASINOS},rt", "0,0,1,0,1,.5", "0,1,1,1,0,.4")
+    _, printed, _ = knownminds("import", file, "--json")
+    whats = [entry["what"] for entry in json.loads(printed)["account"]["entries"]]
+    assert any("rt" in what.split(": ")[-1].split(", ") for what in whats)

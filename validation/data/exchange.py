@@ -152,6 +152,7 @@ def import_trials(
     where: Mapping[str, str] | None = None,
     encoding: str | None = None,
     missing: Sequence[str] = (),
+    subject_from_file: bool = False,
 ) -> Trials:
     """Read trials from files or folders in one of the formats `READ`; see `import_sources`."""
     return import_sources(
@@ -164,6 +165,7 @@ def import_trials(
         where=where,
         encoding=encoding,
         missing=missing,
+        subject_from_file=subject_from_file,
     ).trials
 
 
@@ -178,6 +180,7 @@ def import_sources(
     where: Mapping[str, str] | None = None,
     encoding: str | None = None,
     missing: Sequence[str] = (),
+    subject_from_file: bool = False,
 ) -> Imported:
     """Read trials from files or folders, and say what was understood.
 
@@ -201,6 +204,8 @@ def import_sources(
         Of tables of others; None for UTF-8.
     missing
         What stands for nothing in tables of others, besides an empty cell, NA and NaN.
+    subject_from_file
+        Whether each table of others is of one subject, whose name is the file's.
 
     Raises
     ------
@@ -213,22 +218,31 @@ def import_sources(
     name = environment.name if isinstance(environment, Environment) else environment
     if format == PAGE or (format is None and mapping is None and any(map(is_of_page, paths))):
         return Imported(*read_sessions(_session_files(paths)))
-    if mapping is not None or (format in (None, *THEIRS) and _of_others(paths, format, columns)):
+    for path in paths:
+        if path.suffix in (".xlsx", ".xls", ".ods"):
+            raise ValueError(f"A table is text; {path.name} is a workbook. Save its sheet as CSV.")
+    if mapping is not None or (
+        format in (None, *THEIRS) and _of_others(paths, format, columns, encoding)
+    ):
         if name is not None:
             one_of("environment", name, ENVIRONMENTS)
         if mapping is None:
             found = import_tables(
                 paths, format, environment=name, settings=settings, where=where,
-                encoding=encoding, missing=missing,
+                encoding=encoding, missing=missing, subject_from_file=subject_from_file,
             )  # fmt: skip
             return Imported(*found)
         whole = mapping.merged(ColumnMap(where=where or {}))
-        told = import_mapped(paths, whole, environment=name, settings=settings, encoding=encoding)
+        told = import_mapped(
+            paths, whole, environment=name, settings=settings, encoding=encoding,
+            subject_from_file=subject_from_file,
+        )  # fmt: skip
         return Imported(*told, whole)
-    if missing:
-        raise ValueError("--missing says what is nothing in tables of others; these are of ours.")
-    if where:
-        raise ValueError("--where chooses rows of tables of others; these are of ours.")
+    for given, option in (
+        (missing, "--missing"), (where, "--where"), (subject_from_file, "--subject-from-file")
+    ):  # fmt: skip
+        if given:
+            raise ValueError(f"{option} is for tables of others; these are of ours. Leave it out.")
     experiment = _experiment(environment, settings)
     parts: list[Trials] = []
     files: list[str] = []
@@ -269,7 +283,10 @@ def _session_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _of_others(
-    paths: Sequence[Path], format: str | None, columns: Mapping[str, str] | None
+    paths: Sequence[Path],
+    format: str | None,
+    columns: Mapping[str, str] | None,
+    encoding: str | None,
 ) -> bool:
     """Whether files are tables of somebody else's, which have other columns than ours."""
     if format == "jspsych":
@@ -283,7 +300,11 @@ def _of_others(
         return False
     if any(path.suffix == ".json" for path in paths):
         return False
-    heads = [set(read_table(path, Tally()).cells.columns) for path in paths if path.stat().st_size]
+    heads = [
+        set(read_table(path, Tally(), encoding=encoding).cells.columns)
+        for path in paths
+        if path.stat().st_size
+    ]
     own = {"subject", "trial"}
     return bool(heads) and not all(own <= head and head & {"action", "response"} for head in heads)
 

@@ -213,8 +213,10 @@ CAUSALIGN = Family(
     (
         Format("causalign", "collider",
                frozenset({"s", "domain", "attr.polarity", "letter.type", "study.type", "trial",
-                          "y"}), _people, help="people's judgements: semicolons, decimal commas"),
+                          "y"}), _people, help="people's judgements: semicolons, decimal commas",
+               also=frozenset({"rt"})),
         Format("causalign", "collider", frozenset({"id", "response", "prompt_category", "subject"}),
-               _model, settings=_settings, help="models' answers, one folder per experiment"),
+               _model, settings=_settings, help="models' answers, one folder per experiment",
+               also=frozenset({"domain", "task", "cntbl_cond"})),
     ),
 )  # fmt: skip

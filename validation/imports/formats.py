@@ -36,6 +36,8 @@ class Format:
         Settings of the experiment that follow from the trials.
     help
         What it is, for the documentation.
+    also
+        Columns that are read where they are there.
     """
 
     name: str
@@ -45,11 +47,17 @@ class Format:
     not_head: frozenset[str] = frozenset()
     settings: Callable[[pd.DataFrame, Sequence[Table]], dict[str, Any]] = lambda frame, tables: {}
     help: str = ""
+    also: frozenset[str] = frozenset()
 
     def fits(self, table: Table) -> bool:
         """Whether a table has its head."""
         names = set(map(str, table.cells.columns))
         return self.head <= names and not self.not_head & names
+
+    def unread(self, table: Table, frame: pd.DataFrame) -> list[str]:
+        """Return the columns of a table that are neither read nor kept."""
+        names = list(map(str, table.cells.columns))
+        return [n for n in names if n not in self.head | self.also and n not in frame]
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,7 @@ HORIZON = Family(
             _people,
             settings=_n_games,
             help="people's games of 5 or 10 plays, four of them forced",
+            also=frozenset({"RT"}),
         ),
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ from knownminds.environments import Environment, Trials, make, unknown
 from .account import DERIVED, LEFT_OUT, TOLD, Account, Table, Tally, account_of
 from .formats import Format, format_of
 from .proposal import propose
-from .tables import read_table
+from .tables import named_after_file, read_table
+
+WIDE = 5  # numbered columns of one name, from which on a table is taken for wide
 
 
 def import_tables(
@@ -25,6 +29,7 @@ def import_tables(
     where: Mapping[str, str] | None = None,
     encoding: str | None = None,
     missing: Sequence[str] = (),
+    subject_from_file: bool = False,
 ) -> tuple[Trials, Account]:
     """Read tables in formats that are known, and say what was understood.
 
@@ -42,6 +47,8 @@ def import_tables(
         Only rows whose columns have these values, by their names in the file.
     encoding, missing
         See `tables.read_table`.
+    subject_from_file
+        Whether each file is of one subject, whose name is the file's.
 
     Raises
     ------
@@ -60,9 +67,15 @@ def import_tables(
         table = chosen(read_table(file, tally, encoding=encoding, gaps=missing), where, tally)
         fitting = format_of(table, source, environment)
         if fitting is None:
-            raise UnexplainedError(table, source, environment)
+            named = named_after_file(table) if subject_from_file else table
+            raise UnexplainedError(named, source, environment)
         known, ready = fitting
         frame = known.read(ready, tally, settings or {})
+        unread = known.unread(ready, frame)
+        if unread and len(frame):
+            tally.add(TOLD, f"columns that are not kept: {', '.join(unread)}")
+        if subject_from_file:
+            frame = frame.assign(subject=table.name)
         tables.append(table)
         if not len(frame):
             tally.add(TOLD, f"no row of {file.name} could be used")
@@ -78,7 +91,7 @@ def import_tables(
             f"Trials of one experiment go into one file; these are of {', '.join(names)}. "
             "Import them apart."
         )
-    whole = pd.concat(_told_apart(frames, used, tally), ignore_index=True)
+    whole = pd.concat(told_apart(frames, used, tally), ignore_index=True)
     place = _experiment(names[0], formats[0], whole, tables, settings or {})
     if "raw_text" in whole and whole["raw_text"].isna().all():
         whole = whole.drop(columns="raw_text")
@@ -89,7 +102,7 @@ def import_tables(
     return trials, account
 
 
-def _told_apart(
+def told_apart(
     frames: Sequence[pd.DataFrame], tables: Sequence[Table], tally: Tally
 ) -> list[pd.DataFrame]:
     """Return the trials of several files, sessions that stand in several of them told apart.
@@ -142,11 +155,26 @@ class UnexplainedError(ValueError):
         of = f"a table of {source}" if source else "of a format that is known"
         names = ", ".join(one.mapping.environment for one in self.proposals)
         may = f"It may be of {names}, as proposed above. " if names else ""
+        save = "; --save-map mine.toml keeps the proposal" if self.proposals else ""
         super().__init__(
             f"{table.file} is not {of}: it has the columns "
-            f"{', '.join(map(str, table.cells.columns))}. {may}Say what they are with --map; "
-            "--save-map mine.toml keeps the proposal."
+            f"{', '.join(map(str, table.cells.columns))}. {_wide(table)}{may}Say what they are "
+            f"with --map{save}."
         )
+
+
+def _wide(table: Table) -> str:
+    """Return a sentence if a table has a column for each trial; else nothing."""
+    numbered = Counter(
+        match[1] for name in table.cells.columns if (match := re.fullmatch(r"(.*?)\d+", str(name)))
+    )
+    stem, n = max(numbered.items(), key=lambda item: item[1], default=("", 0))
+    if n < WIDE:
+        return ""
+    return (
+        f"It has {n} columns {stem}1, {stem}2, ...: a wide table, where an import takes a row for "
+        "each trial. Make it long first (pandas.wide_to_long, or pivot_longer in R). "
+    )
 
 
 def chosen(table: Table, where: Mapping[str, str] | None, tally: Tally) -> Table:

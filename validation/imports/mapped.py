@@ -31,9 +31,9 @@ from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Account, Table, Tally,
 from .browser import opened, read_browser
 from .discounting_answers import questions_of_answers
 from .hbayesdm import grid_of
-from .importing import chosen
-from .mapping import UNITS, ColumnMap
-from .tables import numbers, read_table
+from .importing import chosen, told_apart
+from .mapping import BY_ACTION, UNITS, ColumnMap
+from .tables import named_after_file, numbers, read_table
 from .told_texts import read_texts
 
 TEXTS = ("subject", "session", "study", "raw_text", "labels", "outcome", "model")
@@ -60,6 +60,7 @@ def import_mapped(
     environment: str | None = None,
     settings: Mapping[str, Any] | None = None,
     encoding: str | None = None,
+    subject_from_file: bool = False,
 ) -> tuple[Trials, Account]:
     """Read tables as a mapping explains them, and say what was understood.
 
@@ -73,6 +74,8 @@ def import_mapped(
         The experiment, where the mapping does not say.
     encoding
         See `tables.read_table`.
+    subject_from_file
+        Whether each file is of one subject, whose name is the file's.
 
     Raises
     ------
@@ -94,12 +97,11 @@ def import_mapped(
         else:
             table = read_table(file, tally, encoding=encoding)
         table = chosen(table, mapping.where, tally)
+        if subject_from_file:
+            table = named_after_file(table)
         tables.append(table)
-        frame = _told(table, mapping, place, tally)
-        if len(files) > 1:
-            frame["subject"] = f"{table.name}/" + frame["subject"].astype("str")
-        frames.append(frame)
-    whole = pd.concat(frames, ignore_index=True)
+        frames.append(_told(table, mapping, place, tally))
+    whole = pd.concat(told_apart(frames, tables, tally), ignore_index=True)
     if not len(whole):
         raise ValueError(f"An import makes at least one trial; {tables[0].file} gave none.")
     _ask_for_units(whole, place, mapping)
@@ -151,6 +153,9 @@ def _told(
         said = mapping.named("values", name) or mapping.named("units", name)
         wanted = said or name in _COUNTED or (name in numeric and name not in _BY_NAME)
         frame[name] = _values(own, name, mapping, tally) if wanted else own.cells[name]
+    for name, unit in mapping.units.items():
+        if BY_ACTION.fullmatch(unit):
+            frame[name] = _of_the_chosen(own, frame, name, unit, tally)
     keys = [key for key in ("subject", "session") if key in frame]
     if "trial" not in frame:
         tally.mark(DERIVED, "trials numbered by their order", own, np.ones(len(own)))
@@ -239,6 +244,26 @@ def _values(table: Table, name: str, mapping: ColumnMap, tally: Tally) -> NDArra
     if unit != "as is":
         tally.mark(DERIVED, f"{name!r}: {what}", table, ~np.isnan(values))
     return scale(values)
+
+
+def _of_the_chosen(
+    table: Table, frame: pd.DataFrame, name: str, unit: str, tally: Tally
+) -> NDArray[np.float64]:
+    """Return what the column of the chosen action holds, of a table with a column for each."""
+    match = BY_ACTION.fullmatch(unit)
+    assert match is not None
+    columns = [column.strip() for column in match[1].split(",")]
+    for column in columns:
+        if column not in table.cells:
+            raise ValueError(unknown(f"column of {table.file}", column, table.cells.columns))
+    if "action" not in frame:
+        raise ValueError(f"{name!r} goes by the action, which is not mapped. Add --map action=...")
+    values = np.stack([numbers(table, column, tally)[0] for column in columns])
+    action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
+    known = np.isin(action, range(len(columns)))
+    tally.mark(DERIVED, f"{name!r}: the column of the chosen action", table, known)
+    place = np.where(known, action, 0).astype(np.int64)
+    return np.where(known, values[place, np.arange(len(action))], np.nan)
 
 
 def _numeric(environment: Environment | None) -> set[str]:

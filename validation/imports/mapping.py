@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -23,9 +24,11 @@ UNITS: dict[str, tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], str
     "without sign": (np.abs, "without its sign"),
     "as is": (lambda x: x, "taken as it stands"),
 }
+BY_ACTION = re.compile(r"by action (.+,.+)")  # "by action r0, r1": the column of the chosen action
 _GRAMMAR = (
     "--map takes ours=theirs,... for columns; 'COLUMN: text=number,...' for values; "
-    f"'COLUMN: UNIT' with one of {', '.join(UNITS)}; 'trial text: PATTERN' and "
+    f"'COLUMN: UNIT' with one of {', '.join(UNITS)}; 'reward: by action COLUMN_0,COLUMN_1' for "
+    "what the chosen option paid; 'trial text: PATTERN' and "
     "'option names: PATTERN' for sessions told as texts; or a .toml file"
 )
 _OF_TEXTS = {"trial text": "pattern", "option names": "names"}
@@ -45,7 +48,8 @@ class ColumnMap:
         By column, theirs or ours: the texts in it -> numbers of ours. A text that is not named is
         an error, since the mapping is wrong then.
     units
-        By column, theirs or ours: one of `UNITS`.
+        By column, theirs or ours: one of `UNITS`; or of a column of ours, "by action A, B": what
+        the column of the chosen action holds.
     missing
         What stands for no answer, besides an empty cell and NA; in columns of answers alone.
     where
@@ -69,7 +73,7 @@ class ColumnMap:
     def __post_init__(self) -> None:
         """Check the units."""
         for column, unit in self.units.items():
-            if unit not in UNITS:
+            if unit not in UNITS and not BY_ACTION.fullmatch(unit):
                 raise ValueError(
                     f"A unit is one of {', '.join(UNITS)}; that of {column!r} is {unit!r}. "
                     f"{_GRAMMAR}."
@@ -177,7 +181,7 @@ def _one(text: str) -> ColumnMap:
         return ColumnMap(**found)
     if colon and "=" not in column:
         column, rest = column.strip(), rest.strip()
-        if rest in UNITS:
+        if rest in UNITS or BY_ACTION.fullmatch(rest):
             return ColumnMap(units={column: rest})
         if "=" not in rest:
             raise ValueError(f"{_GRAMMAR}; got {text!r}.")

@@ -44,6 +44,10 @@ def import_(
     missing: Annotated[
         list[str] | None, typer.Option(help="What stands for no answer, besides nothing and NA.")
     ] = None,
+    subject_from_file: Annotated[
+        bool,
+        typer.Option("--subject-from-file", help="Each file is of one subject, named as the file."),
+    ] = False,
     encoding: Annotated[str | None, typer.Option(help="Of the file, such as cp1252.")] = None,
     save_map: Annotated[
         Path | None, typer.Option(help="A .toml file for the mapping, or for the proposed one.")
@@ -72,6 +76,7 @@ def import_(
             where=read_texts("--where", where),
             encoding=encoding,
             missing=missing or (),
+            subject_from_file=subject_from_file,
         )
     except UnexplainedError as unexplained:
         _show(unexplained, save_map)
