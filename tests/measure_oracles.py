@@ -182,8 +182,8 @@ def first_right(block):
 
 
 def three_on_end(block):
-    found = [k for k in range(3, len(block) + 1) if all(block[k - 3 : k])]
-    return found[0] if found else len(block)
+    streaks = [k for k in range(3, len(block) + 1) if all(block[k - 3 : k])]
+    return streaks[0] if streaks else len(block)
 
 
 def stays_after(win, rows):
@@ -276,7 +276,7 @@ def contrast(plus, minus, pooled, rows):
     return ((means[0] - means[1]) / 100).dropna().mean()
 
 
-def asked(rows):
+def mean_answers(rows):
     """Mean answer to each question of the only network of a session, as shares of 1."""
     given = rows[rows["response"].notna()].astype({"response": float})
     names = ["query", "first", "second", "third", "fourth"]
@@ -289,20 +289,20 @@ def exactly(rows, question):
     strengths = {("?ABCD"[int(e[0])], "?ABCD"[int(e[1])]): w for e, w in edges.items() if w}
     names = sorted({name for edge in strengths for name in edge})
     network = CausalNetwork(strengths, {n: one[f"b{'?ABCD'.index(n)}"] for n in names})
-    query, *told = question
-    seen = {n: int(x) for n, x in zip("ABCD", told, strict=True) if x in (0, 1)}
-    done = {n: int(x) - 2 for n, x in zip("ABCD", told, strict=True) if x >= 2}
+    query, *known = question
+    seen = {n: int(x) for n, x in zip("ABCD", known, strict=True) if x in (0, 1)}
+    done = {n: int(x) - 2 for n, x in zip("ABCD", known, strict=True) if x >= 2}
     return network.answer("ABCD"[int(query)], seen, done)
 
 
 def twins(rows, change, counts):
     """Answers to questions and to their twins, in which one thing that is told is another."""
-    means = asked(rows)
-    for (query, *told), mean in means.items():
-        for v, value in enumerate(told):
-            twin = (query, *told[:v], change.get(value), *told[v + 1 :])
-            if twin in means and counts(query, told, v):
-                yield (query, *told), twin, mean - means[twin]
+    means = mean_answers(rows)
+    for (query, *known), mean in means.items():
+        for v, value in enumerate(known):
+            twin = (query, *known[:v], change.get(value), *known[v + 1 :])
+            if twin in means and counts(query, known, v):
+                yield (query, *known), twin, mean - means[twin]
 
 
 def done_or_seen(rows):
@@ -314,7 +314,7 @@ def done_or_seen(rows):
 def other_cause(value, change, rows):
     """Of a common effect A -> C <- B: the other cause, with the effect untold or present."""
     assert (rows[["w12", "w14", "w24", "w34"]] == 0).all().all()
-    pairs = list(twins(rows, change, lambda q, told, v: {q, v} == {0, 1} and told[2] == value))
+    pairs = list(twins(rows, change, lambda q, known, v: {q, v} == {0, 1} and known[2] == value))
     return np.mean([y for *_, y in pairs]) if pairs else np.nan
 
 

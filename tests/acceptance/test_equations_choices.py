@@ -65,12 +65,12 @@ def log_likelihood(model, theta, environment, trials):
 def rows(played, subject="a"):
     """Lay out balloons as (type, pumps that hold, how it ends: "stop", "burst" or "gone")."""
     out = []
-    for balloon, (kind, held, end) in enumerate(played):
+    for balloon, (kind, safe, end) in enumerate(played):
         at = {"subject": subject, "balloon": balloon, "type": kind}
-        out += [{**at, "pump": k, "action": 1, "reward": 1.0} for k in range(1, held + 1)]
-        ends = {"stop": (0, 0.0), "burst": (1, float(-held)), "gone": (None, None)}
+        out += [{**at, "pump": k, "action": 1, "reward": 1.0} for k in range(1, safe + 1)]
+        ends = {"stop": (0, 0.0), "burst": (1, float(-safe)), "gone": (None, None)}
         action, reward = ends[end]
-        out.append({**at, "pump": held + 1, "action": action, "reward": reward})
+        out.append({**at, "pump": safe + 1, "action": action, "reward": reward})
     table = pd.DataFrame(out)
     table["action"] = table["action"].astype("Int64")
     table["outcome"] = np.where(table["action"].isna(), "malformed", "ok")
@@ -85,15 +85,15 @@ def closed_form(theta, played):
     """Follow the definition, with the beliefs of each type kept apart."""
     phi, eta, gamma, tau = theta
     pumps, bursts, total = {}, {}, 0.0
-    for kind, held, end in played:
+    for kind, safe, end in played:
         seen, burst = pumps.get(kind, 0), bursts.get(kind, 0)
         p = (phi + eta * (seen - burst)) / (1 + eta * seen)
         target = -gamma / np.log(p)
-        made = held + (end == "burst")
+        made = safe + (end == "burst")
         x = tau * (target - np.arange(1, made + 1))
         total -= np.log1p(np.exp(-x)).sum()
         if end == "stop":
-            total -= np.log1p(np.exp(tau * (target - held - 1)))
+            total -= np.log1p(np.exp(tau * (target - safe - 1)))
         pumps[kind] = seen + made
         bursts[kind] = burst + (end == "burst")
     return total
@@ -116,9 +116,9 @@ def test_the_likelihood_is_that_of_the_definition(theta):
 def test_pumps_before_a_burst_are_observed_too():
     theta = np.array([[0.9, 0.5, 1.0, 0.5]])
     gains = []
-    for held in (1, 10):
-        alone = data_of([(0, held, "burst")]).log_likelihood(theta)[0][0]
-        both = data_of([(0, held, "burst"), (0, 3, "stop")]).log_likelihood(theta)[0][0]
+    for safe in (1, 10):
+        alone = data_of([(0, safe, "burst")]).log_likelihood(theta)[0][0]
+        both = data_of([(0, safe, "burst"), (0, 3, "stop")]).log_likelihood(theta)[0][0]
         gains.append(both - alone)
     # Ten pumps that held before it make the burst weigh less: stopping at 3 is less likely.
     assert gains[1] < gains[0] - 0.5
@@ -314,8 +314,8 @@ def test_one_weight_pulls_all_log_odds_alike():
 
 def test_a_posterior_that_is_misread_lies_between_itself_and_one_half():
     agent = ProbabilityNoise(d=0.1, sigma=0.05)
-    asked, other = 0.7 * 0.2, 0.3 * 0.8
-    expected = 0.1 + 0.8 * asked / (asked + other)
+    named, other = 0.7 * 0.2, 0.3 * 0.8
+    expected = 0.1 + 0.8 * named / (named + other)
     assert stated(agent, 0.7, 0.8, 0) == pytest.approx(expected, abs=1e-3)
 
 
@@ -400,8 +400,8 @@ def test_likelihoods_are_those_of_the_equations(name):
     x = {c: trials.numbers(c) for c in ("a_least", "a_most", "b_least", "b_most", "action")}
     lead = by_hand(name, x["b_least"], x["b_most"]) - by_hand(name, x["a_least"], x["a_most"])
     sign = np.where(x["action"] == 1, 1, -1)
-    found = log_likelihood(model, theta, place, trials)
-    assert found == pytest.approx(np.log(expit(sign * lead / 0.1)).sum(), rel=1e-9)
+    result = log_likelihood(model, theta, place, trials)
+    assert result == pytest.approx(np.log(expit(sign * lead / 0.1)).sum(), rel=1e-9)
 
 
 # Public goods
@@ -443,8 +443,8 @@ def test_public_goods_likelihoods_are_those_of_the_equations(name):
     for _, row in trials.frame.iterrows():
         u = np.array([public_goods_by_hand(name, row, c) for c in range(11)])
         total += (u - logsumexp(u))[row["action"]]
-    found = log_likelihood(model, GIVEN[name], place, trials)
-    assert found == pytest.approx(total, rel=1e-9)
+    result = log_likelihood(model, GIVEN[name], place, trials)
+    assert result == pytest.approx(total, rel=1e-9)
 
 
 # Risky choice
@@ -508,8 +508,8 @@ def test_risky_likelihoods_are_those_of_the_equations(name):
                       own["gamma_loss"], weigh) for g in gambles_of(row))  # fmt: skip
         p = expit((b - a) / own["tau"])
         total += math.log(p if row["action"] == 1 else 1 - p)
-    found = log_likelihood(model, theta, place, trials)
-    assert found == pytest.approx(total, rel=1e-9)
+    result = log_likelihood(model, theta, place, trials)
+    assert result == pytest.approx(total, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -567,5 +567,5 @@ def test_ultimatum_likelihoods_are_those_of_the_equations(name):
     for _, row in trials.frame.iterrows():
         p = expit(lead(row, alpha, beta) / tau)
         total += np.log(p if row["action"] == 1 else 1 - p)
-    found = log_likelihood(AGENTS[name], theta, place, trials)
-    assert found == pytest.approx(total, rel=1e-9)
+    result = log_likelihood(AGENTS[name], theta, place, trials)
+    assert result == pytest.approx(total, rel=1e-9)

@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from math import comb, factorial, log
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -125,17 +124,17 @@ def test_without_biases_the_sampler_knows_the_truth():
 
 def test_a_bias_multiplies_the_odds_of_the_outcomes_that_have_the_mark():
     for k, mark in enumerate(MARKS):
-        found = 0
+        result = 0
         for environment in ALL_FOUR:
             for context in environment.contexts:
                 cell = int(environment.cells(np.array([context.values]))[0])
                 true = context.chance.probabilities
                 bent = mind(**{f"bias_{mark}": 0.7}).outcome_probabilities(cell)
                 marked = context.marks[:, k] & (true > 0)
-                found += marked.any()
+                result += marked.any()
                 weight = true * np.where(marked, np.exp(0.7), 1.0)
                 assert bent == pytest.approx(weight / weight.sum(), abs=1e-14)
-        assert found, mark
+        assert result, mark
 
 
 def test_temperature_is_the_exponent_of_the_odds():
@@ -189,8 +188,8 @@ def test_answers_inside_have_the_density_of_a_gaussian_per_unit_of_the_task():
     rng = np.random.default_rng(0)
     x = rng.uniform(2.0, 16.0, 40)
     y = np.clip(18 * (0.7 * x / 18 + 0.1) + rng.normal(0, 1.0, 40), 0.1, 59.0)
-    found = data(LinearObserver, y, x, unit=18.0, ceiling=60.0).log_likelihood(theta)[0]
-    assert found[0] == pytest.approx(norm.logpdf(y, 0.7 * x + 1.8, 0.05 * 18).sum(), rel=1e-12)
+    result = data(LinearObserver, y, x, unit=18.0, ceiling=60.0).log_likelihood(theta)[0]
+    assert result[0] == pytest.approx(norm.logpdf(y, 0.7 * x + 1.8, 0.05 * 18).sum(), rel=1e-12)
 
 
 def test_the_log_scale_counts_its_jacobian():
@@ -209,8 +208,8 @@ def test_an_answer_at_an_end_has_the_probability_of_all_beyond_it(response, beyo
     theta = np.array([[0.9, 0.05, 0.3]])
     mean = 0.9 * 0.4 + 0.05
     expected = norm.logcdf(beyond * (mean - response) / 0.3)
-    found = data(LinearObserver, [response, 0.5], 0.4).log_likelihood(theta)[0][0]
-    assert found - norm.logpdf(0.5, mean, 0.3) == pytest.approx(expected, rel=1e-12)
+    result = data(LinearObserver, [response, 0.5], 0.4).log_likelihood(theta)[0][0]
+    assert result - norm.logpdf(0.5, mean, 0.3) == pytest.approx(expected, rel=1e-12)
 
 
 def test_answers_are_drawn_towards_the_prior_of_their_window():
@@ -236,7 +235,7 @@ def test_maximum_likelihood_is_least_squares():
 
 def beliefs(frame, q, p0, mu, r=1.0):
     """Follow one session by the textbook's recursion with measurement variance r."""
-    found, place, m, p = [], None, 0.0, 0.0
+    result, place, m, p = [], None, 0.0, 0.0
     for window, value, unit in frame[["window", "value", "unit"]].to_numpy(float):
         if window != place:
             place, m, p = window, mu[int(window)], p0
@@ -244,8 +243,8 @@ def beliefs(frame, q, p0, mu, r=1.0):
         gain = p / (p + r)
         m += gain * (value / unit - m)
         p = (1.0 - gain) * p
-        found.append(m)
-    return np.array(found)
+        result.append(m)
+    return np.array(result)
 
 
 @pytest.mark.parametrize("r", [1.0, 0.04, 30.0])
@@ -256,11 +255,11 @@ def test_the_likelihood_is_that_of_the_recursion_and_knows_only_ratios(r):
     y = frame["response"].to_numpy(float)
     assert ((y > 0) & (y < 60)).all()
     agent.reset()
-    found = []
+    result = []
     for row in frame.to_dict("records"):
-        found.append(agent.log_density(row, row["response"]))
+        result.append(agent.log_density(row, row["response"]))
         agent.learn(row, -1, np.nan)
-    assert found == pytest.approx(norm.logpdf(y, 18 * m, 18 * 0.07), rel=1e-9)
+    assert result == pytest.approx(norm.logpdf(y, 18 * m, 18 * 0.07), rel=1e-9)
 
 
 def test_a_window_begins_with_its_own_belief_and_without_the_last_one():
@@ -302,8 +301,8 @@ def test_the_likelihood_is_that_of_the_three_passes():
         below, above = norm.logcdf(-mean / sd), norm.logsf((1.0 - mean) / sd)
         own = np.where(y[modality] <= 0, below, np.where(y[modality] >= 1, above, inside))
         expected += own.sum()
-    found = ModelData.read(CueCombiner, trials).log_likelihood(ONE)[0][0]
-    assert found == pytest.approx(expected, rel=1e-12)
+    result = ModelData.read(CueCombiner, trials).log_likelihood(ONE)[0][0]
+    assert result == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_missing_answer_leaves_the_third_with_more_spread():
@@ -331,10 +330,16 @@ def test_a_missing_answer_leaves_the_third_with_more_spread():
 GRID = np.linspace(-3, 4, 70_001)
 
 
+def mean_of(agent, x):
+    """The mean of the Gaussian that answers to x follow, from its log density at three places."""
+    seen = observation(x)
+    low, middle, high = (agent.log_density(seen, y) for y in (0.3, 0.5, 0.7))
+    variance = -(0.2**2) / (low + high - 2 * middle)
+    return 0.5 + (high - low) * variance / 0.4
+
+
 def expected(name, values, x):
-    """Return the mean answer, as the definition has it."""
-    mind = AGENTS[name].mind(values, 1)
-    return mind.respond(SimpleNamespace(value=x)).mean
+    return mean_of(AGENTS[name](**values), x)
 
 
 def posterior_mean(prior, noise, x):
@@ -363,13 +368,12 @@ def test_the_answer_is_the_mean_of_the_posterior_by_quadrature(x):
 
 def test_traces_of_two_rates_draw_the_answers():
     own = {"w_fast": 0.3, "weight_slow": 0.5, "rate_fast": 0.8, "rate_slow": 0.1, "sigma": 0.05}
-    mind = AGENTS["two_scale_observer"].mind(own, 1)
+    agent = AGENTS["two_scale_observer"](**own)
     fast = slow = 0.5
     for x in (0.2, 0.9, 0.4):
-        trial = SimpleNamespace(value=x)
         mean = 0.35 * x + 0.3 * fast + 0.35 * slow
-        assert float(mind.respond(trial).mean) == pytest.approx(mean)
-        mind.update(trial)
+        assert mean_of(agent, x) == pytest.approx(mean)
+        agent.learn(observation(x), -1, np.nan)
         fast, slow = fast + 0.8 * (x - fast), slow + 0.1 * (x - slow)
 
 
@@ -390,11 +394,9 @@ def of_grid(prior, x):
 
 @pytest.mark.parametrize("x", [0.05, 0.12, 0.35, 0.52, 0.63, 0.88])
 def test_the_answer_is_that_of_a_grid(x):
-    trial = SimpleNamespace(value=x)
     own = {"middle": 0.45, "width": 0.5, "noise": NOISE, "sigma": 0.05}
     flat = ((MEDIAN_GRID >= 0.2) & (MEDIAN_GRID <= 0.7)).astype(float)
-    mean = AGENTS["uniform_observer_median"].mind(own, 1).respond(trial).mean
-    assert float(mean) == pytest.approx(of_grid(flat, x), abs=2e-4)
+    assert expected("uniform_observer_median", own, x) == pytest.approx(of_grid(flat, x), abs=2e-4)
 
 
 @pytest.mark.parametrize("name", [name for name in AGENTS if name.startswith("cue_weigher")])
@@ -421,19 +423,19 @@ def test_weighers_of_words_and_pictures_answer_by_the_equations(name):
     own = np.where(y <= 0, norm.logcdf(0, mean, sd), norm.logpdf(y, mean, sd))
     own = np.where(y >= 1, norm.logsf(1, mean, sd), own)
     seen = zip(frame.to_dict("records"), y, strict=True)
-    found = [agent.log_probability(row, None, said) for row, said in seen]
-    assert found == pytest.approx(own, rel=1e-9)
+    result = [agent.log_probability(row, None, said) for row, said in seen]
+    assert result == pytest.approx(own, rel=1e-9)
 
 
 # Reasoners about colliders
 
 
 def question(known, query, graph=0):
-    told = [-1 if k is None else k for k in known]
+    known_values = [-1 if k is None else k for k in known]
     return {
         "graph": graph,
         "query": query,
-        **dict(zip(("first", "second", "third"), told, strict=True)),
+        **dict(zip(("first", "second", "third"), known_values, strict=True)),
     }
 
 
@@ -454,10 +456,10 @@ def test_an_association_is_the_share_of_what_is_present_and_mixes_with_a_noisy_o
     causal = {"p": 0.4, "b": 0.15, "m1": 0.7, "m2": 0.5, "sigma": 0.1}
     expected = predicted([0.4, 0.15, 0.7, 0.5], 4)
     agent = AGENTS["associative_reasoner"](**causal, k=0.25)
-    for task, asked in TASK.items():
-        told = [asked[n] for n in ("first", "second", "third") if asked[n] >= 0]
-        mixed = 0.75 * expected[task] + 0.25 * np.mean(told)
-        assert agent.predict(asked) == pytest.approx(mixed, abs=1e-9)
+    for task, shown in TASK.items():
+        known_values = [shown[n] for n in ("first", "second", "third") if shown[n] >= 0]
+        mixed = 0.75 * expected[task] + 0.25 * np.mean(known_values)
+        assert agent.predict(shown) == pytest.approx(mixed, abs=1e-9)
 
 
 def test_log_odds_add_up_where_a_noisy_or_multiplies():
@@ -528,9 +530,9 @@ def test_the_answers_of_a_network_reasoner_are_those_of_a_network_of_other_stren
     for row in range(0, place.n_trials, 7):
         seen = {name: float(column[row]) for name, column in table.items()}
         names = ("first", "second", "third", "fourth")
-        told = {v: int(seen[name]) for v, name in zip("ABCD", names, strict=True)}
-        given = {v: x for v, x in told.items() if x in (0, 1)}
-        done = {v: x - 2 for v, x in told.items() if x >= 2}
+        known_values = {v: int(seen[name]) for v, name in zip("ABCD", names, strict=True)}
+        given = {v: x for v, x in known_values.items() if x in (0, 1)}
+        done = {v: x - 2 for v, x in known_values.items() if x >= 2}
         query = "ABCD"[int(seen["query"])]
         known = {**given, **done}
         exact = [own.answer(query, given, done), own.answer(query, known, {})]

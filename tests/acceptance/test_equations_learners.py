@@ -60,16 +60,16 @@ def test_wins_and_losses_have_rates_of_their_own_and_choices_persist():
     for action, reward in COURSE:
         surprise = reward - value[action]
         value[action] += (0.3 if surprise > 0 else 0.1) * surprise
-    found = lead(RescorlaWagnerDual, alpha_positive=0.3, alpha_negative=0.1, beta=2.0, kappa=0.4)
-    assert found == pytest.approx(2.0 * (value[1] - value[0]) - 0.4)  # the last was 0
+    result = lead(RescorlaWagnerDual, alpha_positive=0.3, alpha_negative=0.1, beta=2.0, kappa=0.4)
+    assert result == pytest.approx(2.0 * (value[1] - value[0]) - 0.4)  # the last was 0
 
 
 def test_what_is_not_chosen_is_forgotten():
     # One choice of 0, then n of 1 that pay nothing: V[0] = (1 - phi)**n V, V[1] = (1 - alpha)**n.
     course = [(0, 1)] + [(1, 0)] * 4
     first = (0.5 + 0.3 * 0.5, 0.5 * 0.9)
-    found = lead(ForgettingLearner, course, alpha=0.3, phi=0.1, beta=2.0, kappa=0.0)
-    assert found == pytest.approx(2.0 * (first[1] * 0.7**4 - first[0] * 0.9**4))
+    result = lead(ForgettingLearner, course, alpha=0.3, phi=0.1, beta=2.0, kappa=0.0)
+    assert result == pytest.approx(2.0 * (first[1] * 0.7**4 - first[0] * 0.9**4))
 
 
 def test_associability_goes_from_one_towards_the_size_of_the_surprises():
@@ -78,8 +78,8 @@ def test_associability_goes_from_one_towards_the_size_of_the_surprises():
     assert lead(PearceHall, [(1, 1)], eta=0.4, **values) == pytest.approx(3.0 * (once - 0.5))
     associability = 0.6 + 0.4 * 0.5
     twice = once + 0.5 * associability * (1 - once)
-    found = lead(PearceHall, [(1, 1), (1, 1)], eta=0.4, **values)
-    assert found == pytest.approx(3.0 * (twice - 0.5))
+    result = lead(PearceHall, [(1, 1), (1, 1)], eta=0.4, **values)
+    assert result == pytest.approx(3.0 * (twice - 0.5))
     # What has stopped to surprise teaches little when it turns.
     before = [(1, 1)] * 60
     turned = [lead(PearceHall, [*before, (1, 0)], eta=eta, **values) for eta in (0.0, 0.5)]
@@ -88,8 +88,8 @@ def test_associability_goes_from_one_towards_the_size_of_the_surprises():
 
 def test_a_rate_of_one_over_n_makes_the_mean_of_all_rewards_and_one_half():
     means = [np.mean([0.5, *rewards_of(action)]) for action in (0, 1)]
-    found = lead(DecayingRateLearner, omega=1.0, beta=4.0, kappa=0.0)
-    assert found == pytest.approx(4.0 * (means[1] - means[0]))
+    result = lead(DecayingRateLearner, omega=1.0, beta=4.0, kappa=0.0)
+    assert result == pytest.approx(4.0 * (means[1] - means[0]))
 
 
 def test_wins_and_their_absence_weigh_apart():
@@ -99,8 +99,8 @@ def test_wins_and_their_absence_weigh_apart():
         rewards = rewards_of(action)
         weights = [0.2 * 0.8 ** (len(rewards) - 1 - k) for k in range(len(rewards))]
         values.append(sum(w * felt[r] for w, r in zip(weights, rewards, strict=True)))
-    found = lead(OutcomeSensitivity, alpha=0.2, rho_win=3.0, rho_loss=1.0, kappa=0.0)
-    assert found == pytest.approx(values[1] - values[0])
+    result = lead(OutcomeSensitivity, alpha=0.2, rho_win=3.0, rho_loss=1.0, kappa=0.0)
+    assert result == pytest.approx(values[1] - values[0])
 
 
 def test_an_actor_prefers_what_brought_more_than_the_context_is_worth():
@@ -108,8 +108,8 @@ def test_an_actor_prefers_what_brought_more_than_the_context_is_worth():
     for action, reward in COURSE:
         preference[action] += 1.5 * (reward - worth)
         worth = 0.3 * reward + 0.7 * worth
-    found = lead(ActorCritic, alpha_critic=0.3, alpha_actor=1.5, kappa=0.0)
-    assert found == pytest.approx(preference[1] - preference[0])
+    result = lead(ActorCritic, alpha_critic=0.3, alpha_actor=1.5, kappa=0.0)
+    assert result == pytest.approx(preference[1] - preference[0])
 
 
 def test_counts_that_do_not_fade_make_the_beta_laws_of_bayes():
@@ -117,9 +117,9 @@ def test_counts_that_do_not_fade_make_the_beta_laws_of_bayes():
         beta_law(1 + sum(rewards_of(a)), 1 + len(rewards_of(a)) - sum(rewards_of(a)))
         for a in (0, 1)
     ]
-    found = lead(LeakyBeta, leak=0.0, beta=3.0, bonus=-2.0)
+    result = lead(LeakyBeta, leak=0.0, beta=3.0, bonus=-2.0)
     expected = 3.0 * (laws[1].mean() - laws[0].mean()) - 2.0 * (laws[1].std() - laws[0].std())
-    assert found == pytest.approx(expected)
+    assert result == pytest.approx(expected)
     # What faded long ago is as if it had never been.
     assert lead(LeakyBeta, [(1, 1)] + [(0, 1), (0, 0)] * 200, leak=0.5, beta=0.0, bonus=1.0) > 0
 
@@ -247,12 +247,12 @@ REVERSAL_SESSION = [(0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0), (0, 1.0), (1, 1.0)
 
 def log_odds(name, theta, session):
     """Return the agent's log odds of action 1 before each trial."""
-    agent, told = AGENTS[name](**theta), []
+    agent, odds = AGENTS[name](**theta), []
     for t, (action, reward) in enumerate(session):
         p = agent.action_probabilities({"trial": t, "first": 0})
-        told.append(np.log(p[1] / p[0]))
+        odds.append(np.log(p[1] / p[0]))
         agent.learn({"trial": t, "first": 0}, action, reward)
-    return told
+    return odds
 
 
 def reward_punishment(alpha_reward, alpha_punishment, beta):
@@ -319,7 +319,7 @@ def test_who_expects_reversals_turns_round_sooner():
     rare, often = (
         log_odds("hidden_state_reversal", {**theta, "hazard": h}, wins) for h in (0.01, 0.2)
     )
-    turned = [next(t for t, x in enumerate(told) if t > 20 and x > 0) for told in (rare, often)]
+    turned = [next(t for t, x in enumerate(odds) if t > 20 and x > 0) for odds in (rare, often)]
     assert turned[0] > turned[1]
 
 
@@ -359,8 +359,8 @@ def test_drawing_a_value_from_each_belief_is_thompson_exploration():
         (value_0, variance_0), (value_1, variance_1) = after([mean_0] * 3), after([47])
         larger = norm.cdf((value_1 - value_0) / np.sqrt(variance_0 + variance_1))
         # The logistic with 1.7 is nowhere further than .0095 from the normal distribution.
-        told = agent.action_probabilities({**SEEN, "mean_0": mean_0})[1]
-        assert told == pytest.approx(larger, abs=0.0096)
+        odds = agent.action_probabilities({**SEEN, "mean_0": mean_0})[1]
+        assert odds == pytest.approx(larger, abs=0.0096)
 
 
 # Explorers of horizons

@@ -1,5 +1,6 @@
 """The contract of experiments: ours keep it in all their forms, and broken ones are caught."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -24,7 +25,6 @@ from knownminds.environments import (
     answer_columns,
     check_environment,
     make,
-    parse_label,
     session_stream,
 )
 
@@ -189,7 +189,9 @@ class SwapsLabels(InstrumentalLearning):
     """Understands the other machine."""
 
     def parse(self, text, observation):
-        return parse_label(text, self._options(observation)[::-1])
+        answer = super().parse(text, observation)
+        other = None if answer.action is None else 1 - answer.action
+        return dataclasses.replace(answer, action=other)
 
 
 class Guesses(InstrumentalLearning):
@@ -203,9 +205,19 @@ class Guesses(InstrumentalLearning):
 class Leaks(InstrumentalLearning):
     """Shows what the machines would pay."""
 
-    def _observation(self):
-        payoffs = self.design.table["payoffs"][self._trial]
-        return {**super()._observation(), "best": int(payoffs[1] > payoffs[0])}
+    def with_best(self, seen):
+        if seen is None:
+            return None
+        payoffs = self.design.table["payoffs"][int(seen["trial"])]
+        return {**seen, "best": int(payoffs[1] > payoffs[0])}
+
+    def reset(self, **given):
+        seen, info = super().reset(**given)
+        return self.with_best(seen), info
+
+    def step(self, choice):
+        seen, *rest = super().step(choice)
+        return self.with_best(seen), *rest
 
 
 class TellsBoth(InstrumentalLearning):
@@ -228,11 +240,11 @@ class TellsBoth(InstrumentalLearning):
 class NeverEnds(InstrumentalLearning):
     """Begins again instead of ending."""
 
-    def step(self, action):
-        result = super().step(action)
-        if result[2]:
-            self._trial = 0
-        return result
+    def step(self, choice):
+        seen, reward, over, *rest = super().step(choice)
+        if over:
+            seen, _ = self.reset(options={"design": self.design})
+        return seen, reward, False, *rest
 
 
 class ForgetsTheSeed(InstrumentalLearning):
@@ -323,8 +335,8 @@ class Retells(Coins):
     """Tells how often there was an answer before."""
 
     def render(self, observation, turns):
-        told = f"{super().render(observation, turns).messages[0].content} [{len(turns)}]"
-        return Prompt((Message("user", told),))
+        words = f"{super().render(observation, turns).messages[0].content} [{len(turns)}]"
+        return Prompt((Message("user", words),))
 
     def read(self, messages):
         return super().read([Message("user", messages[0].content.rpartition(" [")[0])])
@@ -438,13 +450,13 @@ def test_a_session_is_what_the_step_interface_gives(name):
     low, _ = environment.response_range
     for shown in session:
         assert shown == seen
-        asked = environment.asks(shown)
-        choice = int(rng.integers(environment.n_actions)) if asked == "action" else low
+        answer = environment.asks(shown)
+        choice = int(rng.integers(environment.n_actions)) if answer == "action" else low
         choice = None if rng.random() < 0.2 else choice
         hidden = environment.design.at(int(seen["trial"]), environment.fields.hidden)
         turn = session.take(choice, "so it was")
         seen, reward, over, *_ = environment.step(choice)
-        assert (turn.action, turn.response) == environment.split(choice, asked)
+        assert (turn.action, turn.response) == environment.split(choice, answer)
         assert (turn.reward, turn.text) == (reward, "so it was")
         given = {column: getattr(turn, column) for column in answer_columns(environment)}
         assert session.rows[-1] == {**shown, **hidden, **given, "reward": reward}
@@ -506,9 +518,9 @@ def test_trials_pass_their_own_check_and_an_answer_that_cannot_be_is_refused_by_
     low, high = environment.response_range
     for shown in session:
         action, response = int(rng.integers(max(environment.n_actions, 1))), (low + high) / 2
-        asked = environment.asks(shown)
+        answer = environment.asks(shown)
         choices = {"action": action, "response": response}
-        session.take(choices.get(asked, (action, response)))
+        session.take(choices.get(answer, (action, response)))
     frame = pd.DataFrame(session.rows).assign(subject="0")
     Trials.from_frame(frame, environment=environment)
     for column in answer_columns(environment):

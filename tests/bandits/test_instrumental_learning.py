@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 
 from knownminds.environments import InstrumentalLearning, session_stream
@@ -42,24 +40,6 @@ def test_machines_pay_at_their_rates_independently_of_each_other():
             assert abs(np.corrcoef(payoffs[context == c].T)[0, 1]) < 4 / np.sqrt(n)
     assert abs(first.mean() - 0.5) < 4 * 0.5 / np.sqrt(3 * n)
     assert abs(np.corrcoef(first, payoffs[:, 0])[0, 1]) < 4 / np.sqrt(3 * n)
-
-
-def test_names_are_drawn_by_lot_and_tell_nothing():
-    environment = InstrumentalLearning(1)
-    drawn = [design.labels for design in designs(environment, 4000)]
-    for labels in drawn[:20]:
-        letters = [letter for pair in labels["machines"] for letter in pair]
-        assert len(set(letters)) == 8
-        assert sorted(labels["casinos"]) == [1, 2, 3, 4]
-        assert json.loads(json.dumps(labels)) == labels
-    letter = [labels["machines"][0][0] for labels in drawn]
-    casino = [labels["casinos"][2] for labels in drawn]
-    for shown, kinds in ((letter, 20), (casino, 4)):
-        counts = np.unique(shown, return_counts=True)[1]
-        assert len(counts) == kinds
-        expected = len(drawn) / kinds
-        chi_square = ((counts - expected) ** 2 / expected).sum()
-        assert chi_square < kinds - 1 + 5 * np.sqrt(2 * (kinds - 1))
 
 
 def test_what_is_mentioned_first_is_the_action_that_the_design_says():

@@ -1,7 +1,5 @@
 """Temporal discounting: the branches of the questionnaire, the grid, words and data."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -71,15 +69,6 @@ def test_four_items_build_on_the_factor_that_made_the_participant_wait(path, fac
         (5, 500, 0, 500 + premium, 12),
         (6, 500, 0, 500 + premium, 12),
     ]
-
-
-def test_ten_to_thirteen_questions_are_asked():
-    environment, lengths = TemporalDiscounting(), set()
-    for path in itertools.product((0, 1), repeat=9):
-        environment.reset(seed=0)
-        actions = np.array([*path, 0, 0, 0, 0])
-        lengths.add(int(environment.follow(environment.design, actions)["present"].sum()))
-    assert lengths == {10, 11, 12, 13}
 
 
 def test_sums_are_rounded_and_not_cut_off():

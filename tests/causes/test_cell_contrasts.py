@@ -3,9 +3,7 @@ import pandas as pd
 import pytest
 
 from knownminds.agents import (
-    AssociativeReasoner,
     NoisyOr,
-    NoisyOrFive,
     simulate,
 )
 from knownminds.environments import Collider, Trials
@@ -48,16 +46,6 @@ def test_explaining_away_is_the_difference_of_the_printed_formulas():
     assert text == pytest.approx(seven - six, abs=1e-7)
     assert numbers == pytest.approx(eight - six, abs=1e-7)
     assert numbers > 1.5 * text > 0.1
-
-
-def test_no_noisy_or_violates_the_markov_condition_and_association_does_by_its_share():
-    measure = MEASURES["markov_violation"]
-    for model in (NoisyOr, NoisyOrFive):
-        theta = model.parameters.draw(np.random.default_rng(1), 100)
-        assert np.abs(measure.truth(model, theta)).max() < 1e-9
-    theta = AssociativeReasoner.parameters.draw(np.random.default_rng(1), 100)
-    k = theta[:, AssociativeReasoner.parameters.index("k")]
-    assert np.allclose(measure.truth(AssociativeReasoner, theta), k, atol=1e-9)
 
 
 def test_every_cell_weighs_the_same_whatever_its_number_of_answers():

@@ -1,6 +1,5 @@
 from itertools import product
 
-import numpy as np
 import pytest
 
 from knownminds.environments import Coins
@@ -37,21 +36,6 @@ def test_the_grid_has_the_contexts_of_the_scenario():
             for kind, previous in product((1, 2), range(n + 1)):
                 whole.add((n, face, weight, kind, previous))
         assert seen == whole
-
-
-def test_every_session_has_every_context_once_in_an_order_of_its_own():
-    environment = Coins()
-    sessions = [contexts(environment, seed) for seed in range(2)]
-    keys = [[key(c) for c in session] for session in sessions]
-    assert sorted(keys[0]) == sorted(keys[1])
-    assert len(set(keys[0])) == 42
-    assert keys[0] != keys[1]
-    # Where a context stands is uniform: its mean over n sessions has a known error.
-    n = 400
-    table = environment.tables(np.random.default_rng(0).random((n, environment.n_draws)))
-    first = (table["kind"] == 0) & (table["face"] == 0) & (table["weight"] == 1)
-    place = first.argmax(axis=1)
-    assert abs(place.mean() - 20.5) < 4 * np.sqrt((42**2 - 1) / 12 / n)
 
 
 # ---------------------------------------------------------------- the truth

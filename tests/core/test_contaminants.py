@@ -53,14 +53,3 @@ def test_each_dial_strikes_at_its_rate(answer):
     expected = {**rates, "wordy": left * verbosity, "plain": left * (1 - verbosity)}
     for name, share in expected.items():  # four standard errors of a share of n
         assert abs(seen[name] / n - share) < 4 * np.sqrt(share * (1 - share) / n), name
-
-
-def test_without_contaminants_an_answer_is_what_was_asked_for():
-    for numbers in ((0.0, 0.0), (0.999999, 0.999999)):
-        assert Contaminants().speak(MARKED, *numbers) == (MARKED, "stop")
-
-
-def test_what_is_cut_is_the_middle_of_what_would_have_been_said():
-    text, reason = Contaminants(truncation=1.0, verbosity=1.0).speak(MARKED, 0.5, 0.5)
-    whole, _ = Contaminants(verbosity=1.0).speak(MARKED, 0.5, 0.5)
-    assert (text, reason) == (whole[: len(whole) // 2], "length")

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, log_ndtr, logit, logsumexp, softmax
+from scipy.special import expit, log_ndtr, logit, logsumexp
 from scipy.stats import norm
 
 from knownminds.agents import (
     FrameDependent,
     IncoherentBeliever,
-    NonMonotoneDecider,
     OutcomePeeker,
     RandomUtility,
 )
@@ -22,14 +21,6 @@ from knownminds.inference import ModelData
 
 UTILITIES = (3.0, -3.0, 1.0, 0.5)
 TRUTHFUL = (*UTILITIES, 0.3, 0.8, 0.5, 0.0)  # with c, d, s_between, s_report
-
-
-def choice_shares(theta, p, bend=0.0):
-    """Shares of Yes, Defer and No, [..., 3], of who neither weighs probabilities nor peeks."""
-    yes_1, yes_0, defer_1, defer_0, *_ = theta
-    value = [yes_0 + (yes_1 - yes_0) * p, defer_0 + (defer_1 - defer_0) * p, 0.0 * p]
-    value[1] = value[1] + bend * (2.0 * p - 1.0) ** 2
-    return softmax(np.stack(value, axis=-1), axis=-1)
 
 
 def asked(n, contexts=10, repeats=2, parts=2, seed=0, all_of_it=True, question=2):
@@ -133,21 +124,6 @@ def test_beliefs_of_a_rational_decider_are_repeated_and_average_to_the_one_befor
     assert gap(truthful) <= 0.005 * (1 + 2 + 1) + 1e-9
     dial = answered(IncoherentBeliever, [(*TRUTHFUL, 0.7)] * 40, asked(40))
     assert gap(dial) > 0.1
-
-
-def test_a_non_monotone_decider_defers_where_it_is_sure():
-    p = np.array([0.01, 0.3, 0.5, 0.7, 0.99])
-    for kappa, rises in ((0.0, True), (0.8, True), (4.0, False)):
-        shares = choice_shares(TRUTHFUL, p, bend=kappa)
-        for one, odds in zip(shares, logit(p), strict=True):
-            seen = {"marginal": expit((odds - 0.3) / 0.8), "idiosyncrasy": 0.0}
-            of_agent = NonMonotoneDecider.from_theta(np.array([*TRUTHFUL, kappa])).probabilities(
-                seen
-            )
-            assert np.allclose(of_agent, one, rtol=1e-12)
-        log_odds = np.log(shares[:, 0] / shares[:, 1])
-        # The slope is 5.5 between the ends; the dial takes 4 kappa (2 p - 1) away.
-        assert bool((np.diff(log_odds) > 0).all()) == rises
 
 
 def integrated(theta, table):

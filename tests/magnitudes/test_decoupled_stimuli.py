@@ -63,19 +63,6 @@ def test_no_line_tells_the_ratio_and_no_part_of_a_line_the_location():
             assert abs(r) < 0.48 + error, (window, r)
 
 
-def test_the_steps_of_a_path_do_not_tell_its_distance_in_any_window_of_any_session():
-    plain = [
-        np.corrcoef(own, [sum(map(int, re.findall(r"\d+", line))) for (line,) in words])[0, 1]
-        for _, own, words in windows_of(make("maze_distance"), 8)
-    ]
-    assert np.mean(plain) > 0.6
-    worst = [
-        abs(np.corrcoef(own, [sum(map(int, re.findall(r"\d+", line))) for (line,) in words])[0, 1])
-        for _, own, words in windows_of(make("maze_distance", stimuli="decoupled"))
-    ]
-    assert max(worst) < 0.1
-
-
 def seconds_of(lines):
     """Reckon a told dialogue by hand: words over rates, and pauses."""
     rates = {name: int(n) / 60 for name, n in re.findall(r"(\w+): (\d+) words a minute", lines[0])}
