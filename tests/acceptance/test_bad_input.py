@@ -215,6 +215,6 @@ def test_subjects_with_a_single_trial_are_named(refused, tmp_path, table):
     file, out = tmp_path / "t.csv", tmp_path / "out"
     pd.concat([table, table.iloc[:1].assign(subject="lonely")]).to_csv(file, index=False)
     for method in ("map", "hierarchical"):
-        said = refused("fit", file, "--method", method, "--out", out)
-        assert '"lonely"' in said
+        refusal = refused("fit", file, "--method", method, "--out", out)
+        assert '"lonely"' in refusal
         assert not out.exists()

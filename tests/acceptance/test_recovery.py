@@ -142,11 +142,6 @@ def test_a_larger_study_begins_with_the_same_agents():
     many = knownminds.recover(PLACE, "rescorla_wagner", subjects=20, **given).rows
     columns = [name for name in few if name != "seconds"]
     assert few[columns].equals(many.loc[:9, columns])
-    ranks = [
-        knownminds.calibrate(PLACE, "perseverator", replicates=n, trials=12, workers=1)
-        for n in (30, 60)
-    ]
-    assert [found.attempted for found in ranks] == [30, 60]
 
 
 class Fragile(RescorlaWagner):
@@ -166,16 +161,16 @@ class Fragile(RescorlaWagner):
 
 def test_failed_subjects_are_counted_and_change_no_other():
     given = {"subjects": 60, "trials": 40, "intervals": "laplace", "workers": 1}
-    found = knownminds.recover(PLACE, Fragile, **given)
-    lost = found.rows["status"] == "failed"
+    result = knownminds.recover(PLACE, Fragile, **given)
+    lost = result.rows["status"] == "failed"
     assert 0 < lost.sum() < 60
-    assert found.attempted == 60
-    assert found.failed == found.statuses["failed"] == lost.sum()
-    assert found.rows.loc[lost, "alpha"].isna().all()
-    assert set(found.rows.loc[lost, "message"]) == {"planted"}
-    assert {scores.n for scores in found.parameters} == {60 - lost.sum()}
-    rows = found.rows[~lost]
-    assert found["beta"].bias.value == pytest.approx((rows["beta"] - rows["true_beta"]).mean())
+    assert result.attempted == 60
+    assert result.failed == result.statuses["failed"] == lost.sum()
+    assert result.rows.loc[lost, "alpha"].isna().all()
+    assert set(result.rows.loc[lost, "message"]) == {"planted"}
+    assert {scores.n for scores in result.parameters} == {60 - lost.sum()}
+    rows = result.rows[~lost]
+    assert result["beta"].bias.value == pytest.approx((rows["beta"] - rows["true_beta"]).mean())
 
 
 # Calibration
@@ -191,7 +186,7 @@ def other_prior(**changes):
 
 
 @pytest.fixture(scope="module")
-def lived():
+def learners():
     theta = RescorlaWagner.parameters.draw(np.random.default_rng(9), 500)
     return theta, simulate(RescorlaWagner, theta, InstrumentalLearning(6), 9)
 
@@ -202,10 +197,10 @@ def lived():
     ids=["the prior itself", "half its sd", "another mean", "twice its sd"],
 )
 def test_ranks_of_truths_are_uniform_among_draws_and_a_wrong_prior_is_noticed(
-    lived, changes, right
+    learners, changes, right
 ):
     """24 trials say little about a learning rate, so that its prior is felt."""
-    theta, trials = lived
+    theta, trials = learners
     model = other_prior(**changes) if changes else RescorlaWagner
     draws = posterior(model, trials, draws=999, nuts=False).draws
     tenths = (draws < theta).sum(axis=0) // 100
@@ -219,21 +214,21 @@ def test_ranks_of_truths_are_uniform_among_draws_and_a_wrong_prior_is_noticed(
     ("place", "model"), [(PLACE, "rescorla_wagner"), ("probabilistic_reasoning", "weighted_bayes")]
 )
 def test_the_verb_calls_right_posteriors_calibrated(place, model):
-    found = knownminds.calibrate(place, model, replicates=200, seed=1, workers=1)
-    assert (found.attempted, found.failed) == (200, 0)
-    for quantity in found.quantities.values():
+    result = knownminds.calibrate(place, model, replicates=200, seed=1, workers=1)
+    assert (result.attempted, result.failed) == (200, 0)
+    for quantity in result.quantities.values():
         assert quantity.n == 200
         assert quantity.p_value > 1e-3
-        assert quantity.level == 0.05 / len(found.quantities)  # of the whole family 5%
+        assert quantity.level == 0.05 / len(result.quantities)  # of the whole family 5%
         assert quantity.inside_band == (quantity.p_value > quantity.level)
         assert (quantity.word == "calibrated") == quantity.inside_band
-    assert found.calibrated == all(q.word == "calibrated" for q in found.quantities.values())
+    assert result.calibrated == all(q.word == "calibrated" for q in result.quantities.values())
 
 
 def test_few_replicates_are_not_judged():
-    found = knownminds.calibrate(PLACE, "perseverator", replicates=19, trials=12, workers=1)
-    assert {quantity.word for quantity in found.quantities.values()} == {"not judged"}
-    assert not found.calibrated
+    result = knownminds.calibrate(PLACE, "perseverator", replicates=19, trials=12, workers=1)
+    assert {quantity.word for quantity in result.quantities.values()} == {"not judged"}
+    assert not result.calibrated
 
 
 # Power
@@ -283,15 +278,15 @@ def test_power_is_that_of_welchs_test_of_binomial_counts(effect):
 
 def test_the_smallest_design_is_confirmed_in_fresh_data_sets():
     given = {"model": "perseverator", "comparison": "between", "trials": 24, "workers": 1}
-    found = knownminds.smallest_design(PLACE, {"kappa": 1.0}, replicates=400, most=60, **given)
+    result = knownminds.smallest_design(PLACE, {"kappa": 1.0}, replicates=400, most=60, **given)
     power = {n: shares(1.0, 2.0, 20, n, sets=8000)[0].mean() for n in range(2, 40)}
     smallest = next(n for n, share in power.items() if share >= 0.8)
     # A search ends when its 90% interval is as wide as a tenth of the size, and whole numbers.
-    assert abs(found.size - smallest) <= max(1, round(0.15 * smallest))
-    assert found.low <= found.size <= found.high
-    assert found.confirmed
-    share = power[found.size]
-    assert abs(found.design.rejected.value - share) < 4 * sqrt(share * (1 - share) / 400)
+    assert abs(result.size - smallest) <= max(1, round(0.15 * smallest))
+    assert result.low <= result.size <= result.high
+    assert result.confirmed
+    share = power[result.size]
+    assert abs(result.design.rejected.value - share) < 4 * sqrt(share * (1 - share) / 400)
     none = knownminds.smallest_design(PLACE, {"kappa": 0.1}, replicates=50, most=6, **given)
     assert none.size is None
     assert not none.confirmed
@@ -299,8 +294,8 @@ def test_the_smallest_design_is_confirmed_in_fresh_data_sets():
 
 def test_an_audit_finds_the_size_of_the_test_and_an_effect():
     given = {"effects": [0.4], "subjects": 20, "trials": 96, "replicates": 150, "workers": 1}
-    found = knownminds.audit("optimism_bias", **given)
-    (null,), (turned,) = found.null, found.violators
+    result = knownminds.audit("optimism_bias", **given)
+    (null,), (turned,) = result.null, result.violators
     assert null.effect == 0.0
     # 5% of 150 data sets, 3.5 binomial errors.
     assert null.rejected.value < 0.05 + 3.5 * sqrt(0.05 * 0.95 / 150)
@@ -319,21 +314,23 @@ def test_nested_models_are_confused_as_often_as_theory_says():
     asks for 2, BIC for log 96.
     """
     n = 800
-    found = knownminds.confuse(PLACE, ["random_responder", "perseverator"], replicates=n, workers=1)
+    result = knownminds.confuse(
+        PLACE, ["random_responder", "perseverator"], replicates=n, workers=1
+    )
     for name, penalty in (("aic", 2.0), ("bic", log(96))):
         expected = chi2.sf(penalty, 1)
-        wrong = found[name].confusion.value[0, 1]
+        wrong = result[name].confusion.value[0, 1]
         # 4 binomial errors, and a half again for whole numbers of repeats among 92 chances
         assert abs(wrong - expected) < 4 * sqrt(expected * (1 - expected) / n) + 0.01
-    assert found.failed == 0
+    assert result.failed == 0
 
 
 def test_the_model_that_made_the_data_is_named():
     rivals = ["rescorla_wagner", "random_responder", "perseverator"]
-    found = knownminds.confuse(PLACE, rivals, replicates=100, seed=1, workers=1)
+    result = knownminds.confuse(PLACE, rivals, replicates=100, seed=1, workers=1)
     # Chance is 1/3; 5 binomial errors of 100 data sets above it.
     limit = 1 / 3 + 5 * sqrt(2 / 9 / 100)
-    for confusion in found.confusions:
+    for confusion in result.confusions:
         assert np.all(np.diag(confusion.confusion.value) > limit)
         assert np.all(np.diag(confusion.inversion.value) > limit)
         assert confusion.counts.sum(axis=1).tolist() == [100] * 3
@@ -343,15 +340,15 @@ def test_the_model_that_made_the_data_is_named():
 
 def test_designs_that_tell_nothing_lose_to_those_that_do():
     """One visit to each casino tells nothing of a learner; a longer session of equal cost does."""
-    found = knownminds.best_design(
+    result = knownminds.best_design(
         PLACE, "alpha", budget={"trials": 96}, model="rescorla_wagner", search=["n_visits=1:24"],
         designs=8, replicates=60, fresh=60, seed=2, workers=1,
     )  # fmt: skip
-    assert all(one.cost <= 96 for one in found.tried)
-    visits = np.array([one.settings["n_visits"] for one in found.tried])
-    scores = np.array([one.score.value for one in found.tried])
+    assert all(one.cost <= 96 for one in result.tried)
+    visits = np.array([one.settings["n_visits"] for one in result.tried])
+    scores = np.array([one.score.value for one in result.tried])
     best, worst = scores.argmin(), scores.argmax()
-    assert found.winner.settings["n_visits"] == visits[best]
+    assert result.winner.settings["n_visits"] == visits[best]
     assert visits[best] > visits[worst]
     apart = scores[worst] - scores[best]
-    assert apart > 3 * np.hypot(found.tried[best].score.error, found.tried[worst].score.error)
+    assert apart > 3 * np.hypot(result.tried[best].score.error, result.tried[worst].score.error)

@@ -20,8 +20,6 @@ from scipy.special import expit
 from knownminds.agents import (
     RescorlaWagner,
     RescorlaWagnerDual,
-    World,
-    play,
     simulate,
 )
 from knownminds.agents.compiler import expressions as ex
@@ -59,10 +57,8 @@ def test_draws_likelihood_and_slopes_are_those_of_the_definition(model, actions)
     check_simulation(model, simulation_of(model, actions), actions, world, shapes)
 
 
-@pytest.mark.parametrize("name", ["RescorlaWagnerDual", "RescorlaWagner"])
-def test_a_generated_kernel_does_what_the_one_written_by_hand_does(name):
-    ours = {"RescorlaWagnerDual": RescorlaWagnerDual, "RescorlaWagner": RescorlaWagner}[name]
-    theirs = getattr(hand_written_learner, name)
+def test_a_generated_kernel_does_what_the_one_written_by_hand_does():
+    ours, theirs = RescorlaWagnerDual, hand_written_learner.RescorlaWagnerDual
     assert ours.parameters.table() == theirs.parameters.table()
     n, rng = 50, np.random.default_rng(0)
     theta, place = theirs.parameters.draw(rng, n), InstrumentalLearning()
@@ -140,23 +136,6 @@ def test_what_is_refused_leaves_no_file_that_the_next_process_would_take(tmp_pat
     assert not list(tmp_path.glob("*.py"))
     assert loaded("x = 1\n", "nobody", tmp_path, lambda: None).x == 1
     assert loaded("x = 1\n", "nobody", tmp_path, refuse).x == 1  # checked once
-
-
-def test_a_model_is_played_in_the_world_of_the_experiment():
-    """One experiment pays nothing for what another one pays for; the kernel knows."""
-
-    class Reversed(World):
-        def pay(self, drawn, action):
-            return drawn.payoffs[1 - action]
-
-    place, other = InstrumentalLearning(), InstrumentalLearning()
-    other.world = Reversed
-    theta = RescorlaWagner.parameters.draw(np.random.default_rng(0), 20)
-    for environment in (place, other):
-        fused = simulate(RescorlaWagner, theta, environment, 3).frame
-        alone = play(RescorlaWagner.from_theta(theta[4]), environment, 3, 4).frame
-        assert (fused[fused["subject"] == "4"].action.to_numpy() == alone.action.to_numpy()).all()
-        assert (fused[fused["subject"] == "4"].reward.to_numpy() == alone.reward.to_numpy()).all()
 
 
 def test_who_goes_by_rewards_alone_does_not_play_where_they_hang_on_more():

@@ -24,14 +24,6 @@ def test_the_usual_model_plays_its_experiment():
     assert usual_model("instrumental_learning") == "rescorla_wagner_dual"
 
 
-def test_commands_take_the_usual_model_where_none_is_named(capsys):
-    told = json.loads(said(capsys, "simulate", "two_step", "--subjects", "2", "--json"))
-    assert told["model"] == usual_model("two_step") == "two_step_reduced"
-    llm = ("--llm", "openai:gpt-4o-mini", "--date", "2026-11-21")
-    told = json.loads(said(capsys, "budget", "two_step", "--trials", "4", *llm, "--json"))
-    assert told["model"] == "two_step_reduced"
-
-
 def test_the_tour_runs_the_main_job_and_opens_its_report(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(tour, "SMALL", {"subjects": 20, "trials": 24, "seed": 1})
     seen = []

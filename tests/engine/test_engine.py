@@ -98,8 +98,6 @@ def test_results_depend_neither_on_workers_nor_backend_nor_batches(unit):
         (2, {"workers": 1}),
         (3, {"workers": 2, "backend": "threads"}),
         (4, {"workers": 2, "backend": "processes"}),
-        (4, {"backend": "threads"}),
-        (4, {}),
     ]:
         same(run(study(batch), draw, numbers, **how), one)
     other = run(a_study(6, 10, seed=6, unit=unit), draw, numbers, workers=1)
@@ -236,7 +234,7 @@ def test_the_same_failure_everywhere_stops_the_study_and_leaves_no_parts(tmp_pat
     assert len(run(study, draw, numbers, out=tmp_path, workers=1)) == study.units(0)
 
 
-@pytest.mark.parametrize("how", [{"workers": 1}, {"workers": 2}])
+@pytest.mark.parametrize("how", [{"workers": 1}, {"workers": 2, "backend": "threads"}])
 def test_a_bug_is_not_swallowed_and_what_was_done_is_kept(tmp_path, how):
     with pytest.raises(TypeError, match="a bug"):
         run(a_study(), bug, numbers, out=tmp_path, **how)
@@ -315,6 +313,7 @@ def on(cluster):
     return {"backend": "dask", "scheduler": cluster.scheduler_address}
 
 
+@pytest.mark.long
 def test_a_dask_cluster_gives_the_same_numbers(cluster, tmp_path):
     one = run(a_study(30), draw, numbers, workers=1)
     same(run(a_study(30), draw, numbers, out=tmp_path, **on(cluster)), one)

@@ -56,6 +56,7 @@ def written(folder, stem, name):
     return str(file)
 
 
+@pytest.mark.long
 def test_two_workers_and_the_report_after_a_restart_know_a_model_of_a_users_file(
     tmp_path, capsys, monkeypatch
 ):

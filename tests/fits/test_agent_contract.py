@@ -1,7 +1,6 @@
 """The contract as a callable check: right models keep it, what is wrong is told in a sentence."""
 
 import re
-from math import exp
 
 import numpy as np
 import pytest
@@ -62,14 +61,6 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("model", [RescorlaWagner, WeightedBayes])
-def test_a_right_model_keeps_all_rules(model):
-    found = check_agent(model)
-    assert found.ok, str(found)
-    assert len(found.rules) == 9
-    assert "kept" in str(found)
-
-
 @pytest.mark.parametrize("told", BROKEN)
 def test_what_is_broken_is_told_in_one_sentence(told):
     place = None if "experiment" in told else PLACE
@@ -80,12 +71,6 @@ def test_what_is_broken_is_told_in_one_sentence(told):
     matching = [s for s in sentences if re.search(told, s)]
     assert matching, sentences
     assert matching[0].endswith(".")
-
-
-def test_a_definition_that_cannot_be_traced_is_told():
-    wrong = type("Exponent", (RescorlaWagner,), {"respond": lambda self, trial: exp(self.beta)})
-    (rule,) = check_agent(wrong).rules
-    assert "write np.exp" in rule.broken
 
 
 @pytest.mark.parametrize(("much", "told"), [(0.5, "1.64"), (-0.5, "0.60")])

@@ -67,17 +67,15 @@ def real_like(inner, outer, place):
     return Trials.from_frame(pd.concat(every, ignore_index=True), environment=place)
 
 
-# One pair of each way to lie within: a value held, an end of a support, another family's form.
-EIGHT = {
+# A value held, an end of a support, two values that are equal, another way to answer.
+QUICK = {
     "random_responder-perseverator", "perseverator-rescorla_wagner",
     "rescorla_wagner-rescorla_wagner_dual", "conservative_bayes-weighted_bayes",
-    "static_bayes_observer_shared-static_bayes_observer", "noisy_or_three-noisy_or",
-    "selfish-inequity_averse", "two_step_reduced-two_step_hybrid",
 }  # fmt: skip
 
 
 def quick(nesting):
-    return () if by_names(nesting) in EIGHT else pytest.mark.long
+    return () if by_names(nesting) in QUICK else pytest.mark.long
 
 
 @pytest.mark.parametrize(
@@ -99,6 +97,7 @@ def test_no_model_loses_to_one_within_it(nesting):
     assert np.allclose(there[ordinary], found[0].log_likelihood[ordinary], atol=near)
 
 
+@pytest.mark.long
 def test_least_squares_with_more_parameters_never_lose_to_fewer():
     noisy_or = AGENTS["noisy_or"]
     z = noisy_or.parameters.mean + 2 * noisy_or.parameters.sd * np.random.default_rng(3).normal(

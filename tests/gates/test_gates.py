@@ -15,7 +15,7 @@ from knownminds.validation.gates.gates import (
     stored_gates,
 )
 
-FEW = ["perseverator", "linear_observer_log", "weighted_bayes"]  # cheap; three families
+FEW = ["perseverator", "weighted_bayes"]  # cheap
 
 
 @pytest.fixture(scope="module")

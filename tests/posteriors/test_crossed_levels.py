@@ -6,7 +6,7 @@ import pytest
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import Trials, make
 from knownminds.inference import hierarchical
-from knownminds.inference.posteriors.crossed_levels import Levels, units_of
+from knownminds.inference.posteriors.crossed_levels import units_of
 
 MODEL = AGENTS["weighted_bayes"]
 N_PEOPLE, N_PLACES = 9, 4
@@ -69,17 +69,3 @@ def test_units_are_named_by_their_columns():
     )
     with pytest.raises(ValueError, match="Every trial needs a 'place'"):
         units_of(gone, ["place"])
-
-
-def test_a_factor_that_cannot_be_told_is_refused():
-    trials, _, _ = people_in_places(seed=1, place_sd=0.1)
-    subject = trials.frame["subject"]
-    with pytest.raises(ValueError, match="'place' has several for"):
-        Levels.of(["place"], trials, subject)
-    with pytest.raises(ValueError, match="9 levels for 9 units"):
-        Levels.of(["subject"], trials, subject)
-    with pytest.raises(ValueError, match="no 'city'"):
-        Levels.of(["city"], trials, subject)
-    one = Trials.from_frame(trials.frame.assign(city="Rome"))
-    with pytest.raises(ValueError, match="1 levels"):
-        Levels.of(["city"], one, subject)

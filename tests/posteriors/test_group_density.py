@@ -78,12 +78,8 @@ def agrees_with_the_graph(model, data):
     np.testing.assert_allclose(found, found[0], atol=1e-10 * max(1.0, abs(ours)))
 
 
-OTHERS = ("plain", "regressors", "correlated", "crossed")
-
-
-@pytest.mark.parametrize(
-    "kind", ["held and lapse", *(pytest.param(k, marks=pytest.mark.long) for k in OTHERS)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["plain", "held and lapse", "regressors", "correlated", "crossed"])
 def test_the_compiled_density_and_slope_are_those_of_the_graph(trials, kind):
     data = ModelData.read(RescorlaWagner, trials)
     agrees_with_the_graph(GroupModel.build(data, **kinds(trials)[kind]), data)

@@ -11,6 +11,7 @@ from knownminds.inference.posteriors.sampling import kernel_inputs
 from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
 from knownminds.inference.posteriors.subject_law import SubjectLaw
 
+pytestmark = pytest.mark.long  # each compiles a law of its own
 N = 6
 
 

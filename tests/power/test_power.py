@@ -261,10 +261,10 @@ def rows_of(folder):
 
 
 def test_planted_failures_are_counted_and_change_nothing_else(tmp_path, monkeypatch):
-    given = {"sessions": 4, "trials": 24, "replicates": 200, "seed": 3, "workers": 1}
+    given = {"sessions": 4, "trials": 24, "replicates": 100, "seed": 3, "workers": 1}
     power(PLACE, {"optimism_bias": 0.6}, **given, out=tmp_path / "sound")
     sound = rows_of(tmp_path / "sound").frame()
-    planted = np.sort(session_stream(9).choice(200, 10, replace=False))  # 5%
+    planted = np.sort(session_stream(9).choice(100, 5, replace=False))  # 5%
     real = operating_characteristics.live
 
     def failing(study, batch, subjects, first_session=0):
@@ -281,10 +281,10 @@ def test_planted_failures_are_counted_and_change_nothing_else(tmp_path, monkeypa
     columns = [name for name in sound if name not in ("seconds", "status", "message")]
     kept = (rows.loc[~failed, columns], sound.loc[~failed, columns])
     pd.testing.assert_frame_equal(*kept, check_exact=True, check_dtype=False)
-    assert (broken.attempted, broken.failed, broken.messages) == (200, 10, {"planted": 10})
+    assert (broken.attempted, broken.failed, broken.messages) == (100, 5, {"planted": 5})
     # Failures are misses in the power, and are absent from what only estimates can tell.
     rest = sound.loc[~failed]
-    assert broken.rejected.value == pytest.approx((rest["p_value"] < 0.05).sum() / 200)
+    assert broken.rejected.value == pytest.approx((rest["p_value"] < 0.05).sum() / 100)
     assert broken.bias.value == pytest.approx((rest["estimate"] - 0.6).mean())
     assert broken.width.value == pytest.approx((rest["high"] - rest["low"]).mean())
 

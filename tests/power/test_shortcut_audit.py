@@ -112,9 +112,8 @@ def test_numbers_are_those_of_a_regression_by_hand():
         ["words", "value"]
     ].transform("mean")
     r = stats.pearsonr(centred["words"], centred["value"]).statistic
-    assert of(audited("duration"), "duration", "published").loc[
-        "words of the dialogue", "r"
-    ] == pytest.approx(r)
+    own = of(audited("duration"), "duration", "published").loc["words of the dialogue"]
+    assert own["r"] == pytest.approx(r)
     saved = []
     for session in range(SESSIONS):
         rest, here = (centred[(frame["session"] == session) == one] for one in (False, True))

@@ -35,13 +35,10 @@ def counts(criterion, matrix, undecided=0, failed=0):
 
 def test_data_that_all_models_explain_equally_are_undecided():
     # One visit to each casino: all of these models guess there, whatever their parameters.
-    result = confuse(
-        PLACE, RIVALS, trials=4, replicates=20, criteria=["aic", "cv", "loo"], workers=1
-    )
-    for name in ("cv", "loo"):
-        assert result[name].undecided.tolist() == [20] * 4
-        assert result[name].counts.sum() == 0
-        assert np.isnan(result[name].inversion.value).all()
+    result = confuse(PLACE, RIVALS, trials=4, replicates=20, criteria=["aic", "cv"], workers=1)
+    assert result["cv"].undecided.tolist() == [20] * 4
+    assert result["cv"].counts.sum() == 0
+    assert np.isnan(result["cv"].inversion.value).all()
     # Equal likelihoods leave AIC the number of parameters: it always names the guesser.
     assert result["aic"].counts[:, 1].tolist() == [20] * 4
     for confusion in result.confusions:
