@@ -3,10 +3,13 @@
 import io
 import json
 import re
+import signal
 import tomllib
 
 import pandas as pd
 import pytest
+from commands import commands
+from fault_server import FaultServer, by_hash
 from matplotlib.figure import Figure
 
 PLANS = {
@@ -237,3 +240,29 @@ def test_a_plan_that_ships_is_printed_and_can_be_given_back(knownminds, tmp_path
     assert given[0] == 2  # it names no model, and is taken up to there
     assert "--llm" in given[2]
     assert not (tmp_path / "F").exists()
+
+
+@pytest.mark.long
+def test_a_killed_benchmark_goes_on_and_asks_nothing_again_that_was_answered(tmp_path):
+    pytest.importorskip("openai")
+
+    def kill_at_a_call(call):
+        if call.number == 40:
+            commands().send(signal.SIGKILL)
+        return "ok"
+
+    with FaultServer(by_hash, script=kill_at_a_call) as server:
+        plan = PLANS["cogbench"].replace("synthetic:rescorla_wagner_dual", "openai:m")
+        text = f'benchmark = "cogbench"\nseed = 3\n{plan}'
+        (tmp_path / "plan.toml").write_text(text, encoding="utf-8")
+        words = ["benchmark", "cogbench", "--plan", tmp_path / "plan.toml", "--base-url"]
+        words += [server.address["openai"], "--out", tmp_path / "F", "--json"]
+        assert commands()(*words).code == -signal.SIGKILL
+        ended = commands()(*words)
+        calls = len(server.calls)
+        assert ended.code == 0, ended.err
+        assert commands()(*words).code == 0
+        assert len(server.calls) == calls
+    # At most 8 calls are under way at the kill, and only they are asked again.
+    answered = sum(cell["trials"] for cell in ended.result["cells"])
+    assert answered < calls <= answered + 8

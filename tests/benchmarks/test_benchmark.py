@@ -5,20 +5,13 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from benchmark_pages import typed
-from benchmark_server import REFUSING, serving, with_models
 from scipy.stats import norm, ttest_ind_from_stats
 from scipy.stats import t as student
 from statsmodels.stats.meta_analysis import combine_effects
 
-from knownminds.agents import AGENTS
-from knownminds.environments import make
-from knownminds.validation.benchmarks.benchmark import read_benchmark
 from knownminds.validation.benchmarks.cogbench import (
     distances,
     pooled,
-    recovered,
-    scores_of,
     unlike,
 )
 from knownminds.validation.benchmarks.comparison import ALIKE, differences, unequal
@@ -26,65 +19,6 @@ from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.running import players_of, run_benchmark
 from knownminds.validation.benchmarks.stability import stability
 from knownminds.validation.data.phenotype import Phenotype
-
-PLAN = """
-benchmark = "cogbench"
-seed = 3
-[sampling]
-temperature = 1.0
-[experiments]
-probabilistic_reasoning = { sessions = 8, variants = ["base", "chain_of_thought"] }
-instrumental_learning = { sessions = 3, settings = { n_visits = 2 } }
-[experiments.pictures]
-environment = "line_ratio"
-sessions = 1
-settings = { modality = "image", n_values = 2, repeats = 1, windows = ["short"] }
-[variants.chain_of_thought]
-settings = { reasoning = "chain_of_thought" }
-[known.rational]
-probabilistic_reasoning = { model = "weighted_bayes", sigma = 0.05 }
-instrumental_learning = { model = "rescorla_wagner_dual", beta = 8.0 }
-pictures = { model = "static_bayes_observer" }
-[known.random]
-probabilistic_reasoning = { model = "random_rater" }
-instrumental_learning = { model = "random_responder" }
-"""
-MODELS = {
-    "steady": ("rational", None, False),
-    "refuser": ("rational", REFUSING, False),
-    "repeater": ("rational", None, True),
-}
-
-
-@pytest.fixture(scope="module")
-def lived(tmp_path_factory):
-    """The folder of a benchmark that a cap stopped first, and what the servers were asked."""
-    place = tmp_path_factory.mktemp("benchmark")
-    (place / "bare.toml").write_text(PLAN, encoding="utf-8")
-    plan = read_plan("cogbench", place / "bare.toml")
-    folder, file = place / "F", place / "plan.toml"
-    with serving(plan, **MODELS) as servers:
-        file.write_text(with_models(PLAN, servers, images=["steady"]), encoding="utf-8")
-        command = ["benchmark", "cogbench", "--plan", file, "--out", folder]
-        capped = typed(*command, "--cap", "calls=50")
-        early = sum(server.calls for server in servers.values())
-        half = read_benchmark(folder)
-        over = typed(*command)
-        asked = {name: server.calls for name, server in servers.items()}
-        own = read_plan("cogbench", file)
-        again = run_benchmark(own, players_of(own, []), folder)
-        assert asked == {name: server.calls for name, server in servers.items()}
-    return {
-        "place": place,
-        "folder": folder,
-        "capped": capped,
-        "early": early,
-        "half": half,
-        "over": over,
-        "again": again,
-        "asked": asked,
-        "found": read_benchmark(folder),
-    }
 
 
 def test_several_wordings_are_the_same_cell_and_say_what_wording_moves(tmp_path):
@@ -188,23 +122,6 @@ def test_a_reference_that_is_like_random_answers_makes_no_scale():
     assert np.isnan(unlike(0.50, 0.52, 0.011))
     assert unlike(0.50, 0.52, 0.009) == 0.52
     assert unlike(0.50, 0.52, np.nan) == 0.52  # nothing is known of its error
-
-
-def test_known_minds_come_back_with_their_parameters(lived):
-    about = lived["found"].about
-    scores = scores_of(lived["found"].trials, about)
-    found = recovered(scores[scores["variant"] == "base"], about)
-    own = found.set_index(["participant", "score"])
-    place = make("probabilistic_reasoning")
-    centre = AGENTS["weighted_bayes"].parameters
-    weights = dict(zip(centre.names, centre.constrain(centre.mean), strict=True))
-    assert place.name in about.truth["rational"]
-    for score, name in (("prior_weighting", "b_prior"), ("likelihood_weighting", "b_likelihood")):
-        row = own.loc[("rational", score)]
-        assert row["truth"] == pytest.approx(weights[name])
-        # 16 answers with noise .05 about the law: within four standard errors.
-        assert abs(row["value"] - row["truth"]) < 4 * row["standard_error"] + 1e-3
-    assert np.isnan(own.loc[("random", "learning_rate"), "truth"])
 
 
 def _phenotype(scores):

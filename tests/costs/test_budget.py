@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise, takewhile
@@ -9,14 +8,13 @@ import pytest
 from knownminds.agents import RescorlaWagnerDual, play
 from knownminds.environments import (
     InstrumentalLearning,
-    Prompt,
     Turn,
     session_stream,
 )
 from knownminds.llm_adapters.runs.prices import Range, price_of, tokens_of, tokens_of_answer
 from knownminds.validation.costs.budget import budget
 from knownminds.validation.costs.dry_runs import dry_run
-from knownminds.validation.costs.priced_designs import DesignPower, on_frontier
+from knownminds.validation.costs.priced_designs import on_frontier
 
 DAY = date(2026, 11, 1)
 LLM = "openai:gpt-4o"
@@ -165,50 +163,3 @@ def test_the_frontier_leaves_out_what_is_beaten():
     power = [0.5, 0.8, 0.7, 0.8, 0.9, 0.9, 0.1]
     #        kept kept less dearer kept kept kept
     assert on_frontier(dollars, power) == [True, True, False, False, True, True, True]
-
-
-def test_designs_are_priced_by_their_own_prompts_and_set_against_their_power():
-    designs = [
-        DesignPower(40, 1, 24, 0.85, 0.01),  # long sessions cost more for each trial
-        DesignPower(80, 1, 12, 0.80, 0.01),
-        DesignPower(80, 2, 12, 0.84, 0.01),  # dearer than the first and weaker
-    ]
-    found = small(llms=[LLM, "anthropic:claude-sonnet-4-5"], designs=designs)
-    frame = found.designs_to_frame()
-    assert len(frame) == 6
-    mine = frame[frame["llm"] == LLM]
-    assert mine["power"].tolist() == [0.80, 0.85, 0.84]
-    assert mine["on_frontier"].tolist() == [True, True, False]
-    assert mine["calls"].tolist() == [960, 960, 1920]
-    for row in found.designs[:3]:
-        design = row.design
-        alone = small(subjects=design.subjects, sessions=design.sessions, trials=design.trials)
-        assert row.dollars == alone[LLM].dollars
-        assert row.power_per_dollar == design.power / float(alone[LLM].dollars.high)
-    assert str(found).count("frontier") == 4
-    nothing = {LLM: {"input": 0, "output": 0}}
-    assert small(prices=nothing, designs=designs[:1]).designs[0].power_per_dollar == float("inf")
-
-
-class Pictured(InstrumentalLearning):
-    def render(self, observation, turns):
-        first, *others = super().render(observation, turns).messages
-        return Prompt((replace(first, images=(b"PNG", b"PNG")), *others))
-
-
-def test_pictures_count_as_many_tokens_as_is_said_and_are_repeated_with_their_message():
-    place = Pictured(n_visits=2, history="chat")
-    free = {"openai:mine": {"input": 1, "output": 1}}
-    blind, wide, narrow = (
-        budget(p, ["openai:mine"], prices=free, image_tokens=tokens)
-        for p, tokens in ((InstrumentalLearning(2, history="chat"), (0, 0)), (place, (100, 400)),
-                          (place, (0, 0)))
-    )  # fmt: skip
-    calls = wide.usage.calls
-    assert narrow.usage.input_tokens == blind.usage.input_tokens
-    assert wide.usage.input_tokens.low - blind.usage.input_tokens.low == 100 * 2 * calls
-    assert wide.usage.input_tokens.high - blind.usage.input_tokens.high == 400 * 2 * calls
-    assert "A picture counts 100 to 400 tokens" in " ".join(wide.notes)
-    run = dry_run(LEARNER, place, 1, 0)
-    assert run.images.tolist() == [2] * calls
-    assert run.repeated_images.tolist() == [0] + [2] * (calls - 1)

@@ -11,9 +11,6 @@ from fault_server import FaultServer, by_hash
 
 from knownminds.environments import Trials
 from knownminds.inference import split_variance
-from knownminds.llm_adapters import NotCapable, Sampling, check_capable
-from knownminds.llm_adapters.providers.anthropic import Anthropic
-from knownminds.llm_adapters.providers.openai import capabilities_of
 from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.validation.costs.wordings import left_of, spent_in
 
@@ -63,32 +60,3 @@ def test_a_cap_holds_over_all_wordings(tmp_path, knownminds):
     assert left.calls == 4
     assert left.tokens < 10**6
     assert spent_in(tmp_path / "none").calls == 0
-
-
-def asked(model, **given):
-    class Adapter:
-        capabilities = capabilities_of(model)
-
-    Adapter.model = model
-    try:
-        check_capable(Adapter, Sampling(**given))
-    except NotCapable:
-        return False
-    return True
-
-
-def test_each_model_takes_its_own_efforts_and_some_a_verbosity(monkeypatch):
-    assert asked("gpt-5", reasoning="minimal", verbosity="low")
-    assert not asked("gpt-5", reasoning="none")
-    assert asked("gpt-5.1", reasoning="none", verbosity="high")
-    assert not asked("gpt-5.1", reasoning="minimal")
-    assert asked("gpt-5.2", reasoning="xhigh")
-    assert not asked("o3", reasoning="minimal")
-    assert not asked("o3", verbosity="low")
-    assert not asked("gpt-4o", verbosity="low")
-    monkeypatch.setenv("KEY", "k" * 20)
-    can = Anthropic("claude-opus-4-6", key_variable="KEY").capabilities
-    assert "max" in can.efforts
-    assert "minimal" not in can.efforts
-    with pytest.raises(NotCapable, match="whoever asks puts it into the prompt"):
-        check_capable(Anthropic("claude-opus-4-6", key_variable="KEY"), Sampling(system="Hm."))

@@ -1,16 +1,15 @@
 """Predictive checks: panels are read off rows, and wrong models are caught."""
 
 from collections import defaultdict
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import mahalanobis
 from scipy.stats import binom
 
-from knownminds.agents import AGENTS, ForgettingLearner, RescorlaWagner, simulate
-from knownminds.environments import ENVIRONMENTS, make
-from knownminds.environments.panels import panels_of, usual_panels
+from knownminds.agents import ForgettingLearner, RescorlaWagner, simulate
+from knownminds.environments import make
+from knownminds.environments.panels import panels_of
 from knownminds.inference import Unknowns
 from knownminds.validation.data import predictive
 from knownminds.validation.data.fit import fit, read_fit
@@ -21,12 +20,6 @@ from knownminds.validation.data.predictive import (
     replicated_from,
 )
 from knownminds.validation.data.support import Relived
-
-FEWER = {
-    "diagnosis": {"n_contexts": 20, "repeats": 2},
-    "horizon": {"n_games": 20},
-    "probabilistic_reasoning": {"n_problems": 20},
-}
 
 
 def people(model, place, n, seed):
@@ -50,29 +43,6 @@ def check(trials, place, model, draws, replicates=None):
 def few(monkeypatch):
     monkeypatch.setattr(predictive, "SIMULATED_ROWS", 1)
     monkeypatch.setattr(predictive, "LEAST_REPLICATES", 40)
-
-
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-@pytest.mark.long
-def test_every_experiment_declares_what_to_look_at_and_true_models_show_it(name, few):
-    place = make(name, **FEWER.get(name, {}))
-    players = [m for m in AGENTS.values() if m.plays(place) and len(m.parameters)]
-    model = players[-1]
-    trials, theta = people(model, place, 8, 3)
-    assert place.panels
-    found = check(trials, place, model, theta[None])
-    assert len({panel.title for panel in found.panels}) == len(found.panels) >= 2
-    for panel in found.panels:
-        for cell in panel.cells:
-            assert cell.low <= cell.middle <= cell.high
-            assert np.isfinite([cell.x, cell.data, cell.low, cell.high]).all()
-    # Under true parameters, whose p is uniform, the least of k panels' is below .01 / k in 1% of
-    # experiments; 41 replicates and data give p of at least 1 / 41.
-    assert min(panel.p for panel in found.panels) > 0.01 / len(found.panels)
-    # and an experiment of the user's own, which declares none, has the usual ones
-    rows = recorded_rows(trials.frame, place, lived_by(trials, place), np.arange(8))
-    usual = [p for panel in usual_panels(place) if (p := panel.cells(rows)) is not None]
-    assert usual
 
 
 def rows_of(trials, place):
@@ -108,19 +78,6 @@ def test_staying_and_returning_are_what_a_slow_loop_counts(title, visits):
     counted = {"staying after outcomes": stays, "returning to what was left": returns}[title]
     slow = {key: np.mean(values) for key, values in counted.items() if len(values) >= 5}
     assert shown(trials, place, title) == pytest.approx(slow)
-
-
-def test_shuttles_after_outcomes_are_what_a_slow_loop_counts():
-    place = make("two_step", n_days=30)
-    trials, _ = people(AGENTS["two_step_hybrid"], place, 10, 2)
-    counted = defaultdict(list)
-    for _, own in trials.frame.groupby("subject", sort=False):
-        days = [own.iloc[k : k + 2].to_dict("records") for k in range(0, len(own), 2)]
-        for (first, second), (after, _) in pairwise(days):
-            common = second["state"] == first["action"]
-            counted[0, 2.0 * common + second["reward"]].append(after["action"] == first["action"])
-    slow = {key: np.mean(values) for key, values in counted.items()}
-    assert shown(trials, place, "shuttles after outcomes") == pytest.approx(slow)
 
 
 def test_the_discrepancy_is_a_squared_mahalanobis_distance():

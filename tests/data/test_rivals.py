@@ -1,7 +1,5 @@
 """Rivals: subjects left out are predicted, weighed, and what cannot be compared is told."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -12,15 +10,13 @@ from knownminds.agents import (
     ForgettingLearner,
     Perseverator,
     RandomResponder,
-    RescorlaWagner,
     simulate,
 )
-from knownminds.environments import Trials, make
+from knownminds.environments import make
 from knownminds.inference import ModelData, maximum_likelihood
 from knownminds.inference.posteriors import left_out_subjects
 from knownminds.inference.posteriors.left_out_subjects import predict_left_out
 from knownminds.inference.posteriors.model_weights import protected_exceedance, stacking_weights
-from knownminds.validation.data.fit import fit
 
 PLACE = make("instrumental_learning", n_visits=12)
 
@@ -80,31 +76,6 @@ def test_nobody_is_predicted_better_than_the_best_parameters_would(monkeypatch):
     chance = 48 * np.log(0.5)
     assert abs(found.elpd.mean() - chance) < 1.0
     assert found.elpd.mean() < chance + 2 * found.elpd.std() / 20**0.5
-
-
-def test_two_subjects_and_one_without_an_answer():
-    frame = people(RescorlaWagner, 3, 2).to_frame()
-    silent = frame["subject"] == "2"
-    frame.loc[silent, ["action", "reward"]] = None
-    frame.loc[silent, "outcome"] = "refused"
-    trials = Trials.from_frame(frame)
-    found = fit(trials, "rescorla_wagner", environment="instrumental_learning",
-                against=["random_responder"], workers=1)  # fmt: skip
-    assert found.rivals.subjects == 2
-    assert found.rivals.by_subject["subject"].tolist() == ["0", "1"]
-    chance = found.rivals.by_subject["random_responder"].to_numpy()
-    assert chance == pytest.approx(48 * np.log(0.5))
-    assert not found.rivals.clear or abs(found.rivals.rivals[1].difference) > 4
-    told = " ".join(found.sentences)
-    assert "Without a single readable answer: 2. Nothing is estimated of 1 subject." in told
-    assert "Looked at were 2 of 3 subjects. Passed over were 1 without an answer." in told
-    # The answers of somebody of whom nothing is known bound nothing.
-    assert "Whatever the missing answers" not in told
-    SimpleNamespace(content=found.to_dict(), trials=trials.frame)
-    frame[["action", "reward"]], frame["outcome"] = None, "refused"
-    with pytest.raises(ValueError, match=r"none of 144 trials has one that could be read \(refus"):
-        fit(Trials.from_frame(frame), "rescorla_wagner", environment="instrumental_learning",
-            method="hierarchical", workers=1)  # fmt: skip
 
 
 def test_weights_are_the_best_mixture_and_frequencies_count_subjects():

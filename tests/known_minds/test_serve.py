@@ -4,7 +4,6 @@ import asyncio
 import http.client
 import importlib
 import json
-import socket
 from contextlib import contextmanager
 from math import exp
 
@@ -68,10 +67,6 @@ def connected(served):
         connection.close()
 
 
-def text_of(answer):
-    return answer["choices"][0]["message"]["content"]
-
-
 @pytest.fixture(scope="module")
 def served():
     with Served(ENVIRONMENT, LEARNER, seed=11) as server:
@@ -82,13 +77,6 @@ def served():
 def send(served):
     with connected(served) as send:
         yield send
-
-
-def works(served):
-    """Say whether the server still answers, on a connection of its own."""
-    with connected(served) as send:
-        status, answer = send(request(PROMPT, 0))
-    return status == 200 and text_of(answer) in LABELS
 
 
 def through_the_package(environment, n, seed, capabilities=None, **options):
@@ -212,29 +200,6 @@ def test_usage_and_shape_are_those_of_a_chat_completion(send):
     assert choice["logprobs"] is None
 
 
-def test_limits_and_stops_cut_text_and_tokens():
-    environment = InstrumentalLearning(n_visits=1, reasoning="chain_of_thought")
-    prompt, *_ = prompts_of(environment, 11, 0)[0]
-    asked = {"logprobs": True, "top_logprobs": 0}
-    with Served(environment, LEARNER, seed=11) as served, connected(served) as send:
-
-        def choice(**changes):
-            return send(request(prompt, 0, **asked, **changes))[1]["choices"][0]
-
-        for name in ("max_tokens", "max_completion_tokens"):
-            short = choice(**{name: 4})
-            assert (short["message"]["content"], short["finish_reason"]) == (
-                "I go by what",
-                "length",
-            )
-            assert len(short["logprobs"]["content"]) == 4
-        cut = choice(stop=["nothing of it", "two machines", "\n"])
-        assert (cut["message"]["content"], cut["finish_reason"]) == ("I go by what these ", "stop")
-        assert [t["token"] for t in cut["logprobs"]["content"]][-1] == " these"
-        assert choice(stop="???") == choice()
-        assert choice(temperature=0)["message"]["content"]
-
-
 # ---------------------------------------------------------------- streams and responses
 
 
@@ -306,44 +271,6 @@ def test_a_bad_request_gets_the_status_and_one_clear_sentence(
     assert len(error["message"]) < 400
     assert served.calls == before
     assert send(request(PROMPT, 0))[0] == 200  # on the same connection
-
-
-def raw(served, content, wait=True):
-    """Send bytes and return all that comes until the server closes the connection."""
-    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as wire:
-        wire.sendall(content)
-        came = b""
-        while wait and (part := wire.recv(65536)):
-            came += part
-    return came
-
-
-HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "status"),
-    [
-        (b"hello\r\n\r\n", 400),
-        (b"GET /health HTTP/2\r\nhost: x\r\n\r\n", 400),
-        (b"GET /health HTTP/1.1\r\n\r\n", 400),
-        (HEAD + b"no colon\r\n\r\n", 400),
-        (HEAD + b"content-length: many\r\n\r\n", 400),
-        (HEAD + b"content-length: -3\r\n\r\n", 400),
-        (HEAD + b"content-length: 3\r\ncontent-length: 4\r\n\r\n", 400),
-        (HEAD + b"content-length: 99999999999\r\n\r\n", 413),
-        (HEAD + b"transfer-encoding: chunked\r\n\r\nzz\r\n", 400),
-        (HEAD + b"x: " + b"y" * 70_000, 400),
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 70_000, 400),
-    ],
-)
-def test_what_is_not_a_request_is_refused_and_the_connection_closed(served, content, status, capfd):
-    came = raw(served, content)
-    assert came.startswith(b"HTTP/1.1 %d " % status)
-    assert b"connection: close" in came.lower()
-    assert came.partition(b"\r\n\r\n")[2]
-    assert works(served)
-    assert capfd.readouterr().err == ""
 
 
 def test_a_key_is_asked_for_and_never_shown():

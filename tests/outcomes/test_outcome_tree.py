@@ -6,7 +6,6 @@ import pytest
 from knownminds.llm_adapters.outcomes.outcome_tree import (
     OutcomeTree,
     TokenTexts,
-    extends,
     spellings_of,
 )
 
@@ -153,38 +152,6 @@ def test_paths_left_out_are_bounded():
             assert (found < exact).all()
         before = found
     np.testing.assert_allclose(found, exact)
-
-
-@pytest.mark.parametrize(
-    ("said", "more", "longer"),
-    [
-        ("1", "0", True),
-        ("1", "st", True),
-        ("1", ".", None),
-        ("1", ".5", True),
-        ("1", ". ", False),
-        ("1", ".a", False),
-        ("1.", "5", True),
-        ("1.", " ", False),
-        ("1", "/6", True),
-        ("6", "-sided", True),
-        ("1", "'", False),
-        ("A", "'", None),
-        ("A", "'s", True),
-        ("A", "' ", False),
-        ("A", ".", False),
-        ("left", "-handed", True),
-        ("left-", "handed", True),
-        ("Stra", "\u00dfe", True),
-        ("A", ")", False),
-        ("A", "\n", False),
-        ("%", "5", False),
-        (" ", "5", False),
-        ("", "5", False),
-    ],
-)
-def test_what_makes_a_word_or_number_longer(said, more, longer):
-    assert extends(said, more) is longer
 
 
 def test_declared_spellings_are_summed_and_others_do_not_count():

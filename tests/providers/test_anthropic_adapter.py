@@ -10,7 +10,7 @@ pytest.importorskip("anthropic")
 from fault_server import FaultServer
 
 from knownminds.environments import Message, Prompt
-from knownminds.llm_adapters import NotCapable, Sampling, UnreadableReply, Usage, check_capable
+from knownminds.llm_adapters import NotCapable, Sampling, Usage, check_capable
 from knownminds.llm_adapters.providers.anthropic import Anthropic, capabilities_of
 
 KEY = "sk-ant-canary-0123456789abcdef"
@@ -140,23 +140,6 @@ def test_why_an_answer_ended_is_told_in_one_language(monkeypatch, reason, expect
         reply = ask(server, Sampling(max_tokens=9))
     assert (reply.text, reply.finish_reason) == ("E", expected)
     assert (reply.model_served, reply.usage) == ("", Usage())
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        {},
-        {"content": None},
-        {"content": "E"},
-        {"content": [{"text": "E"}]},
-        {"content": [], "usage": 5},
-    ],
-)
-def test_a_reply_that_cannot_be_read_is_kept_as_it_came(monkeypatch, content):
-    monkeypatch.setattr("fault_server._WRITE", {"anthropic": lambda *_: content})
-    with FaultServer() as server, pytest.raises(UnreadableReply) as caught:
-        ask(server, Sampling(max_tokens=9))
-    assert json.loads(caught.value.raw) == content
 
 
 def test_the_beginning_that_later_calls_share_is_marked_for_the_cache():

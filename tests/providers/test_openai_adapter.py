@@ -4,83 +4,25 @@ import asyncio
 import json
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 pytest.importorskip("openai")
 from fault_server import FaultServer
 
-from knownminds.agents import Contaminants, RescorlaWagnerDual
-from knownminds.environments import InstrumentalLearning, Message, Prompt
-from knownminds.inference import maximum_a_posteriori
+from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters import (
     Capabilities,
     NotCapable,
     RateLimited,
     Sampling,
-    Synthetic,
     UnreadableReply,
-    Usage,
     check_capable,
-    run_sessions,
 )
 from knownminds.llm_adapters.providers.openai import OpenAI, capabilities_of
 
 KEY = "sk-canary-0123456789abcdef"
 HELLO = Prompt((Message("user", "E or N?"),))
 ALL = Capabilities(reasoning=True, images=True, answer_log_probabilities=True)
-
-
-def through_words(theta, environment, seed, contaminants=None):
-    speakers = {
-        f"learner-{i}": Synthetic(
-            RescorlaWagnerDual.from_theta(row), environment, seed, contaminants=contaminants
-        )
-        for i, row in enumerate(theta)
-    }
-
-    def answer(call):
-        """Answer as the known mind whose name is the model asked for."""
-        prompt = Prompt(tuple(Message(*message) for message in call.messages))
-        settings = Sampling(seed=call.body["seed"])
-        reply = asyncio.run(speakers[call.model].complete(prompt, settings=settings))
-        return reply.text, reply.finish_reason
-
-    async def run(server):
-        url = server.address["openai"]
-        adapters = [OpenAI(name, base_url=url, key_variable=None) for name in speakers]
-        try:
-            return await run_sessions(adapters, environment, len(adapters), seed, pause=0.0)
-        finally:
-            for adapter in adapters:
-                await adapter.close()
-
-    with FaultServer(answer) as server:
-        return asyncio.run(run(server))
-
-
-def test_missing_answers_are_counted_not_filled_in_and_the_estimates_use_the_rest():
-    environment = InstrumentalLearning(n_visits=10, history="chat", reasoning="chain_of_thought")
-    n = 8 * 40
-    theta = RescorlaWagnerDual.parameters.draw(np.random.default_rng(6), 8)
-    contaminants = Contaminants(refusal=0.05, malformed=0.05)
-    trials = through_words(theta, environment, 11, contaminants)
-    frame = trials.frame
-    counts = frame["outcome"].value_counts()
-    missing = int(counts["refused"] + counts["malformed"])
-    assert counts.sum() == n
-    assert counts["ok"] == n - missing
-    for outcome in ("refused", "malformed"):
-        assert abs(counts[outcome] - 0.05 * n) < 4 * np.sqrt(n * 0.05 * 0.95)
-    gaps = ~frame["outcome"].isin(["ok"])
-    assert frame["action"].isna().equals(gaps)
-    assert frame["reward"].isna().equals(gaps)
-    fit = maximum_a_posteriori(RescorlaWagnerDual, trials)
-    assert fit.n_trials.tolist() == (~gaps).groupby(frame["subject"], sort=False).sum().tolist()
-    # The estimates are those of the record without its gaps, up to the order of summation.
-    rest = type(trials).from_frame(frame[~gaps], environment=environment)
-    other = maximum_a_posteriori(RescorlaWagnerDual, rest)
-    assert np.allclose(fit.estimate, other.estimate, rtol=1e-6, atol=1e-8)
 
 
 def ask(server, settings=None, prompt=HELLO, **options):
@@ -122,50 +64,6 @@ def test_settings_are_sent_by_the_servers_names_and_no_others(monkeypatch):
 def answering(monkeypatch, content):
     """Let the server send this body."""
     monkeypatch.setattr("fault_server._WRITE", {"openai": lambda *_: content})
-
-
-@pytest.mark.parametrize(
-    ("choice", "expected"),
-    [
-        ({"message": {"content": "E"}}, ("E", "")),
-        ({"message": {"content": None}, "finish_reason": "length"}, ("", "length")),
-        ({"message": {}, "finish_reason": "stop"}, ("", "stop")),
-        ({"message": {"content": ""}, "finish_reason": "content_filter"}, ("", "refusal")),
-        ({"message": {"content": "E"}, "finish_reason": "eos"}, ("E", "eos")),
-        (
-            {"message": {"content": [{"type": "thinking"}, {"type": "text", "text": "E"}]}},
-            ("E", ""),
-        ),
-    ],
-)
-def test_servers_that_lack_fields_are_understood_and_nothing_is_made_up(
-    monkeypatch, choice, expected
-):
-    answering(monkeypatch, {"choices": [choice]})
-    with FaultServer() as server:
-        reply = ask(server)
-    assert (reply.text, reply.finish_reason) == expected
-    assert (reply.model_served, reply.usage) == ("", Usage())
-    assert json.loads(reply.raw) == {"choices": [choice]}
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        {},
-        {"choices": []},
-        {"choices": [{}]},
-        {"choices": [{"message": None}]},
-        {"choices": [{"message": {"content": 7}}]},
-        {"choices": [{"message": {"content": "E"}}], "usage": 5},
-    ],
-)
-def test_a_reply_that_cannot_be_read_is_kept_as_it_came(monkeypatch, content):
-    answering(monkeypatch, content)
-    with FaultServer() as server, pytest.raises(UnreadableReply) as caught:
-        ask(server)
-    assert json.loads(caught.value.raw) == content
-    assert caught.value.charged is None
 
 
 @pytest.mark.parametrize("value", ["NaN", "0.5", '"-1"', "null", "true"])

@@ -1,11 +1,9 @@
 """Runs that fail, are capped, interrupted and killed, held against bills that are not ours."""
 
 import asyncio
-import inspect
 import json
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -126,19 +124,6 @@ def test_a_run_with_a_ledger_is_the_run_without_one_and_is_read_from_the_ledger_
     assert sum(rate.count for rate in run.outcomes) == 5 * N_TRIALS
     assert run.dollars == run.dollars_paid > 0
     assert run.trials.frame["money"].sum() == pytest.approx(float(run.dollars))
-
-
-def test_progress_is_told_after_every_call_and_adds_up(tmp_path):
-    told = []
-    adapter = Faulty(mind(malformed=0.2), Faults(failed=0.2), 1)
-    run = go(tmp_path, adapter, progress=told.append)
-    assert [p.calls for p in told] == sorted(p.calls for p in told)
-    assert {p.calls for p in told} >= {run.calls, run.calls - 1}
-    last = told[-1]
-    assert (last.sessions, last.trials, last.under_way) == (3, 3 * N_TRIALS, 0)
-    assert (last.dollars, last.reserved) == (run.dollars, 0)
-    assert last.missing == run.trials.frame["action"].isna().sum()
-    assert any(p.reserved > 0 for p in told)
 
 
 # What fails and is tried again ----------------------------------------------------------------
@@ -323,19 +308,3 @@ def test_whatever_fails_and_wherever_it_dies_the_transcript_is_that_of_an_unbrok
     for (prompt, session), billed in after.items():
         kinds = ("ok", "error_maybe_paid", "unknown")
         assert billed <= sum(states[prompt, session, kind] for kind in kinds)
-
-
-def test_other_words_for_the_same_call_are_an_error_and_never_a_new_question(tmp_path):
-    words = Path(inspect.getfile(InstrumentalLearning)).with_suffix(".toml")
-    file = tmp_path / "words.toml"
-    file.write_text(words.read_text(encoding="utf-8"), encoding="utf-8")
-    environment = InstrumentalLearning(2, templates=str(file))
-    go(tmp_path / "run", Scripted(*["x"] * 5), 1, environment, caps=Caps(calls=5))
-    changed = words.read_text(encoding="utf-8").replace("Which of them", "Which one")
-    assert changed != words.read_text(encoding="utf-8")
-    file.write_text(changed, encoding="utf-8")
-    chair = Chair(Scripted())
-    for way in (lambda f: go(f, chair, 1, InstrumentalLearning(2, templates=str(file))), read_run):
-        with pytest.raises(ValueError, match="the wording or the parsing has changed"):
-            way(tmp_path / "run")
-    assert chair.asked == []
