@@ -352,3 +352,16 @@ def test_designs_that_tell_nothing_lose_to_those_that_do():
     assert visits[best] > visits[worst]
     apart = scores[worst] - scores[best]
     assert apart > 3 * np.hypot(result.tried[best].score.error, result.tried[worst].score.error)
+
+
+def test_ranges_of_the_prior_are_those_of_other_minds_of_it():
+    """Five, 50 and 95% of the minds have a mean reward below what is said."""
+    n = 400
+    result = knownminds.prior(PLACE, "rescorla_wagner", minds=n, seed=3).to_dict()
+    theta = RescorlaWagner.parameters.draw(np.random.default_rng(1), 4000)
+    frame = simulate(RescorlaWagner, theta, InstrumentalLearning(), 1).frame
+    means = frame.groupby("subject")["reward"].mean()
+    for share, value in zip((0.05, 0.5, 0.95), result["ranges"]["learning curve"], strict=True):
+        # Four binomial errors of 400 minds; means are whole 96ths, so many are equal.
+        assert (means < value).mean() < share + 4 * sqrt(share * (1 - share) / n)
+        assert (means <= value).mean() > share - 4 * sqrt(share * (1 - share) / n)
