@@ -92,6 +92,7 @@ def truthful():
     return answered(RandomUtility, [TRUTHFUL] * 40, asked(40))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [OutcomePeeker, FrameDependent])
 def test_a_violator_whose_dial_is_at_0_is_rational_and_otherwise_is_not(model, truthful):
     rational, table = np.tile(TRUTHFUL, (40, 1)), asked(40)

@@ -1,6 +1,7 @@
 """The Kalman observer: its recursion, where it begins anew, ratios, extremes, recovery."""
 
 import numpy as np
+import pytest
 
 from knownminds.agents import (
     KalmanObserver,
@@ -10,6 +11,7 @@ from knownminds.environments import MarkerLocation
 from knownminds.inference import maximum_a_posteriori
 
 
+@pytest.mark.long
 def test_the_drift_is_recovered_and_the_variance_at_the_beginning_is_not():
     n = 300
     theta = KalmanObserver.parameters.draw(np.random.default_rng(1), n)

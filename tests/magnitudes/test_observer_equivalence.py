@@ -11,6 +11,7 @@ from knownminds.inference import observer_equivalence
 module = sys.modules["knownminds.inference.magnitudes.observer_equivalence"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("environment", [MarkerLocation(), MazeDistance(repeats=1)])
 def test_all_claims_are_confirmed(environment):
     report = observer_equivalence(environment, ["static_bayes_observer_gain"], subjects=12)

@@ -35,7 +35,8 @@ def mixed():
     return trials, fit_observers(trials)
 
 
-@pytest.mark.parametrize("name", OBSERVERS[::6])
+@pytest.mark.long
+@pytest.mark.parametrize("name", OBSERVERS)
 def test_fits_are_those_of_maximum_likelihood(mixed, name):
     trials, fits = mixed
     fit, slow = fits[name], maximum_likelihood(AGENTS[name], trials, starts=3)
@@ -56,6 +57,7 @@ def test_fits_are_those_of_maximum_likelihood(mixed, name):
     assert np.quantile(apart, 0.25) > -1e-2
 
 
+@pytest.mark.long
 def test_the_observer_that_answered_is_found_and_the_scale_with_it():
     # A power law with a small relative error is no straight line, and the other way round.
     bent = simulate(AGENTS["linear_observer_log"], [[1.6, 0.3, 0.05]] * 8, MarkerLocation(), 1)
