@@ -91,7 +91,7 @@ def test_a_killed_run_finds_its_batch_again_and_submits_it_once(command, tmp_pat
     assert (rows(tmp_path)["outcome"] == "ok").all()
 
 
-@pytest.mark.parametrize("fate", ["made_drop", "made_hang", "hang", "drop", "500", "429", "html"])
+@pytest.mark.parametrize("fate", ["made_drop", "made_hang", "drop", "500", "html"])
 def test_a_submission_without_an_answer_is_made_again_only_if_there_is_no_batch(
     command, tmp_path, fate
 ):

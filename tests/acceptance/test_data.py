@@ -207,10 +207,10 @@ def test_scores_of_several_runs_are_told_apart_by_a_condition(runs, knownminds, 
     code, said, err = knownminds(*words, "--out", tmp_path / "s")
     assert code == 0, err
     rows = {(row["measure"], row["sample"]): row["value"] for row in json.loads(said)["measures"]}
-    for sample, name in (("none", "plain"), ("chain_of_thought", "aloud")):
+    for condition, name in (("none", "plain"), ("chain_of_thought", "aloud")):
         frame = pd.read_parquet(runs / name / "trials.parquet")
-        assert set(frame["reasoning"]) == {sample}
-        assert rows["performance", sample] == pytest.approx(frame["reward"].mean())
+        assert set(frame["reasoning"]) == {condition}
+        assert rows["performance", condition] == pytest.approx(frame["reward"].mean())
 
 
 def test_several_runs_are_fitted_together_and_subjects_stay_apart(runs):

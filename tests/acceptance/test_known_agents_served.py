@@ -40,7 +40,16 @@ def heard(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     values = [word for name, value in TRUTH.items() for word in ("--set", f"{name}={value}")]
     with served(*values, "--seed", 3) as url:
-        command = [sys.executable, "-P", "-m", "knownminds", "run", PLACE, "--llm", "openai:known-mind"]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "knownminds",
+            "run",
+            PLACE,
+            "--llm",
+            "openai:known-mind",
+        ]
         command += ["--base-url", url, "--sessions", str(SESSIONS), "--seed", "3", "--concurrency"]
         subprocess.run([*command, "10", "--out", str(folder)], check=True, capture_output=True)
     return Trials.load(folder / "trials.parquet", environment=InstrumentalLearning())

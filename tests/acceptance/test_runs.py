@@ -286,9 +286,9 @@ def test_malformed_answers_are_asked_again_only_when_that_is_said(command, tmp_p
     [
         {"calls": 13},
         {"tokens": 4_000},
-        {"dollars": 0.003},
+        pytest.param({"dollars": 0.003}, marks=pytest.mark.long, id="dollars"),
         {"session_calls": 5},
-        {"session_tokens": 1_500},
+        pytest.param({"session_tokens": 1_500}, marks=pytest.mark.long, id="session_tokens"),
         {"session_dollars": 0.0015},
     ],
     ids=lambda caps: next(iter(caps)),

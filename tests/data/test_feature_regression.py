@@ -44,6 +44,7 @@ def test_known_coefficients_are_recovered_within_their_errors():
         assert held >= 51 / n, name
 
 
+@pytest.mark.long
 def test_without_an_effect_five_in_a_hundred_tests_reject():
     n, nothing = 80, {"rlhf": 0.0, "size": 0.0}
     p = np.array([[e.p_value for e in run(*tables(s, nothing)).effects] for s in range(n)])

@@ -52,6 +52,7 @@ def by_quadrature(trials):
     return np.array(found)
 
 
+@pytest.mark.long
 def test_left_out_subjects_are_predicted_as_quadrature_over_the_group_says():
     trials = people(Perseverator, 12, 1)
     truth = by_quadrature(trials)

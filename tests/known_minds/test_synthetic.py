@@ -176,6 +176,7 @@ def test_a_prompt_of_another_session_or_of_no_session_is_rejected():
 
 @pytest.mark.parametrize("factors", [{}, {"history": "chat", "reasoning": "chain_of_thought"}])
 @pytest.mark.parametrize("seed_is_session", [True, False])
+@pytest.mark.long
 def test_without_a_session_choices_follow_the_same_policy(factors, seed_is_session):
     environment = InstrumentalLearning(6, **factors)
     agent = RescorlaWagnerDual.from_theta(LEARNER.theta, lapse=0.1)

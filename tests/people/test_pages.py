@@ -110,7 +110,13 @@ def played(environment, seed, subject, answers):
 
 
 @with_node
-@pytest.mark.parametrize(("name", "settings"), KINDS)
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        pytest.param(*kind, marks=[] if number % 3 == 0 else pytest.mark.long)
+        for number, kind in enumerate(KINDS)
+    ],
+)
 def test_a_page_plays_what_the_experiment_plays(name, settings):
     environment = make(name, **settings)
     answers, rows, texts = lived(environment, 5, 2)

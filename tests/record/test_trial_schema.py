@@ -26,6 +26,7 @@ def rows_of(trials):
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.long
 def test_every_saved_file_keeps_to_the_schema_of_its_experiment(name, tmp_path):
     trials = Trials.from_frame(played(name).frame.head(60))
     for suffix in (".csv", ".parquet"):

@@ -17,7 +17,7 @@ from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import Retries, run_sessions_in
 from knownminds.validation.cli.models.run import _standing
 
-PLACE = Collider()
+PLACE = Collider(domains=("economy",), senses=("ppp",))
 N_TRIALS = PLACE.n_trials
 PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4}})
 QUICK = Batching(pause=0.0, longest_pause=0.01, search=0.0)

@@ -76,7 +76,9 @@ def go(folder, adapter):
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("name", ADAPTERS)
+@pytest.mark.parametrize(
+    "name", ["openai", *(pytest.param(n, marks=pytest.mark.long) for n in ("anthropic", "google"))]
+)
 def test_what_was_read_before_a_kill_is_answer_enough(name, tmp_path, monkeypatch):
     monkeypatch.setenv("CANARY", KEY)
     with FaultServer(key=KEY) as server:

@@ -254,7 +254,9 @@ class Crash(BaseException):
     """Stands for the end of the process: nobody catches it."""
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(k, marks=pytest.mark.long) for k in range(2, 6))]
+)
 def test_whatever_fails_and_wherever_it_dies_the_transcript_is_that_of_an_unbroken_run(
     tmp_path, seed
 ):
