@@ -52,7 +52,8 @@ def left_by(words, begun, children):
 
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-def test_a_study_that_is_killed_leaves_no_worker(tmp_path):
+def test_a_study_that_is_killed_at_work_leaves_no_worker(tmp_path):
+    """Once its workers work: they look for their parent from their first piece of work on."""
     words = ("recover", "instrumental_learning", "--model", "rescorla_wagner", "--replicates")
     words += ("4000", "--workers", "2", "--out", tmp_path / "study")
-    assert not left_by(words, lambda: (tmp_path / "study" / "study.json").exists(), 2)
+    assert not left_by(words, lambda: len([*tmp_path.rglob("*.parquet")]) > 2, 2)
