@@ -237,3 +237,15 @@ def test_columns_that_are_not_kept_are_named(knownminds, tmp_path):
     _, printed, _ = knownminds("import", file, "--json")
     whats = [entry["what"] for entry in json.loads(printed)["account"]["entries"]]
     assert any("rt" in what.split(": ")[-1].split(", ") for what in whats)
+
+
+@pytest.mark.parametrize("method", ["map", "hierarchical"])
+def test_a_fit_of_no_readable_answer_is_refused(knownminds, tmp_path, method):
+    head = "environment,subject,session,trial,context,action,reward,outcome"
+    rows = [f"instrumental_learning,{who},0,{t},0,,,malformed" for who in "ab" for t in range(4)]
+    file, out = write(tmp_path, "t.csv", head, *rows), tmp_path / "fit"
+    code, _, errors = knownminds("fit", file, "--model", "rescorla_wagner", "--method", method,
+                                 "--out", out)  # fmt: skip
+    assert code == 2
+    assert "8 malformed" in errors
+    assert not out.exists()

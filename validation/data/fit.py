@@ -353,6 +353,12 @@ def compute(question: AskFit) -> Fit:
     if unit or within:
         trials = Trials.from_frame(frame.assign(subject=rows), environment=environment)
     read = ModelData.read(agent, trials, environment.n_actions, all_trials=all_trials)
+    if not read.n_trials.any():
+        counts = frame["outcome"].value_counts().items()
+        raise ValueError(
+            f"A fit needs answers; {source} has {len(frame)} trials and no readable one "
+            f"({', '.join(f'{n} {outcome}' for outcome, n in counts)}). Check how it was imported."
+        )
     options: dict[str, Any] = {
         "fixed": dict(fixed or {}),
         "fit_lapse": fit_lapse,

@@ -17,6 +17,11 @@ DERIVED, UNREADABLE, LEFT_OUT, TOLD = "derived", "unreadable", "left out", "note
 KINDS = (DERIVED, UNREADABLE, LEFT_OUT, TOLD)
 
 
+def counted(n: int, noun: str) -> str:
+    """Write a number of things."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class Entry:
     """One thing that was done to rows.
@@ -42,7 +47,7 @@ class Entry:
 
     def __str__(self) -> str:
         """Return it as a line."""
-        count = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
+        count = counted(self.rows, "row")
         told = f"{count}, the first: {self.example}" if self.example else count
         return (
             f"  {self.kind:<10}  {self.what} ({told})"
@@ -95,8 +100,9 @@ class Account(Result):
         )
         outcomes = ", ".join(f"{n:,} {name}" for name, n in self.outcomes.items())
         head = (
-            f"{self.environment or 'trials'} from {few} ({self.format}): {self.rows:,} rows read, "
-            f"{self.trials:,} trials of {self.subjects:,} subjects in {self.sessions:,} sessions"
+            f"{self.environment or 'trials'} from {few} ({self.format}): "
+            f"{counted(self.rows, 'row')} read, {counted(self.trials, 'trial')} of "
+            f"{counted(self.subjects, 'subject')} in {counted(self.sessions, 'session')}"
         )
         ordered = sorted(self.entries, key=lambda entry: KINDS.index(entry.kind))
         return "\n".join([head, *map(str, ordered), f"  outcomes    {outcomes}"])

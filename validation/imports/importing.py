@@ -12,7 +12,7 @@ import pandas as pd
 
 from knownminds.environments import Environment, Trials, make, unknown
 
-from .account import DERIVED, LEFT_OUT, TOLD, Account, Table, Tally, account_of
+from .account import DERIVED, LEFT_OUT, TOLD, Account, Table, Tally, account_of, counted
 from .formats import Format, format_of
 from .proposal import propose
 from .tables import named_after_file, read_table
@@ -206,6 +206,8 @@ def _experiment(
 
 
 def _nothing(tables: Sequence[Table], tally: Tally) -> str:
-    why = "; ".join(f"{entry.what} ({entry.rows} rows)" for entry in tally.entries if entry.rows)
+    why = "; ".join(
+        f"{entry.what} ({counted(entry.rows, 'row')})" for entry in tally.entries if entry.rows
+    )
     names = ", ".join(table.file for table in tables[:3]) or "the files"
     return f"An import makes at least one trial; {names} gave none: {why or 'no rows'}."
