@@ -20,6 +20,10 @@ if not hasattr(os, "fork"):
 PLACE = ("collider", "--set", 'domains=["economy"]', "--set", 'senses=["ppp"]')
 TRIALS = 20
 MODELS = {"openai": "gpt-4o-mini", "anthropic": "claude-3-5-haiku", "google": "gemini-2.0-flash"}
+# What all wires share is shown by one; the others come with the long tests.
+of_each_wire = pytest.mark.parametrize(
+    "wire", ["openai", *(pytest.param(w, marks=pytest.mark.long) for w in ("anthropic", "google"))]
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +52,7 @@ def rows(folder):
     return pd.read_parquet(folder / "trials.parquet")
 
 
-@pytest.mark.parametrize("wire", MODELS)
+@of_each_wire
 def test_a_run_in_batches_is_the_run_call_by_call_at_half_the_price(command, tmp_path, wire):
     with serving() as server:
         batched = command(*words_of(wire, server, tmp_path / "batch", 2))
@@ -91,7 +95,14 @@ def test_a_killed_run_finds_its_batch_again_and_submits_it_once(command, tmp_pat
     assert (rows(tmp_path)["outcome"] == "ok").all()
 
 
-@pytest.mark.parametrize("fate", ["made_drop", "made_hang", "drop", "500", "html"])
+@pytest.mark.parametrize(
+    "fate",
+    [
+        "made_drop",
+        "500",
+        *(pytest.param(fate, marks=pytest.mark.long) for fate in ("made_hang", "drop", "html")),
+    ],
+)
 def test_a_submission_without_an_answer_is_made_again_only_if_there_is_no_batch(
     command, tmp_path, fate
 ):
@@ -103,7 +114,7 @@ def test_a_submission_without_an_answer_is_made_again_only_if_there_is_no_batch(
     assert ended.result["calls"] == {"ok": TRIALS}
 
 
-@pytest.mark.parametrize("wire", MODELS)
+@of_each_wire
 def test_requests_without_an_answer_are_errors_that_are_counted_and_cost_nothing(
     command, tmp_path, wire
 ):
@@ -128,7 +139,7 @@ def test_requests_without_an_answer_are_errors_that_are_counted_and_cost_nothing
     assert (server.tried, sum(server.asked.values())) == (2, TRIALS + lost)
 
 
-@pytest.mark.parametrize("wire", MODELS)
+@of_each_wire
 def test_a_batch_that_expires_leaves_trials_without_an_answer(command, tmp_path, wire):
     with serving(submissions=["expired"]) as server:
         told = command(*words_of(wire, server, tmp_path, 2)).result

@@ -12,8 +12,8 @@ from knownminds.inference import check_agent
 # One model of each kernel shape. Of printed kernels the shape is: kind of answer, memory, number of
 # actions, world. A kernel written by hand is a shape of its own.
 PRINTED = (
-    "rescorla_wagner", "rescorla_wagner_choice_kernel", "balloon_pumper", "weighted_bayes",
-    "exponential_discounter", "two_step_hybrid", "horizon_explorer", "change_point_observer",
+    "rescorla_wagner_dual", "rescorla_wagner_choice_kernel", "balloon_pumper", "weighted_bayes",
+    "hyperbolic_discounter", "two_step_reduced", "horizon_explorer", "change_point_observer",
     "prospect_valence_delta", "two_scale_observer", "expected_value", "evidence_weigher",
     "correlation_weigher",
 )  # fmt: skip
@@ -144,7 +144,7 @@ def test_only_a_model_that_remembers_hangs_on_earlier_trials(name):
     assert (fresh != later) == (model.remembers or model.given == "either")
 
 
-@pytest.mark.parametrize("name", ["rescorla_wagner", "horizon_explorer", "expected_value"])
+@pytest.mark.parametrize("name", ["rescorla_wagner_dual", "horizon_explorer", "expected_value"])
 def test_simulated_choices_have_the_probabilities_that_the_agent_states(name):
     model = AGENTS[name]
     environment, n = environment_of(model), 200

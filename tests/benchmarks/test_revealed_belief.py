@@ -79,6 +79,7 @@ def counts_of(trials, who, **where):
     return np.bincount(own["action"].astype(int), minlength=0), len(own)
 
 
+@pytest.mark.long
 def test_distances_are_those_of_plain_counts(trials, page):
     rows = page["contexts"].frames["contexts"]
     named = rows[(rows["participant"] == "leaning")].set_index("words")

@@ -24,6 +24,7 @@ def test_the_usual_model_plays_its_experiment():
     assert usual_model("instrumental_learning") == "rescorla_wagner_dual"
 
 
+@pytest.mark.long
 def test_the_tour_runs_the_main_job_and_opens_its_report(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(tour, "SMALL", {"subjects": 20, "trials": 24, "seed": 1})
     seen = []

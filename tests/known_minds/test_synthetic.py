@@ -55,8 +55,8 @@ def policy(agent, turns, observation):
 RETOLD = [name for name in ENVIRONMENTS if make(name).past != "none"]
 # An experiment whose prompts tell of the past, with a model that plays it.
 PAIRS = [
-    ([model.name for model in AGENTS.values() if model.plays(make(name))][-1], name)
-    for name in RETOLD
+    (next(m.name for m in reversed(AGENTS.values()) if m.plays(environment)), environment.name)
+    for environment in map(make, RETOLD)
 ]
 FACTORS = [{}, {"history": "chat", "reasoning": "chain_of_thought"}, {"reasoning": "step_back"}]
 

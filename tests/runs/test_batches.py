@@ -68,6 +68,7 @@ def test_a_batch_that_is_not_taken_stops_the_run_and_is_asked_anew(tmp_path, wir
         assert sum(server.asked.values()) == N_TRIALS
 
 
+@pytest.mark.long
 def test_a_provider_that_fails_for_long_stops_the_run_and_loses_nothing(tmp_path):
     how = Batching(pause=0.0, longest_pause=0.01, search=0.0, failures=3)
     with BatchServer(half, submissions=["made_500"]) as server:
