@@ -26,6 +26,10 @@ of_each_wire = pytest.mark.parametrize(
 )
 
 
+FATES = ["made_drop", "500"]
+FATES += [pytest.param(fate, marks=pytest.mark.long) for fate in ("made_hang", "drop", "html")]
+
+
 @pytest.fixture(scope="module")
 def command():
     return commands()
@@ -95,14 +99,7 @@ def test_a_killed_run_finds_its_batch_again_and_submits_it_once(command, tmp_pat
     assert (rows(tmp_path)["outcome"] == "ok").all()
 
 
-@pytest.mark.parametrize(
-    "fate",
-    [
-        "made_drop",
-        "500",
-        *(pytest.param(fate, marks=pytest.mark.long) for fate in ("made_hang", "drop", "html")),
-    ],
-)
+@pytest.mark.parametrize("fate", FATES)
 def test_a_submission_without_an_answer_is_made_again_only_if_there_is_no_batch(
     command, tmp_path, fate
 ):
