@@ -328,7 +328,7 @@ class _Cells:
     ) -> tuple[Array, Array, Array, Array]:
         """Run `_fit` over batches of subjects, in threads."""
         points = scipy.stats.qmc.Halton(n_parameters, scramble=False).random(starts + 1)[1:]
-        points = BOX + (1.0 - 2.0 * BOX) * points
+        points = np.ascontiguousarray(BOX + (1.0 - 2.0 * BOX) * points)
         n = len(self.subjects)
         within = np.empty((n, 1 + N_TASKS if refit else 1, 0, n_parameters))
         if n_parameters - 1 in NAMES:
@@ -337,7 +337,7 @@ class _Cells:
 
         def one(batch: Integers) -> Any:
             cells, places = (self.count[batch], self.mean[batch]), PLACES[n_parameters]
-            return _fit(*cells, places, points, within[batch], refit)
+            return _fit(*cells, places, points, np.ascontiguousarray(within[batch]), refit)
 
         parts = in_batches(one, n, SUBJECTS_PER_BATCH, workers)
         theta, value, agreement, predicted = (np.concatenate(p) for p in zip(*parts, strict=True))
@@ -350,7 +350,8 @@ class _Cells:
 
         def one(batch: Integers) -> Any:
             cells, places = (self.count[batch], self.mean[batch]), PLACES[n_parameters]
-            return _fit(*cells, places, no_points, start[batch][:, :, None], True)
+            own = np.ascontiguousarray(start[batch][:, :, None])
+            return _fit(*cells, places, no_points, own, True)
 
         parts = in_batches(one, len(self.subjects), SUBJECTS_PER_BATCH, workers)
         found: Array = np.concatenate([part[0] for part in parts])

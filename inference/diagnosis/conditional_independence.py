@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, ndtri
 
-from knownminds.agents.compiled import compiled
+from knownminds.agents.compiled import compiled, read_only
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.record.result import Result
@@ -378,8 +378,8 @@ class _Problem:
         psi = np.zeros(n + 1)
         psi[1:] = digamma(np.arange(1, n + 1))
         found: Array = _estimates(
-            self.values, self.place, self.action, state, weight, self.n_actions, self.k,
-            self.calibrated, psi,
+            self.values, self.place, self.action, read_only(state, np.int64),
+            read_only(weight, np.int64), self.n_actions, self.k, self.calibrated, psi,
         )  # fmt: skip
         return found
 
