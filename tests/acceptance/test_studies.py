@@ -53,6 +53,11 @@ STUDIES = {
 UNSEEDED = ("budget", "fit")
 ALONE = ("prior", "budget", "fit", "shortcuts")  # which are no units of work
 each = pytest.mark.parametrize("name", STUDIES)
+# One study of each make; the others are drawn again with the long tests.
+DRAWN_AGAIN = ("recover", "confuse", "power", "design", "audit", "fit")
+each_make = pytest.mark.parametrize(
+    "name", [n if n in DRAWN_AGAIN else pytest.param(n, marks=pytest.mark.long) for n in STUDIES]
+)
 
 
 def words_of(name):
@@ -129,7 +134,7 @@ def test_it_prints_one_object_of_finite_numbers_and_says_its_versions(desk, know
     assert all(count > 0 for count in counts)
 
 
-@each
+@each_make
 def test_its_report_fetches_nothing_and_is_drawn_again_from_the_folder_alone(
     desk, knownminds, name, tmp_path
 ):

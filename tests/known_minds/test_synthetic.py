@@ -63,12 +63,11 @@ FACTORS = [{}, {"history": "chat", "reasoning": "chain_of_thought"}, {"reasoning
 
 @pytest.mark.parametrize(
     ("name", "place", "factors"),
-    # Each experiment with all factors, and each model with one of them.
+    # Each experiment with one of them; with the others in the long tests.
     [
-        (name, place, factors)
+        pytest.param(name, place, factors, marks=() if i == k % 3 else pytest.mark.long)
         for k, (name, place) in enumerate(PAIRS)
         for i, factors in enumerate(FACTORS)
-        if i == k % 3 or place not in {p for _, p in PAIRS[:k]}
     ],
 )
 def test_a_session_through_words_is_the_session_that_play_lives(name, place, factors):

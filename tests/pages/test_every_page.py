@@ -20,7 +20,11 @@ from knownminds.validation.unfinished_page import Unfinished
 AXE = Path(__file__).parents[2] / ".psych-ds" / "node_modules" / "axe-core" / "axe.min.js"
 BESIDE = {"line_ratio": "magnitude"}  # a further page, and of which kind
 ALL = [*KINDS, *BESIDE]
-each = pytest.mark.parametrize("kind", ALL)
+# Pages of each make; the others are drawn with the long tests.
+QUICK = ("recovery", "confusion", "power", "fit", "score", "run_with_gaps", "line_ratio")
+each = pytest.mark.parametrize(
+    "kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long) for kind in ALL]
+)
 in_a_browser = pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed; see .ci/run")
 # Of WCAG 2.1, levels A and AA, and what axe calls best practice.
 CHECKED = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
@@ -32,21 +36,38 @@ def results():
         yield {kind: read_what_is_there(unpacked(kind, folder)) for kind in KINDS}
 
 
+class Made(dict):
+    """What a function makes of each kind, made when it is first looked at."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def __missing__(self, kind):
+        self[kind] = self.make(kind)
+        return self[kind]
+
+
 @pytest.fixture(scope="module")
 def pages(results):
-    found = {kind: page_of(result) for kind, result in results.items()}
-    for name, kind in BESIDE.items():
-        found[name] = load(kept_as(results[kind]).more)(results[kind])[name]
-    return found
+    def page(kind):
+        if kind not in BESIDE:
+            return page_of(results[kind])
+        whole = results[BESIDE[kind]]
+        return load(kept_as(whole).more)(whole)[kind]
+
+    return Made(page)
 
 
 @pytest.fixture(scope="module")
 def files(pages, tmp_path_factory):
-    folder, found = tmp_path_factory.mktemp("pages"), {}
-    for kind, page in pages.items():
-        found[kind] = folder / f"{kind}.html"
-        found[kind].write_text(render(page), encoding="utf-8")
-    return found
+    folder = tmp_path_factory.mktemp("pages")
+
+    def file(kind):
+        written = folder / f"{kind}.html"
+        written.write_text(render(pages[kind]), encoding="utf-8")
+        return written
+
+    return Made(file)
 
 
 def test_every_kind_of_result_that_has_a_page_is_looked_at(results):
