@@ -70,6 +70,7 @@ def test_pooled_differences_are_those_of_a_meta_analysis():
     assert ours["heterogeneity"] == pytest.approx(theirs.test_homogeneity().pvalue)
 
 
+@pytest.mark.long
 def test_differences_have_intervals_and_corrected_verdicts():
     values = {"a": (1.0, 0.1), "b": (0.6, 0.1), "c": (0.95, 0.1), "d": (np.nan, np.nan)}
     scores = pd.DataFrame(

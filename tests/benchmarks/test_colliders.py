@@ -17,6 +17,8 @@ from knownminds.inference.causes.least_squares_reasoner import leave_one_task_ou
 from knownminds.inference.causes.reasoner_intervals import reasoner_intervals
 from knownminds.validation.benchmarks.colliders import sections
 
+pytestmark = pytest.mark.long
+
 DOMAINS = ("economy", "sociology", "weather")
 PLACES = {
     "collider": Collider(),
@@ -111,7 +113,6 @@ def test_intervals_leave_each_story_out(trials):
     assert found.difference("determinacy", *found.subjects * 2) == (0.0, 0.0, 0.0)
 
 
-@pytest.mark.long
 def test_intervals_hold_the_truth_as_often_as_they_say():
     """400 minds; a share of 95% has a standard error of 1.1%, and three of them are allowed."""
     truth = [0.45, 0.2, 0.75, 0.6, 0.1]

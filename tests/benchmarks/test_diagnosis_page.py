@@ -11,6 +11,8 @@ from knownminds.environments.conditions import conditions_of
 from knownminds.validation.benchmarks import diagnosis
 from knownminds.validation.benchmarks.diagnosis import sections
 
+pytestmark = pytest.mark.long
+
 PLACES = {
     f"diagnosis/{name}": Diagnosis(network=name, n_contexts=60, repeats=3)
     for name in ("crying", "fever")

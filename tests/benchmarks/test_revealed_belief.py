@@ -16,6 +16,8 @@ from knownminds.environments.conditions import conditions_of
 from knownminds.inference.chance.belief_contexts import baseline_of, increases
 from knownminds.validation.benchmarks.revealed_belief import sections
 
+pytestmark = pytest.mark.long
+
 PLACES = {
     f"{one.name}/{form}": one
     for form in ("continuation", "stated")
@@ -79,7 +81,6 @@ def counts_of(trials, who, **where):
     return np.bincount(own["action"].astype(int), minlength=0), len(own)
 
 
-@pytest.mark.long
 def test_distances_are_those_of_plain_counts(trials, page):
     rows = page["contexts"].frames["contexts"]
     named = rows[(rows["participant"] == "leaning")].set_index("words")

@@ -53,6 +53,7 @@ def of(agent):
     return own
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("agent", ["model", "people"])
 @pytest.mark.parametrize("size", [3, 4, 5])
 def test_fits_and_consistency_of_each_number_of_parameters_by_another_route(agent, size):

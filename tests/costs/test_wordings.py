@@ -18,6 +18,7 @@ RUN = ("run", "instrumental_learning", "--llm", "openai:m", "--sessions", "2")
 SMALL = ("--set", "n_visits=2")
 
 
+@pytest.mark.long
 def test_paraphrases_are_runs_whose_trials_say_their_wording(tmp_path, knownminds):
     with FaultServer(by_hash) as server:
         address = ("--base-url", server.address["openai"], "--out", str(tmp_path / "run"))

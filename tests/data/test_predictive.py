@@ -103,6 +103,7 @@ def test_a_p_is_uniform_where_parameters_are_drawn_from_the_prior(few):
     assert binom.ppf(1e-4, 40, 0.5) <= np.sum(np.array(found) < 0.5) <= binom.ppf(1 - 1e-4, 40, 0.5)
 
 
+@pytest.mark.long
 def test_a_fit_says_whether_the_model_looks_like_the_data(monkeypatch, tmp_path):
     """People forget half of what they do not choose; a model that does not forget is caught."""
     monkeypatch.setattr("knownminds.validation.data.support.SIMULATED", 20)

@@ -39,6 +39,7 @@ def read():
     return Read(gallery_page())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", REGISTRIES)
 def test_every_registered_member_has_its_place_and_a_line_in_the_contents(kind, read):
     for name, member in REGISTRIES[kind].items():

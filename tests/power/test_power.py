@@ -153,6 +153,7 @@ def test_precision_is_the_chance_of_a_small_sample_deviation(normal):
         assert np.isnan(design.sign_error.value)
 
 
+@pytest.mark.long
 def test_equivalence_is_that_of_two_one_sided_tests(normal, monkeypatch):
     sizes = {"rope": 0.8, "sessions": 16}
     inside, edge = shift(0.1, **sizes), shift(0.8, **sizes)
