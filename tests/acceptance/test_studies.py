@@ -154,7 +154,7 @@ def test_its_report_fetches_nothing_and_is_drawn_again_from_the_folder_alone(
     assert again.replace(str(other), name) == page.replace(str(folder), name)
 
 
-@pytest.mark.parametrize("name", ["recover", "search", "rule", "design"])
+@pytest.mark.parametrize("name", ["recover", "design"])
 def test_typed_again_it_computes_nothing_and_another_seed_is_refused(desk, knownminds, name):
     content, _ = desk.study(knownminds, name)
     again = desk.object(knownminds, *words_of(name), "--out", name)

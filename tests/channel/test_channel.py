@@ -136,6 +136,7 @@ def test_a_speaker_that_says_something_else_once_is_found_out(monkeypatch):
     assert entry.agreed.word == "confirmed"
 
 
+@pytest.mark.long
 def test_answers_missing_not_at_random_mislead_the_plain_interval_and_not_the_bounds(monkeypatch):
     speak_as(Shy, monkeypatch)
     truth = {"beta": 2.0}

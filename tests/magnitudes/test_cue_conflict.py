@@ -110,6 +110,7 @@ def pilots(n, seed=3, **more):
     return [Trials.from_frame(own) for _, own in frame.groupby("subject", sort=False)]
 
 
+@pytest.mark.long
 def test_the_blur_of_equal_reliability_is_found(monkeypatch):
     """sqrt(.05**2 - .03**2) / .005 = 8 px: 30 intervals of 95% hold it 25 times but for p < .01."""
     monkeypatch.setattr(equal, "ROUNDS", 100)
