@@ -31,19 +31,19 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        made = njit(nogil=True, **{"error_model": "numpy", **options})(function)
-        made._cache = _ByContent(function)
-        compile_here = made.compile
+        dispatcher = njit(nogil=True, **{"error_model": "numpy", **options})(function)
+        dispatcher._cache = _ByContent(function)
+        compile_here = dispatcher.compile
 
         def compile_once(signature: Any) -> Any:
-            if made.overloads.get(signature) is not None:
+            if dispatcher.overloads.get(signature) is not None:
                 return compile_here(signature)
-            # The lock of all compilation comes first, in all threads, so that none waits in a ring.
-            with global_compiler_lock, FileLock(made._cache.lock_file):
+            # All threads take the lock of all compilation first, or two could wait for each other.
+            with global_compiler_lock, FileLock(dispatcher._cache.lock_file):
                 return compile_here(signature)
 
-        made.compile = compile_once
-        return made
+        dispatcher.compile = compile_once
+        return dispatcher
 
     return decorate
 
@@ -60,14 +60,14 @@ class _ByContent(FunctionCache):  # type: ignore[misc]
 
 def _stamp(function: Callable[..., Any]) -> str:
     """Return a hash of the files that hold a function and the compiled functions it can call."""
-    files, open_ends = {__file__}, [function]
-    while open_ends:
-        own = open_ends.pop()
-        if own.__code__.co_filename in files:
+    files, functions = {__file__}, [function]
+    while functions:
+        caller = functions.pop()
+        if caller.__code__.co_filename in files:
             continue
-        files.add(own.__code__.co_filename)
-        called = own.__globals__.values()
-        open_ends += [f.py_func for f in called if isinstance(f, Dispatcher)]
+        files.add(caller.__code__.co_filename)
+        called = caller.__globals__.values()
+        functions += [f.py_func for f in called if isinstance(f, Dispatcher)]
     return hashlib.sha256("".join(sorted(map(_hash_of, files))).encode()).hexdigest()
 
 

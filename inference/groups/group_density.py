@@ -93,10 +93,10 @@ def of_one_kind(kernel: Any, n_actions: int, lapse: bool, kinds: tuple[Any, ...]
     compiled once for all models.
     """
     theta, rates = np.zeros((1, 1)), np.zeros(1)
-    own, some = read_only(theta), read_only(rates) if lapse else None
+    lapses = read_only(rates) if lapse else None
     known: dict[str, Any] = {"kernel": kernel, "carray": carray, "pointer": _pointer}
     if not kernel.py_func.__code__.co_flags & CO_VARARGS:  # where it lies; it is not linked in
-        known["kernel"] = Address(kernel, (own, some, n_actions), kinds)
+        known["kernel"] = Address(kernel, (read_only(theta), lapses, n_actions), kinds)
     arrays, at = [], 0
     for number, kind in enumerate(kinds):
         known[f"kind_{number}"] = kind.dtype

@@ -216,10 +216,10 @@ def _least_variance(first: Array, second: Array, weight: Array, *, together: boo
         deviation: Array = said - mean[:, None]
         return deviation
 
-    a, b = centred(first), centred(second)
-    va, vb = ((weight * e**2).sum(axis=1) / total for e in (a, b))
-    shared = (weight * a * b).sum(axis=1) / total if together else np.zeros(len(weight))
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):  # a bootstrap may hold none
+        a, b = centred(first), centred(second)
+        va, vb = ((weight * e**2).sum(axis=1) / total for e in (a, b))
+        shared = (weight * a * b).sum(axis=1) / total if together else np.zeros(len(weight))
         found = (vb - shared) / (va + vb - 2 * shared)
     # Where both vary alike in all, or not at all, every weight is as good: half and half.
     flat: NDArray[np.bool_] = ~np.isfinite(found)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from plain_equations import gambles_of
 from scipy.integrate import quad
 from scipy.special import expit, logit, logsumexp
 from scipy.stats import norm
@@ -480,14 +481,6 @@ def worth(outcomes, alpha, alpha_loss, loss, gamma, gamma_loss, weigh):
         total -= loss * share * (-x / 100) ** alpha_loss
         before += p
     return total
-
-
-def gambles_of(row):
-    return [
-        [(row[f"{s}_{p}"], row[f"{s}_{p}_chance"]) for p in ("low", "middle", "high")
-         if row[f"{s}_{p}_chance"] > 0]
-        for s in "ab"
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MINDS)

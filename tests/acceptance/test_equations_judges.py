@@ -1,11 +1,9 @@
 """Judges against their equations: causes, chances and magnitudes, by quadrature or by hand."""
 
-from fractions import Fraction
-from math import comb, factorial, log
-
 import numpy as np
 import pytest
 from plain_colliders import ASKED, predicted
+from plain_equations import exact_support, judgements
 from scipy.integrate import quad
 from scipy.special import expit, logit
 from scipy.stats import norm
@@ -37,22 +35,6 @@ from knownminds.environments import (
 from knownminds.inference import ModelData, maximum_likelihood
 
 # Causal strength
-
-
-def beta(a, b):
-    return Fraction(factorial(a - 1) * factorial(b - 1), factorial(a + b - 1))
-
-
-def exact_support(a, b, c, d):
-    """The log Bayes factor by the binomial expansion of (1 - uv)^a, in fractions.
-
-    With u = 1 - w0 and v = 1 - w1: the integral of (1 - uv)^a (uv)^b (1 - u)^c u^d.
-    """
-    whole = sum(
-        (-1) ** k * comb(a, k) * beta(b + d + k + 1, c + 1) * Fraction(1, b + k + 1)
-        for k in range(a + 1)
-    )
-    return log(whole / beta(a + c + 1, b + d + 1))
 
 
 @pytest.mark.parametrize(
@@ -171,24 +153,12 @@ def observation(value=0.4, window=1, unit=1.0, ceiling=1.0):
     return {"window": window, "value": value, "unit": unit, "ceiling": ceiling}
 
 
-def data(model, responses, values, windows=None, unit=1.0, ceiling=1.0):
-    n = len(responses)
-    columns = {
-        "response": np.asarray(responses, dtype=float),
-        "value": np.broadcast_to(np.asarray(values, dtype=float), (n,)),
-        "window": np.ones(n) if windows is None else np.asarray(windows, dtype=float),
-        "unit": np.full(n, unit),
-        "ceiling": np.full(n, ceiling),
-    }
-    return ModelData.of_columns(model, ["a"], np.zeros(n, dtype=np.int64), [], columns, 0)
-
-
 def test_answers_inside_have_the_density_of_a_gaussian_per_unit_of_the_task():
     theta = np.array([[0.7, 0.1, 0.05]])
     rng = np.random.default_rng(0)
     x = rng.uniform(2.0, 16.0, 40)
     y = np.clip(18 * (0.7 * x / 18 + 0.1) + rng.normal(0, 1.0, 40), 0.1, 59.0)
-    result = data(LinearObserver, y, x, unit=18.0, ceiling=60.0).log_likelihood(theta)[0]
+    result = judgements(LinearObserver, y, x, unit=18.0, ceiling=60.0).log_likelihood(theta)[0]
     assert result[0] == pytest.approx(norm.logpdf(y, 0.7 * x + 1.8, 0.05 * 18).sum(), rel=1e-12)
 
 
@@ -198,7 +168,7 @@ def test_the_log_scale_counts_its_jacobian():
     at_the_end = sum(np.exp(agent.log_density(shown, end)) for end in (0.0, 60.0))
     inside, _ = quad(lambda y: np.exp(agent.log_density(shown, y)), 0.0, 60.0, limit=200)
     assert inside + at_the_end == pytest.approx(1.0, abs=1e-7)
-    one = data(LinearObserverLog, [7.0, 11.0], [9.0, 9.0], unit=18.0, ceiling=60.0)
+    one = judgements(LinearObserverLog, [7.0, 11.0], [9.0, 9.0], unit=18.0, ceiling=60.0)
     expected = agent.log_density(shown, 7.0) + agent.log_density(shown, 11.0)
     assert one.log_likelihood(agent.theta[None])[0][0] == pytest.approx(expected, rel=1e-12)
 
@@ -208,7 +178,7 @@ def test_an_answer_at_an_end_has_the_probability_of_all_beyond_it(response, beyo
     theta = np.array([[0.9, 0.05, 0.3]])
     mean = 0.9 * 0.4 + 0.05
     expected = norm.logcdf(beyond * (mean - response) / 0.3)
-    result = data(LinearObserver, [response, 0.5], 0.4).log_likelihood(theta)[0][0]
+    result = judgements(LinearObserver, [response, 0.5], 0.4).log_likelihood(theta)[0][0]
     assert result - norm.logpdf(0.5, mean, 0.3) == pytest.approx(expected, rel=1e-12)
 
 

@@ -1,32 +1,14 @@
 """Causal strength: support in fractions, judges by hand, words, measures, judges told apart."""
 
-from fractions import Fraction
-from math import comb, factorial, log
-
 import numpy as np
 import pandas as pd
 import pytest
+from plain_equations import exact_support
 
 from knownminds import confuse
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import CausalStrength
 from knownminds.inference import MEASURES
-
-
-def beta(a, b):
-    return Fraction(factorial(a - 1) * factorial(b - 1), factorial(a + b - 1))
-
-
-def exact_support(a, b, c, d):
-    """The log Bayes factor by the binomial expansion of (1 - uv)^a, in fractions.
-
-    With u = 1 - w0 and v = 1 - w1: the integral of (1 - uv)^a (uv)^b (1 - u)^c u^d.
-    """
-    whole = sum(
-        (-1) ** k * comb(a, k) * beta(b + d + k + 1, c + 1) * Fraction(1, b + k + 1)
-        for k in range(a + 1)
-    )
-    return log(whole / beta(a + c + 1, b + d + 1))
 
 
 def test_a_session_has_every_pair_of_shares_but_those_without_room():

@@ -2,18 +2,11 @@
 
 import numpy as np
 import pytest
+from plain_equations import gambles_of
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import RiskyChoice, Trials
 from knownminds.inference import MEASURES, ModelData, maximum_a_posteriori
-
-
-def gambles_of(row):
-    return [
-        [(row[f"{s}_{p}"], row[f"{s}_{p}_chance"]) for p in ("low", "middle", "high")
-         if row[f"{s}_{p}_chance"] > 0]
-        for s in "ab"
-    ]  # fmt: skip
 
 
 def test_the_shipped_problems_are_fair_in_the_middle_and_differ():

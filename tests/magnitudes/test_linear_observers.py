@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from plain_equations import judgements
 from scipy.stats import norm
 
 from knownminds.agents import (
@@ -10,25 +11,12 @@ from knownminds.agents import (
     simulate,
 )
 from knownminds.environments import MarkerLocation
-from knownminds.inference import ModelData
-
-
-def data(model, responses, values, windows=None, unit=1.0, ceiling=1.0):
-    n = len(responses)
-    columns = {
-        "response": np.asarray(responses, dtype=float),
-        "value": np.broadcast_to(np.asarray(values, dtype=float), (n,)),
-        "window": np.ones(n) if windows is None else np.asarray(windows, dtype=float),
-        "unit": np.full(n, unit),
-        "ceiling": np.full(n, ceiling),
-    }
-    return ModelData.of_columns(model, ["a"], np.zeros(n, dtype=np.int64), [], columns, 0)
 
 
 def test_far_answers_at_an_end_stay_finite_and_right():
     for sigma in (0.4 / 34.9, 0.4 / 35.1, 1e-3, 1e-7):  # both sides of where the series begins
         theta = np.array([[1.0, 0.0, sigma]])
-        total, gradient = data(LinearObserver, [0.0, 0.0], 0.4).log_likelihood(theta)
+        total, gradient = judgements(LinearObserver, [0.0, 0.0], 0.4).log_likelihood(theta)
         assert total[0] == pytest.approx(2 * norm.logcdf(-0.4 / sigma), rel=1e-9)
         z = 0.4 / sigma
         # The hazard of a Gaussian: above z, and below z + 1 / z - 2 / z**3 + 10 / z**5.

@@ -1,5 +1,7 @@
 """Comparing models: what is left out is predicted, and alike for all rivals."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +19,10 @@ from knownminds.inference.fits.cross_validation import Folds, SequenceData, cros
 from knownminds.inference.posteriors.comparison import leave_one_sequence_out
 from knownminds.inference.posteriors.posterior import posterior
 
-ALL = tuple(model for model in AGENTS.values() if model.plays(InstrumentalLearning()))
+
+@cache
+def learners():
+    return tuple(model for model in AGENTS.values() if model.plays(InstrumentalLearning()))
 
 
 class Brooder(Perseverator):
@@ -62,7 +67,7 @@ def test_a_subject_with_nothing_to_fit_to_fails_with_a_reason():
     frame.loc[silent, ["action", "reward"]] = pd.NA
     frame.loc[silent, "outcome"] = "refused"
     trials = Trials.from_frame(frame)
-    result = cross_validate(ModelData.read(RescorlaWagner, trials), Folds.read(ALL, trials))
+    result = cross_validate(ModelData.read(RescorlaWagner, trials), Folds.read(learners(), trials))
     assert result.status == ("ok", "failed")
     assert result.message[1].startswith("without sequence ")
     assert result.message[1].endswith(": no trial has a response")
@@ -90,7 +95,7 @@ def from_new_posteriors(cut, draws):
 @pytest.mark.long
 def test_sequences_the_weights_cannot_serve_are_counted_or_fitted_anew():
     trials = sessions(RescorlaWagner, 80, visits=12, seed=4)
-    data, folds = ModelData.read(RescorlaWagner, trials), Folds.read(ALL, trials)
+    data, folds = ModelData.read(RescorlaWagner, trials), Folds.read(learners(), trials)
     cut = SequenceData.cut(data, folds)
     value, error = from_new_posteriors(cut, 1000)
     elpd, bound = np.bincount(cut.pairs[0], value), 10 * np.bincount(cut.pairs[0], error)

@@ -89,9 +89,9 @@ def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     tally.mark(LEFT_OUT, "the prompt's number, or what stands beside it, is none of the collider's",
                table, ~right)  # fmt: skip
     story, content, control = _stories(table, index, tally)
-    untold = right & story.isna()
-    tally.mark(LEFT_OUT, "no domain is told, so that the content is unknown", table, untold)
-    right &= ~untold
+    nameless = right & story.isna()
+    tally.mark(LEFT_OUT, "no domain is named, so that the content is unknown", table, nameless)
+    right &= ~nameless
     wanted = given.get("control")
     if control[right].nunique() > 1 and wanted is None:
         raise ValueError(
@@ -140,14 +140,16 @@ def _stories(
     """Return the story of each row, the name of its content, and whether it is a control.
 
     A row without a domain, as errors are, has that of the other rows with such numbers. Where no
-    row of a file tells one, the story is missing.
+    row of a file names one, the story is missing.
     """
     name = _text(table.cells, "domain")
-    told = name.where(name != "")
-    domains = told.groupby(index // 160)
-    alike = domains.transform("first").where(domains.transform("nunique") == 1)
-    tally.mark(DERIVED, "the domain, from the prompt's number", table, told.isna() & alike.notna())
-    name = told.fillna(alike).fillna("")
+    named = name.where(name != "")
+    domains = named.groupby(index // 160)
+    common = domains.transform("first").where(domains.transform("nunique") == 1)
+    tally.mark(
+        DERIVED, "the domain, from the prompt's number", table, named.isna() & common.notna()
+    )
+    name = named.fillna(common).fillna("")
     overloaded = name.str.extract(_OVERLOAD)
     story = name.replace({"society": "sociology"})
     story = story.where(story.isin(_STORIES), overloaded[0].map(_SHORT))

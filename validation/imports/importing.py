@@ -67,8 +67,7 @@ def import_tables(
         table = chosen(read_table(file, tally, encoding=encoding, gaps=missing), where, tally)
         fitting = format_of(table, source, environment)
         if fitting is None:
-            named = named_after_file(table) if subject_from_file else table
-            raise UnexplainedError(named, source, environment)
+            raise UnexplainedError(table, source, environment, subject_from_file)
         known, ready = fitting
         frame = known.read(ready, tally, settings or {})
         unread = known.unread(ready, frame)
@@ -91,7 +90,7 @@ def import_tables(
             f"Trials of one experiment go into one file; these are of {', '.join(names)}. "
             "Import them apart."
         )
-    whole = pd.concat(told_apart(frames, used, tally), ignore_index=True)
+    whole = pd.concat(sessions_apart(frames, used, tally), ignore_index=True)
     place = _experiment(names[0], formats[0], whole, tables, settings or {})
     if "raw_text" in whole and whole["raw_text"].isna().all():
         whole = whole.drop(columns="raw_text")
@@ -102,13 +101,13 @@ def import_tables(
     return trials, account
 
 
-def told_apart(
+def sessions_apart(
     frames: Sequence[pd.DataFrame], tables: Sequence[Table], tally: Tally
 ) -> list[pd.DataFrame]:
     """Return the trials of several files, sessions that stand in several of them told apart.
 
-    A session that is the same in an earlier file, trial by trial, is left out; one with other
-    answers is another session, named after its file.
+    A session that is the same in an earlier file, trial by trial, is left out. One with other
+    answers is a further pass, and its name says which.
     """
     places = [_places(frame) for frame in frames]
     if not pd.concat(places).duplicated().any():
@@ -126,9 +125,9 @@ def told_apart(
                 tally.add(LEFT_OUT, what, len(rows), f"session {session} in {table.file}")
                 continue
             if any(set(trials["trial"]) & set(other["trial"]) for other in earlier):
-                what = "sessions of one subject in several files told apart by the file"
+                what = "a further pass of a session that stands in an earlier file"
                 tally.add(DERIVED, what, len(rows), f"session {session} in {table.file}")
-                rows = rows.assign(session=f"{session} of file {len(earlier) + 1}")
+                rows = rows.assign(session=f"{session}, pass {len(earlier) + 1}")
             earlier.append(trials)
             kept.append(rows)
         if kept:
@@ -146,12 +145,19 @@ class UnexplainedError(ValueError):
 
     Parameters
     ----------
-    table, source, environment
+    table, source, environment, subject_from_file
         The table, and what was said of it.
     """
 
-    def __init__(self, table: Table, source: str | None, environment: str | None) -> None:
-        self.proposals = propose(table, environment)
+    def __init__(
+        self,
+        table: Table,
+        source: str | None,
+        environment: str | None,
+        subject_from_file: bool = False,
+    ) -> None:
+        named = named_after_file(table) if subject_from_file else table
+        self.proposals = propose(named, environment)
         of = f"a table of {source}" if source else "of a format that is known"
         names = ", ".join(one.mapping.environment for one in self.proposals)
         may = f"It may be of {names}, as proposed above. " if names else ""

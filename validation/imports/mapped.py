@@ -31,7 +31,7 @@ from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Account, Table, Tally,
 from .browser import opened, read_browser
 from .discounting_answers import questions_of_answers
 from .hbayesdm import grid_of
-from .importing import chosen, told_apart
+from .importing import chosen, sessions_apart
 from .mapping import BY_ACTION, UNITS, ColumnMap
 from .tables import named_after_file, numbers, read_table
 from .told_texts import read_texts
@@ -101,7 +101,7 @@ def import_mapped(
             table = named_after_file(table)
         tables.append(table)
         frames.append(_told(table, mapping, place, tally))
-    whole = pd.concat(told_apart(frames, tables, tally), ignore_index=True)
+    whole = pd.concat(sessions_apart(frames, tables, tally), ignore_index=True)
     if not len(whole):
         raise ValueError(f"An import makes at least one trial; {tables[0].file} gave none.")
     _ask_for_units(whole, place, mapping)

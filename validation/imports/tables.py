@@ -23,7 +23,7 @@ GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing i
 NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
 COMMA = r"\s*[+-]?\d+,\d+\s*"
 DELIMITERS = (",", ";", "\t")
-_TOLD_DELIMITER = re.compile(r"sep=([,;\t])\n")
+_NAMED_DELIMITER = re.compile(r"sep=([,;\t])\n")
 _VERSION = re.compile(r"data(?:V(\d+))?")
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 _CUT = "the file ends within its last line"
@@ -51,12 +51,12 @@ def read_table(
         If the file is no text, has no rows, or names a column twice.
     """
     text = _text(path, encoding)
-    told = _TOLD_DELIMITER.match(text)  # as spreadsheets write it before the head
-    text = text[told.end() :] if told else text
+    named = _NAMED_DELIMITER.match(text)  # as spreadsheets write it before the head
+    text = text[named.end() :] if named else text
     head = text.split("\n", 1)[0].rstrip("\r")
     if not head.strip():
         raise ValueError(f"A table has a head and rows; {path.name} begins with an empty line.")
-    delimiter = told[1] if told else max(DELIMITERS, key=head.count)
+    delimiter = named[1] if named else max(DELIMITERS, key=head.count)
     names = next(csv.reader([head], delimiter=delimiter))
     names = [name.strip() or f"column {k + 1}" for k, name in enumerate(names)]
     doubled = sorted({name for name in names if names.count(name) > 1})
