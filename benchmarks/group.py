@@ -153,12 +153,12 @@ RUN = {
 def child(way, name, place):
     """Sample one case one way, and print what it took."""
     from knownminds.environments import Trials
-    from knownminds.inference.posteriors.chain_diagnostics import ess_bulk
+    from knownminds.inference.posteriors.arviz_scores import ess
 
     means, spreads, start, sampling = RUN[way](CASES[name], Trials.load(place))
     draws = np.concatenate([means, spreads], axis=2)
     found = {
-        "ess": float(ess_bulk(draws).min()),
+        "ess": float(ess(draws).min()),
         "start": start,
         "sampling": sampling,
         "draws": int(draws.shape[0] * draws.shape[1]),

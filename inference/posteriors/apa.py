@@ -8,7 +8,7 @@ import numpy as np
 
 from knownminds.agents.parameters import Array
 
-from .chain_diagnostics import error_of_mean, error_of_quantile
+from .arviz_scores import error_of_mean, error_of_quantile
 
 MOST_DIGITS = 3
 MASS = 0.9
@@ -42,7 +42,7 @@ def apa_sentence(name: str, draws: Array) -> str:
 def quoted(draws: Array) -> tuple[str, str]:
     """Return the posterior mean and the 90% credible interval of draws [chains, draws]."""
     ends = (0.5 - MASS / 2, 0.5 + MASS / 2)
-    errors = [float(error_of_mean(draws)), *(error_of_quantile(draws, end) for end in ends)]
+    errors = [float(error_of_mean(draws)), *(float(error_of_quantile(draws, end)) for end in ends)]
     digits = digits_of(max(errors))
     low, high = (rounded(float(end), digits) for end in np.quantile(draws, ends))
     return rounded(float(draws.mean()), digits), f"[{low}, {high}]"

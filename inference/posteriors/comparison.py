@@ -19,7 +19,7 @@ from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import PointFit
 from knownminds.inference.groups.deviations import Deviations
 
-from .pareto_smoothing import LARGEST_PARETO_K, smooth_weights
+from .arviz_scores import LARGEST_PARETO_K, smooth_weights
 from .posterior import Posterior, posterior
 from .sampling import stacked
 

@@ -11,7 +11,7 @@ import xarray as xr
 from knownminds.agents.parameters import Array
 from knownminds.environments.later import pandas as pd
 
-from .chain_diagnostics import ess_tail, r_hat_and_bulk
+from .arviz_scores import ess, r_hat
 
 # Vehtari, Gelman, Simpson, Carpenter and Buerkner (2021) ask for R-hat below 1.01 and for 100
 # effective draws per chain; four chains are the default.
@@ -73,12 +73,10 @@ def check_convergence(
                 own = posterior["level_sd"].sel(factor=factor, parameter=name)
                 terms[f"sd({name} | {factor})"] = own.transpose("chain", "draw").to_numpy()
     draws = np.stack(list(terms.values()), axis=2)
-    found, bulk = r_hat_and_bulk(draws)
-    scores = {"r_hat": found, "ess_bulk": bulk, "ess_tail": ess_tail(draws)}
+    scores = {"r_hat": r_hat(draws), "ess_bulk": ess(draws), "ess_tail": ess(draws, "tail")}
     table = pd.DataFrame(scores, index=pd.Index(list(terms)))
     subjects = posterior["z"].transpose("chain", "draw", ...).to_numpy()
-    found, bulk = r_hat_and_bulk(subjects)
-    subject_r_hat, subject_ess = float(np.max(found)), float(np.min(bulk))
+    subject_r_hat, subject_ess = float(np.max(r_hat(subjects))), float(np.min(ess(subjects)))
 
     reasons = []
     worst = table["r_hat"]

@@ -14,9 +14,9 @@ from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.groups.deviations import Deviations
 from knownminds.inference.groups.formulas import GroupDesign, Regressors
 
+from .arviz_scores import LARGEST_PARETO_K, smooth_weights
 from .comparison import GroupLaw, LeaveOneOut, marginal_log_likelihood, marginals_of_others
 from .group_model import GroupModel, HierarchicalFit, expected_of
-from .pareto_smoothing import LARGEST_PARETO_K, smooth_weights
 
 CHAINS, DRAWS, TUNE = 4, 250, 500  # of the group
 PROPOSALS = 128  # of each subject and draw of the group, a power of two

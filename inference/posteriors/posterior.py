@@ -20,7 +20,7 @@ from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import PointFit, maximum_a_posteriori
 from knownminds.inference.subject_table import subject_table
 
-from .pareto_smoothing import LARGEST_PARETO_K, smooth_weights
+from .arviz_scores import LARGEST_PARETO_K, smooth_weights
 
 DEGREES_OF_FREEDOM = 5.0  # tails of the proposal; wide enough for the skewed posteriors of rates
 POINTS_PER_BATCH = 2**17  # subjects x points proposed at once

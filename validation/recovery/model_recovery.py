@@ -36,8 +36,8 @@ from knownminds.environments.record.text_table import text_table
 from knownminds.inference.fits.cross_validation import Folds, cross_validate, kept_apart, probes
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_likelihood
+from knownminds.inference.posteriors.arviz_scores import LARGEST_PARETO_K
 from knownminds.inference.posteriors.comparison import leave_one_sequence_out
-from knownminds.inference.posteriors.pareto_smoothing import LARGEST_PARETO_K
 from knownminds.validation.engine.arguments import (
     check_lapse,
     check_truth,
