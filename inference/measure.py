@@ -19,6 +19,8 @@ from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_a_posteriori
 
+from .resampling import jackknife
+
 ROUNDING = 1e-12  # values that differ by less, in units of the larger of them and 1, are the same
 UNBOUNDED = (-np.inf, np.inf)
 MOST_GROUPS = 50  # of sessions that are left out in turn
@@ -265,9 +267,7 @@ class SubjectMeasure(Measure):
             group = np.full(len(alone.reason), -1)
             group[kept] = np.arange(len(kept)) * n_groups // len(kept)
             left = self.values(without_each(trials, group[sessions_of(trials)], n_groups)).value
-            # Pseudo-values have the standard error of the jackknife.
-            pseudo = t_tests(values.value[0] + (n_groups - 1) * (values.value[0] - left)[None, :])
-            error, freedom = pseudo.standard_error, pseudo.n - 1.0
+            error, freedom = (np.array([one]) for one in jackknife(left))
         n = np.array([len(kept) if np.isfinite(values.value[0]) else 0])
         bounds = self.bounds_of(values.value)
         tests = interval_tests(values.value[:1], error, freedom, n, self.null, bounds=bounds)

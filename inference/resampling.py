@@ -9,6 +9,19 @@ import numpy as np
 from knownminds.agents.parameters import Array
 
 
+def jackknife(without: Array) -> tuple[float, float]:
+    """Return error and degrees of freedom from values [G] without each of G groups (Tukey 1958).
+
+    Of the values that are known; NaN below two of them.
+    """
+    known = without[np.isfinite(without)]
+    if len(known) < 2:
+        return np.nan, np.nan
+    # The standard error of the mean of the pseudo-values.
+    error = (len(without) - 1) * known.std(ddof=1) / np.sqrt(len(known))
+    return float(error), len(known) - 1.0
+
+
 class Ends(NamedTuple):
     """Ends of a percentile interval, and the standard deviation of the resamples."""
 

@@ -334,9 +334,15 @@ def noisy_or_table(
 
 def _noisy_or_tasks(p1: Array, p2: Array, b: Array, m1: Array, m2: Array) -> Array:
     """Answer the tasks in direction 0, the way the thesis writes them, [..., 11]."""
-    e00, e10, e01 = b, 1 - (1 - b) * (1 - m1), 1 - (1 - b) * (1 - m2)
-    e11 = 1 - (1 - b) * (1 - m1) * (1 - m2)
-    z = p1 * p2 * e11 + p1 * (1 - p2) * e10 + (1 - p1) * p2 * e01 + (1 - p1) * (1 - p2) * e00
+    # Probabilities that the effect is absent, as products: without cancellation near 0 and 1.
+    n00, n10, n01 = 1 - b, (1 - b) * (1 - m1), (1 - b) * (1 - m2)
+    n11 = (1 - b) * (1 - m1) * (1 - m2)
+    e00, e10, e01, e11 = b, 1 - n10, 1 - n01, 1 - n11
+
+    def both(if_11: Array, if_10: Array, if_01: Array, if_00: Array) -> Array:
+        with_1 = p1 * (p2 * if_11 + (1 - p2) * if_10)
+        return with_1 / (with_1 + (1 - p1) * (p2 * if_01 + (1 - p2) * if_00))
+
     with np.errstate(invalid="ignore"):
         answers = [
             e00,
@@ -345,10 +351,10 @@ def _noisy_or_tasks(p1: Array, p2: Array, b: Array, m1: Array, m2: Array) -> Arr
             p1,
             p1,
             p1 * e11 / (p1 * e11 + (1 - p1) * e01),
-            p1 * (p2 * e11 + (1 - p2) * e10) / z,
+            both(e11, e10, e01, e00),
             p1 * e10 / (p1 * e10 + (1 - p1) * e00),
-            p1 * (1 - e11) / (p1 * (1 - e11) + (1 - p1) * (1 - e01)),
-            p1 * (p2 * (1 - e11) + (1 - p2) * (1 - e10)) / (1 - z),
-            p1 * (1 - e10) / (p1 * (1 - e10) + (1 - p1) * (1 - e00)),
+            p1 * n11 / (p1 * n11 + (1 - p1) * n01),
+            both(n11, n10, n01, n00),
+            p1 * n10 / (p1 * n10 + (1 - p1) * n00),
         ]
     return np.stack(answers, axis=-1)

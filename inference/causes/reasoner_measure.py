@@ -15,6 +15,7 @@ from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import questions
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Estimate, SubjectMeasure, Values, interval_tests, t_tests
+from knownminds.inference.resampling import jackknife
 
 from .causal_answers import QUESTION, SCALE, causal_answers, judgements
 from .least_squares_reasoner import ReasoningConsistency, Scoring, leave_one_task_out
@@ -78,15 +79,8 @@ class ReasonerMeasure(SubjectMeasure):
             return replace(own, n=0 if values.reason[0] else n)
         parts = [answers[story != k].assign(subject=k) for k in range(n)]
         left = self.of(leave_one_task_out(pd.concat(parts), scoring=self.scoring))
-        # Pseudo-values have the standard error of the jackknife.
-        pseudo = t_tests((n * values.value - (n - 1) * left)[None, :])
-        tests = interval_tests(
-            values.value,
-            pseudo.standard_error,
-            np.asarray(pseudo.n - 1.0),
-            np.array([n]),
-            bounds=self.bounds,
-        )
+        error, freedom = (np.array([one]) for one in jackknife(left))
+        tests = interval_tests(values.value, error, freedom, np.array([n]), bounds=self.bounds)
         told = self._told(tests, values, "setting")
         note = told.note or "interval by the jackknife over settings"
         return replace(told, p_value=np.nan, excluded=own.excluded, note=note)

@@ -278,16 +278,16 @@ class Unknowns:
         known = zip(model.parameters.names, self.full.tolist(), strict=True)
         return {name: value for name, value in known if not np.isnan(value)}
 
+    def whole(self, theta: Array) -> Array:
+        """Return estimated values theta [N, K] with those that are fixed, lapses last."""
+        values = np.broadcast_to(self.full, (len(theta), len(self.full))).copy()
+        values[:, self.columns] = theta[:, : len(self.columns)]
+        return np.column_stack([values, theta[:, len(self.columns) :]])
+
     def log_likelihood(self, data: ModelData, theta: Array) -> tuple[Array, Array]:
         """Log-likelihood [N] of the estimated values theta [N, K], and its gradient [N, K]."""
-        if self.lapse:
-            own, lapse = theta[:, :-1], theta[:, -1]
-            slopes = np.append(self.columns, len(self.full))
-        else:
-            own, lapse, slopes = theta, None, self.columns
+        own, lapse = (theta[:, :-1], theta[:, -1]) if self.lapse else (theta, None)
         if len(self.columns) == len(self.full):
             return data.log_likelihood(own, lapse)
-        values = np.broadcast_to(self.full, (len(theta), len(self.full))).copy()
-        values[:, self.columns] = own
-        total, gradient = data.log_likelihood(values, lapse)
-        return total, gradient[:, slopes]
+        total, gradient = data.log_likelihood(self.whole(own), lapse)
+        return total, gradient[:, [*self.columns, *([len(self.full)] if self.lapse else [])]]

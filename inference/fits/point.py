@@ -269,9 +269,11 @@ def _nested_points(data: ModelData, unknowns: Unknowns, method: str, starts: int
     """
     points = []
     for nesting in within(data.model) if method == "mle" else ():
-        inner = Unknowns.of(nesting.inner, lapse=unknowns.lapse)
+        names = nesting.inner.parameters.names
+        fixed = {k: v for k, v in unknowns.held(data.model).items() if k in names}
+        inner = Unknowns.of(nesting.inner, fixed, unknowns.lapse)
         found = _fit_batch(data.read_by(nesting.inner), inner, method, starts)
-        points.append(embedded(nesting, unknowns, found.estimate)[None])
+        points.append(embedded(nesting, unknowns, inner.whole(found.estimate))[None])
     return points
 
 

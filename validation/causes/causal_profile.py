@@ -286,7 +286,7 @@ def _units_fits_and_tasks(
     for k, name in enumerate(PARAMETERS):
         rows[name] = theta[:, k]
     for name in ("mae", "rmse", "r2"):
-        rows[name] = _of_chosen(found, [getattr(fit, name) for fit in found.fits])
+        rows[name] = found.of_chosen([getattr(fit, name) for fit in found.fits])
     rows["reasoning_consistency"], rows["consistency_rmse"] = found.value, found.error
     rows["determinacy"] = theta[:, 2:].mean(axis=1) - theta[:, 1]
     incomplete: dict[str, set[tuple[str, str]]] = {name: set() for name in found.subjects}
@@ -342,17 +342,9 @@ def _contrast(
     return [value.get(name, np.nan) for name in subjects], lost
 
 
-def _of_chosen(found: ReasoningConsistency, columns: Sequence[Array]) -> Array:
-    """Take from the column of each fit, [N, ...], the rows for which that fit was chosen."""
-    values = np.stack(columns, axis=1)
-    taken: Array = values[np.arange(len(values)), found.chosen].copy()
-    taken[found.chosen < 0] = np.nan
-    return taken
-
-
 def _theta(found: ReasoningConsistency) -> Array:
     """Return p, b, m1 and m2 of the chosen fits, [N, 4]."""
-    p = _of_chosen(found, [fit.estimate[:, fit.names.index("p")] for fit in found.fits])
+    p = found.of_chosen([fit.estimate[:, fit.names.index("p")] for fit in found.fits])
     return np.column_stack([p, found.strengths])
 
 
@@ -387,7 +379,7 @@ def _tasks(
             answers > 1, error, np.nan
         )
         fitted = (_predictions(theta, scoring) * counts).sum(axis=2) / answers
-    foretold = _of_chosen(found, list(np.moveaxis(found.predicted, 1, 0)))
+    foretold = found.of_chosen(list(np.moveaxis(found.predicted, 1, 0)))
     columns = {
         UNIT: np.repeat(np.array(found.subjects, dtype=object), len(ROMAN)),
         "task": list(ROMAN) * n,
