@@ -70,8 +70,6 @@ from .baselines.perseverator import Perseverator
 from .baselines.random_rater import RandomJudge, RandomRater
 from .baselines.random_responder import RandomResponder
 from .baselines.win_stay_lose_shift import WinStayLoseShift
-from .causes.associative_reasoner import AssociativeReasoner
-from .causes.logistic_collider import LogisticCollider
 from .causes.mutation_sampler import MutationSampler
 from .causes.network_reasoners import (
     NetworkReasoner,
@@ -81,7 +79,15 @@ from .causes.network_reasoners import (
     NetworkReasonerNeglect,
     NetworkReasonerSeeing,
 )
-from .causes.noisy_or import NoisyOr, NoisyOrFive, NoisyOrGaussian, NoisyOrPooled, NoisyOrThree
+from .causes.noisy_or import (
+    AssociativeReasoner,
+    LogisticCollider,
+    NoisyOr,
+    NoisyOrFive,
+    NoisyOrGaussian,
+    NoisyOrPooled,
+    NoisyOrThree,
+)
 from .causes.strength_judges import CausalSupport, DeltaP, PowerPc, StrengthJudge
 from .chance.belief_sampler import BeliefSampler, BeliefSamplerStated
 from .chance.weighers import CorrelationNeglecter, CorrelationWeigher, EvidenceWeigher
@@ -145,7 +151,7 @@ from .magnitudes.curved_observers import (
 from .magnitudes.estimators import (
     UniformObserverMedian,
 )
-from .magnitudes.kalman_observer import (
+from .magnitudes.observers import (
     KalmanObserver,
     KalmanObserverAffine,
     KalmanObserverAffineLog,
@@ -154,10 +160,9 @@ from .magnitudes.kalman_observer import (
     KalmanObserverLog,
     KalmanObserverShared,
     KalmanObserverSharedLog,
-)
-from .magnitudes.linear_observers import (
     LinearObserver,
     LinearObserverLog,
+    MagnitudeObserver,
     NoisyBayesObserver,
     StaticBayesObserver,
     StaticBayesObserverAffine,
@@ -168,7 +173,6 @@ from .magnitudes.linear_observers import (
     StaticBayesObserverShared,
     StaticBayesObserverSharedLog,
 )
-from .magnitudes.magnitude_observer import MagnitudeObserver
 from .parameters import IDENTITY, LAPSE, POSITIVE, UNIT, Parameter, Parameters, Support, interval
 from .play import play, simulate
 

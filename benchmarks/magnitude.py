@@ -1,7 +1,6 @@
-"""Observers of magnitudes: all variants fitted at once, the Kalman kernel, merged trials.
+"""Observers of magnitudes: all variants fitted at once, and the Kalman kernel.
 
-`python benchmarks/magnitude.py`; `--once` sets the Kalman kernel beside what is printed from a
-definition (`tests/compiler/definitions.py`), and nothing else. SciPy minimises the same
+`python benchmarks/magnitude.py`. SciPy minimises the same
 log-likelihood, compiled for one participant, with numeric gradients, within the same bounds, from
 the prior mean, and the Kalman observers from two more starts, as ours are. The time of all
 participants is that of the few which it fits, times their number.
@@ -10,19 +9,16 @@ participants is that of the few which it fits, times their number.
 from side_by_side import goal, side_by_side  # before NumPy: it limits BLAS threads
 
 # isort: split
-import sys
 import time
 import warnings
 from math import erfc, exp, log, pi, sqrt
-from pathlib import Path
 
 import numpy as np
 from numba import njit
 from scipy.optimize import minimize
 from tasks import arguments_of_kernel, step_loop
-from written_once import in_turn
 
-from knownminds.agents import AGENTS, simulate
+from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import make, session_stream
 from knownminds.inference.fits.model_data import ModelData
@@ -185,50 +181,7 @@ def kalman():
     goal("step loop / fused kernel", ratios["step loop, 5 subjects"] * N / 5, 300)
 
 
-def merged():
-    """Evaluate the static observer from merged trials, and trial by trial."""
-    model, environment = AGENTS["static_bayes_observer"], make("marker_location")
-    theta = model.parameters.draw(np.random.default_rng(1), N)
-    data = ModelData.read(model, simulate_sessions(model, theta, environment, 5).to_trials())
-    lapse = np.zeros(N)
-    side_by_side(
-        f"static_bayes_observer: {N} subjects, 99 trials",
-        {
-            "log-likelihood and gradient, trials merged": lambda: data.log_likelihood(theta),
-            "each trial by itself (with a lapse rate)": lambda: data.log_likelihood(theta, lapse),
-        },
-        rounds=5,
-        unit=N * 99,
-        per="trial",
-    )
-
-
-def written_once():
-    """Set the kernel written by hand beside those that are printed, in nanoseconds a trial."""
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-    from compiler.definitions import KalmanOnce, KalmanOnceGain, KalmanOnceLog
-
-    print(f"{'ns per trial: likelihood and gradient':<40}{'by hand':>9}{'printed':>9}{'ratio':>7}")
-    pairs = {"": KalmanOnce, "_gain": KalmanOnceGain, "_log": KalmanOnceLog}
-    for ending, once in pairs.items():
-        hand = AGENTS[f"kalman_observer{ending}"]
-        theta = hand.parameters.draw(np.random.default_rng(1), N)
-        trials = simulate(hand, theta, make("marker_location"), 3)
-        data = {model: ModelData.read(model, trials) for model in (hand, once)}
-        for rates, told in ((None, ""), (np.full(N, 0.1), ", with lapses")):
-            ways = {
-                m: lambda d=d, t=theta, r=rates: d.log_likelihood(t, r) for m, d in data.items()
-            }
-            first, second, ratio = in_turn(ways)
-            unit = len(trials.frame) * 1e-9
-            print(f"{hand.name + told:<40}{first / unit:>9.2f}{second / unit:>9.2f}{ratio:>7.2f}")
-
-
 if __name__ == "__main__":
-    if "--once" in sys.argv:
-        written_once()
-        sys.exit()
     warnings.filterwarnings("ignore")
     all_variants()
     kalman()
-    merged()

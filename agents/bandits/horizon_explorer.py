@@ -99,6 +99,7 @@ class HorizonBlind(HorizonExplorer):
     """
 
     summary = "explores for information and at random, however many plays are left"
+    nested_in = "horizon_explorer"
     source = "Wilson, Geana, White, Ludvig and Cohen 2014, without the effect of the horizon"
 
     A = real("information bonus, in tens of points", mean=0.25, sd=0.7, source=WILSON)

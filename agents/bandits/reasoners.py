@@ -20,6 +20,7 @@ class ConservativeBayes(WeightedBayes):
     """
 
     summary = "states probabilities by Bayes' rule with one weight on all evidence"
+    nested_in = "weighted_bayes"
     source = "Edwards 1968; Zhang and Maloney 2012"
 
     b_0 = WeightedBayes.b_0

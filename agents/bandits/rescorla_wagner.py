@@ -70,6 +70,7 @@ class RescorlaWagner(RescorlaWagnerDual):
     """
 
     summary = "Rescorla-Wagner learner with one learning rate"
+    nested_in = "rescorla_wagner_dual"
     source = "Rescorla and Wagner 1972; Sutton and Barto 2018, chapter 2"
 
     alpha = unit(

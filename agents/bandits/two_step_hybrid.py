@@ -8,6 +8,7 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
+from knownminds.agents.variants import holding
 
 DAW = "Daw et al. 2011"
 
@@ -86,19 +87,17 @@ class TwoStepHybrid(Model):
         self.aliens[trial.state, trial.action] += self.alpha_2 * surprise
 
 
-class TwoStepModelFree(TwoStepHybrid):
-    """The hybrid that plans nothing, w = 0: first choices follow cached values alone."""
-
-    summary = "caches and never plans: the hybrid with w = 0"
-    w = 0.0
-
-
-class TwoStepModelBased(TwoStepHybrid):
-    """The hybrid that only plans, w = 1: alpha_1 and lambda have no part in it."""
-
-    summary = "plans and never caches: the hybrid with w = 1"
-    alpha_1 = lambda_ = 0.0
-    w = 1.0
+TwoStepModelFree = holding(
+    TwoStepHybrid, "two_step_model_free", "caches and never plans: the hybrid with w = 0", w=0.0
+)
+TwoStepModelBased = holding(
+    TwoStepHybrid,
+    "two_step_model_based",
+    "plans and never caches: the hybrid with w = 1, in which alpha_1 and lambda have no part",
+    alpha_1=0.0,
+    lambda_=0.0,
+    w=1.0,
+)
 
 
 class TwoStepReduced(TwoStepHybrid):
@@ -108,6 +107,7 @@ class TwoStepReduced(TwoStepHybrid):
     """
 
     summary = "the hybrid with four parameters: one alpha, one beta, lambda = 1"
+    nested_in = "two_step_hybrid"
     alpha = _rate("learning rate of all values")
     beta = _temperature("both stages")
     w, pi = TwoStepHybrid.w, TwoStepHybrid.pi

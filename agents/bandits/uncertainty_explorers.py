@@ -8,6 +8,7 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import real
 from knownminds.agents.compiler.model import Model
+from knownminds.agents.variants import holding
 from knownminds.environments.environment import Environment
 
 # What the observer knows of the machines, in points: before any play, and of a play around a mean.
@@ -73,22 +74,19 @@ class UncertaintyExplorer(Model):
         return self.w_value * lead + self.w_directed * unsure + self.w_random * lead / total
 
 
-class UpperConfidenceExplorer(UncertaintyExplorer):
-    """Adds a bonus for uncertainty to the value: `UncertaintyExplorer` with w_random = 0."""
-
-    summary = "Kalman filter with a bonus for what is less known"
-    source = "Gershman 2018; Auer, Cesa-Bianchi and Fischer 2002"
-
-    w_random = 0.0
-
-
-class ThompsonExplorer(UncertaintyExplorer):
-    """Chooses as who draws from both beliefs: `UncertaintyExplorer` with w_random alone.
-
-    Thompson sampling proper is w_random near 1.7, the logistic's scale of the probit.
-    """
-
-    summary = "Kalman filter with choices at random in proportion to what is not known"
-    source = "Thompson 1933; Gershman 2018; Speekenbrink and Konstantinidis 2015"
-
-    w_value = w_directed = 0.0
+UpperConfidenceExplorer = holding(
+    UncertaintyExplorer,
+    "upper_confidence_explorer",
+    "Kalman filter with a bonus for what is less known",
+    source="Gershman 2018; Auer, Cesa-Bianchi and Fischer 2002",
+    w_random=0.0,
+)
+# Thompson sampling proper is w_random near 1.7, the logistic's scale of the probit.
+ThompsonExplorer = holding(
+    UncertaintyExplorer,
+    "thompson_explorer",
+    "Kalman filter with choices at random in proportion to what is not known",
+    source="Thompson 1933; Gershman 2018; Speekenbrink and Konstantinidis 2015",
+    w_value=0.0,
+    w_directed=0.0,
+)

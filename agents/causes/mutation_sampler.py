@@ -1,28 +1,355 @@
-"""A reasoner who walks from state to state of a graph, and not for long."""
+"""A reasoner who walks from state to state of a graph, and not for long.
+
+Its kernel is written by hand: a walk has as many steps as its parameters say. A place of it is a
+question with the sufficient statistics of all answers to it.
+"""
 
 from __future__ import annotations
 
+from itertools import product
+from math import exp, log, pi
+from typing import Any
+
 import numpy as np
 import scipy
+from numba import njit
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
+from knownminds.agents.agent import Integers, merging
+from knownminds.agents.compiled import compiled
+from knownminds.agents.compiler.definition import SMALLEST
+from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, Array, Parameter, Parameters
-from knownminds.environments.causes.causal_graph import Graph
-
-from .causal_reasoner import (
-    ENDLESS,
-    LANES,
-    NOISE,
-    WALK,
-    CausalReasoner,
-    likelihood,
-    simulation,
+from knownminds.agents.responder import LawResponder
+from knownminds.agents.sequences import Sequences
+from knownminds.environments.causes.causal_graph import (
+    GRAPHS,
+    Graph,
+    conditional,
+    noisy_or_joint,
 )
-from .noisy_or import M1, M2, B, P, noisy_or
+from knownminds.environments.environment import Observation
 
-__all__ = ["LANES", "MutationSampler", "expected_visits"]
+from .noisy_or import EDGE, CausalReasoner, NoisyOr
+from .percentages import WHOLE, Percentage
 
-PLACES = (0, 0, 1, 2, 3, 4, 5)
+LANES = 32  # as in sequences.py
+ENDLESS = 4e5  # steps: longer walks count as endless, whose visits are the probabilities
+SETTLED = 1e-15  # a walk whose flows are smaller than this has arrived
+RARE = 1e-17  # of a walk's number of steps: no longer followed
+HALF_LOG_2_PI = 0.5 * log(2.0 * pi)
 PROTOTYPES = (0, 7)  # the states in which nothing is present, and everything
+N_QUESTIONS = 81  # for each graph
+STEPS, SIGMA = 4, 5  # columns of theta, behind p, b, m1, m2
+
+# Which of the 8 states (4 first + 2 second + third) agree with what a question tells, and in which
+# of them the queried variable is present.
+_BITS = np.array(list(product((0, 1), repeat=3)))
+_TOLD = np.array(list(product((-1, 0, 1), repeat=3)))
+FITS = np.tile(((_TOLD[:, None] < 0) | (_TOLD[:, None] == _BITS)).all(axis=2), (3, 1))
+HOLDS = FITS & np.repeat(_BITS.T == 1, 27, axis=0)
+
+
+@compiled(fastmath={"contract"})
+def _effect(b, m1, m2, c1, c2):  # type: ignore[no-untyped-def]
+    """Probabilities that an effect is present and absent; slopes of the former in b, m1, m2."""
+    fails_1, fails_2 = 1.0 - m1 * c1, 1.0 - m2 * c2
+    no = (1.0 - b) * fails_1 * fails_2
+    return 1.0 - no, no, fails_1 * fails_2, (1.0 - b) * fails_2 * c1, (1.0 - b) * fails_1 * c2
+
+
+@compiled(fastmath={"contract"})
+def _joint(graph, theta, weight, slope):  # type: ignore[no-untyped-def]
+    """Fill in the probability of each state, weight[8], with its slopes[8, 5] in p, b, m1, m2."""
+    p, b = min(max(theta[0], EDGE), 1.0 - EDGE), min(max(theta[1], EDGE), 1.0 - EDGE)
+    m1, m2 = min(max(theta[2], EDGE), 1.0 - EDGE), min(max(theta[3], EDGE), 1.0 - EDGE)
+    for s in range(8):
+        x1, x2, x3 = s >> 2, (s >> 1) & 1, s & 1
+        f1, g1 = (p, 1.0) if x1 else (1.0 - p, -1.0)
+        slope[s, STEPS] = 0.0
+        if graph == 0:  # C1 -> E <- C2
+            f2, g2 = (p, 1.0) if x2 else (1.0 - p, -1.0)
+            yes, no, by_b, by_1, by_2 = _effect(b, m1, m2, x1, x2)
+            f3, g3 = (yes, 1.0) if x3 else (no, -1.0)
+            slope[s, 0] = (g1 * f2 + f1 * g2) * f3
+            slope[s, 1] = f1 * f2 * g3 * by_b
+            slope[s, 2] = f1 * f2 * g3 * by_1
+            slope[s, 3] = f1 * f2 * g3 * by_2
+        else:  # C1 -> C2 -> C3, or C2 <- C1 -> C3
+            yes, no, second_b, by_1, _ = _effect(b, m1, m2, x1, 0)
+            f2, g2 = (yes, 1.0) if x2 else (no, -1.0)
+            yes, no, third_b, _, by_2 = _effect(b, m1, m2, 0, x2 if graph == 1 else x1)
+            f3, g3 = (yes, 1.0) if x3 else (no, -1.0)
+            slope[s, 0] = g1 * f2 * f3
+            slope[s, 1] = f1 * (g2 * second_b * f3 + f2 * g3 * third_b)
+            slope[s, 2] = f1 * g2 * by_1 * f3
+            slope[s, 3] = f1 * f2 * g3 * by_2
+        weight[s] = f1 * f2 * f3
+
+
+@compiled(fastmath={"contract"})
+def _walk(steps, weight, slope, places, rates, now, turn, total, total_turn):  # type: ignore[no-untyped-def]
+    """Replace probabilities of states by the expected visits of a walk, and slopes by theirs.
+
+    The walk begins where nothing or everything is present and takes N ~ Poisson(steps) steps: one
+    of the three variables is proposed to flip, and accepted with the ratio of probabilities. The
+    expected visits are the sum of P(N >= t) times the distribution after t steps, which the
+    transition matrix carries forward beside its derivatives; d P(N >= t) / d steps = P(N = t - 1).
+    """
+    e = 0
+    for bit in (4, 2, 1):
+        for s in range(8):
+            if s & bit:
+                continue
+            likely, rare = (s, s | bit) if weight[s] >= weight[s | bit] else (s | bit, s)
+            places[e, 0], places[e, 1] = likely, rare
+            rates[e, 4] = weight[rare] / weight[likely] / 3.0
+            for k in range(4):
+                rates[e, k] = rates[e, 4] * (
+                    slope[rare, k] / weight[rare] - slope[likely, k] / weight[likely]
+                )
+            e += 1
+    for s in range(8):
+        now[s] = total[s] = 0.5 if s == 0 or s == 7 else 0.0
+        for k in range(4):
+            turn[s, k] = total_turn[s, k] = 0.0
+        total_turn[s, STEPS] = 0.0
+    log_steps, log_chance, survival = log(steps), -steps, 1.0
+    counted, turned, t = 1.0, 0.0, 0
+    while True:
+        chance = exp(log_chance)  # of t steps exactly
+        if t > steps and chance < RARE:
+            break
+        t += 1
+        survival = max(survival - chance, 0.0)
+        log_chance += log_steps - log(t)
+        # All flows of a step go by the distribution before it.
+        largest = 0.0
+        for e in range(12):
+            likely, rare = places[e, 0], places[e, 1]
+            rates[e, 9] = now[likely] * rates[e, 4] - now[rare] / 3.0
+            largest = max(largest, abs(rates[e, 9]))
+            for k in range(4):
+                rates[e, 5 + k] = (
+                    turn[likely, k] * rates[e, 4] + now[likely] * rates[e, k] - turn[rare, k] / 3.0
+                )
+                largest = max(largest, abs(rates[e, 5 + k]))
+        if largest < SETTLED:
+            # The rest of the visits are spread as these: E N + 1 of them in all.
+            survival, chance = 1.0 + steps - counted, 1.0 - turned
+            t = -1
+        else:
+            for e in range(12):
+                likely, rare = places[e, 0], places[e, 1]
+                now[likely] -= rates[e, 9]
+                now[rare] += rates[e, 9]
+                for k in range(4):
+                    turn[likely, k] -= rates[e, 5 + k]
+                    turn[rare, k] += rates[e, 5 + k]
+        counted += survival
+        turned += chance
+        for s in range(8):
+            total[s] += survival * now[s]
+            total_turn[s, STEPS] += chance * now[s]
+            for k in range(4):
+                total_turn[s, k] += survival * turn[s, k]
+        if t < 0:
+            break
+    for s in range(8):
+        weight[s] = total[s]
+        for k in range(5):
+            slope[s, k] = total_turn[s, k]
+
+
+@compiled(fastmath={"contract"})
+def _score(answer, precise, constant, count, mean, spread, at_0, at_100):  # type: ignore[no-untyped-def]
+    """Log density of the answers to one question; slopes in what is predicted and in the noise.
+
+    `precise` is 1 / sigma, `constant` the log density of an answer that is as predicted.
+    """
+    total = by_answer = by_sigma = 0.0
+    if count > 0.0:
+        off = (mean - answer) * precise
+        squares = count * off * off + spread * precise * precise
+        total += count * constant - 0.5 * squares
+        by_answer += count * off * precise
+        by_sigma += (squares - count) * precise
+    if at_0 > 0.0:
+        x = -answer * precise
+        below, hazard = log_share_below(x)
+        total += at_0 * below
+        by_answer -= at_0 * hazard * precise
+        by_sigma -= at_0 * hazard * x * precise
+    if at_100 > 0.0:
+        x = (answer - 1.0) * precise
+        above, hazard = log_share_below(x)
+        total += at_100 * above
+        by_answer += at_100 * hazard * precise
+        by_sigma -= at_100 * hazard * x * precise
+    return total, by_answer, by_sigma
+
+
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
+def _agreeing(weight, asked):  # type: ignore[no-untyped-def]
+    """Weight of the states that agree with a question and hold what it asks, and of all that do."""
+    holds = fits = 0.0
+    for s in range(8):
+        fits += weight[s] if FITS[asked, s] else 0.0
+        holds += weight[s] if HOLDS[asked, s] else 0.0
+    return holds, fits
+
+
+@compiled(fastmath={"contract"})
+def _gather(pull, slope, push):  # type: ignore[no-untyped-def]
+    """Carry slopes in the weights of the states, pull[8], on to the parameters."""
+    for s in range(8):
+        for k in range(5):
+            push[k] += pull[s] * slope[s, k]
+
+
+@compiled(fastmath={"contract"})
+def _visits(graph, theta, weight, slope, buffers):  # type: ignore[no-untyped-def]
+    """Fill in the weights of the states, weight[8], and their slopes[8, 5]."""
+    places, rates, now, turn, total, total_turn = buffers
+    _joint(graph, theta, weight, slope)
+    if theta[STEPS] < ENDLESS:  # the slope in the number of steps is 0 beyond
+        _walk(theta[STEPS], weight, slope, places, rates, now, turn, total, total_turn)
+
+
+@compiled()
+def _buffers():  # type: ignore[no-untyped-def]
+    """Make the arrays that a walk fills in."""
+    places, rates = np.empty((12, 2), np.int64), np.empty((12, 10))
+    return places, rates, np.empty(8), np.empty((8, 4)), np.empty(8), np.empty((8, 5))
+
+
+@compiled(fastmath={"contract"})
+def log_likelihood(  # type: ignore[no-untyped-def]
+    theta, lapse, n_actions, row, start, cell, count, mean, spread, at_0, at_100
+):
+    """Log-likelihood [N] and gradient of theta [N, P]; a lapse is mixed in for single answers."""
+    total, p = np.zeros(len(theta)), theta.shape[1]
+    gradient = np.zeros((len(theta), p if lapse is None else p + 1))
+    pull, weight, slope, buffers = np.empty(8), np.empty(8), np.empty((8, 5)), _buffers()
+    for block in range(len(row)):
+        for i in range(LANES):
+            q, known = row[block, i], -1
+            precise = 1.0 / theta[q, SIGMA]
+            constant = -HALF_LOG_2_PI - log(100.0 * theta[q, SIGMA])
+            for t in range(start[block], start[block + 1]):
+                if cell[t, i] < 0.0 or count[t, i] + at_0[t, i] + at_100[t, i] == 0.0:
+                    continue
+                graph, asked = divmod(int(cell[t, i]), N_QUESTIONS)
+                if graph != known:
+                    if known >= 0:
+                        _gather(pull, slope, gradient[q])
+                    pull[:] = 0.0  # slope of the log-likelihood in the weight of each state
+                    known = graph
+                    _visits(graph, theta[q], weight, slope, buffers)
+                holds, fits = _agreeing(weight, asked)
+                answer = holds / fits
+                own, by_answer, by_sigma = _score(
+                    answer, precise, constant,
+                    count[t, i], mean[t, i], spread[t, i], at_0[t, i], at_100[t, i],
+                )  # fmt: skip
+                if lapse is not None:
+                    lapses = (1.0 if count[t, i] > 0.0 else 0.5) / WHOLE
+                    own, share, by = mixed_with_lapse(own, lapses, lapse[q])
+                    gradient[q, p] += by
+                    by_answer *= share
+                    by_sigma *= share
+                total[q] += own
+                gradient[q, SIGMA] += by_sigma
+                each = by_answer / fits
+                for s in range(8):
+                    pull[s] += each if HOLDS[asked, s] else 0.0
+                    pull[s] -= each * answer if FITS[asked, s] else 0.0
+            if known >= 0:
+                _gather(pull, slope, gradient[q])
+    return total, gradient
+
+
+@compiled(fastmath={"contract"})
+def _answers(theta, lapse, row, start, uniforms, noise, cell):  # type: ignore[no-untyped-def]
+    """Answer; the first uniform decides on a lapse, which gives the second as the answer."""
+    response = np.full((start[-1], LANES), np.nan)
+    weight, slope, buffers = np.empty(8), np.empty((8, 5)), _buffers()
+    for block in range(len(row)):
+        for i in range(LANES):
+            q, known = row[block, i], -1
+            lapses = 0.0 if lapse is None else lapse[q]
+            for t in range(start[block], start[block + 1]):
+                if cell[t, i] < 0.0:
+                    continue
+                graph, asked = divmod(int(cell[t, i]), N_QUESTIONS)
+                if graph != known:
+                    known = graph
+                    _visits(graph, theta[q], weight, slope, buffers)
+                holds, fits = _agreeing(weight, asked)
+                answer = 100.0 * (holds / fits + theta[q, SIGMA] * noise[t, i])
+                if uniforms[t, 0, i] < lapses:
+                    answer = WHOLE * uniforms[t, 1, i] - 0.5
+                response[t, i] = min(max(answer, 0.0), 100.0)
+    return response
+
+
+def simulate(  # type: ignore[no-untyped-def]
+    theta, lapse, n_actions, row, start, uniforms, graph, query, first, second, third
+):
+    """Answer questions, each in one place."""
+    noise = ndtri(np.maximum(uniforms[:, 1], SMALLEST))
+    told = query >= 0.0
+    parts = (np.where(told, c, 0.0) for c in (graph, query, first, second, third))
+    cell = np.where(told, question_code(*parts), -1.0)
+    return _answers(theta, lapse, row, start, uniforms, noise, cell)
+
+
+def question_code(graph: Any, query: Any, first: Any, second: Any, third: Any) -> Integers:
+    """Number the questions: 81 graph + 27 query + 9 (first + 1) + 3 (second + 1) + third + 1."""
+    g, q, *told = (np.asarray(c).astype(np.int64) for c in (graph, query, first, second, third))
+    return np.asarray(g * N_QUESTIONS + q * 27 + 9 * told[0] + 3 * told[1] + told[2] + 13)
+
+
+def merge(subject: Integers, columns: tuple[Array, ...]) -> tuple[Integers, tuple[Array, ...]]:
+    """Merge the answers of a subject to the same question.
+
+    Returns the subject of each place, and per place: the question's number, how many answers lie
+    between the ends, their mean and their sum of squared deviations from it (on a scale from 0 to
+    1), how many are 0 and how many are 100.
+    """
+    response, graph, query, first, second, third = columns
+    given = np.isfinite(response)
+    told = np.stack([first, second, third])
+    at = np.nan_to_num(query, nan=-1.0).astype(np.int64)
+    wrong = given & ~(
+        np.isin(told, (-1.0, 0.0, 1.0)).all(axis=0)
+        & np.isin(query, (0.0, 1.0, 2.0))
+        & np.isin(graph, (0.0, 1.0, 2.0))
+        & (told[np.clip(at, 0, 2), np.arange(len(at))] == -1.0)
+    )
+    if wrong.any():
+        k = int(np.flatnonzero(wrong)[0])
+        values = ", ".join(f"{c[k]:g}" for c in (graph, query, first, second, third))
+        raise ValueError(
+            "A question has a graph (0, 1, 2), a query (0, 1, 2), and first, second, third of -1 "
+            f"(not told), 0 or 1, -1 for the queried one; got {values}. Recode these columns."
+        )
+    parts = (np.where(given, c, 0.0) for c in (graph, query, first, second, third))
+    cell = question_code(*parts)
+    place, where = np.unique(subject * (3 * N_QUESTIONS) + cell, return_inverse=True)
+    y = np.where(given, response, 0.0) / 100.0
+    low, high = given & (y <= 0.0), given & (y >= 1.0)
+    inside = given & ~low & ~high
+
+    def added(values: NDArray[Any]) -> Array:
+        return np.bincount(where, values, minlength=len(place)).astype(float)
+
+    count = added(inside)
+    mean = added(np.where(inside, y, 0.0)) / np.maximum(count, 1.0)
+    spread = added(np.where(inside, (y - mean[where]) ** 2, 0.0))
+    subjects, cells = np.divmod(place, 3 * N_QUESTIONS)
+    return subjects, (cells.astype(float), count, mean, spread, added(low), added(high))
 
 
 def transitions(joint: Array) -> Array:
@@ -53,7 +380,7 @@ def expected_visits(joint: Array, steps: float) -> Array:
     return visits
 
 
-class MutationSampler(CausalReasoner):
+class MutationSampler(CausalReasoner, LawResponder):
     """Judges by the states that a short walk through the graph's states visits.
 
     A Metropolis walk over the eight states begins at a prototype, where nothing or everything is
@@ -79,11 +406,12 @@ class MutationSampler(CausalReasoner):
     name = "mutation_sampler"
     summary = "samples states of a noisy-OR by a short random walk from its prototypes"
     source = "Davis and Rehder 2020"
+    columns = ("response", "graph", "query", "first", "second", "third")
+    design = ("graph", "query", "first", "second", "third")
+    separate = ()
+    censored = True
     parameters = Parameters(
-        P,
-        B,
-        M1,
-        M2,
+        *(NoisyOr.parameters[name] for name in ("p", "b", "m1", "m2")),
         Parameter(
             "lambda",
             POSITIVE,
@@ -92,12 +420,38 @@ class MutationSampler(CausalReasoner):
             description="mean number of steps of the walk; many make a noisy-OR",
             source="Davis and Rehder 2020",
         ),
-        NOISE,
+        NoisyOr.parameters["sigma"],
     )
-    log_likelihood = staticmethod(likelihood(PLACES, WALK))
-    simulate = staticmethod(simulation(PLACES, WALK))
+    prepare = staticmethod(merging(merge))
+    log_likelihood = staticmethod(log_likelihood)
+    simulate = staticmethod(simulate)
 
-    def weigh(self, graph: Graph) -> Array:
-        """Return the expected visits of the states, by powers of the transition matrix."""
-        joint = noisy_or(graph, self.theta[[0, 0, 1, 2, 3]])
-        return expected_visits(joint, float(self.theta[4]))
+    def reset(self) -> None:
+        """Forget nothing but what need not be computed again."""
+        self._weights: dict[Graph, Array] = {}
+
+    def predict(self, observation: Observation) -> float:
+        """Return the answer to a question before any noise, on a scale from 0 to 1."""
+        graph = GRAPHS[int(observation["graph"])]
+        if graph not in self._weights:
+            p, b, m1, m2 = np.clip(self.theta[:4], EDGE, 1.0 - EDGE).tolist()
+            joint = noisy_or_joint(graph, p, b, (m1, m2))
+            self._weights[graph] = expected_visits(joint, float(self.theta[STEPS]))
+        question = (int(observation[name]) for name in self.design[1:])
+        return float(conditional(self._weights[graph], *question)[0])
+
+    def law(self, observation: Observation) -> Percentage:
+        return Percentage(self.predict(observation), float(self.theta[SIGMA]))
+
+    @classmethod
+    def judgements(cls, theta: Array, graph: Array, questions: Array) -> Array:
+        n, asked = len(theta), len(questions)
+        values = np.column_stack([theta[:, :SIGMA], np.zeros(n)])
+        sequences = Sequences.group(np.repeat(np.arange(n), asked), (), n)
+        columns = [np.tile(graph, n), *np.tile(questions, (n, 1)).T]
+        packed = (sequences.pack(column) for column in columns)
+        uniforms = sequences.pack(np.full((n * asked, 2), 0.5))
+        none = np.zeros(n)
+        answers = simulate(values, none, 0, sequences.row, sequences.start, uniforms, *packed)
+        found: Array = sequences.unpack(answers, n * asked).reshape(n, asked) / 100.0
+        return found

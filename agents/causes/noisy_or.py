@@ -1,51 +1,154 @@
-"""Causes that each bring about the effect on their own: a leaky noisy-OR and its variants."""
+"""Reasoners over causal graphs of three binary variables: leaky noisy-OR, its variants, rivals.
+
+A reasoner answers by the share that states in which the queried variable is present have in the
+probability of all states that agree with what is told.
+"""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
+from itertools import product
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
-from knownminds.agents.agent import merging
-from knownminds.agents.parameters import Array, Parameters
-from knownminds.environments.causes.causal_graph import Graph, direction_of, noisy_or_joint
+import numpy as np
+from scipy.special import expit
 
-from .causal_reasoner import (
-    LANES,
-    NOISE,
-    NOISY_OR,
-    CausalReasoner,
-    held,
-    likelihood,
-    merge,
-    prior,
-    simulation,
-)
+from knownminds.agents.agent import Agent
+from knownminds.agents.compiler.definition import real, unit
+from knownminds.agents.parameters import Array
+from knownminds.environments.causes.causal_graph import GRAPHS, Graph
+from knownminds.environments.environment import Environment
 
-__all__ = [
-    "LANES",
-    "NoisyOr",
-    "NoisyOrFive",
-    "NoisyOrGaussian",
-    "NoisyOrPooled",
-    "NoisyOrThree",
-]
+from .percentages import NOISE, PercentJudge
 
-FOUR = (0, 0, 1, 2, 3, -1, 4)  # both causes have the prior p
-THREE = (0, 0, 1, 2, 2, -1, 3)
-FIVE = (0, 1, 2, 3, 4, -1, 5)
-
-P = prior("p", "probability of a cause before anything is told")
-B = prior("b", "leak: probability of an effect none of whose causes is present")
-M1 = prior("m1", "strength of the first edge: probability that the cause brings about its effect")
-M2 = prior("m2", "strength of the second edge")
+EDGE = 1e-9  # probabilities are this far from 0 and 1, where every state is possible
+STEEPEST = 300.0  # log odds beyond which a logistic function is as good as 0 or 1
+QUESTION = ("query", "first", "second", "third")
+COLLIDER, CHAIN, FORK = 0, 1, 2  # positions in `GRAPHS`
 
 
-def noisy_or(graph: Graph, theta: Array) -> Array:
-    """Return the probabilities of the eight states at theta = p1, p2, b, m1, m2."""
-    p1, p2, b, m1, m2 = (held(value) for value in theta.tolist())
-    return noisy_or_joint(graph, (p1, p2), b, (m1, m2))
+class CausalReasoner(Agent):
+    """An agent with a causal graph, which answers questions on a scale from 0 to 100.
+
+    An answer is 100 times (prediction + sigma N(0, 1)), cut off at 0 and 100.
+
+    Attributes
+    ----------
+    graphs
+        The graphs that the model can reason about.
+    """
+
+    graphs: ClassVar[Sequence[Graph]] = GRAPHS
+
+    @classmethod
+    def check_plays(cls, environment: Environment) -> None:
+        """Raise ValueError also where the graph is none that the model knows."""
+        super().check_plays(environment)
+        graph = environment.settings.get("graph", "collider")
+        if graph not in cls.graphs:
+            raise ValueError(
+                f"{cls.name} reasons about a {' or a '.join(cls.graphs)}; {environment.name} has a "
+                f"{graph} here. Choose another model, such as noisy_or."
+            )
+
+    @classmethod
+    def judgements(cls, theta: Array, graph: Array, questions: Array) -> Array:
+        """Return what agents with theta[n, P] judge of questions, [n, Q], on a scale from 0 to 1.
+
+        Parameters
+        ----------
+        graph, questions
+            [Q], positions in `GRAPHS`; [Q, 4], what is asked and what is told of each variable.
+        """
+        raise NotImplementedError
 
 
-class NoisyOr(CausalReasoner):
+def prior(description: str) -> Any:
+    """Declare a probability of a graph, with the prior that all of them have."""
+    return unit(description, mean=0.0, sd=1.5)
+
+
+def _inside(probability: Any) -> Any:
+    return np.clip(probability, EDGE, 1.0 - EDGE)
+
+
+class GraphReasoner(CausalReasoner, PercentJudge):
+    """Sums over the eight states of a graph, whose edges are alike in kind and differ in strength.
+
+    The graph is a collider C1 -> E <- C2, a chain C1 -> C2 -> C3 or a fork C2 <- C1 -> C3. Each
+    variable without causes has a prior.
+    """
+
+    def priors(self) -> tuple[Any, Any]:
+        """Return the probability of C1, and of C2 in a collider, before anything is told."""
+        raise NotImplementedError
+
+    def effect(self, first: int, second: int) -> Any:
+        """Return the probability of an effect, by the presence of causes along either edge."""
+        raise NotImplementedError
+
+    def question(self, trial: Any) -> tuple[Any, tuple[Any, Any, Any]]:
+        """Return which variable is asked about, and what is told of the three."""
+        return trial.query, (trial.first, trial.second, trial.third)
+
+    def chances(self, graph: int) -> dict[tuple[int, int, int], Any]:
+        """Return the probability of each state of a graph."""
+        p1, p2 = self.priors()
+        found: dict[tuple[int, int, int], Any] = {}
+        for x1, x2 in product((0, 1), repeat=2):
+            second = p2 if graph == COLLIDER else self.effect(x1, 0)
+            causes = {COLLIDER: (x1, x2), CHAIN: (0, x2), FORK: (0, x1)}[graph]
+            third = self.effect(*causes)
+            both = (p1 if x1 else 1.0 - p1) * (second if x2 else 1.0 - second)
+            found[x1, x2, 0], found[x1, x2, 1] = both * (1.0 - third), both * third
+        return found
+
+    def judge(self, trial: Any) -> Any:
+        """Return the share of the states in which the queried variable is present."""
+        query, told = self.question(trial)
+        collider, chain, fork = (self.chances(graph) for graph in (COLLIDER, CHAIN, FORK))
+        fits = holds = 0.0
+        for state in product((0, 1), repeat=3):
+            chance = np.where(trial.graph == CHAIN, chain[state], fork[state])
+            chance = np.where(trial.graph == COLLIDER, collider[state], chance)
+            differs = sum(np.where(t == 1 - x, 1, 0) for t, x in zip(told, state, strict=True))
+            chance = np.where(differs > 0, 0.0, chance)
+            present = sum(np.where(query == k, x, 0) for k, x in enumerate(state))
+            fits, holds = fits + chance, holds + np.where(present > 0, chance, 0.0)
+        return holds / fits
+
+    @classmethod
+    def judgements(cls, theta: Array, graph: Array, questions: Array) -> Array:
+        named = zip(cls.parameters.names, np.asarray(theta).T, strict=True)
+        trial = SimpleNamespace(graph=graph, **dict(zip(QUESTION, questions.T, strict=True)))
+        found: Array = cls.mind({name: x[:, None] for name, x in named}, 0).judge(trial)
+        return found
+
+
+class LeakyNoisyOr(GraphReasoner):
+    """What reasoners by a leaky noisy-OR share: P(E = 0) = (1 - b) (1 - m1)^c1 (1 - m2)^c2."""
+
+    source = "Cheng 1997; Rehder and Waldmann 2017"
+
+    p: Any = prior("probability of a cause before anything is told")
+    b = prior("leak: probability of an effect none of whose causes is present")
+    m1: Any = prior(
+        "strength of the first edge: probability that the cause brings about its effect"
+    )
+    m2: Any = prior("strength of the second edge")
+    p1: Any = property(lambda self: self.p)
+    p2: Any = property(lambda self: self.p)
+
+    def priors(self) -> tuple[Any, Any]:
+        return _inside(self.p1), _inside(self.p2)
+
+    def effect(self, first: Any, second: Any) -> Any:
+        fails = (1.0 - _inside(self.m1) * first) * (1.0 - _inside(self.m2) * second)
+        return 1.0 - (1.0 - _inside(self.b)) * fails
+
+
+class NoisyOr(LeakyNoisyOr):
     """Infers by the probabilities of a leaky noisy-OR, exactly.
 
     P(E = 0 | c1, c2) = (1 - b) (1 - m1)^c1 (1 - m2)^c2, and each cause has the prior p. Edges of
@@ -55,31 +158,8 @@ class NoisyOr(CausalReasoner):
 
     name = "noisy_or"
     summary = "reasons by a leaky noisy-OR: prior, leak, two strengths, noise"
-    source = "Cheng 1997; Rehder and Waldmann 2017"
-    parameters = Parameters(P, B, M1, M2, NOISE)
-    log_likelihood = staticmethod(likelihood(FOUR, NOISY_OR))
-    simulate = staticmethod(simulation(FOUR, NOISY_OR))
-
-    def weigh(self, graph: Graph) -> Array:
-        """Return the probabilities of the states."""
-        return noisy_or(graph, self._causal())
-
-    def _causal(self) -> Array:
-        """Return p1, p2, b, m1, m2."""
-        return self.theta[[0, 0, 1, 2, 3]]
-
-
-class NoisyOrThree(NoisyOr):
-    """A noisy-OR whose two edges have the same strength m = m1 = m2: the published 3 parameters."""
-
-    name = "noisy_or_three"
-    summary = "a leaky noisy-OR with one strength for both edges"
-    parameters = Parameters(P, B, prior("m", "strength of both edges"), NOISE)
-    log_likelihood = staticmethod(likelihood(THREE, NOISY_OR))
-    simulate = staticmethod(simulation(THREE, NOISY_OR))
-
-    def _causal(self) -> Array:
-        return self.theta[[0, 0, 1, 2, 2]]
+    nested_in = "noisy_or_five"
+    sigma = NOISE
 
 
 class NoisyOrFive(NoisyOr):
@@ -87,20 +167,24 @@ class NoisyOrFive(NoisyOr):
 
     name = "noisy_or_five"
     summary = "a leaky noisy-OR with a prior and a strength for each cause"
-    parameters = Parameters(
-        prior("p1", "probability of C1 before anything is told"),
-        prior("p2", "probability of C2 before anything is told"),
-        B,
-        M1,
-        M2,
-        NOISE,
-    )
     graphs = ("collider",)
-    log_likelihood = staticmethod(likelihood(FIVE, NOISY_OR))
-    simulate = staticmethod(simulation(FIVE, NOISY_OR))
 
-    def _causal(self) -> Array:
-        return self.theta[:5]
+    p = None
+    p1 = prior("probability of C1 before anything is told")
+    p2 = prior("probability of C2 before anything is told")
+    b, m1, m2, sigma = NoisyOr.b, NoisyOr.m1, NoisyOr.m2, NOISE
+
+
+class NoisyOrThree(NoisyOr):
+    """A noisy-OR whose two edges have the same strength m = m1 = m2: the published 3 parameters."""
+
+    name = "noisy_or_three"
+    summary = "a leaky noisy-OR with one strength for both edges"
+    nested_in = "noisy_or"
+
+    m = prior("strength of both edges")
+    m1 = m2 = property(lambda self: self.m)
+    sigma = NOISE
 
 
 class NoisyOrGaussian(NoisyOr):
@@ -113,7 +197,6 @@ class NoisyOrGaussian(NoisyOr):
     name = "noisy_or_gaussian"
     summary = "a leaky noisy-OR fitted as if answers were not cut off at 0 and 100"
     censored = False
-    prepare = staticmethod(merging(partial(merge, censored=False)))
 
 
 class NoisyOrPooled(NoisyOr):
@@ -127,11 +210,56 @@ class NoisyOrPooled(NoisyOr):
     name = "noisy_or_pooled"
     summary = "a leaky noisy-OR that answers both directions of a task by the formula of C1"
     graphs = ("collider",)
-    prepare = staticmethod(merging(partial(merge, pooled=True)))
-    simulate = staticmethod(simulation(FOUR, NOISY_OR, pooled=True))
 
-    def answer(self, graph: Graph, query: int, told: tuple[int, int, int]) -> float:
-        """Return the answer to the question, or to its mirror image about C1."""
-        if direction_of(query, *told) == 1:
-            query, told = 1 - query if query < 2 else query, (told[1], told[0], told[2])
-        return super().answer(graph, query, told)
+    def question(self, trial: Any) -> tuple[Any, tuple[Any, Any, Any]]:
+        one_cause = (trial.query == 2) & (trial.first == 1) & (trial.second == 0)
+        turned = (trial.query == 1) | one_cause
+        first = np.where(turned, trial.second, trial.first)
+        second = np.where(turned, trial.first, trial.second)
+        return np.where(trial.query == 1, 0, trial.query), (first, second, trial.third)
+
+
+class AssociativeReasoner(LeakyNoisyOr):
+    """Mixes (1 - k) noisy-OR with k times the share of observed variables that are present.
+
+    At k = 0 this is `noisy_or`; at k = 1 the direction of the arrows plays no part.
+    """
+
+    name = "associative_reasoner"
+    summary = "mixes a noisy-OR with the share of observed variables that are present"
+    source = "association as the rival of causal inference; Rehder and Waldmann 2017"
+
+    k = unit("share of association in an answer", mean=-1.0, sd=1.5)
+    sigma = NOISE
+
+    def judge(self, trial: Any) -> Any:
+        told = (trial.first, trial.second, trial.third)
+        shown = sum(np.where(t >= 0, 1.0, 0.0) for t in told)
+        present = sum(np.where(t == 1, 1.0, 0.0) for t in told)
+        share = np.where(shown > 0.0, present / np.maximum(shown, 1.0), 0.5)
+        return (1.0 - self.k) * super().judge(trial) + self.k * share
+
+
+class LogisticCollider(GraphReasoner):
+    """Infers by a logistic regression of the effect on its causes, exactly.
+
+    P(E = 1 | c1, c2) = logistic(b_0 + w_1 c1 + w_2 c2), and each cause has the prior p. Edges of a
+    chain or a fork have the weights w_1 (the first) and w_2, and the same intercept.
+    """
+
+    name = "logistic_collider"
+    summary = "reasons by a logistic function of the causes: prior, intercept, two weights, noise"
+    source = "logistic regression as a causal mechanism; the additive rival of Cheng 1997"
+
+    p = prior("probability of a cause before anything is told")
+    b_0 = real("log odds of an effect without causes", mean=0.0, sd=1.5)
+    w_1 = real("log odds that the first edge adds", mean=1.5, sd=1.5)
+    w_2 = real("log odds that the second edge adds", mean=1.5, sd=1.5)
+    sigma = NOISE
+
+    def priors(self) -> tuple[Any, Any]:
+        return _inside(self.p), _inside(self.p)
+
+    def effect(self, first: Any, second: Any) -> Any:
+        odds = self.b_0 + self.w_1 * first + self.w_2 * second
+        return expit(np.clip(odds, -STEEPEST, STEEPEST))

@@ -1,23 +1,18 @@
-"""Judgements from 0 to 100: a normal error that is cut off at the ends, and lapses to any number.
-
-As a `Law`, of which kernels are printed, and as an agent whose kernels are written by hand.
-"""
+"""Judgements from 0 to 100: a normal error that is cut off at the ends, lapses to any number."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from math import exp, inf, log, pi, sqrt
+from math import log
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri
+from scipy.special import log_ndtr
 
-from knownminds.agents.agent import Responder
-from knownminds.agents.compiler.definition import HALF_LOG_2_PI, Law
+from knownminds.agents.compiler.definition import HALF_LOG_2_PI, Law, positive
+from knownminds.agents.compiler.model import Model
 from knownminds.environments.environment import Observation
 
-TINY = 1e-300  # whose logarithm and quantile are finite
 WHOLE = 101.0  # numbers from 0 to 100
 LOG_100 = log(100.0)
 
@@ -58,13 +53,28 @@ class Percentage(Law):
         return np.clip(WHOLE * u - 0.5, 0.0, 100.0)
 
 
-class PercentJudge(Responder):
-    """An agent that answers with a number from 0 to 100 around what it predicts.
+@dataclass(frozen=True)
+class PlainPercentage(Percentage):
+    """A number that is cut off as `Percentage` is, with a density that knows nothing of the cut.
 
-    The last parameter is the noise sigma, on a scale from 0 to 1. What would lie below 0 or above
-    100 is 0 or 100, and the likelihood counts it as such: a density between the ends, a
-    probability at them. A lapse is any number from 0 to 100: rounded to whole numbers, all 101 are
-    equally likely.
+    A plain Gaussian, of which least squares is the maximum likelihood.
+    """
+
+    def log_density(self, y: Any) -> Any:
+        """Return the log density per unit, of numbers beyond the ends too."""
+        off = (y / 100.0 - self.mean) / self.sd
+        return -0.5 * off**2 - np.log(self.sd) - HALF_LOG_2_PI - LOG_100
+
+    def lapse_density(self, y: Any) -> Any:
+        """Return the density of a number that is given in a lapse."""
+        return 1.0 / WHOLE
+
+
+NOISE = positive("standard deviation of answers on a scale from 0 to 1", mean=-2.2, sd=0.6)
+
+
+class PercentJudge(Model):
+    """Answers with a number from 0 to 100 around what it judges, on a scale from 0 to 1.
 
     Attributes
     ----------
@@ -73,47 +83,19 @@ class PercentJudge(Responder):
     """
 
     separate = ()
-    n_uniforms = 2
     censored: ClassVar[bool] = True
+    sigma: Any = NOISE
 
-    @abstractmethod
+    def judge(self, trial: Any) -> Any:
+        """Return the answer to a question before any noise, on a scale from 0 to 1."""
+        raise NotImplementedError
+
+    def respond(self, trial: Any) -> Any:
+        """Return the law of the answer."""
+        law = Percentage if self.censored else PlainPercentage
+        return law(self.judge(trial), self.sigma)
+
     def predict(self, observation: Observation) -> float:
         """Return the answer to a question before any noise, on a scale from 0 to 1."""
-
-    def log_density(
-        self, observation: Observation, response: float, action: int | None = None
-    ) -> float:
-        """Return the log density of an answer, per unit; at the ends the log probability."""
-        y, mean, sigma = response / 100.0, self.predict(observation), float(self.theta[-1])
-        if self.censored and y <= 0.0:
-            return float(log_ndtr(-mean / sigma))
-        if self.censored and y >= 1.0:
-            return float(log_ndtr((mean - 1.0) / sigma))
-        return -0.5 * ((y - mean) / sigma) ** 2 - log(100.0 * sigma * sqrt(2.0 * pi))
-
-    def log_probability(
-        self,
-        observation: Observation,
-        action: int | None,
-        response: float | None,
-        response_range: tuple[float, float] = (0.0, 100.0),
-    ) -> float:
-        """Return the log density of an answer, lapses included."""
-        if response is None:
-            return 0.0
-        own = self.log_density(observation, response)
-        if not self.lapse:
-            return own
-        at_an_end = self.censored and not 0.0 < response < 100.0
-        mixed = (1.0 - self.lapse) * exp(own) + self.lapse * (0.5 if at_an_end else 1.0) / WHOLE
-        return log(mixed) if mixed > 0.0 else -inf
-
-    def choose(self, observation: Observation, rng: np.random.Generator) -> float:
-        """Draw an answer with two uniform numbers."""
-        lapses, u = rng.random(2).tolist()
-        if lapses < self.lapse:
-            answer = WHOLE * u - 0.5
-        else:
-            noise = float(self.theta[-1]) * float(ndtri(max(u, TINY)))
-            answer = 100.0 * (self.predict(observation) + noise)
-        return float(min(max(answer, 0.0), 100.0))
+        law: Any = self._law(observation, None)
+        return float(law.mean)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.variants import holding
 
-from .percentages import Percentage
+from .percentages import NOISE, PercentJudge
 
 LEAST = 1e-9  # room in which a cause could show
 
 
-class StrengthJudge(Model):
+class StrengthJudge(PercentJudge):
     """Mixes causal power with the contrast, weights w and 1 - w.
 
     With p = P(effect | cause) and q = P(effect | no cause), the contrast is dP = p - q, and the
@@ -26,41 +26,37 @@ class StrengthJudge(Model):
 
     source = "Jenkins and Ward 1965; Cheng 1997"
     summary = "mixes causal power with the contrast: weight, noise"
-    separate: ClassVar[tuple[str, ...]] = ()
-    censored: ClassVar[bool] = True  # answers beyond the ends count as 0 and 100
 
     w: Any = unit("weight of causal power; that of the contrast is 1 - w", mean=0.0, sd=1.3)
-    sigma: Any = positive("standard deviation of answers on a scale from 0 to 1", mean=-2.2, sd=0.6)
+    sigma = NOISE
 
-    def respond(self, trial: Any) -> Any:
+    def judge(self, trial: Any) -> Any:
         """Judge how strongly the cause works."""
         p = trial.both / np.maximum(trial.both + trial.cause, 1.0)
         q = trial.effect / np.maximum(trial.effect + trial.neither, 1.0)
         contrast = np.maximum(np.where(trial.kind == 1, q - p, p - q), 0.0)
         room = np.where(trial.kind == 1, q, 1.0 - q)
         power = np.minimum(contrast / np.maximum(room, LEAST), 1.0)
-        return Percentage(contrast + self.w * (power - contrast), self.sigma)
+        return contrast + self.w * (power - contrast)
 
 
-class PowerPc(StrengthJudge):
-    """Answers with causal power, w = 1."""
-
-    name = "power_pc"
-    source = "Cheng 1997"
-    summary = "judges strength by causal power: noise"
-    w = 1.0
-
-
-class DeltaP(StrengthJudge):
-    """Answers with the contrast dP, w = 0."""
-
-    name = "delta_p"
-    source = "Jenkins and Ward 1965"
-    summary = "judges strength by the contrast of shares: noise"
-    w = 0.0
+PowerPc = holding(
+    StrengthJudge,
+    "power_pc",
+    "judges strength by causal power: noise",
+    source="Cheng 1997",
+    w=1.0,
+)
+DeltaP = holding(
+    StrengthJudge,
+    "delta_p",
+    "judges strength by the contrast of shares: noise",
+    source="Jenkins and Ward 1965",
+    w=0.0,
+)
 
 
-class CausalSupport(Model):
+class CausalSupport(PercentJudge):
     """Answers by how much the table speaks for there being a cause at all.
 
     The support is the log Bayes factor of a noisy-OR with the cause against one without
@@ -71,14 +67,12 @@ class CausalSupport(Model):
     name = "causal_support"
     source = "Griffiths and Tenenbaum 2005, with a logistic scale"
     summary = "judges strength by the evidence for a cause: bias, gain, noise"
-    separate: ClassVar[tuple[str, ...]] = ()
-    censored: ClassVar[bool] = True  # answers beyond the ends count as 0 and 100
 
     bias: Any = real("log odds of the answer, as a share, where the evidence is even", sd=0.7)
     gain: Any = positive("log odds per unit of the support", mean=-0.5, sd=0.5)
-    sigma: Any = positive("standard deviation of answers on a scale from 0 to 1", mean=-2.2, sd=0.6)
+    sigma = NOISE
 
-    def respond(self, trial: Any) -> Any:
+    def judge(self, trial: Any) -> Any:
         """Judge how strongly the table speaks for the cause."""
         odds = np.clip(self.bias + self.gain * trial.support, -300.0, 300.0)
-        return Percentage(1.0 / (1.0 + np.exp(-odds)), self.sigma)
+        return 1.0 / (1.0 + np.exp(-odds))

@@ -8,6 +8,7 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
+from knownminds.agents.variants import holding
 from knownminds.environments.chance.counts import MOST, PERCENT, TENTHS
 from knownminds.environments.environment import Environment
 
@@ -158,15 +159,9 @@ class CorrelationWeigher(Weigher):
         return np.array(heights)
 
 
-class CorrelationNeglecter(CorrelationWeigher):
-    """Tells how many linked coins show a face as if they fell independently of each other.
-
-    A `CorrelationWeigher` with h = 0.
-    """
-
-    name = "correlation_neglecter"
-    summary = "tells how many linked coins show a face as if none hung on another"
-
-    temperature = CorrelationWeigher.temperature
-    heed = 0.0
-    bias_fact = CorrelationWeigher.bias_fact
+CorrelationNeglecter = holding(
+    CorrelationWeigher,
+    "correlation_neglecter",
+    "tells how many linked coins show a face as if none hung on another",
+    heed=0.0,
+)

@@ -20,6 +20,7 @@ class AmbiguityNeutral(Model):
 
     name = "ambiguity_neutral"
     summary = "bets by the middle of what may be red"
+    nested_in = "alpha_maxmin"
     source = "Savage 1954"
     separate = ()
 

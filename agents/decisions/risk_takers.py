@@ -36,6 +36,7 @@ class ExpectedValue(Model):
 
     name = "expected_value"
     summary = "chooses between gambles by expected value"
+    nested_in = "expected_utility"
     source = "Bernoulli 1738, who argues against it"
     separate = ()
 
@@ -89,6 +90,7 @@ class ExpectedUtility(ExpectedValue):
 
     name = "expected_utility"
     summary = "chooses between gambles by expected utility, a power of amounts"
+    nested_in = "prospect_theory"
     source = "von Neumann and Morgenstern 1944"
 
     alpha = positive("exponent of utility; below 1, a second point is worth less", -0.2, 0.3)

@@ -8,6 +8,7 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
+from knownminds.agents.variants import holding
 
 FEHR = "Fehr and Schmidt 1999"
 RESPONDER = 0  # role in an ultimatum game
@@ -66,19 +67,15 @@ class InequityAverse(Model):
         return (trial.more_chance * higher - trial.less_chance * lower) / self.tau
 
 
-class Selfish(InequityAverse):
-    """Values its own share alone, and chooses by softmax.
-
-    `InequityAverse` with alpha = beta = 0: accepts whatever it is offered, and makes the offer that
-    earns more in expectation.
-    """
-
-    name = "selfish"
-    summary = "accepts and makes offers by its own share alone"
-    source = "the rational player of Gueth, Schmittberger and Schwarze 1982"
-
-    alpha, beta = 0.0, 0.0
-    tau = InequityAverse.tau
+# The rational player, who accepts whatever it is offered.
+Selfish = holding(
+    InequityAverse,
+    "selfish",
+    "accepts and makes offers by its own share alone",
+    source="the rational player of Gueth, Schmittberger and Schwarze 1982",
+    alpha=0.0,
+    beta=0.0,
+)
 
 
 class InequityAverseContributor(Model):
@@ -111,18 +108,14 @@ class InequityAverseContributor(Model):
         return (kept - unequal) / self.tau
 
 
-class SelfishContributor(InequityAverseContributor):
-    """Contributes by what it earns alone, and by softmax.
-
-    `InequityAverseContributor` with alpha = beta = 0: nothing, where m < n and tau is small.
-    """
-
-    name = "selfish_contributor"
-    summary = "contributes by what it earns alone"
-    source = "the free rider of Fischbacher, Gaechter and Fehr 2001"
-
-    alpha, beta = 0.0, 0.0
-    tau = InequityAverseContributor.tau
+SelfishContributor = holding(
+    InequityAverseContributor,
+    "selfish_contributor",
+    "contributes by what it earns alone",
+    source="the free rider of Fischbacher, Gaechter and Fehr 2001",
+    alpha=0.0,
+    beta=0.0,
+)
 
 
 class ConditionalCooperator(Model):

@@ -17,9 +17,10 @@ from scipy.special import ndtri
 from knownminds.agents.compiled import compiled
 from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, UNIT, Array, Parameter, Parameters
+from knownminds.agents.responder import LawResponder
 from knownminds.environments.environment import Observation
 
-from .magnitude_observer import MagnitudeObserver
+from .observers import Estimate
 
 LANES = 32  # as in sequences.py
 TINY = 1e-300  # whose logarithm and quantile are finite
@@ -230,7 +231,7 @@ _SPREADS = (
 )
 
 
-class CueCombiner(MagnitudeObserver):
+class CueCombiner(LawResponder):
     """Answers to text and picture with a weighted mean of its own answers to either alone.
 
     y_text ~ N(x, sigma_text), y_image ~ N(x, sigma_image), y ~ N(alpha y_text + (1 - alpha)
@@ -259,6 +260,7 @@ class CueCombiner(MagnitudeObserver):
         *_SPREADS,
     )
     weights: ClassVar[str] = "free"
+    censored: ClassVar[bool] = True
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(partial(simulate, weights="free"))
 
@@ -278,10 +280,15 @@ class CueCombiner(MagnitudeObserver):
         self._remember(observation, answer)
         return answer
 
+    def law(self, observation: Observation) -> Estimate:
+        unit, ceiling = float(observation["unit"]), float(observation["ceiling"])
+        mean, sd = self.expected(observation)
+        return Estimate(mean, sd, unit, ceiling)
+
     def expected(self, observation: Observation) -> tuple[float, float]:
-        """Return mean and standard deviation."""
+        """Return mean and standard deviation, as fractions of the unit."""
         alpha, text, image, sigma = _four(self.theta[None], self.weights)[0].tolist()
-        x = self.scaled(float(observation["value"]), float(observation["unit"]))
+        x = float(observation["value"]) / float(observation["unit"])
         what = int(observation["modality"])
         if what != BOTH:
             return x, text if what == TEXT else image

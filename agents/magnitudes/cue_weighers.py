@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
-from knownminds.agents.compiler.definition import Law, positive, real, unit
+from knownminds.agents.compiler.definition import HALF_LOG_2_PI, Law, positive, real, unit
 from knownminds.agents.compiler.model import Model
-
-from .magnitude_observer import HALF_LOG_2_PI
+from knownminds.agents.variants import holding
 
 TEXT, IMAGE = 0, 1  # modalities; 2 is both
 ERNST = "Ernst and Banks 2002"
@@ -83,6 +82,7 @@ class CueWeigherOptimal(CueWeigher):
 
     name = "cue_weigher_optimal"
     summary = "weighs cues that may disagree by their precision"
+    nested_in = "cue_weigher"
 
     alpha = property(lambda self: self.weight(self.sigma_text, self.sigma_image))
 
@@ -91,31 +91,21 @@ class CueWeigherOptimal(CueWeigher):
         return image**2 / (text**2 + image**2)
 
 
-class CueWeigherEqual(CueWeigher):
-    """Is a cue weigher who takes the mean of both cues, alpha = 1/2."""
-
-    name = "cue_weigher_equal"
-    summary = "takes the mean of cues that may disagree"
-
-    alpha = 0.5
-
-
-class CueWeigherText(CueWeigher):
-    """Is a cue weigher who goes by the text where both are shown, alpha = 1."""
-
-    name = "cue_weigher_text"
-    summary = "goes by the text where a picture may disagree with it"
-
-    alpha = 1.0
-
-
-class CueWeigherImage(CueWeigher):
-    """Is a cue weigher who goes by the picture where both are shown, alpha = 0."""
-
-    name = "cue_weigher_image"
-    summary = "goes by the picture where a text may disagree with it"
-
-    alpha = 0.0
+CueWeigherEqual = holding(
+    CueWeigher, "cue_weigher_equal", "takes the mean of cues that may disagree", alpha=0.5
+)
+CueWeigherText = holding(
+    CueWeigher,
+    "cue_weigher_text",
+    "goes by the text where a picture may disagree with it",
+    alpha=1.0,
+)
+CueWeigherImage = holding(
+    CueWeigher,
+    "cue_weigher_image",
+    "goes by the picture where a text may disagree with it",
+    alpha=0.0,
+)
 
 
 class CueWeigherBlurred(CueWeigherOptimal):

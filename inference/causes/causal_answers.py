@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS, Agent
-from knownminds.agents.causes.causal_reasoner import CausalReasoner
+from knownminds.agents.causes.noisy_or import CausalReasoner
 from knownminds.agents.parameters import Array
-from knownminds.agents.sequences import Sequences
 from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import (
     GRAPHS,
@@ -139,7 +138,7 @@ def told_cell(domain: str, sense: str, direction: str) -> str:
 def judgements(model: type[Agent], theta: Array, asked: Sequence[Question]) -> Array:
     """Return what agents judge of Q questions about a collider before noise and cut, [n, Q].
 
-    They are the answers of the model's own simulation at sigma = 0, as shares of 1.
+    As shares of 1.
 
     Parameters
     ----------
@@ -156,16 +155,8 @@ def judgements(model: type[Agent], theta: Array, asked: Sequence[Question]) -> A
         raise ValueError(
             f"The judgements of {', '.join(known)} are known; got {model.name}. Choose one of them."
         )
-    values = np.array(theta, dtype=float)
-    values[:, model.parameters.index("sigma")] = 0.0
-    n = len(values)
-    sequences = Sequences.group(np.repeat(np.arange(n), len(asked)), (), n)
-    columns = [np.zeros(n * len(asked)), *np.tile(np.array(asked, dtype=float), (n, 1)).T]
-    uniforms = sequences.pack(np.full((n * len(asked), model.n_uniforms), 0.5))
-    packed = (sequences.pack(column) for column in columns)
-    none = np.zeros(n)  # the kernel is that of all simulations: see `play_tables`
-    answers = model.simulate(values, none, 0, sequences.row, sequences.start, uniforms, *packed)
-    return sequences.unpack(answers, n * len(asked)).reshape(n, len(asked)) / SCALE
+    graph = np.zeros(len(asked))
+    return model.judgements(np.asarray(theta, dtype=float), graph, np.array(asked, dtype=float))
 
 
 def both_directions(task: str) -> list[Question]:

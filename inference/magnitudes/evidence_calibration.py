@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from knownminds.agents.magnitudes.magnitude_observer import EPSILON, WINDOWS
+from knownminds.agents.magnitudes.observers import EPSILON, WINDOWS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream, unknown
 from knownminds.environments.record.result import Result, records

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS, Agent
-from knownminds.agents.magnitudes.kalman_observer import KalmanObserver
-from knownminds.agents.magnitudes.magnitude_observer import MagnitudeObserver
+from knownminds.agents.magnitudes.observers import KalmanObserver, MagnitudeObserver
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream

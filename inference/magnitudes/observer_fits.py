@@ -22,9 +22,13 @@ from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS, Agent, Parameters
 from knownminds.agents.compiled import compiled
-from knownminds.agents.magnitudes.kalman_observer import KalmanObserver
-from knownminds.agents.magnitudes.linear_observers import LinearObserver, StaticBayesObserver
-from knownminds.agents.magnitudes.magnitude_observer import EPSILON, MagnitudeObserver
+from knownminds.agents.magnitudes.observers import (
+    EPSILON,
+    KalmanObserver,
+    LinearObserver,
+    MagnitudeObserver,
+    StaticBayesObserver,
+)
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, unknown
 from knownminds.environments.later import pandas as pd
@@ -214,9 +218,9 @@ def fit_observers(
     kalman = [model for model in chosen if issubclass(model, KalmanObserver)]
     fits: dict[str, PointFit] = {}
     if straight:
-        fits |= _straight(straight, _read(straight[0], trials), workers)
+        fits |= _straight(straight, _read(straight, trials), workers)
     if kalman:
-        fits |= _kalman(kalman, _read(kalman[0], trials), workers)
+        fits |= _kalman(kalman, _read(kalman, trials), workers)
     return ObserverFits({name: fits[name] for name in models})
 
 
@@ -224,15 +228,26 @@ def _is_fitted(model: type[Agent]) -> bool:
     return issubclass(model, LinearObserver | StaticBayesObserver | KalmanObserver)
 
 
-def _read(model: type[Agent], trials: Trials | ModelData) -> ModelData:
+def _read(models: Sequence[type[Agent]], trials: Trials | ModelData) -> ModelData:
+    """Return the trials as read by the model that reads most columns."""
+    model = max(models, key=lambda model: len(model.columns))
     if not isinstance(trials, ModelData):
         return ModelData.read(model, trials)
-    if trials.model.separate != model.separate:
+    if trials.model.separate != model.separate or not {*model.columns} <= {*trials.model.columns}:
         raise ValueError(
-            f"Data that {trials.model.name} read are in one piece where {model.name} begins anew. "
-            "Pass the trials instead."
+            f"{trials.model.name} reads trials otherwise than {model.name} does: in other pieces, "
+            "or fewer columns. Pass the trials instead."
         )
     return trials
+
+
+def _columns(data: ModelData) -> tuple[Array, ...]:
+    """Return response, window, value, unit and ceiling of all trials."""
+    named = dict(zip(data.model.columns, data.flat, strict=True))
+    names = ("response", "window", "value", "unit", "ceiling")
+    if "window" not in named:  # a straight line is the same in all windows
+        named["window"] = np.zeros_like(named["value"])
+    return tuple(named[name] for name in names)
 
 
 # ---- straight lines
@@ -435,10 +450,10 @@ class _Lines:
     def fit(
         cls, subject: Integers, columns: Sequence[Array], n_subjects: int, intercepts: int
     ) -> _Lines:
-        """Fit to the places of `prepare`."""
+        """Fit to the places of `_merged`."""
         order = np.argsort(subject, kind="stable")
         begin = np.searchsorted(subject[order], np.arange(n_subjects + 1))
-        ordered = tuple(column[order] for column in columns[:9])
+        ordered = tuple(column[order] for column in columns)
         point, best, curvature, found = _fit_lines(begin, intercepts, ordered)
         sharp = np.where(found, point[:, -1], 1.0)
         # From (slope / sigma, intercepts / sigma, 1 / sigma) to (slope, intercepts, log sigma).
@@ -451,27 +466,76 @@ class _Lines:
         return cls(own[:, 0], own[:, 1:], -np.log(sharp), best, curvature, found)
 
 
+def _merged(
+    subject: Integers, columns: tuple[Array, ...], *, log_scale: bool
+) -> tuple[Integers, tuple[Array, ...]]:
+    """Merge the answers of a subject in a window to means and centred moments.
+
+    A place holds `count` answers of a window by their means and centred moments, or a single one
+    at an end (-1 lowest, 1 highest), whose likelihood has no such statistics. `constant` is the
+    logarithm of the scale's slope. Returns the subject of each place, and its columns window,
+    count, x, y, xx, xy, yy, constant and end.
+    """
+    response, window, value, unit, ceiling = columns
+    given = response >= 0.0
+    outside = given & ~np.isin(window, (0.0, 1.0, 2.0))
+    if outside.any():
+        raise ValueError(
+            "Windows are 0 (short), 1 (medium) and 2 (long); got "
+            f"{window[outside][0]:g}. Recode the column 'window'."
+        )
+    unit, ceiling = np.where(given, unit, 1.0), np.where(given, ceiling, 1.0)
+    x, y = value / unit, np.where(given, response, 0.0) / unit
+    constant = -np.log(unit)
+    if log_scale:
+        x, y = np.log(np.maximum(x, 0.0) + EPSILON), np.log(y + EPSILON)
+        constant = constant - y
+    end = np.where(response <= 0.0, -1.0, np.where(response >= ceiling, 1.0, 0.0))
+    single, inner = np.flatnonzero(given & (end != 0.0)), np.flatnonzero(given & (end == 0.0))
+
+    group = subject[inner] * 3 + window[inner].astype(np.int64)
+    count = np.bincount(group)
+    held = np.flatnonzero(count)
+    place = (np.cumsum(count > 0) - 1)[group]
+    n = count[held].astype(float)
+
+    def summed(values: Array) -> Array:
+        return np.bincount(place, values, minlength=len(held)).astype(float)
+
+    mean_x, mean_y = summed(x[inner]) / n, summed(y[inner]) / n
+    off_x, off_y = x[inner] - mean_x[place], y[inner] - mean_y[place]
+    zero, ones = np.zeros(len(single)), np.ones(len(single))
+    merged = (
+        np.concatenate([(held % 3).astype(float), window[single]]),
+        np.concatenate([n, ones]),
+        np.concatenate([mean_x, x[single]]),
+        np.concatenate([mean_y, y[single]]),
+        np.concatenate([summed(off_x * off_x), zero]),
+        np.concatenate([summed(off_x * off_y), zero]),
+        np.concatenate([summed(off_y * off_y), zero]),
+        np.concatenate([summed(constant[inner]), zero]),
+        np.concatenate([np.zeros(len(held)), end[single]]),
+    )
+    return np.concatenate([held // 3, subject[single]]), merged
+
+
 def _straight(
     models: Sequence[type[Agent]], data: ModelData, workers: int | None
 ) -> dict[str, PointFit]:
     fits: dict[str, PointFit] = {}
     lines: dict[tuple[bool, int], _Lines] = {}
-    merged = {}
+    merged: dict[bool, tuple[Integers, tuple[Array, ...]]] = {}
+    sequence, _, position = data.sequences.in_order()
+    subject = data.sequences.subject[sequence]
     for model in models:
         assert issubclass(model, MagnitudeObserver)
-        scale = model.log_scale
-        if scale not in merged:
-            merged[scale] = replace(data, model=model)
-        # Merged once for all models of a scale.
-        own = replace(data, model=model)
-        own.places[False] = merged[scale].prepared()
-        means = _means(model)
+        scale, means = model.log_scale, _means(model)
+        if scale not in merged:  # once for all models of a scale
+            columns = tuple(column[position] for column in _columns(data))
+            merged[scale] = _merged(subject, columns, log_scale=scale)
         if (scale, means) not in lines:
-            sequences, columns = own.prepared()
-            subject = np.empty(len(columns[0]), dtype=np.int64)
-            sequence, _, position = sequences.in_order()
-            subject[position] = sequences.subject[sequence]
-            lines[scale, means] = _Lines.fit(subject, columns, len(data), means)
+            lines[scale, means] = _Lines.fit(*merged[scale], len(data), means)
+        own = data.read_by(model)
         fits[model.name] = _of_lines(model, own, lines[scale, means], workers)
     return fits
 
@@ -812,7 +876,7 @@ def _kalman(
     sequences = data.sequences
     number, _, index = sequences.in_order()
     subject = sequences.subject[number]
-    response, window, value, unit, ceiling = (column[index] for column in data.flat)
+    response, window, value, unit, ceiling = (column[index] for column in _columns(data))
     given = response >= 0.0
     order = np.flatnonzero(given)
     order = order[np.argsort(subject[order], kind="stable")]
@@ -846,9 +910,7 @@ def _kalman(
             z, best, ended = _climb(rows, columns, means, some, bounds)
             return z, (ended >= best - SAME_END).mean(axis=0)
 
-        own = replace(data, model=model)
-        own.__dict__["packed"] = data.packed
-        fits[model.name] = _search(model, own, climb, workers)
+        fits[model.name] = _search(model, data.read_by(model), climb, workers)
     return fits
 
 

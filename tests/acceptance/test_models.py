@@ -15,12 +15,11 @@ PRINTED = (
     "rescorla_wagner_dual", "rescorla_wagner_choice_kernel", "balloon_pumper", "weighted_bayes",
     "hyperbolic_discounter", "two_step_reduced", "horizon_explorer", "change_point_observer",
     "prospect_valence_delta", "two_scale_observer", "expected_value", "evidence_weigher",
-    "correlation_weigher",
+    "correlation_weigher", "kalman_observer", "noisy_or", "network_reasoner_exact",
 )  # fmt: skip
 BY_HAND = (
-    "random_responder", "random_rater", "random_responder_confidence", "noisy_or",
-    "logistic_collider", "mutation_sampler", "associative_reasoner", "network_reasoner_exact",
-    "linear_observer", "kalman_observer", "cue_combiner", "belief_sampler", "random_utility",
+    "random_responder", "random_rater", "random_responder_confidence", "mutation_sampler",
+    "noisy_bayes_observer", "cue_combiner", "belief_sampler", "random_utility",
     "prospect_utility", "outcome_peeker",
 )  # fmt: skip
 SHAPES = PRINTED + BY_HAND

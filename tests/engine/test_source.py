@@ -75,7 +75,7 @@ def test_what_a_study_runs_through_counts_and_nothing_else(changes):
 
 
 def test_another_family_and_another_command_count_for_their_studies(changes):
-    assert changes("agents/causes/causal_reasoner.py", COLLIDER)
+    assert changes("agents/causes/noisy_or.py", COLLIDER)
     assert not changes("agents/bandits/rescorla_wagner.py", COLLIDER)
     assert changes("llm_adapters/known_minds/synthetic.py", CHANNEL)
     assert not changes("llm_adapters/runs/ledger.py", CHANNEL)

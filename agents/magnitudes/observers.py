@@ -1,0 +1,472 @@
+"""Observers of magnitudes: linear, static Bayesian, noisy and Kalman, on two scales."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import log_ndtr, ndtri
+
+from knownminds.agents.compiler.definition import (
+    HALF_LOG_2_PI,
+    SMALLEST,
+    Law,
+    positive,
+    real,
+    unit,
+)
+from knownminds.agents.compiler.model import Model
+from knownminds.agents.parameters import Array
+from knownminds.environments.environment import Choice, Observation
+
+EPSILON = 1e-3  # of the unit; added before a logarithm is taken
+WINDOWS = ("short", "medium", "long")  # as the environments number them
+MIDDLES = (0.3, 0.5, 0.7)  # of the windows, in fractions of the unit
+STEVENS = "Stevens 1957"
+PETZSCHNER = "Petzschner and Glasauer 2011"
+REVIEW = "Petzschner, Glasauer and Stephan 2015"
+
+
+@dataclass(frozen=True)
+class Estimate(Law):
+    """A magnitude with a normal error; what would lie beyond 0 or the ceiling becomes the end.
+
+    So answers at an end have a probability, that of answers beyond it (a Tobit model, Tobin 1958);
+    all others have a density per unit of the task. A lapse gives any number, and so never an end.
+    """
+
+    mean: Any
+    sd: Any
+    unit: Any
+    ceiling: Any
+    span: ClassVar[None] = None
+
+    @staticmethod
+    def scaled(share: Any) -> Any:
+        """Bring a fraction of the unit to the observer's own scale."""
+        return share
+
+    @staticmethod
+    def unscaled(x: Any) -> Any:
+        """Return the fraction of the unit at a point of the observer's own scale."""
+        return x
+
+    @staticmethod
+    def log_slope(x: Any) -> Any:
+        """Return the logarithm of the slope of a fraction of the unit in the own scale."""
+        return 0.0
+
+    def log_density(self, y: Any) -> Any:
+        """Return the log density; at an end the log probability of giving it."""
+        high = y >= self.ceiling
+        x = self.scaled(np.maximum(y, 0.0) / self.unit)
+        off = (x - self.mean) / self.sd
+        slope = np.log(self.sd) + np.log(self.unit) + self.log_slope(x)
+        own = -0.5 * off**2 - HALF_LOG_2_PI - slope
+        return np.where((y <= 0.0) | high, log_ndtr(np.where(high, -off, off)), own)
+
+    def at(self, normal: Any) -> Any:
+        """Return the answer at a quantile."""
+        x = self.unscaled(self.mean + self.sd * normal)
+        return np.clip(x * self.unit, 0.0, self.ceiling)
+
+    def lapse_density(self, y: Any) -> Any:
+        """Return the density of a lapse, which is uniform up to the ceiling."""
+        return np.where((y > 0.0) & (y < self.ceiling), 1.0 / self.ceiling, 0.0)
+
+    def lapse_at(self, u: Any) -> Any:
+        """Return the answer of a lapse at a uniform number."""
+        return u * self.ceiling
+
+
+@dataclass(frozen=True)
+class LogEstimate(Estimate):
+    """A magnitude whose logarithm has a normal error, of the fraction of the unit + 0.001."""
+
+    @staticmethod
+    def scaled(share: Any) -> Any:
+        """Bring a fraction of the unit to the observer's own scale."""
+        return np.log(np.maximum(share, 0.0) + EPSILON)
+
+    @staticmethod
+    def unscaled(x: Any) -> Any:
+        """Return the fraction of the unit at a point of the observer's own scale."""
+        return np.exp(np.minimum(x, 700.0)) - EPSILON
+
+    @staticmethod
+    def log_slope(x: Any) -> Any:
+        """Return the logarithm of the slope of a fraction of the unit in the own scale."""
+        return x
+
+
+def _centre(window: str, log_scale: bool, what: str) -> Any:
+    """Declare where beliefs are centred: "short", "medium", "long", or "prior" for all windows.
+
+    Its prior's standard deviation is a quarter of what all windows cover, .8 of the unit.
+    """
+    middle = MIDDLES[WINDOWS.index(window)] if window in WINDOWS else MIDDLES[1]
+    mean = round(float(np.log(middle + EPSILON)), 2) if log_scale else middle
+    scale = "log of the fraction of the unit" if log_scale else "fraction of the unit"
+    sd = 0.4 if log_scale else 0.2
+    where = f" in the {window} window" if window in WINDOWS else ""
+    return real(f"{what}{where}, as a {scale}", mean, sd, group_sd=sd / 2)
+
+
+def _spread(log_scale: bool) -> Any:
+    where = "log answer" if log_scale else "answer, as a fraction of the unit"
+    return positive(f"standard deviation of the {where}", -2.0 if log_scale else -2.7, 0.7)
+
+
+class MagnitudeObserver(Model):
+    """Answers with a number around what it believes, up to what may be answered.
+
+    Values and answers are taken in fractions of the task's unit (1 for positions and ratios, 18
+    cells for distances, 80 s for durations), or as the logarithm of the fraction + 0.001.
+
+    Attributes
+    ----------
+    log_scale
+        Whether values and answers are taken as logarithms.
+    centres
+        What the means of windows are, in the descriptions of parameters.
+    """
+
+    separate = ()
+    censored: ClassVar[bool] = True
+    log_scale: ClassVar[bool] = False
+    centres: ClassVar[str] = "mean of the prior"
+    mu_short: Any
+    mu_medium: Any
+    mu_long: Any
+    sigma: Any
+    gain: Any = 1.0
+    offset: Any = 0.0
+
+    def scaled(self, trial: Any) -> Any:
+        """Return the stimulus on the observer's own scale."""
+        law = LogEstimate if self.log_scale else Estimate
+        return law.scaled(trial.value / trial.unit)
+
+    def centre(self, trial: Any) -> Any:
+        """Return the mean of the trial's window."""
+        longer = np.where(trial.window == 1, self.mu_medium, self.mu_long)
+        return np.where(trial.window == 0, self.mu_short, longer)
+
+    def belief(self, trial: Any) -> Any:
+        """Return what the observer believes the stimulus to be, on its own scale."""
+        raise NotImplementedError
+
+    def spread(self) -> Any:
+        """Return the standard deviation of answers, on the observer's own scale."""
+        return self.sigma
+
+    def respond(self, trial: Any) -> Any:
+        """Return the law of the answer."""
+        law = LogEstimate if self.log_scale else Estimate
+        mean = self.gain * self.belief(trial) + self.offset
+        return law(mean, self.spread(), trial.unit, trial.ceiling)
+
+    def expected(self, observation: Observation) -> tuple[float, float]:
+        """Return mean and standard deviation of the answer, on the observer's own scale.
+
+        Both before the answer is brought to the range.
+        """
+        law: Any = self._law(observation, None)
+        return float(law.mean), float(law.sd)
+
+
+class MemorylessObserver(MagnitudeObserver):
+    """Answers each stimulus by itself; its answers are drawn by the definition, run on numbers."""
+
+    def answer(self, trial: Any, u: Any) -> Any:
+        """Return the answer at a uniform number for its noise."""
+        return self.respond(trial).at(ndtri(np.maximum(u, SMALLEST)))
+
+    def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
+        """Draw an answer with `n_uniforms` numbers, the first of which decides on a lapse."""
+        lapses, *uniforms = rng.random(self.n_uniforms).tolist()
+        if lapses < self.lapse:
+            return float(uniforms[0] * observation["ceiling"])
+        values = dict(zip(self.parameters.names, self.theta.tolist(), strict=True))
+        return float(self.mind(values, 0).answer(SimpleNamespace(**observation), *uniforms))
+
+
+class LinearObserver(MemorylessObserver):
+    """Answers along a straight line: y ~ N(w x + b, sigma), in fractions of the unit.
+
+    Any pull towards a fixed value is a straight line too, so that a static Bayesian observer with
+    one prior mean has the same likelihood while w lies between 0 and 1: b = (1 - w) mu_prior.
+    """
+
+    name = "linear_observer"
+    summary = "answers along a straight line, w x + b"
+    source = "the null model of magnitude estimation"
+
+    w = real("slope of answers on values; 1 for a perfect observer", 1.0, 0.5, group_sd=0.25)
+    b = real("intercept, as a fraction of the unit", 0.0, 0.24, group_sd=0.12)
+    sigma = _spread(log_scale=False)
+
+    def belief(self, trial: Any) -> Any:
+        """Return the point of the line."""
+        return self.w * self.scaled(trial) + self.b
+
+
+class LinearObserverLog(LinearObserver):
+    """Answers along a straight line of logarithms: log y ~ N(w log x + b, sigma): a power law.
+
+    Logarithms are those of the fraction of the unit + 0.001 (Stevens 1957 for w; Fechner's
+    logarithmic scale for both sides).
+    """
+
+    name = "linear_observer_log"
+    summary = "answers along a power law, w log x + b"
+    source = STEVENS
+    log_scale = True
+
+    w = real("exponent; 1 for a perfect observer", 1.0, 0.5, group_sd=0.25)
+    b = real("intercept, on the log scale", 0.0, 0.48, group_sd=0.24)
+    sigma = _spread(log_scale=True)
+
+
+class StaticBayesObserver(MemorylessObserver):
+    """Answers with the mean of measurement and prior, weighted by their precisions.
+
+    y ~ N((1 - w_prior) x + w_prior mu, sigma), in fractions of the unit, where w_prior = tau_prior
+    / (tau_prior + tau_measurement) is the same in all windows and mu is the mean of the prior in
+    the window. Only the ratio of the precisions exists in the answers; noise of the measurement is
+    part of sigma. With a gain g and an offset d the mean is g (...) + d; neither can be told from
+    w_prior and the means. With one prior for all windows it has the likelihood of `LinearObserver`
+    with w = 1 - w_prior and b = w_prior mu_prior.
+    """
+
+    name = "static_bayes_observer"
+    nested_in = "static_bayes_observer_gain"
+    summary = "draws its answers towards the mean of a fixed prior in each window"
+    source = REVIEW
+
+    w_prior = unit(
+        "weight of the prior, tau_prior / (tau_prior + tau_measurement)", -1.0, 1.0, source=REVIEW
+    )
+    mu_short = _centre("short", False, "mean of the prior")
+    mu_medium = _centre("medium", False, "mean of the prior")
+    mu_long = _centre("long", False, "mean of the prior")
+    sigma = _spread(log_scale=False)
+
+    def belief(self, trial: Any) -> Any:
+        """Return the posterior mean."""
+        return (1.0 - self.w_prior) * self.scaled(trial) + self.w_prior * self.centre(trial)
+
+
+class KalmanObserver(MagnitudeObserver):
+    """Follows the stimuli with a Kalman filter, which begins anew in each window.
+
+    P <- P + q; K = P / (P + r); m <- m + K (x - m); P <- (1 - K) P; y ~ N(m, sigma), in fractions
+    of the unit, from m = mu of the window and P = P0. Only q / r and P0 / r exist in the answers;
+    noise of the measurements is part of sigma. With a gain g and an offset d the mean is g m + d.
+    A trial without an answer is one the observer knows nothing of.
+    """
+
+    name = "kalman_observer"
+    nested_in = "kalman_observer_gain"
+    summary = "follows the stimuli with a Kalman filter that begins anew in each window"
+    source = PETZSCHNER
+    separate = ("window", "modality")
+    centres = "belief at the beginning"
+
+    q_over_r = positive(
+        "variance by which the magnitude is taken to move between trials, over that of "
+        "measurements",
+        source=PETZSCHNER,
+    )
+    p0_over_r = positive(
+        "variance of the belief at the beginning of a window, over that of measurements",
+        source=PETZSCHNER,
+    )
+    mu_short = _centre("short", False, "belief at the beginning")
+    mu_medium = _centre("medium", False, "belief at the beginning")
+    mu_long = _centre("long", False, "belief at the beginning")
+    sigma = _spread(log_scale=False)
+
+    def begin(self, trial: Any) -> None:  # type: ignore[override]
+        """Believe what is usual in the window; the variance is over that of measurements."""
+        self.mean = self.centre(trial)
+        self.variance = self.p0_over_r
+
+    def follow(self, trial: Any) -> tuple[Any, Any]:
+        """Return estimate and variance after this trial's stimulus."""
+        before = self.variance + self.q_over_r
+        gain = before / (before + 1.0)  # with r = 1 the variance that is left, too
+        return self.mean + gain * (self.scaled(trial) - self.mean), gain
+
+    def belief(self, trial: Any) -> Any:
+        """Return the estimate after this trial's stimulus."""
+        return self.follow(trial)[0]
+
+    def update(self, trial: Any) -> None:
+        """Keep estimate and variance."""
+        self.mean, self.variance = self.follow(trial)
+
+
+class NoisyBayesObserver(MemorylessObserver):
+    """Measures with noise and answers with the posterior mean of its prior, plus noise.
+
+    m ~ N(x, sigma_measure); y ~ N((1 - w) m + w mu, sigma), where w = sigma_measure**2 /
+    (sigma_measure**2 + sigma_prior**2) follows from the two. The static observer is this one with
+    the measurement's noise counted into its sigma: y ~ N((1 - w) x + w mu, sqrt(sigma**2 +
+    (1 - w)**2 sigma_measure**2)). So the three spreads are known only through two numbers.
+    """
+
+    name = "noisy_bayes_observer"
+    summary = "measures with noise and weights its prior by that noise"
+    source = "Jazayeri and Shadlen 2010; " + REVIEW
+    n_uniforms = 3
+    design = ("window", "value", "unit", "ceiling")
+
+    sigma_measure = positive(
+        "standard deviation of measurements, as a fraction of the unit", -2.7, 0.7
+    )
+    sigma_prior = positive("standard deviation of the prior, as a fraction of the unit", -2.2, 0.5)
+    mu_short = _centre("short", False, "mean of the prior")
+    mu_medium = _centre("medium", False, "mean of the prior")
+    mu_long = _centre("long", False, "mean of the prior")
+    sigma = positive("standard deviation of the answer around the belief", -3.2, 0.7)
+
+    def weight(self) -> Any:
+        """Return the weight of the prior."""
+        return self.sigma_measure**2 / (self.sigma_measure**2 + self.sigma_prior**2)
+
+    def belief(self, trial: Any) -> Any:
+        """Return the mean of the posterior mean, over measurements."""
+        return (1.0 - self.weight()) * self.scaled(trial) + self.weight() * self.centre(trial)
+
+    def spread(self) -> Any:
+        """Return the standard deviation of answers, the measurement's noise included."""
+        return np.sqrt(self.sigma**2 + ((1.0 - self.weight()) * self.sigma_measure) ** 2)
+
+    def answer(self, trial: Any, u: Any, v: Any) -> Any:  # type: ignore[override]
+        """Return the answer at uniform numbers for its own noise and for the measurement's."""
+        own, measured = (ndtri(np.maximum(uniform, SMALLEST)) for uniform in (u, v))
+        belief = self.belief(trial) + (1.0 - self.weight()) * self.sigma_measure * measured
+        return Estimate(belief, self.sigma, trial.unit, trial.ceiling).at(own)
+
+    @classmethod
+    def simulate(  # type: ignore[override]
+        cls,
+        theta: Array,
+        lapse: Array | None,
+        n_actions: int,
+        row: Any,
+        start: Any,
+        uniforms: Array,
+        *design: Array,
+    ) -> Array:
+        """Answer with three uniform numbers a trial: lapse, noise of the answer, measurement."""
+        lane = np.repeat(row, np.diff(start), axis=0)
+        observer = cls.mind(dict(zip(cls.parameters.names, theta.T[:, lane], strict=True)), 0)
+        trial = SimpleNamespace(**dict(zip(cls.design, design, strict=True)))
+        lapses, u, v = uniforms.transpose(1, 0, 2)
+        answer: Array = observer.answer(trial, u, v)
+        return (
+            answer if lapse is None else np.where(lapses < lapse[lane], u * trial.ceiling, answer)
+        )
+
+
+def _variant(
+    family: type[MagnitudeObserver],
+    summary: str,
+    *,
+    output: str = "",
+    shared: bool = False,
+    log: bool = False,
+) -> Any:
+    """Make an observer with other options, and name it by them.
+
+    Parameters
+    ----------
+    output
+        What lies between belief and answer: nothing, a "gain", or "affine", a gain and an offset.
+    shared
+        Whether all windows have one mean, mu_prior.
+    log
+        Whether values and answers are taken as logarithms.
+    """
+    scale = ["log"] if log else []
+    options = [option for option in (output, "shared" if shared else "", *scale) if option]
+    wider = [] if shared else {"": ["gain"], "gain": ["affine"]}.get(output)
+    sd = 0.2 if log else 0.1
+    own: dict[str, Any] = {f"mu_{w}": _centre(w, log, family.centres) for w in WINDOWS}
+    if shared:
+        own = dict.fromkeys(own, property(lambda self: self.mu_prior))
+        own["mu_prior"] = _centre("prior", log, family.centres)
+    if output:
+        own["gain"] = positive("factor between belief and answer", 0.0, 0.3, group_sd=0.15)
+    if output == "affine":
+        described = "what is added to the belief before answering"
+        own["offset"] = real(described, 0.0, sd, group_sd=sd / 2)
+    body = {
+        "__module__": __name__,
+        "__doc__": f"Is `{family.__name__}` with the options {', '.join(options)}.",
+        "name": "_".join([family.name, *options]),
+        "summary": summary,
+        "nested_in": None if wider is None else "_".join([family.name, *wider, *scale]),
+        "log_scale": log,
+    }
+    title = family.__name__ + "".join(option.capitalize() for option in options)
+    return type(title, (family,), body | own | {"sigma": _spread(log)})
+
+
+StaticBayesObserverLog = _variant(
+    StaticBayesObserver, "draws its answers towards a fixed prior, on a log scale", log=True
+)
+StaticBayesObserverGain = _variant(
+    StaticBayesObserver,
+    "draws its answers towards a fixed prior and scales them; not identified",
+    output="gain",
+)
+StaticBayesObserverGainLog = _variant(
+    StaticBayesObserver, "the same on a log scale; not identified", output="gain", log=True
+)
+StaticBayesObserverAffine = _variant(
+    StaticBayesObserver,
+    "draws its answers towards a fixed prior, scales and shifts them; not identified",
+    output="affine",
+)
+StaticBayesObserverAffineLog = _variant(
+    StaticBayesObserver, "the same on a log scale; not identified", output="affine", log=True
+)
+StaticBayesObserverShared = _variant(
+    StaticBayesObserver,
+    "draws its answers towards the mean of one prior in all windows",
+    shared=True,
+)
+StaticBayesObserverSharedLog = _variant(
+    StaticBayesObserver,
+    "draws its answers towards one prior in all windows, on a log scale",
+    shared=True,
+    log=True,
+)
+KalmanObserverLog = _variant(
+    KalmanObserver, "follows the stimuli with a Kalman filter on a log scale", log=True
+)
+KalmanObserverGain = _variant(
+    KalmanObserver,
+    "follows the stimuli with a Kalman filter and scales its answers",
+    output="gain",
+)
+KalmanObserverGainLog = _variant(KalmanObserver, "the same on a log scale", output="gain", log=True)
+KalmanObserverAffine = _variant(
+    KalmanObserver,
+    "follows the stimuli with a Kalman filter, scales and shifts its answers",
+    output="affine",
+)
+KalmanObserverAffineLog = _variant(
+    KalmanObserver, "the same on a log scale", output="affine", log=True
+)
+KalmanObserverShared = _variant(
+    KalmanObserver,
+    "follows the stimuli with a Kalman filter, from one belief in all windows",
+    shared=True,
+)
+KalmanObserverSharedLog = _variant(KalmanObserver, "the same on a log scale", shared=True, log=True)
