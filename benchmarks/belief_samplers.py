@@ -1,11 +1,6 @@
-"""Belief samplers: 1,000 fits against SciPy, and what comes back of known ones.
+"""Belief samplers: what comes back of known ones.
 
-`python benchmarks/belief_samplers.py` fits 1,000 samplers with 7 parameters to 200 draws from each
-of 183 contexts of dice, coins, choice and preference. SciPy's L-BFGS-B maximises the same
-likelihood, vectorised over the outcomes of all contexts, with numeric gradients, for a few of the
-samplers; both run on one core.
-
-`python benchmarks/belief_samplers.py --recovery` reveals the complete grid of 768 contexts of 40
+`python benchmarks/belief_samplers.py` reveals the complete grid of 768 contexts of 40
 samplers in five ways (exactly; by 50, 200 and 1,000 draws; by the 20 most probable tokens of an
 interface) and prints how temperature and biases come back: correlation, bias, root mean square
 error, and how often 90% intervals hold the truth, where there are any.
@@ -18,11 +13,10 @@ of each model and each scenario beside what they have.
 import sys
 import time
 
-from side_by_side import goal, side_by_side  # isort: skip  # before NumPy: it limits the threads
+from side_by_side import goal  # isort: skip  # before NumPy: it limits the threads
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
 
 from knownminds.agents import BeliefSampler, simulate
 from knownminds.environments import (
@@ -34,18 +28,12 @@ from knownminds.environments import (
     complete_grid,
 )
 from knownminds.inference import hierarchical
-from knownminds.inference.chance.belief_sampler_fit import (
-    SAMPLER,
-    BeliefTable,
-    fit_belief_samplers,
-    fit_table,
-)
+from knownminds.inference.chance.belief_sampler_fit import SAMPLER, fit_belief_samplers
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs, set_ups_of
 from knownminds.llm_adapters import TokenLogProbability
 from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
 from knownminds.llm_adapters.outcomes.outcome_tree import extends
 
-SAMPLERS, SUBSET, DRAWS = 1000, 4, 200
 RETAINED = 0.9  # of the probability lies on outcomes
 MINDS = 40
 TOP = 20
@@ -70,77 +58,6 @@ def believed(set_up, theta):
 def contexts(places):
     """What the contexts are about."""
     return [set_up for place in places for set_up in set_ups_of(place)]
-
-
-# ---------------------------------------------------------------- speed
-
-
-def table_of(set_ups, theta, seed):
-    """Counts of all samplers, laid out for the fit."""
-    rng = np.random.default_rng(seed)
-    parts = []
-    for s in set_ups:
-        possible = np.asarray(s.truth) > 0
-        counts = rng.multinomial(DRAWS, believed(s, theta)[:, possible])
-        parts.append((np.asarray(s.truth)[possible], np.asarray(s.marks)[possible], counts))
-    truth, marks, counts = zip(*parts, strict=True)
-    weight = np.concatenate(counts, axis=1).astype(float)
-    return BeliefTable(
-        log_truth=np.log(np.concatenate(truth)),
-        marks=np.concatenate(marks).astype(float),
-        edges=np.cumsum([0, *map(len, truth)]).astype(np.int64),
-        weight=weight,
-        high=weight,
-        missing=np.zeros((len(theta), len(set_ups))),
-        counted=np.ones((len(theta), len(set_ups)), dtype=bool),
-    )
-
-
-def by_scipy(table, subset):
-    """Maximise the same likelihood with numeric gradients; the values and places found."""
-    begin = table.edges[:-1]
-    context = np.repeat(np.arange(len(begin)), np.diff(table.edges))
-    found = []
-    for weight in table.weight[subset]:
-        each = np.add.reduceat(weight, begin)
-
-        def against(z, weight=weight, each=each):
-            height = table.log_truth * np.exp(-z[0]) + table.marks @ z[1:]
-            top = np.maximum.reduceat(height, begin)
-            bottom = np.log(np.add.reduceat(np.exp(height - top[context]), begin)) + top
-            return -(weight @ height - each @ bottom)
-
-        found.append(minimize(against, np.zeros(len(SAMPLER)), method="L-BFGS-B"))
-    return found
-
-
-def speed():
-    """Time 1,000 fits, and those of SciPy for a few of them."""
-    set_ups = contexts((Dice(1, 12), Dice(2, 6), Coins(2), Coins(3), Choice(4), Preference()))
-    table = table_of(set_ups, drawn(SAMPLERS, 1), 2)
-    free = np.arange(len(SAMPLER))
-    z, value, *_ = fit_table(table, free, workers=1)
-    found = by_scipy(table, slice(SUBSET))
-    short = max(-f.fun - value[i] for i, f in enumerate(found))
-    apart = max(np.abs(f.x - z[i]).max() for i, f in enumerate(found))
-    print(
-        f"{len(set_ups)} contexts, {len(table.log_truth)} outcomes; ours lacks at most {short:.2g} "
-        f"of SciPy's log-likelihood, estimates differ by {apart:.2g} at most"
-    )
-    ratios = side_by_side(
-        f"Fit of a belief sampler with {len(SAMPLER)} parameters, one core",
-        {
-            "ours, 1,000 at once": lambda: fit_table(table, free, workers=1),
-            "SciPy, L-BFGS-B, numeric gradients": lambda: by_scipy(table, slice(SUBSET)),
-        },
-        rounds=5,
-        unit=1.0,
-    )
-    ratio = ratios["SciPy, L-BFGS-B, numeric gradients"] * SAMPLERS / SUBSET
-    return [
-        goal("SciPy's seconds per sampler over ours", ratio, 50),
-        goal("log-likelihood that ours lacks at most", short, 1e-6, at_most=True),
-    ]
 
 
 # ---------------------------------------------------------------- recovery
@@ -256,6 +173,6 @@ def crossed():
 
 
 if __name__ == "__main__":
-    ways = {"--recovery": recovery, "--crossed": crossed}
-    asked = [ways[name] for name in sys.argv[1:]] or [speed]
+    ways = {"--crossed": crossed}
+    asked = [ways[name] for name in sys.argv[1:]] or [recovery]
     sys.exit(not all([all(way()) for way in asked]))

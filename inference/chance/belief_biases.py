@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.special import logit
 
 from knownminds.agents import Agent, BeliefSampler
 from knownminds.agents.parameters import Array
@@ -22,9 +21,8 @@ from knownminds.environments.record.result import Result, records
 from knownminds.inference.measure import Dial, Measure, SubjectMeasure, Values, t_tests
 
 from .belief_sampler_fit import (
-    FitOfBelief,
-    SamplerAt,
     Usable,
+    extreme_beliefs,
     fit_belief,
     fit_table,
     nearest_belief,
@@ -33,8 +31,7 @@ from .belief_sampler_fit import (
     usable,
 )
 from .distribution_distance import set_bounds, units_of
-from .open_beliefs import Read
-from .revealed_belief import Booleans, RevealedBeliefs, wilson
+from .revealed_belief import RevealedBeliefs
 
 Ends = tuple[float, float, float]  # a value and the ends of its interval
 
@@ -49,21 +46,16 @@ class Bias(NamedTuple):
     ----------
     scenario, mark : where, and towards what
     value, low, high : mean over contexts of what the marked outcomes are believed to have more
-        than with an unbiased agent, and its interval; NaN where there is none
-    log_odds, log_odds_low, log_odds_high : the same as a parameter: the bias of the belief
-        sampler that is nearest in this scenario
+        than they have in truth, the published reading, and its interval; temperature and other
+        biases count as well
     least, most : ends of `value` over all beliefs that are possible; they differ from it for
         top-k tables alone
-    marginal, marginal_low, marginal_high, marginal_least, marginal_most : the published reading,
-        against the truth instead of the unbiased agent, so that temperature and other biases
-        count as well
-    marginal_odds, marginal_odds_low, marginal_odds_high : the same on the scale of log-odds, mean
-        over contexts
-    temperature : of the unbiased agent; 1 where none can be told, since it changes nothing
+    log_odds, log_odds_low, log_odds_high : the bias as a parameter: that of the belief sampler
+        that is nearest in this scenario, which has a temperature and the other biases beside it;
+        NaN where there is none
     contexts : how many have outcomes with the mark and without
-    without_odds : how many of these have no log-odds of their own, since a share is 0 or 1
-    reason : why there is no `value`; empty where there is
-    freedom : degrees of freedom of the intervals of `value` and `log_odds`; 0 where there are none
+    reason : why there are no `log_odds`; empty where there are
+    freedom : degrees of freedom of the interval of `value`
     """
 
     scenario: str
@@ -71,45 +63,30 @@ class Bias(NamedTuple):
     value: float
     low: float
     high: float
+    least: float
+    most: float
     log_odds: float
     log_odds_low: float
     log_odds_high: float
-    least: float
-    most: float
-    marginal: float
-    marginal_low: float
-    marginal_high: float
-    marginal_least: float
-    marginal_most: float
-    marginal_odds: float
-    marginal_odds_low: float
-    marginal_odds_high: float
-    temperature: float
     contexts: int
-    without_odds: int
     reason: str
     freedom: int
 
 
 @dataclass(frozen=True)
 class BeliefBiases(Result):
-    """Biases by scenario and mark, and their values context by context.
+    """Biases by scenario and mark.
 
     Parameters
     ----------
     beliefs : Of which they are.
     biases : One entry per scenario and mark, for those marks that its contexts have.
-    by_context : One row per mark and context: belief, truth and their difference (`marginal`) with
-        its own interval (Wilson's for sampled beliefs, all that is possible for top-k tables),
-        difference of log-odds; what an unbiased agent has (`unbiased`), and the difference from it
-        (`value`).
     flagged : Contexts that were left out.
     mass : Of the intervals.
     """
 
     beliefs: RevealedBeliefs
     biases: tuple[Bias, ...]
-    by_context: pd.DataFrame
     flagged: int
     mass: float
 
@@ -123,31 +100,19 @@ class BeliefBiases(Result):
         return {"mass": self.mass, "flagged": self.flagged, "biases": biases}
 
     def __str__(self) -> str:
-        """Difference and log-odds of each bias with their intervals, and the marginal reading."""
-        lines = [
-            f"{'scenario':<14}{'towards':<9}{'bias':>30}{'log-odds':>30}{'marginal':>30}"
-            f"{'contexts':>10}"
-        ]
+        """Difference and log-odds of each bias with their intervals."""
+        lines = [f"{'scenario':<14}{'towards':<9}{'bias':>30}{'log-odds':>30}{'contexts':>10}"]
         for b in self.biases:
-            cells = (
-                f"{value:.3f} ({low:.3f} to {high:.3f})"
-                for value, low, high in (
-                    (b.value, b.low, b.high),
-                    (b.log_odds, b.log_odds_low, b.log_odds_high),
-                    (b.marginal, b.marginal_low, b.marginal_high),
-                )
-            )
-            lines.append(
-                f"{b.scenario:<14}{b.mark:<9}{''.join(f'{cell:>30}' for cell in cells)}"
-                f"{b.contexts:>10}"
-            )
+            bias = f"{b.value:.3f} ({b.low:.3f} to {b.high:.3f})"
+            odds = f"{b.log_odds:.3f} ({b.log_odds_low:.3f} to {b.log_odds_high:.3f})"
+            lines.append(f"{b.scenario:<14}{b.mark:<9}{bias:>30}{odds:>30}{b.contexts:>10}")
         if self.flagged:
             lines.append(
                 f"{self.flagged} of {len(self.beliefs)} contexts are flagged and left out."
             )
         lines.append(
-            "Bias: against a mind with the same temperature and other biases, but without this "
-            "one. Marginal: against the truth, as published."
+            "Bias: against the truth, as published. Log-odds: of the belief sampler that is "
+            "nearest, which has a temperature and the other biases beside it."
         )
         lines.append(f"Means over contexts with {self.mass:.0%} t intervals over contexts.")
         return "\n".join(lines)
@@ -160,19 +125,17 @@ def belief_biases(
     mass: float = 0.95,
     keep_flagged: bool = False,
 ) -> BeliefBiases:
-    """Compute how much more the marked outcomes are believed to have than without a bias.
+    """Compute how much more the marked outcomes are believed to have than they have.
 
-    In each context in which some of the outcomes that can come have the mark and some have not,
-    their share in the belief minus their share under an unbiased agent: the belief sampler that is
-    nearest to all beliefs of the scenario (temperature and all biases together), but without the
-    bias in question. An unbiased agent of any temperature has 0, and so has an agent with other
-    biases. The marginal reading sets the belief against the truth instead.
+    As a difference: in each context in which some of the outcomes that can come have the mark and
+    some have not, their share in the belief minus their true share. As a parameter: the bias of
+    the belief sampler that is nearest to all beliefs of the scenario.
 
-    Intervals are over contexts, with what the fit hangs on them: the sum of squared influences of
-    the contexts, times C / (C - K) for C contexts and K parameters, with Student's t for C - K
-    degrees of freedom, or one less than there are contexts with the mark if these are fewer. For
-    top-k tables their ends are those of the least and of the largest values that are possible, so
-    that they hold both kinds of ignorance.
+    Intervals of differences are Student's over contexts; those of parameters are of the scatter
+    between contexts (White 1982), with Student's t for C - K degrees of freedom, C contexts and K
+    parameters, or one less than there are contexts with the mark if these are fewer. For top-k
+    tables their ends are those of the least and of the largest values that are possible, so that
+    they hold both kinds of ignorance.
 
     Parameters
     ----------
@@ -189,7 +152,6 @@ def belief_biases(
             "A bias is a difference from the truth, which some contexts lack. Give set_ups when "
             "reading the beliefs."
         )
-    rows: list[dict[str, Any]] = []
     kept = np.zeros(len(beliefs), dtype=bool)
     flat = np.zeros(len(beliefs), dtype=bool)
     for k in range(len(beliefs)):
@@ -198,157 +160,103 @@ def belief_biases(
         unknown_mass = np.isnan(q).any() or q[p > 0].sum() <= 0
         kept[k] = not (unknown_mass or (beliefs.flagged[k] and not keep_flagged))
         flat[k] = np.ptp(p) <= EVEN
-        if kept[k] and (flat[k] or not even):
-            rows += _marginal_rows(beliefs, k, mass)
-    table = pd.DataFrame(rows, columns=_COLUMNS)
-    biases: list[Bias] = []
     used = kept & flat if even else kept
+    biases: list[Bias] = []
     for scenario in dict.fromkeys(beliefs.scenarios):
         own = used & np.array([name == scenario for name in beliefs.scenarios])
-        told = (table["scenario"] == scenario).to_numpy()
-        if not told.any():
+        differences = {
+            mark: values
+            for m, mark in enumerate(MARKS)
+            if (values := _differences(beliefs, np.flatnonzero(own).tolist(), m)).size
+        }
+        if not differences:
             continue
-        unbiased = _Unbiased.of(beliefs.part(own))
-        for mark in MARKS:
-            at = told & (table["mark"] == mark).to_numpy()
-            if at.any():
-                found, values, shares = unbiased.bias(mark, mass)
-                table.loc[at, ["value", "unbiased"]] = np.column_stack([values, shares])
-                biases.append(_bias(scenario, mark, table[at], found, mass))
-    return BeliefBiases(beliefs, tuple(biases), table, int((~kept).sum()), mass)
+        nearest = _Nearest.of(beliefs.part(own))
+        for mark, values in differences.items():
+            low, high = _ends(values, mass)
+            contexts = values.shape[1]
+            odds, reason = nearest.log_odds(mark, contexts, mass)
+            mean, least, most = values.mean(axis=1).tolist()
+            biases.append(
+                Bias(
+                    scenario, mark, mean, low, high, least, most, *odds, contexts, reason,
+                    contexts - 1,
+                )
+            )  # fmt: skip
+    return BeliefBiases(beliefs, tuple(biases), int((~kept).sum()), mass)
 
 
-_COLUMNS = [
-    "scenario", "mark", "context", "source", "belief", "truth", "unbiased", "value", "marginal",
-    "low", "high", "least", "most", "log_odds", "log_odds_least", "log_odds_most",
-]  # fmt: skip
-
-
-def _marginal_rows(beliefs: RevealedBeliefs, k: int, mass: float) -> list[dict[str, Any]]:
-    """Return the differences from the truth in a context, one row per mark."""
-    here = beliefs.rows(k)
-    q, p = beliefs.probability[here], beliefs.truth[here]
-    marks = beliefs.marks[here]
-    asked = [m for m in range(len(MARKS)) if _splits(marks[:, m], p)]
-    if not asked:
-        return []
-    sets = marks[:, asked].T.astype(float)
-    believed = sets @ q / q.sum()
-    if beliefs.draws[k]:
-        counts = beliefs.count[here].astype(float)
-        low, high = wilson(sets @ counts, np.full(len(asked), counts.sum()), mass)
+def _differences(beliefs: RevealedBeliefs, contexts: Sequence[int], mark: int) -> Array:
+    """Return belief minus truth of the marked outcomes, and its least and most, [3, contexts]."""
+    columns = []
+    for k in contexts:
+        here = beliefs.rows(k)
+        q, p = beliefs.probability[here], beliefs.truth[here]
+        marked = beliefs.marks[here][:, mark]
+        if not _splits(marked, p):
+            continue
+        believed = marked @ q / q.sum()
         least = most = believed
-    else:
-        low, high = least, most = set_bounds(q, units_of(beliefs, k), sets)
-    rows = []
-    for i, m in enumerate(asked):
-        share = float(sets[i] @ p)
-        ends = np.array([believed[i], least[i], most[i]])
-        with np.errstate(divide="ignore"):
-            odds = logit(ends) - logit(share)
-        rows.append(
-            {
-                "scenario": beliefs.scenarios[k],
-                "mark": MARKS[m],
-                "context": beliefs.contexts[k],
-                "source": beliefs.sources[k],
-                "belief": believed[i],
-                "truth": share,
-                "unbiased": np.nan,
-                "value": np.nan,
-                "marginal": believed[i] - share,
-                "low": low[i] - share,
-                "high": high[i] - share,
-                "least": least[i] - share,
-                "most": most[i] - share,
-                "log_odds": odds[0],
-                "log_odds_least": odds[1],
-                "log_odds_most": odds[2],
-            }
-        )
-    return rows
-
-
-class _Against(NamedTuple):
-    """A bias against the unbiased agent: each value with the ends of its interval."""
-
-    value: Ends
-    log_odds: Ends
-    least: float
-    most: float
-    temperature: float
-    reason: str = ""
-    freedom: int = 0
+        if not beliefs.draws[k]:
+            ends = set_bounds(q, units_of(beliefs, k), marked[None].astype(float))
+            least, most = ends[0][0], ends[1][0]
+        columns.append(np.array([believed, least, most]) - marked @ p)
+    return np.array(columns).T
 
 
 @dataclass(frozen=True, eq=False)
-class _Unbiased:
+class _Nearest:
     """The belief sampler that is nearest to the beliefs of one scenario.
 
     Parameters
     ----------
     used, free : the contexts, and what they tell of a sampler, see `belief_sampler_fit`
     belief : what is taken to be believed, normalised over what can come, [R]
-    fit : to this belief
     """
 
     used: Usable
     free: NDArray[np.int64]
     belief: Array
-    fit: FitOfBelief
 
     @classmethod
-    def of(cls, beliefs: RevealedBeliefs) -> _Unbiased:
+    def of(cls, beliefs: RevealedBeliefs) -> _Nearest:
         """Fit it."""
         used = usable("", beliefs, keep_flagged=True)
         free = told_by(None, [used])
-        z = fit_table(used.table, free, workers=1)[0][0]
-        belief = nearest_belief(used.table, free, z)
-        return cls(used, free, belief, fit_belief(used.table, free, belief))
+        return cls(used, free, nearest_belief(used.table, free, fit_table(used.table, free).z))
 
-    def bias(self, mark: str, mass: float) -> tuple[_Against, Array, Array]:
-        """Return the bias towards a mark, its values by context, and the unbiased shares."""
-        table, at = self.used.table, 1 + MARKS.index(mark)
-        marked = table.marks[:, at - 1]
-        edges, sizes = table.edges[:-1], np.diff(table.edges)
-        n_marked = np.add.reduceat(marked, edges)
-        split = (n_marked > 0) & (n_marked < sizes)
-        apart = self._told_apart(at)
-        if not apart:
-            nothing = np.full(int(split.sum()), np.nan)
-            none = (float("nan"),) * 3
+    def log_odds(self, mark: str, contexts: int, mass: float) -> tuple[Ends, str]:
+        """Return the bias towards a mark with its interval, or why there is none.
+
+        `contexts` have outcomes with the mark and without.
+        """
+        at = 1 + MARKS.index(mark)
+        if not self._told_apart(at):
+            nothing = float("nan")
             reason = "in these contexts it cannot be told from temperature and other biases"
-            lacking = _Against(none, none, none[0], none[0], none[0], reason)
-            return lacking, nothing, nothing
-        found = self._read(self.belief, at, marked, split)
-        value, odds = self._ends(found, mass)
-        least, most = found.value, found.value
+            return (nothing, nothing, nothing), reason
+        place = int(np.flatnonzero(self.free == at)[0])
+        freedom = min(len(self.used.table.edges) - 1 - len(self.free), contexts - 1)
+        value, low, high = self._ends(self.belief, place, freedom, mass)
         if self.used.allowed.is_open:
+            for belief in extreme_beliefs(self.used, self.free, place, self.belief):
+                _, lower, upper = self._ends(belief, place, freedom, mass)
+                low, high = min(low, lower), max(high, upper)
+        return (value, low, high), ""
 
-            def value_of(belief: Array) -> Read:
-                own = self._read(belief, at, marked, split)
-                return Read(own.value, own.slopes)
-
-            def bias_of(belief: Array) -> Read:
-                own = self._read(belief, at, marked, split)
-                return Read(own.bias, own.bias_slopes)
-
-            for belief in self.used.allowed.extremes(value_of, self.belief):
-                own = self._read(belief, at, marked, split)
-                least, most = min(least, own.value), max(most, own.value)
-                value = _joined(value, self._ends(own, mass)[0])
-            for belief in self.used.allowed.extremes(bias_of, self.belief):
-                own = self._read(belief, at, marked, split)
-                odds = _joined(odds, self._ends(own, mass)[1])
-        temperature = float(np.exp(found.z[0])) if 0 in self.free else 1.0
-        return (
-            _Against(value, odds, least, most, temperature, freedom=self._freedom(split)),
-            found.differences[split],
-            found.shares[split],
-        )
+    def _ends(self, belief: Array, place: int, freedom: int, mass: float) -> Ends:
+        """Return the parameter of the sampler nearest to a belief, and the ends of its interval."""
+        fit = fit_belief(self.used.table, self.free, belief)
+        value = float(fit.z[place])
+        if freedom < 1:
+            return value, float("nan"), float("nan")
+        error = float(np.sqrt(max(fit.covariance[place, place], 0.0)))
+        half = float(scipy.stats.t.ppf(0.5 + mass / 2, freedom)) * error
+        half = 0.0 if half <= EVEN else half
+        return value, value - half, value + half
 
     def _told_apart(self, at: int) -> bool:
-        """Tell whether a bias shows in these contexts other than as temperature or other ones."""
+        """Say whether a bias shows in these contexts other than as temperature or other ones."""
         spread = spread_of(self.used.table)
         rest = np.delete(np.arange(len(spread)), at)
         ranks = (
@@ -356,131 +264,11 @@ class _Unbiased:
         )
         return bool(np.subtract(*ranks) > 0)
 
-    def _read(self, belief: Array, at: int, marked: Array, split: Booleans) -> _Reading:
-        table, edges = self.used.table, self.used.table.edges[:-1]
-        fit = self.fit if belief is self.belief else fit_belief(table, self.free, belief)
-        place = int(np.flatnonzero(self.free == at)[0])
-        without = fit.z.copy()
-        without[place] = 0.0
-        mind = SamplerAt.of(table, self.free, without)
-        shares = np.add.reduceat(mind.shares * marked, edges)
-        differences = np.add.reduceat(belief * marked, edges) - shares
-        # How the mean share of the unbiased agent goes with the parameters it keeps.
-        moved = np.add.reduceat((mind.shares * marked)[:, None] * mind.centred(table), edges)
-        mean_moved = moved[split].mean(axis=0)
-        mean_moved[place] = 0.0
-        own = np.repeat(split, np.diff(table.edges)) * marked / split.sum()
-        # The scores of the contexts move the parameters.
-        gap = np.add.reduceat(fit.slopes * (belief - fit.sampler.shares), edges, axis=1)
-        value = float(differences[split].mean())
-        influence = np.where(split, (differences - value) / split.sum(), 0.0) - mean_moved @ gap
-        return _Reading(
-            z=fit.z,
-            value=value,
-            bias=float(fit.z[place]),
-            split=split,
-            differences=differences,
-            shares=shares,
-            slopes=own - mean_moved @ fit.slopes,
-            bias_slopes=fit.slopes[place],
-            influence=influence,
-            bias_influence=gap[place],
-        )
-
-    def _freedom(self, split: Booleans) -> int:
-        """Return the degrees of freedom; a mark that few contexts have is told of by these."""
-        contexts = len(self.used.table.edges) - 1
-        return min(contexts - len(self.free), int(split.sum()) - 1)
-
-    def _ends(self, found: _Reading, mass: float) -> tuple[Ends, Ends]:
-        """Return the value and the bias with their intervals over contexts."""
-        told = []
-        contexts, k = len(self.used.table.edges) - 1, len(self.free)
-        freedom = self._freedom(found.split)
-        for value, influence in (
-            (found.value, found.influence),
-            (found.bias, found.bias_influence),
-        ):
-            if freedom < 1:
-                told.append((value, float("nan"), float("nan")))
-                continue
-            error = float(np.sqrt((influence**2).sum() * contexts / (contexts - k)))
-            half = float(scipy.stats.t.ppf(0.5 + mass / 2, freedom)) * error
-            half = 0.0 if half <= EVEN else half
-            told.append((value, value - half, value + half))
-        return told[0], told[1]
-
-
-class _Reading(NamedTuple):
-    """What a belief says of one bias, by context and together.
-
-    Parameters
-    ----------
-    z : the nearest sampler, [K]
-    value, bias : mean difference from the unbiased agent, and the bias of the sampler
-    split : which contexts have outcomes with the mark and without, [C]
-    differences, shares : by context, of belief and unbiased agent, and what the latter has, [C]
-    slopes, bias_slopes : derivatives of value and bias by the belief, [R]
-    influence, bias_influence : what each context adds to value and bias, [C]
-    """
-
-    z: Array
-    value: float
-    bias: float
-    split: Booleans
-    differences: Array
-    shares: Array
-    slopes: Array
-    bias_slopes: Array
-    influence: Array
-    bias_influence: Array
-
-
-def _joined(one: Ends, other: Ends) -> Ends:
-    """Return the first value with an interval that holds both."""
-    return one[0], min(one[1], other[1]), max(one[2], other[2])
-
 
 def _splits(marked: Array | np.ndarray, truth: Array) -> bool:
     """Tell whether some outcomes that can come have the mark and some have not."""
     possible = truth > 0
     return bool(marked[possible].any() and not marked[possible].all())
-
-
-def _bias(scenario: str, mark: str, own: pd.DataFrame, found: _Against, mass: float) -> Bias:
-    samples = own[["marginal", "least", "most"]].to_numpy(dtype=float).T
-    odds = own[["log_odds", "log_odds_least", "log_odds_most"]].to_numpy(dtype=float).T
-    # Where a share is 0 or 1 there are no log-odds; where one may be, they have no bound.
-    odds = odds[:, np.isfinite(odds[0])]
-    open_ends = np.isinf(odds).any(axis=1)
-    low, high = _ends(samples, mass)
-    odds_low, odds_high = _ends(np.where(np.isinf(odds), np.nan, odds), mass)
-    value, log_odds = found.value, found.log_odds
-    return Bias(
-        scenario=scenario,
-        mark=mark,
-        value=value[0],
-        low=value[1],
-        high=value[2],
-        log_odds=log_odds[0],
-        log_odds_low=log_odds[1],
-        log_odds_high=log_odds[2],
-        least=found.least,
-        most=found.most,
-        marginal=float(samples[0].mean()),
-        marginal_low=low,
-        marginal_high=high,
-        marginal_least=float(samples[1].mean()),
-        marginal_most=float(samples[2].mean()),
-        marginal_odds=float(odds[0].mean()) if odds.shape[1] else float("nan"),
-        marginal_odds_low=float("-inf") if open_ends[1] else odds_low,
-        marginal_odds_high=float("inf") if open_ends[2] else odds_high,
-        temperature=found.temperature,
-        contexts=len(own),
-        without_odds=len(own) - odds.shape[1],
-        reason=found.reason,
-        freedom=found.freedom,
-    )
 
 
 def _ends(samples: Array, mass: float) -> tuple[float, float]:

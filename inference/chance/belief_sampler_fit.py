@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from knownminds.agents import BeliefSampler
-from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import unknown
 from knownminds.environments.chance.outcome_grid import MARKS
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import SubjectResult, records
-from knownminds.inference.fits.batches import in_batches
 from knownminds.inference.fits.nested_starts import REACH
 from knownminds.inference.fits.point import Optimum, PointFit, inverted, statuses
 
 from .open_beliefs import OpenBeliefs, Read, units_of_rows
 from .revealed_belief import Booleans, Integers, RevealedBeliefs, wilson
 
-SUBJECTS_PER_BATCH = 64
 MOST_STEPS = 500
 ARRIVED = 1e-13  # of the objective, which a step still promises
 LONGEST_STEP = 1.0
+MOST_HALVINGS = 40
 BISECTIONS = 60
 
 # What a sampler has besides its leak, which the rest does not hang on.
@@ -37,18 +33,17 @@ SAMPLER = Parameters(*list(BeliefSampler.parameters)[: 1 + len(MARKS)])
 
 
 class BeliefTable(NamedTuple):
-    """The same R outcomes in C contexts under N agents.
+    """R outcomes in C contexts, and what an agent believes of them.
 
     Parameters
     ----------
-    log_truth : Logarithms of the true probabilities, [R]; minus infinity where an outcome cannot
-        come.
+    log_truth : Logarithms of the true probabilities, [R].
     marks : 0 or 1, [R, 6], as in `broken_off.MARKS`.
     edges : Where each context begins, and the end, [C + 1].
-    weight : Counts, or probabilities before normalising, [N, R]; for top-k tables what is certain.
-    high : The most that can lie on each outcome, [N, R].
-    missing : What could not be placed, by context, [N, C].
-    counted : Whether the weights of a context are counts, [N, C].
+    weight : Counts, or probabilities before normalising, [R]; for top-k tables what is certain.
+    high : The most that can lie on each outcome, [R].
+    missing : What could not be placed, by context, [C].
+    counted : Whether the weights of a context are counts, [C].
     """
 
     log_truth: Array
@@ -58,6 +53,15 @@ class BeliefTable(NamedTuple):
     high: Array
     missing: Array
     counted: Booleans
+
+    def sums(self, values: Array) -> Array:
+        """Return the sums of values [R, ...] within contexts, [C, ...]."""
+        added: Array = np.add.reduceat(values, self.edges[:-1])
+        return added
+
+    def spread(self, values: Array) -> Array:
+        """Return a value of each context [C] for each of its outcomes, [R]."""
+        return np.repeat(values, np.diff(self.edges))
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,6 @@ def fit_belief_samplers(
     worth: float = 1.0,
     keep_flagged: bool = False,
     ends: bool = True,
-    workers: int | None = None,
 ) -> BeliefSamplerFits:
     """Fit temperature and biases to the revealed beliefs of each agent.
 
@@ -186,203 +189,138 @@ def fit_belief_samplers(
         raise ValueError(f"worth is above 0; got {worth!r}.")
     used = {name: usable(name, own, keep_flagged) for name, own in several.items()}
     free = told_by(parameters, list(used.values()))
-    groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
-    for name, own in used.items():
-        design = (
-            own.table.edges.tobytes(),
-            own.table.log_truth.tobytes(),
-            own.table.marks.tobytes(),
-        )
-        groups[design].append(name)
-    found: dict[str, int] = {}
-    fits = []
-    for names in groups.values():
-        first = used[names[0]].table
-        table = first._replace(
-            weight=np.concatenate([used[name].table.weight for name in names]),
-            high=np.concatenate([used[name].table.high for name in names]),
-            missing=np.concatenate([used[name].table.missing for name in names]),
-            counted=np.concatenate([used[name].table.counted for name in names]),
-        )
-        for name in names:
-            found[name] = len(found)
-        fits.append(fit_table(table, free, method=method, worth=worth, workers=workers))
-    order = np.array([found[name] for name in several])
-    z, value, information, meat, promise = (
-        np.concatenate(parts)[order] for parts in zip(*fits, strict=True)
-    )
-    found_ends = np.array(
-        [
-            _ends(own, free, line, search=ends)
-            for own, line in zip(used.values(), z, strict=True)
-        ]
-    )  # fmt: skip
-    return _assemble(several, used, free, method, z, value, information, meat, promise, found_ends)
+    precision = SAMPLER.sd[free] ** -2.0 if method == "map" else np.zeros(len(free))
+    fits = [fit_table(own.table, free, precision, worth) for own in used.values()]
+    found_ends = [
+        _ends(own, free, fit.z, search=ends) for own, fit in zip(used.values(), fits, strict=True)
+    ]
+    return _assemble(used, free, method, fits, np.array(found_ends))
 
 
-def fit_table(
-    table: BeliefTable,
-    free: NDArray[np.int64],
-    *,
-    method: str = "mle",
-    worth: float = 1.0,
-    workers: int | None = None,
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Fit all agents of a table; the estimates z[N, K] and more, for those who have arrays.
+class TableFit(NamedTuple):
+    """The sampler that is nearest to a table.
 
     Parameters
     ----------
-    free
-        Which parameters are estimated, as positions in `SAMPLER`.
-
-    Returns
-    -------
-    z [N, K], the objective [N], information [N, K, K], the sum over contexts of squared scores
-    [N, K, K], and what a further step promises [N].
+    z : the free parameters on the unconstrained scale, [K]
+    value : of the objective
+    information, scatter : and the sum over contexts of squared scores, [K, K]
+    promise : by how much a further step would raise the objective
     """
-    n, k = len(table.weight), len(free)
-    z, value, promise = np.zeros((n, k)), np.zeros(n), np.zeros(n)
-    information, meat = np.zeros((n, k, k)), np.zeros((n, k, k))
-    precision = (SAMPLER.sd**-2.0 if method == "map" else np.zeros(len(SAMPLER)))[free]
+
+    z: Array
+    value: float
+    information: Array
+    scatter: Array
+    promise: float
+
+
+def fit_table(
+    table: BeliefTable, free: NDArray[np.int64], precision: Array | None = None, worth: float = 1.0
+) -> TableFit:
+    """Fit the free parameters [K], positions in `SAMPLER`, by Fisher scoring with halved steps.
+
+    Parameters
+    ----------
+    precision
+        Of the priors, [K]; None for none.
+    worth
+        How many draws a distribution counts for against them.
+    """
+    k = len(free)
+    precision = np.zeros(k) if precision is None else precision
     reach = (REACH * SAMPLER.sd)[free]
-    laid = _Layout.of(table, free, worth)
+    fit = TableFit(np.zeros(k), -np.inf, np.zeros((k, k)), np.zeros((k, k)), 0.0)
+    if len(table.edges) < 2:
+        return fit._replace(value=0.0)
+    step = np.zeros(k)
+    halvings = 0
+    for _ in range(MOST_STEPS):
+        z = np.clip(fit.z + step, -reach, reach)
+        value, gradient, information, scatter = _evaluate(table, free, z, worth)
+        value -= 0.5 * float(precision @ z**2)
+        if not value >= fit.value - 1e-14 * abs(fit.value):
+            if halvings == MOST_HALVINGS:
+                break
+            step, halvings = step / 2.0, halvings + 1
+            continue
+        gradient = gradient - precision * z
+        information = information + np.diag(precision)
+        ridge = 1e-12 * np.trace(information) + 1e-300
+        step = np.linalg.solve(information + ridge * np.eye(k), gradient)
+        step[(np.abs(z) >= reach) & (gradient * z > 0.0)] = 0.0
+        fit = TableFit(z, value, information, scatter, abs(float(step @ gradient)))
+        if not fit.promise > ARRIVED:
+            break
+        step *= min(1.0, LONGEST_STEP / np.abs(step).max())
+        halvings = 0
+    return fit
 
-    def batch(rows: Integers) -> None:
-        own = slice(rows[0], rows[-1] + 1)
-        found = value[own], information[own], meat[own], promise[own]
-        _fit(laid, int(rows[0]), precision, worth, reach, z[own], found)
 
-    in_batches(batch, n, SUBJECTS_PER_BATCH, workers)
-    return z, value - laid.constant, information, meat, promise
+def _evaluate(
+    table: BeliefTable, free: NDArray[np.int64], z: Array, worth: float
+) -> tuple[float, Array, Array, Array]:
+    """Return the objective at z [K], its gradient, the information and the squared scores."""
+    sampler = SamplerAt.of(table, free, z)
+    belief = _nearest(table, sampler.shares)
+    weigh = table.spread(np.where(table.counted, table.sums(table.weight), worth))
+    weigh = np.where(table.spread(table.sums(belief)) > 0.0, weigh, 0.0)  # contexts without any
+    logs = np.log(np.maximum(sampler.shares, 1e-300))
+    value = weigh * (
+        belief * logs - np.where(table.spread(table.counted), 0.0, xlogy(belief, belief))
+    )
+    centred = sampler.centred(table)
+    scores = table.sums((weigh * (belief - sampler.shares))[:, None] * centred)
+    information = (weigh * sampler.shares * centred.T) @ centred
+    return float(value.sum()), scores.sum(axis=0), information, scores.T @ scores
 
 
-class _Layout(NamedTuple):
-    """A table as the kernel wants it: outcomes that differ in nothing are one row.
+def _nearest(table: BeliefTable, shares: Array) -> Array:
+    """Return the normalised beliefs [R] within the bounds that are nearest to a model, by KL.
 
-    Where all weights are counts, contexts that differ in nothing are one as well. Of what is
-    wholly known there are left how much it is, and its sums of each parameter's features: the
-    samplers are an exponential family. Distributions are normalised; their negative entropies
-    are part of `constant`, [N], which the kernel leaves out.
+    What is missing raises the outcomes that lag behind the model, all of a context to the same
+    level of belief / model; the rest of it, if any, lies on no outcome.
     """
+    model = np.maximum(shares, 1e-300)
+    most = table.sums(table.weight) + np.where(table.counted, 0.0, table.missing)
+    high = np.where(table.spread(table.counted | (table.missing <= 0)), table.weight, table.high)
 
-    log_truth: Array  # above that of the most probable outcome of the context, each value once
-    level: Integers  # which of these a row has, [R]
-    many: Array  # how many outcomes a row stands for, [R]
-    edges: Integers  # [C + 1]
-    split: Integers  # [C], where the rows without any mark begin
-    first: Integers  # [R + 1], where the marks of a row begin in the next
-    mark: Integers  # positions among the free parameters
-    start: Integers  # [C + 1], where the parameters that a context tells begin in the next
-    told: Integers  # positions among the free parameters, from small to large
-    scatter: bool  # whether squared scores are wanted
-    bent: bool  # whether the temperature is free
-    weighs: Array  # [N, C]
-    sums: Array  # [N, C, K]
-    weight: Array  # [N, R], if anything is missing
-    high: Array
-    missing: Array  # [N, C]
-    constant: Array
+    def raised(level: Array) -> Array:
+        return np.clip(table.spread(level) * model, table.weight, high)
 
-    @classmethod
-    def of(cls, table: BeliefTable, free: NDArray[np.int64], worth: float) -> _Layout:
-        """Lay out a table for these parameters."""
-        sizes = np.diff(table.edges)
-        context = np.repeat(np.arange(len(sizes)), sizes)
-        top = np.maximum.reduceat(table.log_truth, table.edges[:-1]) if len(sizes) else sizes
-        log_truth = table.log_truth - top[context]
-        scatter, bent = not table.counted.all(), bool((free == 0).any())
-        missing, weight, constant = table.missing, table.weight, np.zeros(len(table.weight))
-        if scatter:
-            missing = np.where(table.counted, 0.0, missing)
-            shared = ~(table.counted | (missing > 0))[:, context]
-            total = _sums(np.where(shared, weight, 0.0), table.edges)[:, context]
-            share = np.where(shared & (total > 0), weight, 0.0) / np.where(total > 0, total, 1.0)
-            constant = worth * xlogy(share, share).sum(axis=1)
-            weight = np.where(shared, worth * share, weight)
-        # What was not placed is bounded outcome by outcome, which cannot be merged.
-        whole: Booleans = np.asarray((missing <= 0).all(axis=0))
-        alone = np.where(whole[context], 0, np.arange(len(context)))
-        marked = table.marks[:, free[free > 0] - 1]
-        plain = ~(marked > 0).any(axis=1)
-        kinds, which, many = np.unique(
-            np.column_stack([context, plain, alone, log_truth, marked]),
-            axis=0,
-            return_inverse=True,
-            return_counts=True,
-        )
-        which = which.reshape(-1)
-        own, features = kinds[:, 0].astype(np.int64), kinds[:, 3:]
-        edges = np.searchsorted(own, np.arange(len(sizes) + 1))
-        kept = same = np.arange(len(sizes))
-        if not scatter:
-            # The first context of each kind takes the counts of all.
-            seen: dict[bytes, int] = {}
-            rows = np.column_stack([many, features])
-            ends = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-            same = np.array(
-                [seen.setdefault(rows[a:b].tobytes(), k) for k, (a, b) in enumerate(ends)],
-                dtype=np.int64,
-            )
-            kept, same = np.unique(same, return_inverse=True)
-        row = np.isin(own, kept)
-        flags = features[row, 1:] > 0
-        edges = np.searchsorted(own[row], np.append(kept, len(sizes))).astype(np.int64)
-        # A parameter is told of by contexts with an outcome that it bears on.
-        borne = (features[row] != 0)[:, 0 if bent else 1 :]
-        present = _sums(borne.T.astype(float), edges).T > 0
-        position = np.flatnonzero(free > 0)
-        # Sums over the outcomes of each context, of each feature and of 1.
-        values = scipy.sparse.csr_array(np.column_stack([log_truth, marked])[:, 0 if bent else 1 :])
-        ones = scipy.sparse.csr_array(np.ones((len(context), 1)))
-        found = scipy.sparse.coo_array(scipy.sparse.hstack([values, ones]))
-        width = len(free) + 1
-        column = same[context[found.row]] * width + found.col
-        summing = scipy.sparse.csr_array(
-            (found.data, (column, found.row)), shape=(len(kept) * width, len(context))
-        )
-        found_sums: Array = np.asarray(summing @ weight.T)
-        sums = found_sums.T.reshape(len(weight), len(kept), width)
-        if not bent:
-            constant = constant - weight @ log_truth
-        # Row by row only where something is missing; then nothing was merged across contexts.
-        apart = np.argsort(which, kind="stable")[: 0 if whole.all() else None]
-        parts = np.zeros(1, dtype=np.int64)
-        if len(apart):
-            parts = np.searchsorted(which[apart], np.arange(len(kinds) + 1)).astype(np.int64)
-        has_mark = np.concatenate([[0], np.cumsum(flags.any(axis=1))])
-        levels, level = np.unique(features[row, 0], return_inverse=True)
-        return cls(
-            log_truth=levels,
-            level=level.reshape(-1).astype(np.int64),
-            many=many[row].astype(float),
-            edges=edges,
-            split=(edges[:-1] + has_mark[edges[1:]] - has_mark[edges[:-1]]).astype(np.int64),
-            first=_starts(flags),
-            mark=position[np.nonzero(flags)[1]],
-            start=_starts(present),
-            told=np.nonzero(present)[1],
-            scatter=scatter,
-            bent=bent,
-            weighs=np.ascontiguousarray(sums[:, :, -1]),
-            sums=np.ascontiguousarray(sums[:, :, :-1]),
-            weight=_sums(weight[:, apart], parts),
-            high=_sums(table.high[:, apart], parts),
-            missing=missing[:, kept],
-            constant=constant,
-        )
+    def too_much(level: Array) -> Booleans:
+        return np.asarray(table.sums(raised(level)) > most)
+
+    def overshoots(level: Array) -> Booleans:
+        """Say where outcomes at this level have more than the nearest belief would give them."""
+        belief = raised(level)
+        total = table.sums(belief)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            belief = belief / table.spread(total)
+            divergence = table.sums(xlogy(belief, belief / model))
+            return np.asarray((total > 0.0) & (np.log(level / total) > divergence))
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = np.maximum.reduceat(high / model, table.edges[:-1])
+        if (table.missing > 0.0).any():
+            level = _lowered(too_much, level)
+            level = _lowered(overshoots, level)
+        belief = raised(level)
+        total = table.spread(table.sums(belief))
+        return np.where(total > 0.0, belief / total, 0.0)
 
 
-def _starts(flags: Booleans) -> Integers:
-    """Return where the positions of each row's flags begin in a list of all, and its end."""
-    return np.concatenate([[0], np.cumsum(flags.sum(axis=1))]).astype(np.int64)
-
-
-def _sums(values: Array, edges: Integers) -> Array:
-    """Return the sums [N, C] of values [N, R] between edges; none of the parts is empty."""
-    if len(edges) < 2:
-        return np.zeros((len(values), 0))
-    found: Array = np.add.reduceat(values, edges[:-1], axis=1)
-    return found
+def _lowered(too_high: Callable[[Array], Booleans], level: Array) -> Array:
+    """Return the highest levels [C], up to these, that are not too high."""
+    low, high = np.zeros_like(level), level
+    above = too_high(level)
+    if not above.any():
+        return level
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        over = too_high(middle)
+        low, high = np.where(over, low, middle), np.where(over, middle, high)
+    return np.where(above, low, level)
 
 
 class Usable(NamedTuple):
@@ -439,10 +377,10 @@ def usable(name: str, beliefs: RevealedBeliefs, keep_flagged: bool) -> Usable:
         log_truth=np.log(beliefs.truth[row]),
         marks=beliefs.marks[row].astype(float),
         edges=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        weight=weight[None],
-        high=np.where(counted[context], weight, beliefs.high[row])[None],
-        missing=missing.reshape(1, -1),
-        counted=counted[order][None],
+        weight=weight,
+        high=np.where(counted[context], weight, beliefs.high[row]),
+        missing=missing,
+        counted=counted[order],
     )
     narrow = kept & (np.bincount(beliefs.context, ~possible, len(beliefs)) > 0)
     wrong = float((1.0 - right[narrow]).mean()) if narrow.any() else np.nan
@@ -488,7 +426,9 @@ def spread_of(table: BeliefTable) -> Array:
     """Return the sums of products of log truth and marks within contexts, [7, 7]."""
     features = np.column_stack([table.log_truth, table.marks])
     sizes = np.diff(table.edges)
-    means = _sums(features.T, table.edges).T / sizes[:, None]
+    if not len(sizes):
+        return np.zeros((len(SAMPLER), len(SAMPLER)))
+    means = table.sums(features) / sizes[:, None]
     centred = features - np.repeat(means, sizes, axis=0)
     products: Array = centred.T @ centred
     return products
@@ -513,15 +453,14 @@ class SamplerAt(NamedTuple):
         full = np.zeros(len(SAMPLER))
         full[free] = z
         height = table.log_truth * np.exp(-full[0]) + table.marks @ full[1:]
-        sizes = np.diff(table.edges)
-        weight = np.exp(height - np.repeat(np.maximum.reduceat(height, table.edges[:-1]), sizes))
-        shares = weight / np.repeat(np.add.reduceat(weight, table.edges[:-1]), sizes)
+        weight = np.exp(height - table.spread(np.maximum.reduceat(height, table.edges[:-1])))
+        shares = weight / table.spread(table.sums(weight))
         slopes = np.column_stack([-table.log_truth * np.exp(-full[0]), table.marks])
         return cls(shares, slopes[:, free])
 
     def centred(self, table: BeliefTable) -> Array:
         """Return the slopes less their means under the sampler in each context, [R, K]."""
-        means = np.add.reduceat(self.shares[:, None] * self.slopes, table.edges[:-1])
+        means = table.sums(self.shares[:, None] * self.slopes)
         centred: Array = self.slopes - np.repeat(means, np.diff(table.edges), axis=0)
         return centred
 
@@ -531,52 +470,53 @@ class FitOfBelief(NamedTuple):
 
     Parameters
     ----------
-    z : the free parameters on the line, [K]
-    sampler : at these
+    z : the free parameters on the unconstrained scale, [K]
     slopes : derivatives of each parameter by the normalised belief, [K, R]
+    covariance : by the scatter between contexts (White 1982), [K, K]
     """
 
     z: Array
-    sampler: SamplerAt
     slopes: Array
+    covariance: Array
 
 
 def fit_belief(table: BeliefTable, free: NDArray[np.int64], belief: Array) -> FitOfBelief:
     """Fit a sampler to one normalised belief, [R]; counts weigh as many as there are."""
-    weighs = np.repeat(
-        np.where(table.counted[0], np.add.reduceat(table.weight[0], table.edges[:-1]), 1.0),
-        np.diff(table.edges),
+    weigh = table.spread(np.where(table.counted, table.sums(table.weight), 1.0))
+    own = table._replace(
+        weight=weigh * belief, high=weigh * belief, missing=np.zeros_like(table.missing)
     )
-    known = table._replace(
-        weight=(weighs * belief)[None],
-        high=(weighs * belief)[None],
-        missing=np.zeros_like(table.missing),
-    )
-    z, _, information, *_ = fit_table(known, free, workers=1)
-    sampler = SamplerAt.of(table, free, z[0])
-    inverse = np.linalg.pinv(information[0], hermitian=True)
-    return FitOfBelief(z[0], sampler, inverse @ sampler.centred(table).T * weighs)
+    fit = fit_table(own, free)
+    inverse = np.linalg.pinv(fit.information, hermitian=True)
+    slopes = inverse @ SamplerAt.of(table, free, fit.z).centred(table).T * weigh
+    return FitOfBelief(fit.z, slopes, inverse @ fit.scatter @ inverse * _spare(table, free))
+
+
+def _spare(table: BeliefTable, free: NDArray[np.int64]) -> float:
+    """Return C / (C - K) for C contexts and K parameters; NaN where there are too few."""
+    contexts, k = len(table.edges) - 1, len(free)
+    return contexts / (contexts - k) if contexts > k else float("nan")
 
 
 def nearest_belief(table: BeliefTable, free: NDArray[np.int64], z: Array) -> Array:
     """Return the normalised belief that is nearest to a sampler of those a table allows, [R]."""
-    shares = SamplerAt.of(table, free, z).shares
-    found: Array = table.weight[0].astype(float)
-    for k, (a, b) in enumerate(zip(table.edges[:-1], table.edges[1:], strict=True)):
-        if table.missing[0, k] > 0 and not table.counted[0, k]:
-            model, low, high = (
-                np.maximum(shares[a:b], 1e-300),
-                found[a:b].copy(),
-                table.high[0, a:b],
-            )
-            _nearest(model, low, high, table.missing[0, k], found[a:b])
-        elif (total := found[a:b].sum()) > 0:
-            found[a:b] /= total
-    return found
+    return _nearest(table, SamplerAt.of(table, free, z).shares)
+
+
+def extreme_beliefs(
+    used: Usable, free: NDArray[np.int64], parameter: int, start: Array
+) -> tuple[Array, Array]:
+    """Return the beliefs with the least and the largest free parameter, by position, [R] each."""
+
+    def read(belief: Array) -> Read:
+        fit = fit_belief(used.table, free, belief)
+        return Read(float(fit.z[parameter]), fit.slopes[parameter])
+
+    return used.allowed.extremes(read, start)
 
 
 def _ends(used: Usable, free: NDArray[np.int64], z: Array, *, search: bool) -> tuple[Array, Array]:
-    """Return the ends of each estimate over all beliefs that tables allow, on the line, [K]."""
+    """Return the ends of each estimate over all beliefs that tables allow, in z, [K] each."""
     if not used.allowed.is_open:
         return z, z
     if not search:
@@ -585,12 +525,8 @@ def _ends(used: Usable, free: NDArray[np.int64], z: Array, *, search: bool) -> t
     reach = (REACH * SAMPLER.sd)[free]
     least, most = z.copy(), z.copy()
     for k in range(len(free)):
-
-        def read(belief: Array, k: int = k) -> Read:
-            found = fit_belief(used.table, free, belief)
-            return Read(float(found.z[k]), found.slopes[k])
-
-        low, high = (read(belief).value for belief in used.allowed.extremes(read, start))
+        beliefs = extreme_beliefs(used, free, k, start)
+        low, high = (float(fit_belief(used.table, free, belief).z[k]) for belief in beliefs)
         least[k], most[k] = min(low, z[k]), max(high, z[k])
     return (
         np.where(least <= -reach, -np.inf, least),
@@ -599,39 +535,35 @@ def _ends(used: Usable, free: NDArray[np.int64], z: Array, *, search: bool) -> t
 
 
 def _assemble(
-    several: Mapping[str, RevealedBeliefs],
     used: Mapping[str, Usable],
     free: NDArray[np.int64],
     method: str,
-    z: Array,
-    value: Array,
-    information: Array,
-    meat: Array,
-    promise: Array,
+    fits: Sequence[TableFit],
     ends: Array,
 ) -> BeliefSamplerFits:
     estimated = Parameters(*(parameter for k, parameter in enumerate(SAMPLER) if k in free))
-    tables = [used[name].table for name in several]
-    counts = np.array([bool(table.counted.all()) for table in tables])
-    n_contexts = np.array([len(table.edges) - 1 for table in tables], dtype=np.int64)
-    with np.errstate(all="ignore"):
-        covariance = inverted(information)
-        k = len(free)
-        spare = np.where(n_contexts > k, n_contexts / np.maximum(n_contexts - k, 1), np.nan)
-        scatter = covariance @ meat @ covariance * spare[:, None, None]
-        covariance = np.where(counts[:, None, None], covariance, scatter)
-    z = np.where(n_contexts[:, None] > 0, z, np.nan)
-    ends = np.where(n_contexts[:, None, None] > 0, ends, np.nan)
+    own = list(used.values())
+    n_contexts = np.array([len(u.table.edges) - 1 for u in own], dtype=np.int64)
+    some = n_contexts > 0
+    z = np.where(some[:, None], [fit.z for fit in fits], np.nan)
+    ends = np.where(some[:, None, None], ends, np.nan)
+    value = np.array([fit.value for fit in fits])
+    information = np.array([fit.information for fit in fits])
+    covariance = inverted(information)
+    for i, (u, fit) in enumerate(zip(own, fits, strict=True)):
+        if not u.table.counted.all():
+            covariance[i] = covariance[i] @ fit.scatter @ covariance[i] * _spare(u.table, free)
     # Flatness is judged by what the data would say as draws.
-    found = Optimum(z, value, information, covariance, promise)
-    status, message = statuses(estimated, "mle", found, n_contexts)
+    promise = np.array([fit.promise for fit in fits])
+    optimum = Optimum(z, value, information, covariance, promise)
+    status, message = statuses(estimated, "mle", optimum, n_contexts)
     prior = 0.0
     if method == "map":
         prior = -0.5 * (((z - estimated.mean) / estimated.sd) ** 2).sum(axis=1)
     fit = PointFit(
         model="belief_sampler",
         method=method,
-        subjects=tuple(several),
+        subjects=tuple(used),
         parameters=estimated,
         z=z,
         covariance=covariance,
@@ -642,15 +574,10 @@ def _assemble(
         agreement=np.ones(len(z)),
         n_trials=n_contexts,
     )
-    held = {
-        name: float(SAMPLER.constrain(np.zeros(len(SAMPLER)))[k])
-        for k, name in enumerate(SAMPLER.names)
-        if k not in free
-    }
-    own = list(used.values())
+    at_rest = SAMPLER.constrain(np.zeros(len(SAMPLER)))
     return BeliefSamplerFits(
         fit=fit,
-        held=held,
+        held={name: float(at_rest[k]) for k, name in enumerate(SAMPLER.names) if k not in free},
         elsewhere=np.array([u.elsewhere for u in own]),
         elsewhere_low=np.array([u.elsewhere_low for u in own]),
         elsewhere_high=np.array([u.elsewhere_high for u in own]),
@@ -660,241 +587,3 @@ def _assemble(
         least=estimated.constrain(ends[:, 0]),
         most=estimated.constrain(ends[:, 1]),
     )
-
-
-@compiled()
-def _raise(level, model, low, high, belief):  # type: ignore[no-untyped-def]
-    """Put level x model, within its bounds, in place of each belief; return the sum."""
-    total = 0.0
-    for i in range(len(low)):
-        belief[i] = min(max(level * model[i], low[i]), high[i])
-        total += belief[i]
-    return total
-
-
-@compiled()
-def _overshoots(level, total, model, belief):  # type: ignore[no-untyped-def]
-    """Tell whether outcomes at this level have more than the nearest belief would give them."""
-    divergence = 0.0
-    for i in range(len(belief)):
-        if belief[i] > 0.0:
-            q = belief[i] / total
-            divergence += q * np.log(q / model[i])
-    return np.log(level / total) > divergence
-
-
-@compiled()
-def _nearest(model, low, high, missing, belief):  # type: ignore[no-untyped-def]
-    """Write the normalised belief within the bounds that is nearest to the model, by KL.
-
-    What is missing raises the outcomes that lag behind the model, all to the same level of
-    q / model; the rest of it, if any, lies on no outcome.
-    """
-    n = len(low)
-    least, above = 0.0, 0.0
-    for i in range(n):
-        least += low[i]
-        if high[i] > 0.0:
-            above = max(above, high[i] / model[i])
-    bottom, top = 0.0, above
-    if _raise(top, model, low, high, belief) > least + missing:
-        for _ in range(BISECTIONS):
-            middle = 0.5 * (bottom + top)
-            if _raise(middle, model, low, high, belief) > least + missing:
-                top = middle
-            else:
-                bottom = middle
-        top = bottom
-    total = _raise(top, model, low, high, belief)
-    if total > 0.0 and _overshoots(top, total, model, belief):
-        bottom = 0.0
-        for _ in range(BISECTIONS):
-            middle = 0.5 * (bottom + top)
-            total = _raise(middle, model, low, high, belief)
-            if total <= 0.0 or not _overshoots(middle, total, model, belief):
-                bottom = middle
-            else:
-                top = middle
-        total = _raise(top, model, low, high, belief)
-    for i in range(n):
-        belief[i] = belief[i] / total if total > 0.0 else model[i]
-
-
-@compiled(fastmath={"contract", "reassoc"})
-def _evaluate(z, laid, s, worth, gradient, information, meat, rooms):  # type: ignore[no-untyped-def]
-    """Return the objective of agent s at z[K]; write gradient and upper halves of two matrices."""
-    (
-        log_truth, level, many, edges, split, first, mark, start, told, scatter, bent,
-        all_weighs, all_sums, all_weight, all_high, all_missing, _,
-    ) = laid  # fmt: skip
-    weighs, sums, missing = all_weighs[s], all_sums[s], all_missing[s]
-    model, belief, mean, second, height, factor = rooms
-    gradient[:] = 0.0
-    information[:] = 0.0
-    meat[:] = 0.0
-    objective = 0.0
-    sharpness = np.exp(-z[0]) if bent else 1.0
-    # The most probable outcome of a context has the weight of its biases alone, which are within
-    # reach: no weight overflows, nor do all vanish.
-    for u in range(len(log_truth)):
-        height[u] = np.exp(log_truth[u] * sharpness)
-    for j in range(len(z)):
-        factor[j] = np.exp(z[j])
-    for c in range(len(edges) - 1):
-        begin, middle, end = edges[c], split[c], edges[c + 1]
-        for a in range(start[c], start[c + 1]):
-            j = told[a]
-            mean[j] = 0.0
-            for b in range(a, start[c + 1]):
-                second[j, told[b]] = 0.0
-        total, raised, squared = 0.0, 0.0, 0.0
-        for r in range(middle, end):
-            t = log_truth[level[r]]
-            p = many[r] * height[level[r]]
-            total += p
-            raised += p * t
-            squared += p * t * t
-        for r in range(begin, middle):
-            t = log_truth[level[r]]
-            p = many[r] * height[level[r]]
-            for m in range(first[r], first[r + 1]):
-                p *= factor[mark[m]]
-            total += p
-            raised += p * t
-            squared += p * t * t
-            for m in range(first[r], first[r + 1]):
-                j = mark[m]
-                mean[j] += p
-                if bent:
-                    second[0, j] += p * t
-                for h in range(m, first[r + 1]):
-                    second[j, mark[h]] += p
-        if bent:
-            mean[0], second[0, 0] = raised, squared
-        known = weighs[c]
-        if missing[c] > 0.0:
-            n = end - begin
-            for i in range(n):
-                p = height[level[begin + i]]
-                for m in range(first[begin + i], first[begin + i + 1]):
-                    p *= factor[mark[m]]
-                model[i] = max(p / total, 1e-300)
-            weight, high = all_weight[s, begin:end], all_high[s, begin:end]
-            _nearest(model[:n], weight, high, missing[c], belief[:n])
-            known = worth
-            for a in range(start[c], start[c + 1]):
-                sums[c, told[a]] = 0.0
-            for i in range(n):
-                if belief[i] <= 0.0:
-                    continue
-                own = worth * belief[i]
-                objective -= own * np.log(belief[i] / model[i])
-                if bent:
-                    sums[c, 0] += own * log_truth[level[begin + i]]
-                for m in range(first[begin + i], first[begin + i + 1]):
-                    sums[c, mark[m]] += own
-        elif known > 0.0:
-            objective -= known * np.log(total)
-            for a in range(start[c], start[c + 1]):
-                j = told[a]
-                objective += sums[c, j] * (sharpness if bent and j == 0 else z[j])
-        else:
-            continue
-        for a in range(start[c], start[c + 1]):
-            mean[told[a]] /= total
-        for a in range(start[c], start[c + 1]):
-            j = told[a]
-            score = sums[c, j] - known * mean[j]
-            gradient[j] += score
-            for b in range(a, start[c + 1]):
-                h = told[b]
-                information[j, h] += known * (second[j, h] / total - mean[j] * mean[h])
-                if scatter:
-                    meat[j, h] += score * (sums[c, h] - known * mean[h])
-    if bent:  # from the derivative by 1/T to that by log T
-        gradient[0] *= -sharpness
-        for h in range(len(z)):
-            information[0, h] *= -sharpness
-            meat[0, h] *= -sharpness
-        information[0, 0] *= -sharpness
-        meat[0, 0] *= -sharpness
-    return objective
-
-
-@compiled()
-def _solve(matrix, vector, work, solution):  # type: ignore[no-untyped-def]
-    """Solve a positive semidefinite system by elimination, with a ridge of 1e-12 of its trace."""
-    k = len(vector)
-    ridge = 1e-300
-    for i in range(k):
-        ridge += 1e-12 * matrix[i, i]
-    for i in range(k):
-        for j in range(k):
-            work[i, j] = matrix[i, j]
-        work[i, i] += ridge
-        work[i, k] = vector[i]
-    for i in range(k):
-        for h in range(i + 1, k):
-            share = work[h, i] / work[i, i]
-            for j in range(i, k + 1):
-                work[h, j] -= share * work[i, j]
-    for i in range(k - 1, -1, -1):
-        rest = work[i, k]
-        for j in range(i + 1, k):
-            rest -= work[i, j] * solution[j]
-        solution[i] = rest / work[i, i]
-
-
-@compiled()
-def _fit(laid, begin, precision, worth, reach, z, found):  # type: ignore[no-untyped-def]
-    """Fit agents from number `begin` on by Fisher scoring with halved steps; fill in the rest."""
-    edges, (value, informations, meats, promise) = laid.edges, found
-    k, widest = z.shape[1], 0
-    for c in range(len(edges) - 1):
-        widest = max(widest, edges[c + 1] - edges[c])
-    model, belief = np.empty(widest), np.empty(widest)
-    gradient, information, meat = np.empty(k), np.empty((k, k)), np.empty((k, k))
-    trial, step, work = np.empty(k), np.empty(k), np.empty((k, k + 1))
-    mean, second = np.empty(k), np.empty((k, k))
-    height, factor = np.empty(len(laid.log_truth)), np.empty(k)
-    rooms = (model, belief, mean, second, height, factor)
-    for s in range(len(z)):
-        here = z[s]
-        best = -np.inf
-        step[:] = 0.0
-        scale, halvings = 1.0, 0
-        for _ in range(MOST_STEPS):
-            for j in range(k):
-                trial[j] = min(max(here[j] + scale * step[j], -reach[j]), reach[j])
-            total = _evaluate(trial, laid, begin + s, worth, gradient, information, meat, rooms)
-            for j in range(k):
-                for h in range(j):
-                    information[j, h], meat[j, h] = information[h, j], meat[h, j]
-            for j in range(k):
-                total -= 0.5 * precision[j] * trial[j] * trial[j]
-                gradient[j] -= precision[j] * trial[j]
-                information[j, j] += precision[j]
-            if not total >= best - 1e-14 * abs(best) and halvings < 40:
-                scale *= 0.5
-                halvings += 1
-                continue
-            if halvings >= 40:
-                break
-            best = total
-            for j in range(k):
-                here[j] = trial[j]
-            value[s] = total
-            informations[s] = information
-            meats[s] = meat
-            _solve(information, gradient, work, step)
-            longest, expected = 0.0, 0.0
-            for j in range(k):
-                held = abs(here[j]) >= reach[j] and gradient[j] * here[j] > 0.0
-                if held:
-                    step[j] = 0.0
-                longest = max(longest, abs(step[j]))
-                expected += step[j] * gradient[j]
-            promise[s] = abs(expected)
-            if not abs(expected) > ARRIVED:
-                break
-            scale, halvings = min(1.0, LONGEST_STEP / longest), 0

@@ -14,11 +14,12 @@ from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 
-from .revealed_belief import Booleans, RevealedBeliefs, Unplaced, wilson
+from .open_beliefs import OpenBeliefs, Read
+from .revealed_belief import RevealedBeliefs, Unplaced, wilson
 
 FLOOR = 1e-6  # added to each probability where logarithms are taken
 REPLICATES = 2000
-MOST_CORNERS = 20_000  # ways to place what was not placed, all of which are tried
+CLIMBS = 5  # corners from which a search for the largest value starts
 MET = 1e-9  # a sum of deviations that counts as none
 MEASURES_OF_DISTANCE = (
     "chebyshev",
@@ -94,8 +95,6 @@ class DistributionDistances(Result):
         for top-k tables; and that of the bootstrap for sampled ones.
     noise : What the measure would show on average if the belief were the truth, [C] by measure: 0
         but for sampled beliefs, whose distances are too large by chance.
-    tight : Whether the ends of the interval are reached, [C]; otherwise it may be too wide, never
-        too narrow.
     floor, mass : Added to probabilities in logarithms; of the intervals of sampled beliefs.
     """
 
@@ -104,7 +103,6 @@ class DistributionDistances(Result):
     low: Mapping[str, Array]
     high: Mapping[str, Array]
     noise: Mapping[str, Array]
-    tight: Booleans
     floor: float
     mass: float
 
@@ -125,7 +123,6 @@ class DistributionDistances(Result):
                         "low": b.retained_low if total else self.low[name],
                         "high": b.retained_high if total else self.high[name],
                         "noise": np.nan if total else self.noise[name],
-                        "tight": self.tight,
                         "flag": b.flags,
                     }
                 )
@@ -173,9 +170,9 @@ def distribution_distances(
     Top-k tables: the least and the largest value over all ways in which the missing probability
     can lie on the outcomes or on something else. The distances are convex in the normalised
     belief, and what can be believed is a convex set; so the largest value is at one of its
-    corners, which are tried, and the least is that of a convex program (for entropy the other way
-    round). Where there are too many corners, each outcome is bounded on its own, which is too
-    wide rather than too narrow.
+    corners, of which those are tried that lie farthest out for each outcome and for sets of them,
+    and the least is that of a convex program (for entropy the other way round). The least is
+    never too large.
 
     Sampled counts: distances grow by sampling error alone, and 2 v - v* at the quantiles of the
     multinomial bootstrap takes that away again (Davison and Hinkley 1997, section 5.2), but knows
@@ -201,7 +198,6 @@ def distribution_distances(
     c = len(beliefs)
     names = MEASURES_OF_DISTANCE
     value, low, high, noise = ({name: np.full(c, np.nan) for name in names} for _ in range(4))
-    tight = np.ones(c, dtype=bool)
     for k in range(c):
         own = beliefs.rows(k)
         q = beliefs.probability[own]
@@ -217,13 +213,13 @@ def distribution_distances(
                 session_stream(seed, 21, k),
             )  # fmt: skip
         elif beliefs.unplaced[k]:
-            lows, highs, tight[k] = _bounds(q, beliefs.unplaced[k], own.start, p, floor)
+            lows, highs = _bounds(q, beliefs.unplaced[k], own.start, p, floor)
         for name in names:
             if name == "entropy" or not np.isnan(p).any():
                 value[name][k] = found[name]
                 low[name][k], high[name][k] = lows[name], highs[name]
                 noise[name][k] = quiet[name]
-    return DistributionDistances(beliefs, value, low, high, noise, tight, floor, mass)
+    return DistributionDistances(beliefs, value, low, high, noise, floor, mass)
 
 
 def _sampled(
@@ -278,48 +274,69 @@ def _largest(truth: Array, floor: float) -> dict[str, float]:
 
 def _bounds(
     certain: Array, unplaced: Sequence[Unplaced], begin: int, truth: Array, floor: float
-) -> tuple[dict[str, Array], dict[str, Array], bool]:
-    """Return the least and the largest value over all that can be believed, and if both are met."""
-    units = [(mass, [i - begin for i in rows]) for mass, rows in unplaced]
-    units = [(mass, rows) for mass, rows in units if mass > 0]
-    corners = _corners(certain, units)
-    lows: dict[str, Array] = {}
-    highs: dict[str, Array] = {}
-    unknown = bool(np.isnan(truth).any())
-    box = share_bounds(certain, units)
-    if corners is not None:
-        tried = distances_of(truth, corners, floor)
-        highs = {name: values.max() for name, values in tried.items()}
-        lows["entropy"] = tried["entropy"].min()
-    else:
-        highs = _box_highs(truth, *box, floor)
-        lows["entropy"] = np.array(0.0)
-    # The largest deviation of a single outcome is known in closed form.
-    highs["chebyshev"] = np.maximum(np.abs(box[0] - truth), np.abs(box[1] - truth)).max()
-    program = _Program(certain, units)
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return the least and the largest value over all that can be believed."""
+    units = [(mass, tuple(i - begin for i in rows)) for mass, rows in unplaced if mass > 0]
+    allowed = OpenBeliefs(certain, np.zeros(len(certain), dtype=np.int64), tuple(units))
+    shares = share_bounds(certain, units)
     even = np.full(len(certain), 1.0 / len(certain))
-    if program.least_deviation(even, largest=False) <= MET:
+    known = not np.isnan(truth).any()
+    lows, highs = ({name: np.array(np.nan) for name in MEASURES_OF_DISTANCE} for _ in range(2))
+    corners = _corners(allowed, truth if known else even)
+    tried = distances_of(truth, corners, floor)
+    lows["entropy"] = np.array(-_most(allowed, _negative_entropy, corners, -tried["entropy"]))
+    if _least_deviation(certain, units, even, largest=False) <= MET:
         highs["entropy"] = np.array(np.log(len(certain)))
     else:
-        highs["entropy"] = -program.least(_negative_entropy)
-    if unknown:
-        nothing = np.array(np.nan)
-        for name in MEASURES_OF_DISTANCE[:-1]:
-            lows[name] = highs[name] = nothing
-        return lows, highs, corners is not None
-    lows["chebyshev"] = np.asarray(program.least_deviation(truth, largest=True))
-    lows["manhattan"] = np.asarray(program.least_deviation(truth, largest=False))
+        highs["entropy"] = np.array(-allowed.least(_negative_entropy))
+    if not known:
+        return lows, highs
+    highs["manhattan"] = tried["manhattan"].max()
+    # The largest deviation of a single outcome is known in closed form.
+    highs["chebyshev"] = np.maximum(np.abs(shares[0] - truth), np.abs(shares[1] - truth)).max()
+    for name, largest in (("chebyshev", True), ("manhattan", False)):
+        lows[name] = np.array(_least_deviation(certain, units, truth, largest=largest))
     for name, weights in (
         ("kl_truth_belief", (1.0, 0.0)),
         ("kl_belief_truth", (0.0, 1.0)),
         ("kl_sum", (1.0, 1.0)),
     ):
+        objective = _Divergence(floored(truth, floor), weights, floor)
+        highs[name] = np.array(_most(allowed, objective, corners, tried[name]))
         if lows["manhattan"] <= MET:  # the truth itself can be believed
             lows[name] = np.array(0.0)
-            continue
-        objective = _Divergence(floored(truth, floor), weights, floor)
-        lows[name] = np.maximum(program.least(objective), 0.0)
-    return lows, highs, corners is not None
+        else:
+            lows[name] = np.array(max(allowed.least(objective), 0.0))
+    return lows, highs
+
+
+def _most(
+    allowed: OpenBeliefs,
+    convex: Callable[[Array], tuple[float, Array]],
+    corners: Array,
+    values: Array,
+) -> float:
+    """Return the largest value of a convex function to which a search climbs from corners."""
+
+    def read(belief: Array) -> Read:
+        return Read(*convex(belief))
+
+    starts = corners[np.argsort(-values)[:CLIMBS]]
+    return max(read(allowed.extreme(read, start, 1.0)).value for start in starts)
+
+
+def _corners(allowed: OpenBeliefs, centre: Array) -> Array:
+    """Return corners of what can be believed, [corners, outcomes], far from the centre in turn.
+
+    For each outcome, and for all outcomes that are as far above the centre as one: those with the
+    largest and the least share of it.
+    """
+    n = len(centre)
+    order = np.argsort(allowed.certain - centre * max(allowed.certain.sum(), MET))
+    groups = np.tril(np.ones((n, n)))[:, np.argsort(order)]
+    directions = np.concatenate([np.eye(n), groups])
+    directions = np.concatenate([directions, -directions])
+    return np.unique([allowed.largest(slopes) for slopes in directions], axis=0)
 
 
 def share_bounds(
@@ -365,44 +382,6 @@ def set_bounds(
     return low, high
 
 
-def _corners(certain: Array, units: Sequence[tuple[float, Sequence[int]]]) -> Array | None:
-    """Return all normalised corners, [corners, outcomes]; None if there are too many."""
-    count = np.prod([float(len(rows) + 1) for _, rows in units])
-    if count * len(certain) > MOST_CORNERS * 20 or count > MOST_CORNERS:
-        return None
-    sums = certain[None, :]
-    for mass, rows in units:
-        moved = np.zeros((len(rows) + 1, len(certain)))
-        moved[np.arange(len(rows)), list(rows)] = mass
-        sums = (sums[:, None, :] + moved[None, :, :]).reshape(-1, len(certain))
-    total = sums.sum(axis=1, keepdims=True)
-    possible = total[:, 0] > 0
-    normalised: Array = sums[possible] / total[possible]
-    return normalised
-
-
-def _box_highs(truth: Array, low: Array, high: Array, floor: float) -> dict[str, Array]:
-    """Bound each measure from above by that of each outcome on its own."""
-    n = len(truth)
-    p = floored(truth, floor)
-    ends = np.stack([low, high])
-    e = (ends + floor) / (1.0 + floor * n)
-    forth = np.maximum(p * np.log(p / e[0]), p * np.log(p / e[1])).sum()
-    back = (e * np.log(e / p)).max(axis=0).sum()
-    return {
-        "chebyshev": np.abs(ends - truth).max(),
-        "manhattan": np.minimum(np.abs(ends - truth).max(axis=0).sum(), 2.0),
-        "kl_truth_belief": forth,
-        "kl_belief_truth": back,
-        "kl_sum": forth + back,
-        "entropy": np.array(np.log(n)),
-    }
-
-
-# Normalised belief -> value and gradient.
-Convex = Callable[[Array], tuple[float, Array]]
-
-
 def _negative_entropy(q: Array) -> tuple[float, Array]:
     logs = np.log(np.maximum(q, 1e-300))
     return float((q * logs).sum()), logs + 1.0
@@ -426,113 +405,37 @@ class _Divergence:
         return float(value), slope / (1.0 + self.floor * n)
 
 
-class _Program:
-    """Everything that can be believed, as a polytope: least values of convex functions on it.
+def _least_deviation(
+    certain: Array, units: Sequence[tuple[float, Sequence[int]]], truth: Array, *, largest: bool
+) -> float:
+    """Return the least max |p - q| or the least sum |p - q|: a linear program.
 
     A belief before normalising is r = certain + sum_u mass_u x_u; x_u >= 0 spreads a unit over
     its outcomes and sums to 1 at most. With t = 1 / sum r and y = t x the normalised belief q = t r
     is linear in (t, y), under linear constraints (Charnes and Cooper 1962).
     """
-
-    def __init__(self, certain: Array, units: Sequence[tuple[float, Sequence[int]]]):
-        self.n = len(certain)
-        places = [(u, i, mass) for u, (mass, rows) in enumerate(units) for i in rows]
-        # q = map @ (t, y)
-        self.map = np.zeros((self.n, 1 + len(places)))
-        self.map[:, 0] = certain
-        # Each unit's y sums to t at most.
-        self.limits = np.zeros((len(units), 1 + len(places)))
-        self.limits[:, 0] = -1.0
-        for column, (u, i, mass) in enumerate(places, start=1):
-            self.map[i, column] = mass
-            self.limits[u, column] = 1.0
-        self.certain, self.units = certain, units
-
-    def least_deviation(self, truth: Array, *, largest: bool) -> float:
-        """Return the least max |p - q| or the least sum |p - q|: a linear program."""
-        n, m = self.map.shape
-        extra = 1 if largest else n
-        bound = np.ones((n, 1)) if largest else np.eye(n)
-        above = np.hstack([self.map, -bound])
-        below = np.hstack([-self.map, -bound])
-        limits = np.hstack([self.limits, np.zeros((len(self.limits), extra))])
-        found = scipy.optimize.linprog(
-            np.concatenate([np.zeros(m), np.ones(extra)]),
-            A_ub=np.vstack([above, below, limits]),
-            b_ub=np.concatenate([truth, -truth, np.zeros(len(limits))]),
-            A_eq=np.concatenate([self.map.sum(axis=0), np.zeros(extra)])[None],
-            b_eq=[1.0],
-            method="highs",
-        )
-        return max(float(found.fun or 0.0), 0.0) if found.success else float("nan")
-
-    def least(self, objective: Convex) -> Array:
-        """Return a lower bound of a convex function that its least value meets but for 1e-9.
-
-        A point found by sequential quadratic programming, less the duality gap of Frank and Wolfe
-        (1956) there: whatever the search did, the value is no larger than the least.
-        """
-        m = self.map.shape[1]
-        start = np.zeros(m)
-        for limit in self.limits:
-            own = np.flatnonzero(limit[1:]) + 1
-            start[own] = 0.5 / len(own)
-        start[0] = 1.0
-        start /= (self.map @ start).sum()
-
-        def value(v: Array) -> tuple[float, Array]:
-            f, slope = objective(np.maximum(self.map @ v, 0.0))
-            return f, slope @ self.map
-
-        found = scipy.optimize.minimize(
-            value,
-            start,
-            jac=True,
-            method="SLSQP",
-            bounds=scipy.optimize.Bounds(0.0, np.inf),
-            constraints=[
-                scipy.optimize.LinearConstraint(self.limits, -np.inf, 0.0),
-                scipy.optimize.LinearConstraint(self.map.sum(axis=0)[None], 1.0, 1.0),
-            ],
-            options={"maxiter": 300, "ftol": 1e-13},
-        )
-        q = self._feasible(found.x if np.isfinite(found.x).all() else start)
-        f, slope = objective(q)
-        return np.asarray(f - max(float(slope @ q) - self._least_linear(slope), 0.0))
-
-    def _feasible(self, v: Array) -> Array:
-        """Return the belief of a point, moved into the polytope."""
-        t = max(float(v[0]), 1e-300)
-        r = self.certain.copy()
-        column = 1
-        for mass, rows in self.units:
-            x = np.maximum(v[column : column + len(rows)] / t, 0.0)
-            column += len(rows)
-            r[list(rows)] += mass * x / max(float(x.sum()), 1.0)
-        total = r.sum()
-        if total <= 0:
-            return np.full(self.n, 1.0 / self.n)
-        normalised: Array = r / total
-        return normalised
-
-    def _least_linear(self, slope: Array) -> float:
-        """Return the least slope @ q over all beliefs (Dinkelbach 1967)."""
-        level = float(
-            slope @ self._feasible(np.concatenate([[1.0], np.zeros(self.map.shape[1] - 1)]))
-        )
-        if self.certain.sum() <= 0:
-            level = float(slope[sorted({i for _, rows in self.units for i in rows})].max())
-        for _ in range(100):
-            r = self.certain.copy()
-            for mass, rows in self.units:
-                best = min(rows, key=lambda i: slope[i])
-                if slope[best] < level or r.sum() <= 0:
-                    r[best] += mass
-            new = float(slope @ r / r.sum())
-            if new >= level - 1e-15 * max(1.0, abs(level)):
-                break
-            level = new
-        return level
+    n, m = len(certain), 1 + sum(len(rows) for _, rows in units)
+    belief = np.zeros((n, m))  # q = belief @ (t, y)
+    limits = np.zeros((len(units), m))  # each unit's y sums to t at most
+    belief[:, 0], limits[:, 0] = certain, -1.0
+    column = 1
+    for u, (mass, rows) in enumerate(units):
+        for i in rows:
+            belief[i, column], limits[u, column] = mass, 1.0
+            column += 1
+    extra = 1 if largest else n
+    bound = np.ones((n, 1)) if largest else np.eye(n)
+    solution = scipy.optimize.linprog(
+        np.concatenate([np.zeros(m), np.ones(extra)]),
+        A_ub=np.block(
+            [[belief, -bound], [-belief, -bound], [limits, np.zeros((len(units), extra))]]
+        ),
+        b_ub=np.concatenate([truth, -truth, np.zeros(len(units))]),
+        A_eq=np.concatenate([belief.sum(axis=0), np.zeros(extra)])[None],
+        b_eq=[1.0],
+        method="highs",
+    )
+    return max(float(solution.fun or 0.0), 0.0) if solution.success else float("nan")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ Integers = NDArray[np.int64]
 ROUNDS = 20  # of a search; each moves all that is open to where it counts most
 LEVELS = 60  # of the share that an outcome has to add to count
 STILL = 1e-9  # gain of a round that ends the search
+MOST_STEPS = 500  # of a descent between corners
+HALVINGS = 30
 
 
 class Read(NamedTuple):
@@ -92,9 +94,44 @@ class OpenBeliefs:
         start
             A belief that is possible.
         """
-        return self._extreme(read, start, -1.0), self._extreme(read, start, 1.0)
+        return self.extreme(read, start, -1.0), self.extreme(read, start, 1.0)
 
-    def _extreme(self, read: Callable[[Array], Read], start: Array, sign: float) -> Array:
+    def least(self, convex: Callable[[Array], tuple[float, Array]]) -> float:
+        """Return a lower bound of a convex function that its least value meets but for 1e-9.
+
+        Pairwise steps of Frank and Wolfe (1956; Lacoste-Julien and Jaggi 2015) between corners,
+        and the value less the duality gap: whatever the search did, it is no larger than the
+        least.
+
+        Parameters
+        ----------
+        convex
+            Takes a belief [R], and gives value and slopes.
+        """
+        corners = [self.largest(np.zeros(len(self.certain)))]
+        share = np.ones(1)
+        bound = -np.inf
+        for _ in range(MOST_STEPS):
+            belief = share @ np.array(corners)
+            value, slopes = convex(belief)
+            corner = self.largest(-slopes)
+            gap = float(slopes @ (belief - corner))
+            bound = max(bound, value - gap)
+            if gap <= STILL:
+                break
+            match = [k for k, known in enumerate(corners) if np.array_equal(known, corner)]
+            if not match:
+                corners.append(corner)
+                share = np.append(share, 0.0)
+            to = match[0] if match else len(corners) - 1
+            away = int(np.argmax(np.where(share > 0, np.array(corners) @ slopes, -np.inf)))
+            step = _descent(convex, belief, corner - corners[away], share[away])
+            share[to] += step
+            share[away] -= step
+        return bound
+
+    def extreme(self, read: Callable[[Array], Read], start: Array, sign: float) -> Array:
+        """Return the belief with the largest value, times the sign; see `extremes`."""
         best, found = start, read(start)
         highest = sign * found.value
         for _ in range(ROUNDS):
@@ -104,6 +141,22 @@ class OpenBeliefs:
                 break
             best, highest = belief, sign * found.value
         return best
+
+
+def _descent(
+    convex: Callable[[Array], tuple[float, Array]], belief: Array, move: Array, longest: float
+) -> float:
+    """Return the step along `move`, at most the longest, at which a convex function is least."""
+    if convex(belief + longest * move)[1] @ move <= 0:
+        return longest
+    low, high = 0.0, longest
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if convex(belief + middle * move)[1] @ move > 0:
+            high = middle
+        else:
+            low = middle
+    return low
 
 
 def units_of_rows(

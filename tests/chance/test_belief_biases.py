@@ -53,10 +53,7 @@ def test_a_single_bias_of_a_sampler_is_its_difference_of_log_odds(mark, scenario
     assert {b.scenario for b in found.biases if b.mark == mark} == set(scenarios)
     for scenario in scenarios:
         bias = of(found, scenario, mark)
-        # Of a sampler with one bias and T = 1 the marginal reading is the same.
-        assert bias.marginal_odds == pytest.approx(0.6, abs=1e-9)
         assert bias.log_odds == pytest.approx(0.6, abs=FITTED)
-        assert bias.value == pytest.approx(bias.marginal, abs=FITTED)
         assert bias.value > 0.02
         assert bias.log_odds_low <= 0.6 + FITTED
     away = belief_biases(exact(**{mark: -0.6}))
@@ -66,32 +63,29 @@ def test_a_single_bias_of_a_sampler_is_its_difference_of_log_odds(mark, scenario
 def test_top_k_bounds_hold_the_bias_of_the_whole_table():
     set_up = SetUp("six", tuple("ABCDEF"), [1 / 6] * 6, "choice")
     p = np.array([0.3, 0.2, 0.15, 0.15, 0.06, 0.04])
-    tables = [tuple((n + ".", float(np.log(x))) for n, x in zip("ABCD", p, strict=False))] * 2
+    tables = [tuple((n + ".", float(np.log(x))) for n, x in zip("ABCD", p, strict=False))] * 4
     beliefs = RevealedBeliefs.top_k(
         [[[TokenLogProbability(*table[0], table)]] for table in tables],
         set_up.outcomes,
-        set_ups=[set_up] * 2,
+        set_ups=[set_up] * 4,
     )
     bias = of(belief_biases(beliefs), "choice", "first")
     # 0.2 was not listed: A has 0.3 to 0.5 of at most 1.
-    assert bias.marginal_least == pytest.approx(0.3 / 1.0 - 1 / 6)
-    assert bias.marginal_most == pytest.approx(0.5 / 1.0 - 1 / 6)
-    assert bias.marginal_least < 0.3 / 0.9 - 1 / 6 < bias.marginal_most
-    assert (bias.marginal_low, bias.marginal_high) == pytest.approx(
-        (bias.marginal_least, bias.marginal_most)
-    )
-    # Beliefs in which the missing 0.2 lie somewhere, and what an unbiased mind has instead: of A,
-    # C (in the middle) and four others the biases make any shares, so that without the bias A
-    # has as much as one of the four.
+    assert bias.least == pytest.approx(0.3 / 1.0 - 1 / 6)
+    assert bias.most == pytest.approx(0.5 / 1.0 - 1 / 6)
+    assert bias.least < bias.value < bias.most
+    assert bias.value == pytest.approx(0.3 / 0.8 - 1 / 6)
+    assert (bias.low, bias.high) == pytest.approx((bias.least, bias.most))
+    # Beliefs in which the missing 0.2 lie somewhere. A, C (in the middle) and four others: the
+    # nearest sampler has these three shares, so that its bias is the log-odds of A and a fourth
+    # of the others.
     tried = []
     for spread in np.random.default_rng(1).dirichlet(np.full(7, 0.2), 20000)[:, :6] * 0.2:
         q = np.array([0.3, 0.2, 0.15, 0.15, 0.0, 0.0]) + spread
         q /= q.sum()
-        other = (1 - q[0] - q[2]) / 4
-        tried.append(q[0] - other / (other + 1 - q[0]))
-    assert min(tried) >= bias.least - 1e-6
-    assert max(tried) <= bias.most + 1e-6
-    assert bias.most - bias.least == pytest.approx(max(tried) - min(tried), abs=0.02)
+        tried.append(np.log(4 * q[0] / (1 - q[0] - q[2])))
+    assert min(tried) >= bias.log_odds_low - 1e-6
+    assert max(tried) <= bias.log_odds_high + 1e-6
 
 
 @pytest.mark.long
@@ -102,15 +96,15 @@ def test_a_bias_that_looks_like_another_is_not_told():
     set_up = SetUp("two", ("A", "B"), [0.5, 0.5], "choice", "A", same)
     counts = RevealedBeliefs.sampled([[30, 20]], [0], ("A", "B"), set_ups=[set_up])
     for bias in belief_biases(counts).biases:
-        assert np.isnan(bias.value)
+        assert np.isnan(bias.log_odds)
         assert "cannot be told from temperature and other biases" in bias.reason
-        assert bias.marginal == pytest.approx(0.1)
+        assert bias.value == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("source", ["exact", "sampled", "top-k"])
 def test_unbiased_samplers_have_no_bias_and_planted_ones_come_back_from_every_source(source):
     """Over all scenarios and biases; with exact and top-k tables there is no sampling error."""
-    held = {"value": [], "log_odds": []}
+    inside, differences = [], []
     for k, bent in enumerate(
         [{}, {"temperature": 1.7}, {"temperature": 0.8, **dict.fromkeys(MARKS, 0.5)}]
     ):
@@ -118,18 +112,18 @@ def test_unbiased_samplers_have_no_bias_and_planted_ones_come_back_from_every_so
             wanted = bent.get(bias.mark, 0.0)
             if source != "sampled":
                 assert bias.log_odds == pytest.approx(wanted, abs=FITTED)
-                assert (abs(bias.value) < FITTED) == (wanted == 0.0)
-            elif wanted == 0.0:
-                held["value"].append(bias.low <= 0.0 <= bias.high)
-            held["log_odds"].append(bias.log_odds_low - FITTED <= wanted)
-            held["log_odds"][-1] &= wanted <= bias.log_odds_high + FITTED
+            inside.append(bias.log_odds_low - FITTED <= wanted <= bias.log_odds_high + FITTED)
+            if not bent:
+                differences.append(bias.low - FITTED <= 0.0 <= bias.high + FITTED)
+    assert len(inside) == 42
+    assert len(differences) == 14
     if source == "sampled":
-        # 95% of 28 and of 42, less 3.5 standard errors (1.15 and 1.41).
-        assert len(held["value"]) == 28
-        assert sum(held["value"]) >= 22
-        assert sum(held["log_odds"]) >= 35
+        # 95% of 42 and of 14, less 3.5 standard errors (1.41 and 0.82).
+        assert sum(inside) >= 35
+        assert sum(differences) >= 10
     else:
-        assert all(held["log_odds"])
+        assert all(inside)
+        assert all(differences)
 
 
 def seen(source, seed, temperature=1.0, **biases):

@@ -6,7 +6,12 @@ from chance.test_belief_biases import PLACES, believed, exact
 from scipy.optimize import minimize
 
 from knownminds.environments.chance.outcome_grid import MARKS
-from knownminds.inference.chance.belief_sampler_fit import SAMPLER, _nearest, fit_belief_samplers
+from knownminds.inference.chance.belief_sampler_fit import (
+    SAMPLER,
+    BeliefTable,
+    _nearest,
+    fit_belief_samplers,
+)
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs, set_ups_of
 
 THETA = np.array([1.3, 0.4, -0.3, 0.5, 0.8, 0.2, -0.1])
@@ -71,9 +76,7 @@ def test_the_fit_of_counts_is_the_maximum_of_the_multinomial_likelihood():
 def test_parameters_are_recovered_from_samples_with_intervals_that_hold_them(draws):
     rng = np.random.default_rng(draws)
     theta = np.column_stack([np.exp(rng.normal(0, 0.3, 30)), rng.normal(0, 0.5, (30, 6))])
-    found = fit_belief_samplers(
-        {f"{i}": sampled(t, draws, i) for i, t in enumerate(theta)}, workers=1
-    )
+    found = fit_belief_samplers({f"{i}": sampled(t, draws, i) for i, t in enumerate(theta)})
     low, high = found.fit.interval(0.9)
     held = (low <= theta) & (theta <= high)
     # 210 intervals: 189 expected, 4 standard errors 17.4
@@ -94,8 +97,11 @@ def test_the_nearest_belief_within_bounds_is_that_of_a_search():
     for _ in range(5):
         model, low = rng.dirichlet(np.ones(4)), rng.random(4) * 0.2
         high, missing = low + rng.random(4) * 0.2, 0.15
-        found = np.empty(4)
-        _nearest(model, low, high, missing, found)
+        nothing, edges = np.zeros(4), np.array([0, 4])
+        table = BeliefTable(
+            nothing, np.zeros((4, 6)), edges, low, high, np.array([missing]), np.array([False])
+        )
+        found = _nearest(table, model)
         raised = rng.dirichlet(np.full(5, 0.5), 40000)[:, :4] * missing
         tried = np.minimum(low + raised, high)
         tried /= tried.sum(axis=1, keepdims=True)

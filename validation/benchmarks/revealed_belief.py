@@ -48,7 +48,6 @@ MARK_WORDS = {
 BIAS_WORDS = {
     "value": "Biases by scenario",
     "log_odds": "Biases as log-odds, of the belief sampler that is nearest",
-    "marginal": "Marginal biases, as published",
 }
 DISTANCE_WORDS = {"chebyshev": "Chebyshev", "manhattan": "Manhattan", "kl_sum": "KL, both ways"}
 WORST = 20  # contexts that are told with their distances
@@ -533,7 +532,7 @@ def _biases_section(found: RevealedResult) -> Section:
     if len(without):
         tables.append(
             first_rows(
-                "Biases without a value",
+                "Biases without log-odds",
                 without,
                 ("model", "{participant}"),
                 ("form", "{form}"),
@@ -543,11 +542,11 @@ def _biases_section(found: RevealedResult) -> Section:
             )
         )
     return part(
-        "Six biases, against unbiased minds",
-        "What marked outcomes are believed to have more than with a mind of the same temperature "
-        "and the other biases, but not this one; an unbiased mind of any temperature has 0. The "
-        "marginal reading, which is the published one, is against the truth, so that temperature "
-        "and the other biases count as well. Intervals are of 95%, over contexts.",
+        "Six biases",
+        "What marked outcomes are believed to have more than they have, as published: temperature "
+        "and other biases count as well. As log-odds: the bias of the belief sampler that is "
+        "nearest, which has a temperature and the other biases beside it. Intervals are of 95%, "
+        "over contexts.",
         "biases",
         rows,
         tables,

@@ -77,8 +77,8 @@ def bias_figures(rows: pd.DataFrame, words: Mapping[str, str]) -> list[tuple[str
     figure = dots(drawn, along=WHO, panel="panel", series=FORM, label="bias", null=0.0)
     return [
         (
-            "Biases: what marked outcomes are believed to have more than an unbiased mind gives "
-            "them, with 95% intervals over contexts; 0 is none.",
+            "Biases: what marked outcomes are believed to have more than they have, with 95% "
+            "intervals over contexts; 0 is none.",
             draw.svg(figure),
         )
     ]

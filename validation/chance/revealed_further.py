@@ -272,7 +272,6 @@ def intervals(
     rows: Sequence[str],
     value: str,
     models: Mapping[str, str],
-    crosses: str = "",
 ) -> None:
     """Draw a value with its interval in each row of an index, a colour for each model."""
     at = -np.arange(len(rows))
@@ -283,8 +282,6 @@ def intervals(
         low, high, middle = (own[name].to_numpy(dtype=float) for name in ("low", "high", value))
         axis.hlines(y, low, high, color=colour, linewidth=1.5)
         axis.plot(middle, y, marker, color=colour, markersize=4, label=models[model])
-        if crosses:
-            axis.plot(own[crosses], y, "x", color=colour, markersize=4)
     axis.axvline(0, color=draw.GREY, linestyle="--", linewidth=1)
     axis.set_yticks(at, rows)
     axis.set_ylim(-len(rows) + 0.4, 0.6)

@@ -56,8 +56,8 @@ WORDS = {
 }
 NAIVE_COLOUR = draw.ORANGE
 BIASES_TITLE = (
-    "Biases: what marked outcomes are believed to have more than an unbiased mind gives them, and "
-    "(marginal, as published) more than they have"
+    "Biases: what marked outcomes are believed to have more than they have, and the same as a "
+    "parameter"
 )
 
 
@@ -248,10 +248,9 @@ def _notes(revealed: Revealed) -> list[str]:
         "1e-6 added to each probability. Intervals of means are Student's over contexts; contexts "
         "share dice and words, so that they say how much these contexts differ, and not what "
         "other words would bring.",
-        "An unbiased mind has the temperature and the other biases of the belief sampler that is "
-        "nearest in the scenario, and not the bias in question; as log-odds a bias is that of this "
-        "sampler. The marginal reading, which is the published one, is against the truth: "
-        "temperature and other biases count as well.",
+        "A bias is the difference between belief and truth, as published: temperature and other "
+        "biases count as well. As log-odds it is that of the belief sampler that is nearest in "
+        "the scenario, which has a temperature and the other biases beside it.",
     ]
     if sources - {"sampled"}:
         notes.append(
@@ -328,7 +327,6 @@ def _tables(revealed: Revealed, named: Mapping[str, str]) -> list[Table]:
             ("towards", "{mark}"),
             ("bias", "{value:.3f} ({low:.3f} to {high:.3f})"),
             ("as log-odds", "{log_odds:.3f} ({log_odds_low:.3f} to {log_odds_high:.3f})"),
-            ("marginal", "{marginal:.3f} ({marginal_low:.3f} to {marginal_high:.3f})"),
             ("contexts", "{contexts}"),
         ),
         idle_table(revealed, model),
@@ -692,9 +690,8 @@ def _bias_figures(revealed: Revealed, named: Mapping[str, str]) -> list[tuple[st
     if revealed.biases.empty:
         return []
     caption = (
-        "Biases: what marked outcomes are believed to have more than an unbiased mind gives them, "
-        "with 95% intervals over contexts; 0 is none. Crosses: the marginal reading, against the "
-        "truth."
+        "Biases: what marked outcomes are believed to have more than they have, with 95% intervals "
+        "over contexts; 0 is none."
     )
     return [(caption, biases(revealed, named))]
 
@@ -705,7 +702,7 @@ def biases(revealed: Revealed, named: Mapping[str, str]) -> str:
     figure, axes = draw.panels(len(groups), height=3.0, columns=4)
     for axis, (scenario, here) in zip(axes, groups, strict=True):
         marks = list(dict.fromkeys(here["mark"]))
-        intervals(axis, here.set_index("mark"), marks, "value", named, crosses="marginal")
+        intervals(axis, here.set_index("mark"), marks, "value", named)
         draw.entitle(axis, str(scenario))
     if len(named) > 1:
         draw.key(figure, axes[0])
