@@ -7,7 +7,7 @@ are those of `maximum_likelihood` at a fixed sigma.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Literal, get_args
 
@@ -109,6 +109,30 @@ class _Answers:
         """Answers of each subject, [N]."""
         return np.bincount(self.subject, minlength=len(self.subjects))
 
+    def merged(self) -> _Answers:
+        """Return as few answers as have the same optimum: means, as often as their counts ask for.
+
+        Sums of squares hang on the counts and means of the answers to each question, and their
+        optimum on the proportions of the counts.
+        """
+        cell = (self.subject * 2 + self.direction) * N_TASKS + self.task
+        _, first, which, count = np.unique(
+            cell, return_index=True, return_inverse=True, return_counts=True
+        )
+        mean = np.bincount(which, self.answer) / count
+        begin = np.flatnonzero(np.diff(self.subject[first], prepend=-1))
+        common = np.gcd.reduceat(count, begin) if len(begin) else count
+        times = count // np.repeat(common, np.diff([*begin, len(count)]))
+        row = np.repeat(first, times)
+        return replace(
+            self,
+            subject=self.subject[row],
+            question=self.question[:, row],
+            task=self.task[row],
+            direction=self.direction[row],
+            answer=np.repeat(mean, times),
+        )
+
     def fit(
         self, size: int, fits: int, starts: int, workers: int | None
     ) -> tuple[Array, Array, Array]:
@@ -117,13 +141,14 @@ class _Answers:
         Returns theta [N, fits, K], the share of starts that agree [N, fits], and predictions
         [N, fits, 11, 2]; NaN where no answers are left.
         """
-        rows = [np.flatnonzero(self.task != left_out) for left_out in range(-1, fits - 1)]
+        few = self.merged()
+        rows = [np.flatnonzero(few.task != left_out) for left_out in range(-1, fits - 1)]
         row = np.concatenate(rows)
         which = np.repeat(np.arange(fits), [len(own) for own in rows])
-        units, unit = np.unique(self.subject[row] * fits + which, return_inverse=True)
-        flat = dict(zip(QUESTION, self.question[:, row].astype(float), strict=True))
+        units, unit = np.unique(few.subject[row] * fits + which, return_inverse=True)
+        flat = dict(zip(QUESTION, few.question[:, row].astype(float), strict=True))
         flat["graph"] = np.zeros(len(row))
-        flat["response"] = SCALE * np.clip(self.answer[row], INSIDE, 1.0 - INSIDE)
+        flat["response"] = SCALE * np.clip(few.answer[row], INSIDE, 1.0 - INSIDE)
         n, model = len(self.subjects), MODELS[size]
         theta, agreement = np.full((n * fits, size), np.nan), np.full(n * fits, np.nan)
         if len(units):
