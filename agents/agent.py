@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, inf, log
 from typing import Any, ClassVar
@@ -124,6 +124,9 @@ class Agent(ABC):
         How many actions the model can choose between; None for any number.
     remembers
         Whether earlier trials change what the model does.
+    starts
+        Values of some parameters, on the natural scale, at which searches for estimates begin
+        besides those that every model has; the other parameters are at their prior means.
     selection
         The trials to which the model is fitted unless all are asked for; None for all.
     prepare
@@ -137,6 +140,7 @@ class Agent(ABC):
     summary: ClassVar[str]
     source: ClassVar[str]
     parameters: ClassVar[Parameters]
+    starts: ClassVar[Sequence[Mapping[str, float]]] = ()
     columns: ClassVar[tuple[str, ...]] = ("action", "reward")
     design: ClassVar[tuple[str, ...]] = ("payoffs",)
     separate: ClassVar[tuple[str, ...]] = ("context",)

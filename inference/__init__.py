@@ -59,7 +59,6 @@ from .fits.point import PointFit, maximum_a_posteriori, maximum_likelihood
 from .magnitudes.conflict_weight import ConflictWeight, ConflictWeightExcess
 from .magnitudes.cue_weight import CueEfficiency, CueWeight, CueWeightExcess
 from .magnitudes.normalised_error import NormalisedError
-from .magnitudes.observer_equivalence import ObserverEquivalence, observer_equivalence
 from .magnitudes.observer_fits import ObserverFits, fit_observers
 from .magnitudes.regression_to_the_mean import RegressionToTheMean
 from .measure import Dial, Estimate, FittedMeasure, Measure, ParameterMeasure, SubjectMeasure
@@ -223,7 +222,6 @@ __all__ = [
     "NetworkExplainingAway",
     "NetworkMarkovViolation",
     "NormalisedError",
-    "ObserverEquivalence",
     "ObserverFits",
     "OptimismBias",
     "ParameterMeasure",
@@ -268,7 +266,6 @@ __all__ = [
     "maximum_a_posteriori",
     "maximum_likelihood",
     "monotone_choice",
-    "observer_equivalence",
     "play_chosen",
     "posterior",
     "predictive_gain",

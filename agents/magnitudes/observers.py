@@ -274,6 +274,12 @@ class KalmanObserver(MagnitudeObserver):
     source = PETZSCHNER
     separate = ("window", "modality")
     centres = "belief at the beginning"
+    # Slow and fast, certain and uncertain: searches from the prior alone have ended far below.
+    starts = tuple(
+        {"q_over_r": q_over_r, "p0_over_r": p0_over_r}
+        for q_over_r in (0.0025, 1.0)
+        for p0_over_r in (0.05, 20.0)
+    )
 
     q_over_r = positive(
         "variance by which the magnitude is taken to move between trials, over that of "

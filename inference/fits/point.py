@@ -252,13 +252,25 @@ class NegativeLogPosterior:
         return -total, -gradient
 
 
-def _starting_points(parameters: Parameters, starts: int) -> Array:
-    """Return the prior mean, then quantiles of the prior at points of a Halton sequence."""
+def _starting_points(
+    parameters: Parameters, starts: int, named: Sequence[Mapping[str, float]]
+) -> Array:
+    """Return the prior mean, quantiles of the prior at points of a Halton sequence, `named` ones.
+
+    Of the named points what is not estimated plays no part, and none is there if nothing is left.
+    """
     if len(parameters) == 0:
         return np.zeros((1, 0))
     points = scipy.stats.qmc.Halton(len(parameters), scramble=False).random(starts)[1:]
     spread = parameters.mean + parameters.sd * scipy.stats.norm.ppf(points)
-    return np.concatenate([parameters.mean[None], spread])
+    middle = parameters.constrain(parameters.mean)
+    more = [
+        [values.get(name, usual) for name, usual in zip(parameters.names, middle, strict=True)]
+        for values in named
+        if set(values) & set(parameters.names)
+    ]
+    own = parameters.unconstrain(np.unique(more, axis=0)) if more else spread[:0]
+    return np.concatenate([parameters.mean[None], spread, own])
 
 
 def _nested_points(data: ModelData, unknowns: Unknowns, method: str, starts: int) -> list[Array]:
@@ -280,7 +292,8 @@ def _nested_points(data: ModelData, unknowns: Unknowns, method: str, starts: int
 def _fit_batch(data: ModelData, unknowns: Unknowns, method: str, starts: int) -> PointFit:
     parameters, n, k = unknowns.parameters, len(data), len(unknowns.parameters)
     reach = reach_of(data.model, unknowns)
-    points = np.repeat(_starting_points(parameters, starts)[:, None], n, axis=1)  # [starts, N, K]
+    points = _starting_points(parameters, starts, data.model.starts)
+    points = np.repeat(points[:, None], n, axis=1)  # [starts, N, K]
     points = np.concatenate([points, *_nested_points(data, unknowns, method, starts)])
     objective = NegativeLogPosterior(data, unknowns, method == "map", len(points))
     ends = minimise(

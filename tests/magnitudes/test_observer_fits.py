@@ -1,60 +1,25 @@
-"""All observers at once: the maxima of `maximum_likelihood`, AIC across scales, what is flat."""
+"""All observers at once: maxima of the Kalman observers, AIC across scales."""
 
 import numpy as np
 import pytest
 
 from knownminds.agents import AGENTS, simulate
-from knownminds.environments import MarkerLocation, MazeDistance, Trials
+from knownminds.environments import MarkerLocation
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_likelihood
-from knownminds.inference.magnitudes.observer_fits import OBSERVERS, fit_observers
-
-N = 24
+from knownminds.inference.magnitudes.observer_fits import fit_observers
 
 
-def sessions(name, environment=None, seed=1, n=N):
-    model = AGENTS[name]
-    theta = model.parameters.draw(np.random.default_rng(seed), n)
-    return simulate(model, theta, environment or MarkerLocation(), seed)
-
-
-def together(*parts):
-    """Number the subjects of several simulations through."""
-    frames = [p.to_frame().assign(subject=lambda f, k=k: f"{k}-" + f["subject"].astype(str))
-              for k, p in enumerate(parts)]  # fmt: skip
-    return Trials.concatenate([Trials.from_frame(frame) for frame in frames])
-
-
-@pytest.fixture(scope="module")
-def mixed():
-    trials = together(
-        sessions("linear_observer"),
-        sessions("static_bayes_observer", MazeDistance(), seed=2),
-        sessions("kalman_observer_gain", seed=3),
-    )
-    return trials, fit_observers(trials)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", OBSERVERS)
-def test_fits_are_those_of_maximum_likelihood(mixed, name):
-    trials, fits = mixed
-    fit, slow = fits[name], maximum_likelihood(AGENTS[name], trials, starts=3)
-    assert fit.subjects == slow.subjects
-    apart = fit.log_likelihood - slow.log_likelihood
-    # What is reported is the likelihood at the estimate.
-    own = ModelData.read(AGENTS[name], trials).log_likelihood(fit.estimate)[0]
-    assert np.allclose(own, fit.log_likelihood, rtol=1e-9, atol=1e-7)
-    # Interior maxima are the same; along bounds searches end where nothing more is gained.
-    sound = np.array([a == b == "ok" for a, b in zip(fit.status, slow.status, strict=True)])
-    if "gain" not in name and "affine" not in name and "kalman" not in name:
-        assert sound.sum() > N
-        assert np.abs(apart[sound]).max() < 1e-6
-        off = (fit.z - slow.z)[sound] / fit.standard_error[sound]
-        assert np.abs(off).max() < 1e-2
-        assert np.allclose(fit.covariance[sound], slow.covariance[sound], rtol=1e-3, atol=1e-5)
-    assert (apart > -0.2).mean() > 0.95
-    assert np.quantile(apart, 0.25) > -1e-2
+def test_kalman_observers_are_searched_from_slow_and_fast_filters():
+    """Searches from the prior alone end below for some who follow fast or not at all."""
+    model = AGENTS["kalman_observer"]
+    theta = model.parameters.draw(np.random.default_rng(1), 60)
+    trials = simulate(model, theta, MarkerLocation(), 1)
+    found = fit_observers(trials, ["kalman_observer"])["kalman_observer"].log_likelihood
+    other = maximum_likelihood(model, trials, starts=20).log_likelihood
+    # Those that move without end are flat at the boundary: some hundredths are left there.
+    assert (found > other - 0.2).all()
+    assert (found >= ModelData.read(model, trials).log_likelihood(theta)[0] - 1e-6).all()
 
 
 @pytest.mark.long
