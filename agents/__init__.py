@@ -1,472 +1,91 @@
 """Decision makers with known parameters.
 
-`AGENTS` lists every model by name. Adding one is a file with its class, a `Model` that is written
-once or an `Agent` with kernels of its own, and a line here; the contract tests run over this
-dictionary.
+`AGENTS` lists every model by name. A model is added by its name in the `__all__` of its file; a new
+file has a line here. The contract tests run over this dictionary.
 """
 
-from knownminds.environments.world import Payoffs, Table, World
+from types import ModuleType as _Module
 
-from .agent import Agent, Selection, merging
-from .bandits.balloon_pumper import BalloonPumper
-from .bandits.belief_learners import LeakyBeta
-from .bandits.confident_learners import (
-    ChangePointObserver,
-    RandomResponderConfidence,
-    RescorlaWagnerConfidence,
-)
-from .bandits.curved_discounters import (
-    ConstantSensitivityDiscounter,
-    FixedCostDiscounter,
-    GeneralisedHyperbolicDiscounter,
-    RachlinDiscounter,
-)
-from .bandits.discounters import (
-    ExponentialDiscounter,
-    HyperbolicDiscounter,
-    QuasiHyperbolicDiscounter,
-)
-from .bandits.horizon_explorer import HorizonBlind, HorizonExplorer
-from .bandits.iowa_learners import (
-    ExpectancyValence,
-    OutcomeRepresentation,
-    ProspectValenceDecay,
-    ProspectValenceDelta,
-    ValuePlusExploration,
-    ValuePlusPerseverance,
-)
-from .bandits.learners import (
-    ActorCritic,
-    DecayingRateLearner,
-    ForgettingLearner,
-    OutcomeSensitivity,
-    PearceHall,
-    RescorlaWagnerChoiceKernel,
-)
-from .bandits.mean_variance import MeanVariancePumper
-from .bandits.reasoners import ConservativeBayes, ProbabilityNoise
-from .bandits.rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
-from .bandits.reversal_learners import (
-    ExperienceWeightedAttraction,
-    FictitiousUpdate,
-    FictitiousUpdateDual,
-    HiddenStateReversal,
-    RewardPunishment,
-)
-from .bandits.two_step_hybrid import (
-    TwoStepHybrid,
-    TwoStepModelBased,
-    TwoStepModelFree,
-    TwoStepReduced,
-)
-from .bandits.uncertainty_explorers import (
-    ThompsonExplorer,
-    UncertaintyExplorer,
-    UpperConfidenceExplorer,
-)
-from .bandits.weighted_bayes import WeightedBayes
-from .baselines.choice_kernel import ChoiceKernel
-from .baselines.perseverator import Perseverator
-from .baselines.random_rater import RandomJudge, RandomRater
-from .baselines.random_responder import RandomResponder
-from .baselines.win_stay_lose_shift import WinStayLoseShift
-from .causes.mutation_sampler import MutationSampler
-from .causes.network_reasoners import (
-    NetworkReasoner,
-    NetworkReasonerAssociative,
-    NetworkReasonerBiased,
-    NetworkReasonerExact,
-    NetworkReasonerNeglect,
-    NetworkReasonerSeeing,
-)
-from .causes.noisy_or import (
-    AssociativeReasoner,
-    LogisticCollider,
-    NoisyOr,
-    NoisyOrFive,
-    NoisyOrGaussian,
-    NoisyOrPooled,
-    NoisyOrThree,
-)
-from .causes.strength_judges import CausalSupport, DeltaP, PowerPc, StrengthJudge
-from .chance.belief_sampler import BeliefSampler, BeliefSamplerStated
-from .chance.weighers import CorrelationNeglecter, CorrelationWeigher, EvidenceWeigher
-from .compiler.definition import (
-    Law,
-    LogitNormal,
-    Normal,
-    Probabilities,
-    positive,
-    real,
-    unit,
-)
-from .compiler.model import Model
-from .contaminants import Contaminants
-from .decisions.ambiguity_takers import AlphaMaxmin, AmbiguityInsensitive, AmbiguityNeutral
-from .decisions.risk_takers import (
-    ExpectedUtility,
-    ExpectedValue,
-    Minimax,
-    PriorityHeuristic,
-    ProspectTheory,
-    ProspectTheoryTverskyKahneman,
-)
-from .decisions.sharers import (
-    ConditionalCooperator,
-    InequityAverse,
-    InequityAverseContributor,
-    Selfish,
-    SelfishContributor,
-)
-from .diagnosis.belief_violators import (
-    FrameDependent,
-    IncoherentBeliever,
-    Misreporter,
-    NoisyReporter,
-    NonMonotoneDecider,
-    OutcomePeeker,
-)
-from .diagnosis.prospect_utility import ProspectUtility, ProspectUtilityTverskyKahneman
-from .diagnosis.random_utility import RandomUtility
-from .magnitudes.cue_combiner import (
-    CueCombiner,
-    CueCombinerEqual,
-    CueCombinerOptimal,
-)
-from .magnitudes.cue_weighers import (
-    CueWeigher,
-    CueWeigherBlurred,
-    CueWeigherEqual,
-    CueWeigherImage,
-    CueWeigherOptimal,
-    CueWeigherText,
-)
-from .magnitudes.curved_observers import (
-    BimodalObserver,
-    SkewedObserver,
-    TwoScaleObserver,
-    UniformObserver,
-    WeberObserver,
-)
-from .magnitudes.estimators import (
-    UniformObserverMedian,
-)
-from .magnitudes.observers import (
-    KalmanObserver,
-    KalmanObserverAffine,
-    KalmanObserverAffineLog,
-    KalmanObserverGain,
-    KalmanObserverGainLog,
-    KalmanObserverLog,
-    KalmanObserverShared,
-    KalmanObserverSharedLog,
-    LinearObserver,
-    LinearObserverLog,
-    MagnitudeObserver,
-    NoisyBayesObserver,
-    StaticBayesObserver,
-    StaticBayesObserverAffine,
-    StaticBayesObserverAffineLog,
-    StaticBayesObserverGain,
-    StaticBayesObserverGainLog,
-    StaticBayesObserverLog,
-    StaticBayesObserverShared,
-    StaticBayesObserverSharedLog,
-)
-from .parameters import IDENTITY, LAPSE, POSITIVE, UNIT, Parameter, Parameters, Support, interval
-from .play import play, simulate
+from knownminds.environments.world import Payoffs as Payoffs
+from knownminds.environments.world import Table as Table
+from knownminds.environments.world import World as World
+
+from .agent import Agent as Agent
+from .agent import Selection as Selection
+from .agent import merging as merging
+from .compiler.definition import Law as Law
+from .compiler.definition import LogitNormal as LogitNormal
+from .compiler.definition import Normal as Normal
+from .compiler.definition import Probabilities as Probabilities
+from .compiler.definition import positive as positive
+from .compiler.definition import real as real
+from .compiler.definition import unit as unit
+from .compiler.model import Model as Model
+from .contaminants import Contaminants as Contaminants
+from .parameters import IDENTITY as IDENTITY
+from .parameters import LAPSE as LAPSE
+from .parameters import POSITIVE as POSITIVE
+from .parameters import UNIT as UNIT
+from .parameters import Parameter as Parameter
+from .parameters import Parameters as Parameters
+from .parameters import Support as Support
+from .parameters import interval as interval
+from .play import play as play
+from .play import simulate as simulate
+from .variants import holding as holding
+
+# In the order of `AGENTS`: where any model will do, it is the first that plays an experiment.
+# isort: off
+from .bandits.rescorla_wagner import *
+from .bandits.learners import *
+from .bandits.belief_learners import *
+from .baselines.random_responder import *
+from .baselines.perseverator import *
+from .baselines.choice_kernel import *
+from .baselines.win_stay_lose_shift import *
+from .bandits.balloon_pumper import *
+from .bandits.mean_variance import *
+from .bandits.weighted_bayes import *
+from .bandits.reasoners import *
+from .bandits.discounters import *
+from .bandits.curved_discounters import *
+from .bandits.two_step_hybrid import *
+from .bandits.horizon_explorer import *
+from .bandits.uncertainty_explorers import *
+from .bandits.confident_learners import *
+from .baselines.random_confidence import *
+from .bandits.reversal_learners import *
+from .bandits.iowa_learners import *
+from .causes.noisy_or import *
+from .causes.mutation_sampler import *
+from .causes.network_reasoners import *
+from .causes.strength_judges import *
+from .magnitudes.observers import *
+from .magnitudes.kalman_observer import *
+from .magnitudes.cue_combiner import *
+from .chance.belief_sampler import *
+from .diagnosis.random_utility import *
+from .diagnosis.prospect_utility import *
+from .diagnosis.belief_violators import *
+from .magnitudes.cue_weighers import *
+from .magnitudes.curved_observers import *
+from .magnitudes.estimators import *
+from .decisions.risk_takers import *
+from .decisions.ambiguity_takers import *
+from .chance.weighers import *
+from .decisions.sharers import *
+
+# isort: on
 
 AGENTS: dict[str, type[Agent]] = {
-    "rescorla_wagner": RescorlaWagner,
-    "rescorla_wagner_dual": RescorlaWagnerDual,
-    "rescorla_wagner_choice_kernel": RescorlaWagnerChoiceKernel,
-    "forgetting_learner": ForgettingLearner,
-    "pearce_hall": PearceHall,
-    "decaying_rate_learner": DecayingRateLearner,
-    "outcome_sensitivity": OutcomeSensitivity,
-    "actor_critic": ActorCritic,
-    "leaky_beta": LeakyBeta,
-    "random_responder": RandomResponder,
-    "perseverator": Perseverator,
-    "choice_kernel": ChoiceKernel,
-    "win_stay_lose_shift": WinStayLoseShift,
-    "balloon_pumper": BalloonPumper,
-    "mean_variance_pumper": MeanVariancePumper,
-    "random_rater": RandomRater,
-    "random_judge": RandomJudge,
-    "weighted_bayes": WeightedBayes,
-    "conservative_bayes": ConservativeBayes,
-    "probability_noise": ProbabilityNoise,
-    "exponential_discounter": ExponentialDiscounter,
-    "hyperbolic_discounter": HyperbolicDiscounter,
-    "quasi_hyperbolic_discounter": QuasiHyperbolicDiscounter,
-    "generalised_hyperbolic_discounter": GeneralisedHyperbolicDiscounter,
-    "rachlin_discounter": RachlinDiscounter,
-    "constant_sensitivity_discounter": ConstantSensitivityDiscounter,
-    "fixed_cost_discounter": FixedCostDiscounter,
-    "two_step_hybrid": TwoStepHybrid,
-    "two_step_model_free": TwoStepModelFree,
-    "two_step_model_based": TwoStepModelBased,
-    "two_step_reduced": TwoStepReduced,
-    "horizon_explorer": HorizonExplorer,
-    "horizon_blind": HorizonBlind,
-    "uncertainty_explorer": UncertaintyExplorer,
-    "upper_confidence_explorer": UpperConfidenceExplorer,
-    "thompson_explorer": ThompsonExplorer,
-    "change_point_observer": ChangePointObserver,
-    "rescorla_wagner_confidence": RescorlaWagnerConfidence,
-    "random_responder_confidence": RandomResponderConfidence,
-    "reward_punishment": RewardPunishment,
-    "fictitious_update": FictitiousUpdate,
-    "fictitious_update_dual": FictitiousUpdateDual,
-    "experience_weighted_attraction": ExperienceWeightedAttraction,
-    "hidden_state_reversal": HiddenStateReversal,
-    "prospect_valence_delta": ProspectValenceDelta,
-    "outcome_representation": OutcomeRepresentation,
-    "prospect_valence_decay": ProspectValenceDecay,
-    "value_plus_exploration": ValuePlusExploration,
-    "expectancy_valence": ExpectancyValence,
-    "value_plus_perseverance": ValuePlusPerseverance,
-    "noisy_or": NoisyOr,
-    "noisy_or_three": NoisyOrThree,
-    "noisy_or_five": NoisyOrFive,
-    "noisy_or_gaussian": NoisyOrGaussian,
-    "noisy_or_pooled": NoisyOrPooled,
-    "logistic_collider": LogisticCollider,
-    "mutation_sampler": MutationSampler,
-    "associative_reasoner": AssociativeReasoner,
-    "network_reasoner_exact": NetworkReasonerExact,
-    "network_reasoner_seeing": NetworkReasonerSeeing,
-    "network_reasoner_neglect": NetworkReasonerNeglect,
-    "network_reasoner_biased": NetworkReasonerBiased,
-    "network_reasoner_associative": NetworkReasonerAssociative,
-    "network_reasoner": NetworkReasoner,
-    "power_pc": PowerPc,
-    "delta_p": DeltaP,
-    "causal_support": CausalSupport,
-    "strength_judge": StrengthJudge,
-    "linear_observer": LinearObserver,
-    "linear_observer_log": LinearObserverLog,
-    "static_bayes_observer": StaticBayesObserver,
-    "static_bayes_observer_log": StaticBayesObserverLog,
-    "static_bayes_observer_gain": StaticBayesObserverGain,
-    "static_bayes_observer_gain_log": StaticBayesObserverGainLog,
-    "static_bayes_observer_affine": StaticBayesObserverAffine,
-    "static_bayes_observer_affine_log": StaticBayesObserverAffineLog,
-    "static_bayes_observer_shared": StaticBayesObserverShared,
-    "static_bayes_observer_shared_log": StaticBayesObserverSharedLog,
-    "kalman_observer": KalmanObserver,
-    "kalman_observer_log": KalmanObserverLog,
-    "kalman_observer_gain": KalmanObserverGain,
-    "kalman_observer_gain_log": KalmanObserverGainLog,
-    "kalman_observer_affine": KalmanObserverAffine,
-    "kalman_observer_affine_log": KalmanObserverAffineLog,
-    "kalman_observer_shared": KalmanObserverShared,
-    "kalman_observer_shared_log": KalmanObserverSharedLog,
-    "noisy_bayes_observer": NoisyBayesObserver,
-    "cue_combiner": CueCombiner,
-    "cue_combiner_equal": CueCombinerEqual,
-    "cue_combiner_optimal": CueCombinerOptimal,
-    "belief_sampler": BeliefSampler,
-    "belief_sampler_stated": BeliefSamplerStated,
-    "random_utility": RandomUtility,
-    "prospect_utility": ProspectUtility,
-    "prospect_utility_tversky_kahneman": ProspectUtilityTverskyKahneman,
-    "outcome_peeker": OutcomePeeker,
-    "misreporter": Misreporter,
-    "noisy_reporter": NoisyReporter,
-    "incoherent_believer": IncoherentBeliever,
-    "frame_dependent": FrameDependent,
-    "non_monotone_decider": NonMonotoneDecider,
-    "cue_weigher_equal": CueWeigherEqual,
-    "cue_weigher_optimal": CueWeigherOptimal,
-    "cue_weigher_text": CueWeigherText,
-    "cue_weigher_image": CueWeigherImage,
-    "cue_weigher": CueWeigher,
-    "cue_weigher_blurred": CueWeigherBlurred,
-    "uniform_observer": UniformObserver,
-    "bimodal_observer": BimodalObserver,
-    "skewed_observer": SkewedObserver,
-    "uniform_observer_median": UniformObserverMedian,
-    "weber_observer": WeberObserver,
-    "two_scale_observer": TwoScaleObserver,
-    "expected_value": ExpectedValue,
-    "expected_utility": ExpectedUtility,
-    "prospect_theory": ProspectTheory,
-    "prospect_theory_tversky_kahneman": ProspectTheoryTverskyKahneman,
-    "minimax": Minimax,
-    "priority_heuristic": PriorityHeuristic,
-    "ambiguity_neutral": AmbiguityNeutral,
-    "alpha_maxmin": AlphaMaxmin,
-    "ambiguity_insensitive": AmbiguityInsensitive,
-    "evidence_weigher": EvidenceWeigher,
-    "correlation_weigher": CorrelationWeigher,
-    "correlation_neglecter": CorrelationNeglecter,
-    "inequity_averse": InequityAverse,
-    "selfish": Selfish,
-    "conditional_cooperator": ConditionalCooperator,
-    "inequity_averse_contributor": InequityAverseContributor,
-    "selfish_contributor": SelfishContributor,
+    model.name: model
+    for model in tuple(globals().values())
+    if isinstance(model, type) and issubclass(model, Agent) and model not in (Agent, Model)
 }
-
 __all__ = [
-    "AGENTS",
-    "IDENTITY",
-    "LAPSE",
-    "POSITIVE",
-    "UNIT",
-    "ActorCritic",
-    "Agent",
-    "AlphaMaxmin",
-    "AmbiguityInsensitive",
-    "AmbiguityNeutral",
-    "AssociativeReasoner",
-    "BalloonPumper",
-    "BeliefSampler",
-    "BeliefSamplerStated",
-    "BimodalObserver",
-    "CausalSupport",
-    "ChangePointObserver",
-    "ChoiceKernel",
-    "ConditionalCooperator",
-    "ConservativeBayes",
-    "ConstantSensitivityDiscounter",
-    "Contaminants",
-    "CorrelationNeglecter",
-    "CorrelationWeigher",
-    "CueCombiner",
-    "CueCombinerEqual",
-    "CueCombinerOptimal",
-    "CueWeigher",
-    "CueWeigherBlurred",
-    "CueWeigherEqual",
-    "CueWeigherImage",
-    "CueWeigherOptimal",
-    "CueWeigherText",
-    "DecayingRateLearner",
-    "DeltaP",
-    "EvidenceWeigher",
-    "ExpectancyValence",
-    "ExpectedUtility",
-    "ExpectedValue",
-    "ExperienceWeightedAttraction",
-    "ExponentialDiscounter",
-    "FictitiousUpdate",
-    "FictitiousUpdateDual",
-    "FixedCostDiscounter",
-    "ForgettingLearner",
-    "FrameDependent",
-    "GeneralisedHyperbolicDiscounter",
-    "HiddenStateReversal",
-    "HorizonBlind",
-    "HorizonExplorer",
-    "HyperbolicDiscounter",
-    "IncoherentBeliever",
-    "InequityAverse",
-    "InequityAverseContributor",
-    "KalmanObserver",
-    "KalmanObserverAffine",
-    "KalmanObserverAffineLog",
-    "KalmanObserverGain",
-    "KalmanObserverGainLog",
-    "KalmanObserverLog",
-    "KalmanObserverShared",
-    "KalmanObserverSharedLog",
-    "Law",
-    "LeakyBeta",
-    "LinearObserver",
-    "LinearObserverLog",
-    "LogisticCollider",
-    "LogitNormal",
-    "MagnitudeObserver",
-    "MeanVariancePumper",
-    "Minimax",
-    "Misreporter",
-    "Model",
-    "MutationSampler",
-    "NetworkReasoner",
-    "NetworkReasonerAssociative",
-    "NetworkReasonerBiased",
-    "NetworkReasonerExact",
-    "NetworkReasonerNeglect",
-    "NetworkReasonerSeeing",
-    "NoisyBayesObserver",
-    "NoisyOr",
-    "NoisyOrFive",
-    "NoisyOrGaussian",
-    "NoisyOrPooled",
-    "NoisyOrThree",
-    "NoisyReporter",
-    "NonMonotoneDecider",
-    "Normal",
-    "OutcomePeeker",
-    "OutcomeRepresentation",
-    "OutcomeSensitivity",
-    "Parameter",
-    "Parameters",
-    "Payoffs",
-    "PearceHall",
-    "Perseverator",
-    "PowerPc",
-    "PriorityHeuristic",
-    "Probabilities",
-    "ProbabilityNoise",
-    "ProspectTheory",
-    "ProspectTheoryTverskyKahneman",
-    "ProspectUtility",
-    "ProspectUtilityTverskyKahneman",
-    "ProspectValenceDecay",
-    "ProspectValenceDelta",
-    "QuasiHyperbolicDiscounter",
-    "RachlinDiscounter",
-    "RandomJudge",
-    "RandomRater",
-    "RandomResponder",
-    "RandomResponderConfidence",
-    "RandomUtility",
-    "RescorlaWagner",
-    "RescorlaWagnerChoiceKernel",
-    "RescorlaWagnerConfidence",
-    "RescorlaWagnerDual",
-    "RewardPunishment",
-    "Selection",
-    "Selfish",
-    "SelfishContributor",
-    "SkewedObserver",
-    "StaticBayesObserver",
-    "StaticBayesObserverAffine",
-    "StaticBayesObserverAffineLog",
-    "StaticBayesObserverGain",
-    "StaticBayesObserverGainLog",
-    "StaticBayesObserverLog",
-    "StaticBayesObserverShared",
-    "StaticBayesObserverSharedLog",
-    "StrengthJudge",
-    "Support",
-    "Table",
-    "ThompsonExplorer",
-    "TwoScaleObserver",
-    "TwoStepHybrid",
-    "TwoStepModelBased",
-    "TwoStepModelFree",
-    "TwoStepReduced",
-    "UncertaintyExplorer",
-    "UniformObserver",
-    "UniformObserverMedian",
-    "UpperConfidenceExplorer",
-    "ValuePlusExploration",
-    "ValuePlusPerseverance",
-    "WeberObserver",
-    "WeightedBayes",
-    "WinStayLoseShift",
-    "World",
-    "interval",
-    "merging",
-    "play",
-    "positive",
-    "real",
-    "simulate",
-    "unit",
+    name
+    for name, value in tuple(globals().items())
+    if not (name.startswith("_") or isinstance(value, _Module))
 ]
 
 if __name__ != "knownminds.agents":

@@ -10,11 +10,11 @@ names of a package,
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -41,45 +41,24 @@ def filled(markdown: str) -> str:
 
 
 def _names(floor: str) -> Iterator[str]:
-    """Write an entry for each public name of a package, those of its registry last."""
-    tree = ast.parse((ROOT / floor / "__init__.py").read_text(encoding="utf-8"))
-    modules: dict[str, str] = {}
-    defined: set[str] = set()
-    public: list[str] = []
-    listed: dict[str, list[str]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
-            modules |= {name.name: node.module for name in node.names}
-        elif isinstance(node, ast.FunctionDef):
-            defined.add(node.name)
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            if node.targets[0].id == "__all__":
-                public = ast.literal_eval(node.value)
-        elif (
-            isinstance(node, ast.AnnAssign)
-            and isinstance(node.target, ast.Name)
-            and node.target.id in REGISTRIES
-            and isinstance(node.value, ast.Dict)
-        ):
-            listed[node.target.id] = [
-                name.id
-                for value in node.value.values
-                for name in ast.walk(value)
-                if isinstance(name, ast.Name)
-            ]
-    members = {name for names in listed.values() for name in names}
-    for name in sorted(set(public) - members, key=str.casefold):
-        if name in modules:
-            yield f"\n::: knownminds.{floor}.{modules[name]}.{name}\n"
-        elif name in defined:
-            yield f"\n::: knownminds.{floor}.{name}\n"
-    for registry, names in listed.items():
+    """Write an entry for each public name of a package, those of its registries last."""
+    package = import_module(f"knownminds.{floor}")
+    listed = {r: getattr(package, r) for r in REGISTRIES if hasattr(package, r)}
+    where = {name: _path(floor, name, getattr(package, name)) for name in package.__all__}
+    members = [id(value) for values in listed.values() for value in values.values()]
+    for name in sorted(where, key=str.casefold):
+        if name not in listed and id(getattr(package, name)) not in members:
+            yield f"\n::: {where[name]}\n"
+    for registry, values in listed.items():
         yield f"\n## {REGISTRIES[registry]}\n\nListed in `{registry}`.\n"
-        for name in dict.fromkeys(names):
-            entry = f"::: knownminds.{floor}.{modules[name]}.{name}"
-            yield f"\n{entry}\n    options:\n      members: false\n"
-            if registry == "ENVIRONMENTS":
-                yield from _tables(name)
+        named = {id(getattr(package, name)): path for name, path in where.items()}
+        for value in values.values():
+            entry = named.get(id(value), _path(floor, type(value).__name__, type(value)))
+            yield f"\n::: {entry}\n    options:\n      members: false\n"
+
+
+def _path(floor: str, name: str, value: Any) -> str:
+    return f"{getattr(value, '__module__', f'knownminds.{floor}')}.{name}"
 
 
 def _tables(name: str) -> Iterator[str]:

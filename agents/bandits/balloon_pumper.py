@@ -9,6 +9,8 @@ import numpy as np
 from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.compiler.model import Model
 
+__all__ = ["BalloonPumper"]
+
 RAREST = 1e-15  # the least belief that a pump bursts, or that it does not
 
 
@@ -48,7 +50,6 @@ class BalloonPumper(Model):
     )
 
     def begin(self) -> None:
-        """Nothing has been seen, and no balloon has begun."""
         self.pumps: Any = 0.0
         self.bursts: Any = 0.0
         self.target: Any = 0.0
@@ -61,11 +62,9 @@ class BalloonPumper(Model):
         return -self.gamma / np.log1p(-np.clip(risk, RAREST, 1 - RAREST))
 
     def respond(self, trial: Any) -> Any:
-        """Return the log-odds of a pump."""
         return self.tau * (self.aim(trial) - trial.pump)
 
     def update(self, trial: Any) -> None:
-        """Count the pump, and whether it burst the balloon."""
         self.target = self.aim(trial)
         pumped = np.where(trial.action == 1, 1.0, 0.0)
         self.pumps = self.pumps + pumped

@@ -11,6 +11,8 @@ from knownminds.agents.compiler.model import Model
 
 from .rescorla_wagner import RescorlaWagner
 
+__all__ = ["LeakyBeta"]
+
 
 class LeakyBeta(Model):
     """Counts wins and losses of each action, forgets a share of both, and may seek what is unsure.
@@ -40,19 +42,16 @@ class LeakyBeta(Model):
     )
 
     def begin(self) -> None:
-        """Nothing has been counted."""
         self.wins = np.zeros(self.actions)
         self.losses = np.zeros(self.actions)
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over means and standard deviations of the beliefs."""
         wins, losses = self.wins + 1, self.losses + 1
         mean = wins / (wins + losses)
         spread = np.sqrt(mean * (1 - mean) / (wins + losses + 1))
         return self.beta * mean + self.bonus * spread
 
     def update(self, trial: Any) -> None:
-        """Forget a share of all counts, and count the outcome."""
         won = np.where(trial.reward > 0, 1, 0)
         self.wins *= 1 - self.leak
         self.losses *= 1 - self.leak

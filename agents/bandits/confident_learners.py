@@ -1,4 +1,4 @@
-"""Learners that say of each choice how sure they are, and a guesser who only seems to."""
+"""Learners that say of each choice how sure they are."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, log_ndtr, ndtr
 
-from knownminds.agents.agent import Agent
-from knownminds.agents.compiled import compiled
 from knownminds.agents.compiler.definition import (
     HALF_LOG_2_PI,
     SMALLEST,
@@ -20,10 +18,9 @@ from knownminds.agents.compiler.definition import (
     unit,
 )
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.parameters import Array, Parameters
-from knownminds.environments.environment import Environment, Observation
+from knownminds.environments.environment import Environment
 
-LANES = 32  # as in sequences.py
+__all__ = ["ChangePointObserver", "RescorlaWagnerConfidence"]
 
 # What the observer knows of the machines: the rewards of restless_bandit.
 HIGH, LOW, SPREAD = 60.0, 40.0, 8.0
@@ -47,7 +44,6 @@ class Confidence(Law):
     sd: Any
 
     def log_density(self, y: Any) -> Any:
-        """Return the log density of the confidence itself."""
         high, low = y >= 1 - EDGE, y <= EDGE
         inner = np.where(high | low, 0.5, y)
         off = (np.log(inner / (1 - inner)) - self.mean) / self.sd
@@ -56,7 +52,6 @@ class Confidence(Law):
         return np.where(high | low, log_ndtr(beyond) - LOG_EDGE, own)
 
     def at(self, normal: Any) -> Any:
-        """Return the confidence at a quantile."""
         x = self.mean + self.sd * normal
         above = ndtr(-normal) / np.maximum(ndtr((self.mean - LIMIT) / self.sd), SMALLEST)
         below = ndtr(normal) / np.maximum(ndtr((-LIMIT - self.mean) / self.sd), SMALLEST)
@@ -97,7 +92,6 @@ class ConfidentLearner(Model):
         raise NotImplementedError
 
     def report(self, trial: Any) -> Any:
-        """Read out by how much the chosen machine is ahead."""
         side = 2 * trial.action - 1
         return Confidence(self.c_0 + self.c_1 * side * self.evidence(), self.s)
 
@@ -136,7 +130,6 @@ class ChangePointObserver(ConfidentLearner):
             )
 
     def begin(self) -> None:
-        """Believe in both machines alike."""
         self.belief: Any = 0.0  # log-odds that machine 1 is the better one
 
     def evidence(self) -> Any:
@@ -144,13 +137,11 @@ class ChangePointObserver(ConfidentLearner):
         return self.belief
 
     def respond(self, trial: Any) -> Any:
-        """Follow the belief."""
         e = np.exp(-abs(self.belief))
         lead = (1 - e) / (1 + e)
         return self.beta * np.where(self.belief > 0, lead, -lead)
 
     def update(self, trial: Any) -> None:
-        """Take in a reward, then expect that the machines may have swapped."""
         belief = self.belief + (2 * trial.action - 1) * GAIN * (trial.reward - MIDDLE)
         e = np.exp(-abs(belief))
         # Of the machine that seems the better one, up to a factor: no digits are lost.
@@ -184,7 +175,6 @@ class RescorlaWagnerConfidence(ConfidentLearner):
     c_0, c_1, s = _read_out("beta times the lead of the chosen value")
 
     def begin(self) -> None:
-        """Value both machines alike."""
         self.values = np.full(2, 0.5)
         self.last: Any = 0.0  # -1 or 1
 
@@ -193,70 +183,9 @@ class RescorlaWagnerConfidence(ConfidentLearner):
         return self.beta * (self.values[1] - self.values[0])
 
     def respond(self, trial: Any) -> Any:
-        """Follow the values, and the last choice."""
         return self.evidence() + self.kappa * self.last
 
     def update(self, trial: Any) -> None:
-        """Step the chosen machine's value toward the reward."""
         surprise = (trial.reward - LEAST) / WIDTH - self.values[trial.action]
         self.values[trial.action] += self.alpha * surprise
         self.last = 2 * trial.action - 1
-
-
-@compiled()
-def log_likelihood_guesser(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, action, response
-):
-    """Count the choices; each has probability 1 / n_actions, and each confidence density 1."""
-    total = np.zeros(len(theta))
-    for block in range(len(row)):
-        for t in range(start[block], start[block + 1]):
-            for i in range(LANES):
-                if action[t, i] >= 0.0:
-                    total[row[block, i]] -= log(n_actions)
-    return total, np.zeros((len(theta), 0 if lapse is None else 1))
-
-
-def simulate_guesser(theta, lapse, n_actions, row, start, uniforms):  # type: ignore[no-untyped-def]
-    """Turn the first uniform of each place into an action, the second into a confidence."""
-    action = np.minimum(np.floor(uniforms[:, 0] * n_actions), n_actions - 1.0)
-    return action, uniforms[:, 1].copy()
-
-
-class RandomResponderConfidence(Agent):
-    """Every action has probability 1 / n, and every confidence the density 1."""
-
-    name = "random_responder_confidence"
-    summary = "picks uniformly among actions and confidences; no parameters"
-    source = "the null model of choices with a confidence"
-    parameters = Parameters()
-    columns = ("action", "response")
-    design = ()
-    separate = ()
-    given = "both"
-    span = (0.0, 1.0)
-    n_uniforms = 2
-    remembers = False
-    log_likelihood = staticmethod(log_likelihood_guesser)
-    simulate = staticmethod(simulate_guesser)
-
-    def reset(self) -> None:
-        """Nothing to forget."""
-
-    def action_probabilities(self, observation: Observation) -> Array:
-        """Return the same share for all."""
-        return np.full(self.actions, 1.0 / self.actions)
-
-    def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Nothing to learn."""
-
-    def log_density(
-        self, observation: Observation, response: float, action: int | None = None
-    ) -> float:
-        """Return 0, the logarithm of 1."""
-        return 0.0
-
-    def choose(self, observation: Observation, rng: np.random.Generator) -> tuple[int, float]:
-        """Draw an action and a confidence with a number each."""
-        u = rng.random()
-        return min(int(u * self.actions), self.actions - 1), float(rng.random())

@@ -13,6 +13,13 @@ from knownminds.agents.compiler.definition import positive
 
 from .discounters import SMALLEST, ExponentialDiscounter, HyperbolicDiscounter
 
+__all__ = [
+    "GeneralisedHyperbolicDiscounter",
+    "RachlinDiscounter",
+    "ConstantSensitivityDiscounter",
+    "FixedCostDiscounter",
+]
+
 
 def _rate(description: str, source: str) -> Any:
     """Declare a rate per month, with the prior that the rates of all curves have."""
@@ -44,7 +51,6 @@ class GeneralisedHyperbolicDiscounter(ExponentialDiscounter):
     tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
-        """Return the share of a sum that remains after a delay."""
         return np.exp(-self.s * np.log(1 + self.k * months))
 
 
@@ -63,7 +69,6 @@ class RachlinDiscounter(ExponentialDiscounter):
     tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
-        """Return the share of a sum that remains after a delay."""
         return 1 / (1 + self.k * _power(months, self.s))
 
 
@@ -82,7 +87,6 @@ class ConstantSensitivityDiscounter(ExponentialDiscounter):
     tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
-        """Return the share of a sum that remains after a delay."""
         return np.exp(-_power(self.k * months, self.s))
 
 
@@ -107,7 +111,6 @@ class FixedCostDiscounter(HyperbolicDiscounter):
     tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def respond(self, trial: Any) -> Any:
-        """Return the log-odds of the later option."""
         sooner, later = np.abs(trial.sooner_amount), np.abs(trial.later_amount)
         waits = np.where(trial.later_delay > 0, 1.0, 0.0) - np.where(
             trial.sooner_delay > 0, 1.0, 0.0

@@ -12,6 +12,8 @@ from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.compiler.model import Model
 from knownminds.agents.parameters import Array
 
+__all__ = ["ExponentialDiscounter", "HyperbolicDiscounter", "QuasiHyperbolicDiscounter"]
+
 SMALLEST = 1e-300  # whose logarithm is finite
 
 
@@ -45,7 +47,6 @@ class ExponentialDiscounter(Model):
         return np.exp(-self.k * months)
 
     def respond(self, trial: Any) -> Any:
-        """Return the log-odds of the later option."""
         sooner, later = np.abs(trial.sooner_amount), np.abs(trial.later_amount)
         near, far = self.curve(trial.sooner_delay), self.curve(trial.later_delay)
         gain = (later * far - sooner * near) / np.maximum(sooner, later)
@@ -85,7 +86,6 @@ class HyperbolicDiscounter(ExponentialDiscounter):
     tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
-        """Return the share of a sum that remains after a delay."""
         return 1 / (1 + self.k * months)
 
 
@@ -109,6 +109,5 @@ class QuasiHyperbolicDiscounter(ExponentialDiscounter):
     tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
-        """Return the share of a sum that remains after a delay."""
         later = self.beta * np.exp(np.log(np.maximum(self.delta, SMALLEST)) * months)
         return np.where(months > 0, later, 1.0)

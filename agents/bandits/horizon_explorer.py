@@ -12,6 +12,8 @@ from knownminds.agents.compiler.model import Model
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import LANES
 
+__all__ = ["HorizonExplorer", "HorizonBlind"]
+
 UNIT_OF_POINTS = 10.0  # differences of points are counted in tens
 WILSON = "Wilson et al. 2014"
 
@@ -84,7 +86,6 @@ class HorizonExplorer(Model):
     )
 
     def respond(self, trial: Any) -> Any:
-        """Return the log odds of machine 1, by what it has ahead."""
         bonus, noise = (self.A_6, self.s_6) if trial.horizon > 1 else (self.A_1, self.s_1)
         gain = (trial.mean_1 - trial.mean_0) / UNIT_OF_POINTS
         information = np.sign(trial.count_0 - trial.count_1)

@@ -10,6 +10,15 @@ from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
 from knownminds.environments.bandits.iowa_gambling import N_DECKS
 
+__all__ = [
+    "ProspectValenceDelta",
+    "OutcomeRepresentation",
+    "ProspectValenceDecay",
+    "ValuePlusExploration",
+    "ExpectancyValence",
+    "ValuePlusPerseverance",
+]
+
 UNIT = 100.0  # what amounts are divided by, so that utilities are of the order of 1
 SMALLEST = 1e-12  # whose logarithm is finite
 
@@ -27,7 +36,6 @@ class DeckLearner(Model):
     separate = ()
 
     def begin(self) -> None:
-        """Expect nothing of any deck."""
         self.values = np.zeros(N_DECKS)
 
 
@@ -46,16 +54,13 @@ class ExpectancyValence(DeckLearner):
     consistency = real("how choices grow stricter with time, c", mean=0.3, sd=0.4)
 
     def begin(self) -> None:
-        """Expect nothing of any deck."""
         super().begin()
         self.number = 1.0
 
     def respond(self, trial: Any) -> Any:
-        """Softmax, by a temperature that changes from trial to trial."""
         return np.exp(self.consistency * np.log(self.number / 10)) * self.values
 
     def update(self, trial: Any) -> None:
-        """Step the deck's value toward the weighted outcome."""
         felt = ((1 - self.weight) * trial.gain - self.weight * trial.loss) / UNIT
         self.values[trial.action] += self.rate * (felt - self.values[trial.action])
         self.number += 1
@@ -78,7 +83,6 @@ class ProspectValenceDelta(DeckLearner):
     beta = positive("inverse temperature", mean=0.5, sd=0.5)
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over the values."""
         return self.beta * self.values
 
     def felt(self, trial: Any) -> Any:
@@ -87,7 +91,6 @@ class ProspectValenceDelta(DeckLearner):
         return size if trial.reward >= 0 else -self.loss_aversion * size
 
     def update(self, trial: Any) -> None:
-        """Step the deck's value toward the utility."""
         self.values[trial.action] += self.rate * (self.felt(trial) - self.values[trial.action])
 
 
@@ -106,7 +109,6 @@ class ProspectValenceDecay(ProspectValenceDelta):
     beta = positive("inverse temperature", mean=-0.7, sd=0.5)
 
     def update(self, trial: Any) -> None:
-        """Let all values decay, and add the utility to the deck's."""
         self.values *= self.rate
         self.values[trial.action] += self.felt(trial)
 
@@ -131,17 +133,14 @@ class ValuePlusPerseverance(ProspectValenceDelta):
     beta = ProspectValenceDelta.beta
 
     def begin(self) -> None:
-        """Expect nothing of any deck, and come back to none."""
         super().begin()
         self.perseverance = np.zeros(N_DECKS)
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over values and perseverance."""
         mixed = self.weight * self.values + (1 - self.weight) * self.perseverance
         return self.beta * mixed
 
     def update(self, trial: Any) -> None:
-        """Learn the value, and lean to or from the deck."""
         super().update(trial)
         self.perseverance *= self.decay
         self.perseverance[trial.action] += (
@@ -169,17 +168,14 @@ class OutcomeRepresentation(DeckLearner):
     beta_perseverance = real("weight of perseverance", mean=0.5, sd=1.5)
 
     def begin(self) -> None:
-        """Expect nothing of any deck, and come back to none."""
         super().begin()
         self.frequency, self.perseverance = np.zeros(N_DECKS), np.zeros(N_DECKS)
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over value, frequency and perseverance."""
         drawn = self.beta_perseverance * self.perseverance
         return self.values + self.beta_frequency * self.frequency + drawn
 
     def update(self, trial: Any) -> None:
-        """Learn of the deck by its card, and of the others' frequencies by its opposite."""
         won = trial.reward >= 0
         own, others = (
             np.where(won, self.rate_gain, self.rate_loss),
@@ -212,16 +208,13 @@ class ValuePlusExploration(DeckLearner):
     beta = positive("inverse temperature", mean=0.0, sd=0.5)
 
     def begin(self) -> None:
-        """Expect nothing of any deck, and seek none."""
         super().begin()
         self.explore = np.zeros(N_DECKS)
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over value and exploration."""
         return self.beta * (self.values + self.explore)
 
     def update(self, trial: Any) -> None:
-        """Add what the card brought and cost; seek the other decks a little more."""
         gain, loss = trial.gain / UNIT, trial.loss / UNIT
         self.values *= self.delta
         self.values[trial.action] += power(gain, self.sensitivity) - power(loss, self.sensitivity)

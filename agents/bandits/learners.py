@@ -15,6 +15,15 @@ from knownminds.agents.compiler.model import Model
 
 from .rescorla_wagner import RescorlaWagner
 
+__all__ = [
+    "RescorlaWagnerChoiceKernel",
+    "ForgettingLearner",
+    "PearceHall",
+    "DecayingRateLearner",
+    "OutcomeSensitivity",
+    "ActorCritic",
+]
+
 
 class ValueLearner(Model):
     """Values of any number of actions in each context, chosen by softmax with perseveration."""
@@ -25,12 +34,10 @@ class ValueLearner(Model):
     beta, kappa = RescorlaWagner.beta, RescorlaWagner.kappa
 
     def begin(self) -> None:
-        """Value all actions alike."""
         self.values = np.full(self.actions, 0.5)
         self.last = np.zeros(self.actions)
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over the values of the present context."""
         return self.beta * self.values + self.kappa * self.last
 
     def remember(self, trial: Any) -> None:
@@ -62,7 +69,6 @@ class ForgettingLearner(ValueLearner):
     beta, kappa = ValueLearner.beta, ValueLearner.kappa
 
     def update(self, trial: Any) -> None:
-        """Step the chosen value toward the reward; the others fade."""
         value = self.values[trial.action]
         self.values *= 1 - self.phi
         self.values[trial.action] = value + self.alpha * (trial.reward - value)
@@ -93,12 +99,10 @@ class PearceHall(ValueLearner):
     beta, kappa = ValueLearner.beta, ValueLearner.kappa
 
     def begin(self) -> None:
-        """Value all actions alike, and expect to learn much of each."""
         super().begin()
         self.associability = np.ones(self.actions)
 
     def update(self, trial: Any) -> None:
-        """Step the chosen value toward the reward, and the associability toward the surprise."""
         surprise = trial.reward - self.values[trial.action]
         associability = self.associability[trial.action]
         self.values[trial.action] += self.alpha * associability * surprise
@@ -127,12 +131,10 @@ class DecayingRateLearner(ValueLearner):
     beta, kappa = ValueLearner.beta, ValueLearner.kappa
 
     def begin(self) -> None:
-        """Nothing has been chosen."""
         super().begin()
         self.count = np.ones(self.actions)
 
     def update(self, trial: Any) -> None:
-        """Step the chosen value toward the reward, by less than the last time."""
         self.count[trial.action] += 1
         rate = np.exp(-self.omega * np.log(self.count[trial.action]))
         self.values[trial.action] += rate * (trial.reward - self.values[trial.action])
@@ -163,17 +165,14 @@ class ActorCritic(ValueLearner):
     kappa = ValueLearner.kappa
 
     def begin(self) -> None:
-        """Prefer nothing."""
         super().begin()
         self.worth: Any = 0.5
         self.values = np.zeros(self.actions)
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over the preferences of the present context."""
         return self.values + self.kappa * self.last
 
     def update(self, trial: Any) -> None:
-        """Step preference and value by how much better it went than expected."""
         surprise = trial.reward - self.worth
         self.values[trial.action] += self.alpha_actor * surprise
         self.worth = self.worth + self.alpha_critic * surprise
@@ -202,16 +201,13 @@ class OutcomeSensitivity(ValueLearner):
     kappa = ValueLearner.kappa
 
     def begin(self) -> None:
-        """Expect nothing of any action."""
         super().begin()
         self.values = np.zeros(self.actions)
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over the values of the present context."""
         return self.values + self.kappa * self.last
 
     def update(self, trial: Any) -> None:
-        """Step the chosen value toward what the outcome means."""
         felt = np.where(trial.reward > 0, self.rho_win, -self.rho_loss)
         self.values[trial.action] += self.alpha * (felt - self.values[trial.action])
         self.remember(trial)
@@ -234,10 +230,8 @@ class RescorlaWagnerChoiceKernel(ValueLearner):
     alpha_c, beta_c = ALPHA_C, BETA_C
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over values and traces of the present context."""
         return self.beta * self.values + self.beta_c * self.last
 
     def update(self, trial: Any) -> None:
-        """Step the chosen value toward the reward, and all traces toward the choice."""
         self.values[trial.action] += self.alpha * (trial.reward - self.values[trial.action])
         follow_choice(self.last, self.alpha_c, trial.action)

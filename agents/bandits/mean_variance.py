@@ -9,6 +9,8 @@ import numpy as np
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
 
+__all__ = ["MeanVariancePumper"]
+
 
 class MeanVariancePumper(Model):
     """Weighs a pump's mean and variance under a belief that moves from a prior to what was seen.
@@ -43,12 +45,10 @@ class MeanVariancePumper(Model):
     )
 
     def begin(self) -> None:
-        """Nothing has been seen."""
         self.pumps: Any = 0
         self.exploded: Any = 0
 
     def respond(self, trial: Any) -> Any:
-        """Return the log-odds of a pump."""
         # Those of this balloon all held, and do not count yet.
         seen = np.maximum(self.pumps - (trial.pump - 1), 0)
         rate = self.exploded / np.maximum(seen, 1)
@@ -57,6 +57,5 @@ class MeanVariancePumper(Model):
         return self.tau * (1 - p - p * loss + self.rho * p * (1 - p) * (1 + loss) ** 2)
 
     def update(self, trial: Any) -> None:
-        """Count the pump, and whether it burst the balloon."""
         self.pumps = self.pumps + trial.action
         self.exploded = self.exploded + np.where(trial.reward < 1, trial.action, 0)

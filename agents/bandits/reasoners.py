@@ -11,6 +11,8 @@ from knownminds.agents.parameters import interval
 
 from .weighted_bayes import WeightedBayes
 
+__all__ = ["ConservativeBayes", "ProbabilityNoise"]
+
 
 class ConservativeBayes(WeightedBayes):
     """Weights prior and evidence alike: below 1 the answer is closer to one half than Bayes' rule.
@@ -51,7 +53,6 @@ class ProbabilityNoise(WeightedBayes):
     sigma = WeightedBayes.sigma
 
     def respond(self, trial: Any) -> Any:
-        """Shrink the posterior, and err around its log-odds."""
         rate = np.where(trial.ball > 0.5, trial.likelihood, 1 - trial.likelihood)
         asked, other = trial.prior * rate, (1 - trial.prior) * (1 - rate)
         read = (1 - 2 * self.d) * asked / (asked + other) + self.d

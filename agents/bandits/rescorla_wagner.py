@@ -9,6 +9,8 @@ import numpy as np
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
 
+__all__ = ["RescorlaWagner", "RescorlaWagnerDual"]
+
 
 class RescorlaWagnerDual(Model):
     """Values step toward rewards, at a rate that depends on the sign of the surprise.
@@ -44,16 +46,13 @@ class RescorlaWagnerDual(Model):
     )
 
     def begin(self) -> None:
-        """Value both actions alike."""
         self.values = np.full(2, 0.5)
         self.last = np.zeros(2)
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over the values of the present context."""
         return self.beta * self.values + self.kappa * self.last
 
     def update(self, trial: Any) -> None:
-        """Step the chosen action's value toward the reward."""
         surprise = trial.reward - self.values[trial.action]
         rate = self.alpha_positive if surprise > 0 else self.alpha_negative
         self.values[trial.action] += rate * surprise

@@ -9,6 +9,14 @@ import numpy as np
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
 
+__all__ = [
+    "RewardPunishment",
+    "FictitiousUpdate",
+    "FictitiousUpdateDual",
+    "ExperienceWeightedAttraction",
+    "HiddenStateReversal",
+]
+
 
 class RewardPunishment(Model):
     """Values step toward outcomes, at one rate after wins and at another after losses.
@@ -29,15 +37,12 @@ class RewardPunishment(Model):
     beta = positive("inverse temperature", mean=0.7, sd=0.5)
 
     def begin(self) -> None:
-        """Expect nothing of either action."""
         self.values = np.zeros(2)
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over the values."""
         return self.beta * self.values
 
     def update(self, trial: Any) -> None:
-        """Step the chosen action's value toward the outcome."""
         rate = self.alpha_reward if trial.reward > 0 else self.alpha_punishment
         self.values[trial.action] += rate * (trial.reward - self.values[trial.action])
 
@@ -59,15 +64,12 @@ class FictitiousUpdateDual(Model):
     beta = positive("inverse temperature", mean=0.3, sd=0.5)
 
     def begin(self) -> None:
-        """Expect nothing of either action."""
         self.values = np.zeros(2)
 
     def respond(self, trial: Any) -> Any:
-        """Return the log odds of action 1."""
         return self.beta * (self.values[1] - self.values[0] - self.bias)
 
     def update(self, trial: Any) -> None:
-        """Step both values, the chosen one toward the outcome."""
         better = trial.reward >= self.values[trial.action]
         rate = self.eta_positive if better else self.eta_negative
         known = self.values[trial.action]
@@ -106,15 +108,12 @@ class ExperienceWeightedAttraction(Model):
     beta = positive("inverse temperature", mean=0.7, sd=0.5)
 
     def begin(self) -> None:
-        """Have tried nothing."""
         self.values, self.tried = np.zeros(2), np.zeros(2)
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over the values."""
         return self.beta * self.values
 
     def update(self, trial: Any) -> None:
-        """Weigh the outcome against experience."""
         before = self.tried[trial.action]
         self.tried[trial.action] = self.rho * before + 1
         kept = self.phi * before * self.values[trial.action]
@@ -138,15 +137,12 @@ class HiddenStateReversal(Model):
     beta = positive("inverse temperature", mean=1.0, sd=0.5)
 
     def begin(self) -> None:
-        """Hold both actions for the better one alike."""
         self.belief = np.full(2, 0.5)
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over the beliefs."""
         return self.beta * self.belief
 
     def update(self, trial: Any) -> None:
-        """Weigh the outcome, then expect a reversal."""
         tells = (1 + np.where(trial.reward > 0, 1, -1) * self.certainty) / 2
         right = tells * self.belief[trial.action]
         wrong = (1 - tells) * (1 - self.belief[trial.action])

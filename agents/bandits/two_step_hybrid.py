@@ -10,6 +10,8 @@ from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
 from knownminds.agents.variants import holding
 
+__all__ = ["TwoStepHybrid", "TwoStepModelFree", "TwoStepModelBased", "TwoStepReduced"]
+
 DAW = "Daw et al. 2011"
 
 
@@ -58,14 +60,12 @@ class TwoStepHybrid(Model):
     )
 
     def begin(self) -> None:
-        """Value all shuttles and aliens alike."""
         self.aliens = np.full((2, 2), 0.5)
         self.cached = np.full(2, 0.5)
         self.last = np.zeros(2)
         self.pending = np.zeros(2)  # the shuttle whose deal is still to come
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over the shuttles' mixed values, or over the values of the planet's aliens."""
         if trial.stage == 1:
             return self.beta_2 * self.aliens[trial.state]
         best = self.aliens.max(axis=1)
@@ -73,7 +73,6 @@ class TwoStepHybrid(Model):
         return self.beta_1 * (self.w * plan + (1 - self.w) * self.cached) + self.pi * self.last
 
     def update(self, trial: Any) -> None:
-        """Remember the shuttle; after the deal, step all values of the day."""
         if trial.stage == 0:
             self.last[:] = 0
             self.last[trial.action] = 1

@@ -11,6 +11,8 @@ from knownminds.agents.compiler.model import Model
 from knownminds.agents.variants import holding
 from knownminds.environments.environment import Environment
 
+__all__ = ["UncertaintyExplorer", "UpperConfidenceExplorer", "ThompsonExplorer"]
+
 # What the observer knows of the machines, in points: before any play, and of a play around a mean.
 MEAN, SPREAD, NOISE = 50.0, 16.0, 8.0
 UNIT_OF_POINTS = 10.0
@@ -65,7 +67,6 @@ class UncertaintyExplorer(Model):
             )
 
     def respond(self, trial: Any) -> Any:
-        """Return the log-odds of machine 1."""
         value_0, variance_0 = _belief(trial.count_0, trial.mean_0)
         value_1, variance_1 = _belief(trial.count_1, trial.mean_1)
         lead = (value_1 - value_0) / UNIT_OF_POINTS

@@ -9,6 +9,8 @@ import numpy as np
 from knownminds.agents.compiler.definition import LogitNormal, positive, real
 from knownminds.agents.compiler.model import Model
 
+__all__ = ["WeightedBayes"]
+
 
 class WeightedBayes(Model):
     """Adds weighted log-odds and errs: Bayes' rule where both weights are 1 and bias and noise 0.
@@ -35,7 +37,6 @@ class WeightedBayes(Model):
     sigma = positive("standard deviation of the answer's log-odds", mean=-1.0, sd=0.5)
 
     def respond(self, trial: Any) -> Any:
-        """Add the weighted log-odds of prior and evidence."""
         before = np.log(trial.prior / (1 - trial.prior))
         ratio = np.log(trial.likelihood / (1 - trial.likelihood))
         evidence = ratio if trial.ball > 0.5 else -ratio

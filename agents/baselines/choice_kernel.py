@@ -8,6 +8,8 @@ from knownminds.agents.choice_trace import ALPHA_C, BETA_C, follow_choice
 
 from .perseverator import Perseverator
 
+__all__ = ["ChoiceKernel"]
+
 
 class ChoiceKernel(Perseverator):
     """P(a) is softmax(beta_c C[a]), with C the recency-weighted share of a among earlier choices.
@@ -23,9 +25,7 @@ class ChoiceKernel(Perseverator):
     alpha_c, beta_c = ALPHA_C, BETA_C
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over the traces."""
         return self.beta_c * self.last
 
     def update(self, trial: Any) -> None:
-        """Step all traces toward the choice."""
         follow_choice(self.last, self.alpha_c, trial.action)

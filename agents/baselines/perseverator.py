@@ -10,6 +10,8 @@ from knownminds.agents.compiler.definition import real
 from knownminds.agents.compiler.model import Model
 from knownminds.environments.environment import Environment
 
+__all__ = ["Perseverator"]
+
 
 class Perseverator(Model):
     """P(a) is softmax(kappa [a was the last choice in this context]); the first is uniform."""
@@ -32,14 +34,11 @@ class Perseverator(Model):
             )
 
     def begin(self) -> None:
-        """Nothing has been chosen."""
         self.last = np.zeros(self.actions)
 
     def respond(self, trial: Any) -> Any:
-        """Softmax over the trace of the last choice."""
         return self.kappa * self.last
 
     def update(self, trial: Any) -> None:
-        """Remember the choice."""
         self.last[:] = 0
         self.last[trial.action] = 1

@@ -1,61 +1,113 @@
-"""A responder who picks every action with the same probability."""
+"""Null models: every action, every number, or both with the same probability."""
 
 from __future__ import annotations
 
 from math import log
+from typing import Any, ClassVar
 
 import numpy as np
 
 from knownminds.agents.agent import Agent
 from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array, Parameters
-from knownminds.environments.environment import Observation
+from knownminds.environments.environment import Choice, Observation
+
+__all__ = ["RandomResponder", "RandomRater", "RandomJudge"]
 
 LANES = 32  # as in sequences.py
 
 
-@compiled()
-def log_likelihood(theta, lapse, n_actions, row, start, action):  # type: ignore[no-untyped-def]
-    """Count the choices; each has probability 1 / n_actions, lapse or not."""
-    total = np.zeros(len(theta))
-    for block in range(len(row)):
-        for t in range(start[block], start[block + 1]):
-            for i in range(LANES):
-                if action[t, i] >= 0.0:
-                    total[row[block, i]] -= log(n_actions)
-    return total, np.zeros((len(theta), 0 if lapse is None else 1))
+def likelihood(width: float, *, acts: bool) -> Any:
+    """Make the kernel of a null model: of numbers on a range of this width, of actions, or both."""
+
+    @compiled()
+    def log_likelihood(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
+        total, each = np.zeros(len(theta)), log(width * (n_actions if acts else 1))
+        for block in range(len(row)):
+            for t in range(start[block], start[block + 1]):
+                for i in range(LANES):
+                    if columns[0][t, i] >= 0.0:
+                        total[row[block, i]] -= each
+        return total, np.zeros((len(theta), 0 if lapse is None else 1))
+
+    return log_likelihood
 
 
-@compiled()
-def simulate(theta, lapse, n_actions, row, start, uniforms):  # type: ignore[no-untyped-def]
-    """Turn each uniform into an action."""
-    action = np.empty((start[-1], LANES))
-    for t in range(start[-1]):
-        for i in range(LANES):
-            action[t, i] = min(int(uniforms[t, i] * n_actions), n_actions - 1)
-    return action
+def action_at(uniforms: Any, n_actions: int) -> Any:
+    """Return the actions at uniform numbers."""
+    return np.minimum(np.floor(uniforms * n_actions), n_actions - 1.0)
 
 
-class RandomResponder(Agent):
+class NullModel(Agent):
+    """A model without parameters, to which all answers are equally likely, lapse or not."""
+
+    parameters = Parameters()
+    design = ()
+    separate = ()
+    remembers = False
+    width: ClassVar[float] = 1.0  # of the range of numbers
+
+    def reset(self) -> None:
+        """Nothing to forget."""
+
+    def learn(self, observation: Observation, action: int, reward: float) -> None:
+        """Nothing to learn."""
+
+    def action_probabilities(self, observation: Observation) -> Array:
+        return np.full(self.actions, 1.0 / self.actions) if self.actions else np.empty(0)
+
+    def log_density(
+        self, observation: Observation, response: float, action: int | None = None
+    ) -> float:
+        return -log(self.width)
+
+
+class RandomResponder(NullModel):
     """Every action has probability 1 / n, whatever has happened."""
 
     name = "random_responder"
     summary = "picks uniformly among the actions; no parameters"
     source = "the null model of every choice task"
-    parameters = Parameters()
     columns = ("action",)
-    design = ()
-    separate = ()
-    remembers = False
-    log_likelihood = staticmethod(log_likelihood)
-    simulate = staticmethod(simulate)
+    log_likelihood = staticmethod(likelihood(1.0, acts=True))
 
-    def reset(self) -> None:
-        """Nothing to forget."""
+    @staticmethod
+    def simulate(theta, lapse, n_actions, row, start, uniforms):  # type: ignore[no-untyped-def]
+        """Turn each uniform into an action."""
+        return action_at(uniforms, n_actions)
 
-    def action_probabilities(self, observation: Observation) -> Array:
-        """Return the same share for all."""
-        return np.full(self.actions, 1.0 / self.actions)
 
-    def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Nothing to learn."""
+class RandomRater(NullModel):
+    """Every response from 0 to 1 has the density 1, whatever is shown."""
+
+    name = "random_rater"
+    summary = "states any number from 0 to 1, evenly; no parameters"
+    source = "the null model of every experiment that asks for a number"
+    columns = ("response",)
+    given = "response"
+    span = (0.0, 1.0)
+    log_likelihood = staticmethod(likelihood(1.0, acts=False))
+
+    @staticmethod
+    def simulate(theta, lapse, n_actions, row, start, uniforms):  # type: ignore[no-untyped-def]
+        """Give the uniforms themselves."""
+        return uniforms.copy()
+
+    def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
+        return self.width * float(rng.random())
+
+
+class RandomJudge(RandomRater):
+    """Every response from 0 to 100 has the density 1/100, whatever is shown."""
+
+    name = "random_judge"
+    summary = "states any number from 0 to 100, evenly; no parameters"
+    source = "the null model of every experiment that asks for a number up to 100"
+    span = (0.0, 100.0)
+    width = 100.0
+    log_likelihood = staticmethod(likelihood(100.0, acts=False))
+
+    @staticmethod
+    def simulate(theta, lapse, n_actions, row, start, uniforms):  # type: ignore[no-untyped-def]
+        """Give the uniforms, from 0 to 100."""
+        return 100.0 * uniforms

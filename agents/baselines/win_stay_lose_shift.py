@@ -9,6 +9,8 @@ import numpy as np
 from knownminds.agents.compiler.definition import Probabilities, unit
 from knownminds.agents.compiler.model import Model
 
+__all__ = ["WinStayLoseShift"]
+
 
 class WinStayLoseShift(Model):
     """After a win the choice is repeated with probability p_stay, after none left with p_shift.
@@ -25,20 +27,17 @@ class WinStayLoseShift(Model):
     p_shift = unit("probability of leaving a choice that has just paid nothing", mean=1.0, sd=1.0)
 
     def begin(self) -> None:
-        """Nothing has been chosen."""
         self.last = np.zeros(self.actions)
         self.won: Any = 0
         self.chosen = 0
 
     def respond(self, trial: Any) -> Any:
-        """Stay or leave, by what the last choice in this context paid."""
         stay = self.p_stay if self.won > 0 else 1 - self.p_shift
         leave = (1 - stay) / (self.actions - 1)
         known = np.where(self.last > 0, stay, leave)
         return Probabilities(np.where(self.chosen > 0, known, 1 / self.actions))
 
     def update(self, trial: Any) -> None:
-        """Remember the choice and whether it paid."""
         self.last[:] = 0
         self.last[trial.action] = 1
         self.won = np.where(trial.reward > 0, 1, 0)

@@ -34,6 +34,8 @@ from knownminds.environments.environment import Observation
 from .noisy_or import EDGE, CausalReasoner, NoisyOr
 from .percentages import WHOLE, Percentage
 
+__all__ = ["MutationSampler"]
+
 LANES = 32  # as in sequences.py
 ENDLESS = 4e5  # steps: longer walks count as endless, whose visits are the probabilities
 SETTLED = 1e-15  # a walk whose flows are smaller than this has arrived
@@ -427,7 +429,6 @@ class MutationSampler(CausalReasoner, LawResponder):
     simulate = staticmethod(simulate)
 
     def reset(self) -> None:
-        """Forget nothing but what need not be computed again."""
         self._weights: dict[Graph, Array] = {}
 
     def predict(self, observation: Observation) -> float:

@@ -13,6 +13,15 @@ from knownminds.environments.causes.network_questions import BASES, MADE_ABSENT,
 
 from .percentages import NOISE, PercentJudge
 
+__all__ = [
+    "NetworkReasonerExact",
+    "NetworkReasonerSeeing",
+    "NetworkReasonerNeglect",
+    "NetworkReasonerBiased",
+    "NetworkReasonerAssociative",
+    "NetworkReasoner",
+]
+
 LEAST = 1e-9  # what a cause that always works leaves undone is taken to be this much
 IMPOSSIBLE = 1e-300  # probability that what cannot be counts with
 
@@ -95,7 +104,6 @@ class NetworkReasoner(PercentJudge):
         return weight(holds) / np.maximum(weight(fits), IMPOSSIBLE)
 
     def judge(self, trial: Any) -> Any:
-        """Mix both answers by the network with association."""
         told, chances = [getattr(trial, name) for name in TOLD], self.chances(trial)
         done, seen = (self.share(trial, chances, cut) for cut in (True, False))
         shown = sum(np.where(code >= 0, 1.0, 0.0) for code in told)

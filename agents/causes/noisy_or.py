@@ -22,6 +22,16 @@ from knownminds.environments.environment import Environment
 
 from .percentages import NOISE, PercentJudge
 
+__all__ = [
+    "NoisyOr",
+    "NoisyOrThree",
+    "NoisyOrFive",
+    "NoisyOrGaussian",
+    "NoisyOrPooled",
+    "LogisticCollider",
+    "AssociativeReasoner",
+]
+
 EDGE = 1e-9  # probabilities are this far from 0 and 1, where every state is possible
 STEEPEST = 300.0  # log odds beyond which a logistic function is as good as 0 or 1
 QUESTION = ("query", "first", "second", "third")
@@ -81,11 +91,9 @@ class GraphReasoner(CausalReasoner, PercentJudge):
     """
 
     def priors(self) -> tuple[Any, Any]:
-        """Return the probability of C1, and of C2 in a collider, before anything is told."""
         raise NotImplementedError
 
     def effect(self, first: int, second: int) -> Any:
-        """Return the probability of an effect, by the presence of causes along either edge."""
         raise NotImplementedError
 
     def question(self, trial: Any) -> tuple[Any, tuple[Any, Any, Any]]:
@@ -105,7 +113,6 @@ class GraphReasoner(CausalReasoner, PercentJudge):
         return found
 
     def judge(self, trial: Any) -> Any:
-        """Return the share of the states in which the queried variable is present."""
         query, told = self.question(trial)
         collider, chain, fork = (self.chances(graph) for graph in (COLLIDER, CHAIN, FORK))
         fits = holds = 0.0

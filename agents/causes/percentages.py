@@ -34,22 +34,18 @@ class Percentage(Law):
     span: ClassVar[tuple[float, float] | None] = (0.0, 100.0)
 
     def log_density(self, y: Any) -> Any:
-        """Return the log density per unit; at the ends the log probability."""
         off = (np.clip(y / 100.0, 0.0, 1.0) - self.mean) / self.sd
         inside = -0.5 * off**2 - np.log(self.sd) - HALF_LOG_2_PI - LOG_100
         beyond = np.where(y <= 0.0, -self.mean, self.mean - 1.0) / self.sd
         return np.where((y <= 0.0) | (y >= 100.0), log_ndtr(beyond), inside)
 
     def at(self, normal: Any) -> Any:
-        """Return the number at a quantile."""
         return np.clip(100.0 * (self.mean + self.sd * normal), 0.0, 100.0)
 
     def lapse_density(self, y: Any) -> Any:
-        """Return the density of a number that is given in a lapse; at the ends its probability."""
         return np.where((y <= 0.0) | (y >= 100.0), 0.5, 1.0) / WHOLE
 
     def lapse_at(self, u: Any) -> Any:
-        """Return the number of a lapse."""
         return np.clip(WHOLE * u - 0.5, 0.0, 100.0)
 
 
@@ -61,12 +57,10 @@ class PlainPercentage(Percentage):
     """
 
     def log_density(self, y: Any) -> Any:
-        """Return the log density per unit, of numbers beyond the ends too."""
         off = (y / 100.0 - self.mean) / self.sd
         return -0.5 * off**2 - np.log(self.sd) - HALF_LOG_2_PI - LOG_100
 
     def lapse_density(self, y: Any) -> Any:
-        """Return the density of a number that is given in a lapse."""
         return 1.0 / WHOLE
 
 
@@ -91,7 +85,6 @@ class PercentJudge(Model):
         raise NotImplementedError
 
     def respond(self, trial: Any) -> Any:
-        """Return the law of the answer."""
         law = Percentage if self.censored else PlainPercentage
         return law(self.judge(trial), self.sigma)
 

@@ -11,6 +11,8 @@ from knownminds.agents.variants import holding
 
 from .percentages import NOISE, PercentJudge
 
+__all__ = ["PowerPc", "DeltaP", "CausalSupport", "StrengthJudge"]
+
 LEAST = 1e-9  # room in which a cause could show
 
 
@@ -31,7 +33,6 @@ class StrengthJudge(PercentJudge):
     sigma = NOISE
 
     def judge(self, trial: Any) -> Any:
-        """Judge how strongly the cause works."""
         p = trial.both / np.maximum(trial.both + trial.cause, 1.0)
         q = trial.effect / np.maximum(trial.effect + trial.neither, 1.0)
         contrast = np.maximum(np.where(trial.kind == 1, q - p, p - q), 0.0)
@@ -73,6 +74,5 @@ class CausalSupport(PercentJudge):
     sigma = NOISE
 
     def judge(self, trial: Any) -> Any:
-        """Judge how strongly the table speaks for the cause."""
         odds = np.clip(self.bias + self.gain * trial.support, -300.0, 300.0)
         return 1.0 / (1.0 + np.exp(-odds))

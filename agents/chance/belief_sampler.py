@@ -19,6 +19,8 @@ from knownminds.environments.chance.outcome_grid import LETTERS, MARKS
 from knownminds.environments.chance.scenarios import context_of
 from knownminds.environments.environment import Environment, Observation
 
+__all__ = ["BeliefSampler", "BeliefSamplerStated"]
+
 LANES = 32  # as in sequences.py
 TINY = 1e-300  # whose logarithm is finite
 N_MARKS = 6  # of `MARKS`; the outcome of a text is bent by 1 + N_MARKS parameters
@@ -395,7 +397,6 @@ class BeliefSampler(Agent):
         """Nothing to forget."""
 
     def action_probabilities(self, observation: Observation) -> Array:
-        """Return the share of each outcome, or of each letter."""
         if int(observation["correct"]) >= 0:
             return self.letter_probabilities(int(observation["correct"]))
         return self.outcome_probabilities(int(observation["cell"]))

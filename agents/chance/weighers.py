@@ -12,6 +12,8 @@ from knownminds.agents.variants import holding
 from knownminds.environments.chance.counts import MOST, PERCENT, TENTHS
 from knownminds.environments.environment import Environment
 
+__all__ = ["EvidenceWeigher", "CorrelationWeigher", "CorrelationNeglecter"]
+
 LEAST = 1e-9  # probability of an outcome that cannot come, which temperature bends as any other
 
 
@@ -65,7 +67,6 @@ class EvidenceWeigher(Weigher):
         """Remember nothing."""
 
     def law(self, law: Any, mean: Any) -> list[Any]:
-        """Return the probability of each outcome by the law with this mean."""
         hit = 1.0 / (1.0 + mean)
         below, found = 0.0, []
         poisson, geometric = np.exp(-mean), hit
@@ -78,7 +79,6 @@ class EvidenceWeigher(Weigher):
         return [*found, 1.0 - below]
 
     def respond(self, trial: Any) -> Any:
-        """Return the height of each outcome."""
         mean = trial.mean / TENTHS
         other = np.where(trial.other > 0, trial.other / TENTHS, mean)
         prior = np.where(trial.prior > 0, trial.prior / PERCENT, 0.5)
@@ -130,7 +130,6 @@ class CorrelationWeigher(Weigher):
         """Remember nothing."""
 
     def law(self, share: Any, link: Any, seen: Any) -> list[Any]:
-        """Return the probability of each number of coins that show the face."""
         after_hit, after_miss = share + link * (1.0 - share), share * (1.0 - link)
         # As behind a coin before it: the same as `share`, and reads the link of a single coin too.
         alone = share * after_hit + (1.0 - share) * after_miss
@@ -147,7 +146,6 @@ class CorrelationWeigher(Weigher):
         return [h + m for h, m in zip(hits, misses, strict=True)]
 
     def respond(self, trial: Any) -> Any:
-        """Return the height of each outcome."""
         share, link = trial.weight / (trial.weight + 1.0), trial.correlation / PERCENT
         tied = self.law(share, link, trial.seen)
         loose = self.law(share, 0.0 * link, trial.seen)

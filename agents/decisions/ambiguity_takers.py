@@ -7,6 +7,8 @@ from typing import Any
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
 
+__all__ = ["AmbiguityNeutral", "AlphaMaxmin", "AmbiguityInsensitive"]
+
 
 def _temperature() -> Any:
     return positive("temperature: how little choices follow the weights of bets", mean=-2.5, sd=0.5)
@@ -32,7 +34,6 @@ class AmbiguityNeutral(Model):
         return self.alpha * least + (1.0 - self.alpha) * most
 
     def respond(self, trial: Any) -> Any:
-        """Return the log odds of urn b."""
         b = self.weight(trial.b_least, trial.b_most)
         return (b - self.weight(trial.a_least, trial.a_most)) / self.tau
 
@@ -70,6 +71,5 @@ class AmbiguityInsensitive(AmbiguityNeutral):
     tau = AmbiguityNeutral.tau
 
     def weight(self, least: Any, most: Any) -> Any:
-        """Return the weight of a bet."""
         middle, unknown = 0.5 * (least + most), most - least
         return middle - unknown * (0.5 * self.aversion + self.insensitivity * (middle - 0.5))

@@ -8,6 +8,16 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import Probabilities, positive, unit
 from knownminds.agents.compiler.model import Model
+from knownminds.agents.probability_weights import prelec, tversky_kahneman
+
+__all__ = [
+    "ExpectedValue",
+    "ExpectedUtility",
+    "ProspectTheory",
+    "ProspectTheoryTverskyKahneman",
+    "Minimax",
+    "PriorityHeuristic",
+]
 
 UNIT = 100.0  # points, in which amounts are counted
 SMALLEST = 1e-300  # whose logarithm is finite
@@ -71,7 +81,6 @@ class ExpectedValue(Model):
         )
 
     def respond(self, trial: Any) -> Any:
-        """Return the log odds of gamble b."""
         a = self.value(
             trial.a_low, trial.a_middle, trial.a_high, trial.a_low_chance, trial.a_high_chance
         )
@@ -98,7 +107,6 @@ class ExpectedUtility(ExpectedValue):
     tau = ExpectedValue.tau
 
     def utility(self, x: Any) -> Any:
-        """Return the utility of an amount."""
         size = _power(np.abs(x) / UNIT, np.where(x < 0, self.alpha_loss, self.alpha))
         return np.where(x < 0, -self.loss_aversion, 1.0) * size
 
@@ -128,10 +136,7 @@ class ProspectTheory(ExpectedUtility):
     tau = ExpectedValue.tau
 
     def weight(self, p: Any, gamma: Any) -> Any:
-        """Return exp(-(-ln p)**gamma), 0 and 1 at the ends."""
-        inside = np.clip(p, 1e-15, 1.0 - 1e-15)
-        curved = np.exp(-np.exp(gamma * np.log(-np.log(inside))))
-        return np.where(p <= 0.0, 0.0, np.where(p >= 1.0, 1.0, curved))
+        return prelec(p, gamma)
 
 
 class ProspectTheoryTverskyKahneman(ProspectTheory):
@@ -152,12 +157,7 @@ class ProspectTheoryTverskyKahneman(ProspectTheory):
                           source=TVERSKY)  # fmt: skip
 
     def weight(self, p: Any, gamma: Any) -> Any:
-        """Return the weight, 0 and 1 at the ends."""
-        inside = np.clip(p, 1e-15, 1.0 - 1e-15)
-        own = np.exp(gamma * np.log(inside))
-        both = own + np.exp(gamma * np.log(1.0 - inside))
-        curved = own * np.exp(-np.log(both) / gamma)
-        return np.where(p <= 0.0, 0.0, np.where(p >= 1.0, 1.0, curved))
+        return tversky_kahneman(p, gamma)
 
 
 def _last(p_low: Any, p_middle: Any, p_high: Any) -> Any:
@@ -185,7 +185,6 @@ class Minimax(Model):
         )
 
     def respond(self, trial: Any) -> Any:
-        """Return the probabilities of both gambles."""
         p = 0.5 + 0.5 * (1.0 - self.error) * self.lead(trial)
         return Probabilities([1.0 - p, p])
 

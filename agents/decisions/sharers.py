@@ -10,6 +10,14 @@ from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
 from knownminds.agents.variants import holding
 
+__all__ = [
+    "InequityAverse",
+    "Selfish",
+    "ConditionalCooperator",
+    "InequityAverseContributor",
+    "SelfishContributor",
+]
+
 FEHR = "Fehr and Schmidt 1999"
 RESPONDER = 0  # role in an ultimatum game
 
@@ -57,7 +65,6 @@ class InequityAverse(Model):
     tau = _temperature()
 
     def respond(self, trial: Any) -> Any:
-        """Return the log odds of accepting, or of the higher offer."""
         less, more = trial.less / trial.stake, trial.more / trial.stake
         responds = trial.role == RESPONDER
         own_less, own_more = np.where(responds, less, 1.0 - less), np.where(
@@ -98,7 +105,6 @@ class InequityAverseContributor(Model):
     tau = _temperature()
 
     def respond(self, trial: Any) -> Any:
-        """Return the utility of each contribution, over tau."""
         put_in = np.arange(self.actions) / (self.actions - 1.0)
         others = trial.others / trial.endowment
         brings = trial.multiplier / trial.group
@@ -139,7 +145,6 @@ class ConditionalCooperator(Model):
                      sd=0.5)  # fmt: skip
 
     def respond(self, trial: Any) -> Any:
-        """Return the log probability of each contribution, up to a constant."""
         put_in = np.arange(self.actions) / (self.actions - 1.0)
         meant = self.base + self.slope * trial.others / trial.endowment
         away = (put_in - meant) / self.sigma

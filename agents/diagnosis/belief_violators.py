@@ -6,17 +6,16 @@ from dataclasses import replace
 
 from knownminds.agents.parameters import IDENTITY, Parameter, Parameters
 
-from .belief_kernels import FRAMED, INCOHERENT, LANES, MISREPORTS, NON_MONOTONE, PEEKS
+from .belief_kernels import FRAMED, INCOHERENT, MISREPORTS, NON_MONOTONE, PEEKS
 from .decider import BELIEFS, UTILITIES, Decider
 
 __all__ = [
-    "LANES",
-    "FrameDependent",
-    "IncoherentBeliever",
+    "OutcomePeeker",
     "Misreporter",
     "NoisyReporter",
+    "IncoherentBeliever",
+    "FrameDependent",
     "NonMonotoneDecider",
-    "OutcomePeeker",
 ]
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from knownminds.agents.parameters import POSITIVE, Parameter, Parameters
 
-from .belief_kernels import LANES, PRELEC, TVERSKY_KAHNEMAN
+from .belief_kernels import PRELEC, TVERSKY_KAHNEMAN
 from .decider import BELIEFS, UTILITIES, Decider
 
-__all__ = ["LANES", "ProspectUtility", "ProspectUtilityTverskyKahneman"]
+__all__ = ["ProspectUtility", "ProspectUtilityTverskyKahneman"]
 
 
 def _gamma(source: str) -> Parameter:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from knownminds.agents.parameters import Parameters
 
-from .belief_kernels import LANES
 from .decider import BELIEFS, UTILITIES, Decider
 
-__all__ = ["LANES", "RandomUtility"]
+__all__ = ["RandomUtility"]
 
 
 class RandomUtility(Decider):

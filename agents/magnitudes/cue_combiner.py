@@ -22,6 +22,8 @@ from knownminds.environments.environment import Observation
 
 from .observers import Estimate
 
+__all__ = ["CueCombiner", "CueCombinerEqual", "CueCombinerOptimal"]
+
 LANES = 32  # as in sequences.py
 TINY = 1e-300  # whose logarithm and quantile are finite
 HALF_LOG_2_PI = 0.5 * log(2.0 * pi)
@@ -265,17 +267,14 @@ class CueCombiner(LawResponder):
     simulate = staticmethod(partial(simulate, weights="free"))
 
     def reset(self) -> None:
-        """Have no answers yet."""
         self.answers: dict[tuple[float, float, int], float] = {}
 
     def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Remember the answer where the observation has it; otherwise `choose` did."""
         response = observation.get("response")
         if response is not None and response >= 0.0:
             self._remember(observation, float(response))
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> float:
-        """Draw an answer with two uniform numbers, and remember it."""
         answer = super().choose(observation, rng)
         self._remember(observation, answer)
         return answer
@@ -286,7 +285,6 @@ class CueCombiner(LawResponder):
         return Estimate(mean, sd, unit, ceiling)
 
     def expected(self, observation: Observation) -> tuple[float, float]:
-        """Return mean and standard deviation, as fractions of the unit."""
         alpha, text, image, sigma = _four(self.theta[None], self.weights)[0].tolist()
         x = float(observation["value"]) / float(observation["unit"])
         what = int(observation["modality"])

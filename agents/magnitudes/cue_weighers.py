@@ -12,6 +12,15 @@ from knownminds.agents.compiler.definition import HALF_LOG_2_PI, Law, positive, 
 from knownminds.agents.compiler.model import Model
 from knownminds.agents.variants import holding
 
+__all__ = [
+    "CueWeigherEqual",
+    "CueWeigherOptimal",
+    "CueWeigherText",
+    "CueWeigherImage",
+    "CueWeigher",
+    "CueWeigherBlurred",
+]
+
 TEXT, IMAGE = 0, 1  # modalities; 2 is both
 ERNST = "Ernst and Banks 2002"
 
@@ -24,14 +33,12 @@ class Share(Law):
     sd: Any
 
     def log_density(self, y: Any) -> Any:
-        """Return the log density; at an end the log probability of giving it."""
         high = y >= 1.0
         off = (y - self.mean) / self.sd
         own = -0.5 * off**2 - np.log(self.sd) - HALF_LOG_2_PI
         return np.where((y <= 0.0) | high, log_ndtr(np.where(high, -off, off)), own)
 
     def at(self, normal: Any) -> Any:
-        """Return the share at a quantile."""
         return np.clip(self.mean + self.sd * normal, 0.0, 1.0)
 
 
@@ -63,7 +70,6 @@ class CueWeigher(Model):
         return self.alpha
 
     def respond(self, trial: Any) -> Any:
-        """Return the law of the answer."""
         text, image = self.spreads(trial)
         both = self.weight(text, image)
         share = np.where(trial.modality == TEXT, 1.0, np.where(trial.modality == IMAGE, 0.0, both))
@@ -87,7 +93,6 @@ class CueWeigherOptimal(CueWeigher):
     alpha = property(lambda self: self.weight(self.sigma_text, self.sigma_image))
 
     def weight(self, text: Any, image: Any) -> Any:
-        """Return the weight of least variance."""
         return image**2 / (text**2 + image**2)
 
 

@@ -12,6 +12,14 @@ from knownminds.agents.compiler.model import Model
 
 from .cue_weighers import Share
 
+__all__ = [
+    "UniformObserver",
+    "BimodalObserver",
+    "SkewedObserver",
+    "WeberObserver",
+    "TwoScaleObserver",
+]
+
 ROOT_2_PI = 2.5066282746310002
 LEAST = 1e-200  # added to a probability that is divided by
 JAZAYERI = "Jazayeri and Shadlen 2010"
@@ -41,7 +49,6 @@ class UniformObserver(Model):
         return x + turned * self.noise * _push(below, above)
 
     def respond(self, trial: Any) -> Any:
-        """Return the law of the answer."""
         low, high = self.middle - 0.5 * self.width, self.middle + 0.5 * self.width
         return Share(self.estimate(trial.value, low, high), self.sigma)
 
@@ -68,7 +75,6 @@ class BimodalObserver(Model):
     odds = 0.0  # logarithm of those of the upper mode
 
     def respond(self, trial: Any) -> Any:
-        """Return the law of the answer."""
         x = trial.value
         upper = expit(self.gap * (x - self.middle) / self.spread**2 + self.odds)
         prior = self.middle + self.gap * (upper - 0.5)
@@ -101,7 +107,6 @@ class WeberObserver(Model):
     weber = positive("standard deviation of answers over the magnitude", mean=-2.3, sd=0.5)
 
     def respond(self, trial: Any) -> Any:
-        """Return the law of the answer."""
         x = trial.value
         noise = (self.rho * x) ** 2
         return Share((x + noise * self.mu) / (1.0 + noise), self.weber * x)
@@ -126,18 +131,15 @@ class TwoScaleObserver(Model):
     sigma = positive("standard deviation of answers", mean=-3.2, sd=0.5)
 
     def begin(self) -> None:
-        """Have seen nothing."""
         self.fast = np.full(1, 0.5)
         self.slow = np.full(1, 0.5)
 
     def respond(self, trial: Any) -> Any:
-        """Return the law of the answer."""
         slow = (1.0 - self.w_fast) * self.weight_slow
         own = (1.0 - self.w_fast - slow) * trial.value
         return Share(own + self.w_fast * self.fast[0] + slow * self.slow[0], self.sigma)
 
     def update(self, trial: Any) -> None:
-        """Move both traces toward the stimulus."""
         self.fast += self.rate_fast * (trial.value - self.fast)
         self.slow += self.rate_slow * (trial.value - self.slow)
 

@@ -14,6 +14,8 @@ from scipy.special import ndtr
 
 from .curved_observers import LEAST, ROOT_2_PI, UniformObserver
 
+__all__ = ["UniformObserverMedian"]
+
 HALVINGS = 24  # leave an error of 1e-7, that of the step of Newton is its square
 
 
@@ -29,7 +31,6 @@ class UniformObserverMedian(UniformObserver):
     summary = "uniform prior of magnitudes, answers with the posterior median"
 
     def estimate(self, x: Any, low: Any, high: Any) -> Any:
-        """Return the median of the posterior."""
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
         # From x toward the middle is up, so that the ends lie in the tail that is exact.
         away, wide = np.abs(x - middle) / self.noise, half / self.noise

@@ -21,11 +21,24 @@ from knownminds.agents.compiler.model import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments.environment import Choice, Observation
 
+__all__ = [
+    "LinearObserver",
+    "LinearObserverLog",
+    "StaticBayesObserver",
+    "StaticBayesObserverLog",
+    "StaticBayesObserverGain",
+    "StaticBayesObserverGainLog",
+    "StaticBayesObserverAffine",
+    "StaticBayesObserverAffineLog",
+    "StaticBayesObserverShared",
+    "StaticBayesObserverSharedLog",
+    "NoisyBayesObserver",
+]
+
 EPSILON = 1e-3  # of the unit; added before a logarithm is taken
 WINDOWS = ("short", "medium", "long")  # as the environments number them
 MIDDLES = (0.3, 0.5, 0.7)  # of the windows, in fractions of the unit
 STEVENS = "Stevens 1957"
-PETZSCHNER = "Petzschner and Glasauer 2011"
 REVIEW = "Petzschner, Glasauer and Stephan 2015"
 
 
@@ -59,7 +72,6 @@ class Estimate(Law):
         return 0.0
 
     def log_density(self, y: Any) -> Any:
-        """Return the log density; at an end the log probability of giving it."""
         high = y >= self.ceiling
         x = self.scaled(np.maximum(y, 0.0) / self.unit)
         off = (x - self.mean) / self.sd
@@ -68,16 +80,13 @@ class Estimate(Law):
         return np.where((y <= 0.0) | high, log_ndtr(np.where(high, -off, off)), own)
 
     def at(self, normal: Any) -> Any:
-        """Return the answer at a quantile."""
         x = self.unscaled(self.mean + self.sd * normal)
         return np.clip(x * self.unit, 0.0, self.ceiling)
 
     def lapse_density(self, y: Any) -> Any:
-        """Return the density of a lapse, which is uniform up to the ceiling."""
         return np.where((y > 0.0) & (y < self.ceiling), 1.0 / self.ceiling, 0.0)
 
     def lapse_at(self, u: Any) -> Any:
-        """Return the answer of a lapse at a uniform number."""
         return u * self.ceiling
 
 
@@ -101,7 +110,7 @@ class LogEstimate(Estimate):
         return x
 
 
-def _centre(window: str, log_scale: bool, what: str) -> Any:
+def centre(window: str, log_scale: bool, what: str) -> Any:
     """Declare where beliefs are centred: "short", "medium", "long", or "prior" for all windows.
 
     Its prior's standard deviation is a quarter of what all windows cover, .8 of the unit.
@@ -114,7 +123,8 @@ def _centre(window: str, log_scale: bool, what: str) -> Any:
     return real(f"{what}{where}, as a {scale}", mean, sd, group_sd=sd / 2)
 
 
-def _spread(log_scale: bool) -> Any:
+def spread_of_answers(log_scale: bool) -> Any:
+    """Declare sigma."""
     where = "log answer" if log_scale else "answer, as a fraction of the unit"
     return positive(f"standard deviation of the {where}", -2.0 if log_scale else -2.7, 0.7)
 
@@ -163,7 +173,6 @@ class MagnitudeObserver(Model):
         return self.sigma
 
     def respond(self, trial: Any) -> Any:
-        """Return the law of the answer."""
         law = LogEstimate if self.log_scale else Estimate
         mean = self.gain * self.belief(trial) + self.offset
         return law(mean, self.spread(), trial.unit, trial.ceiling)
@@ -185,7 +194,6 @@ class MemorylessObserver(MagnitudeObserver):
         return self.respond(trial).at(ndtri(np.maximum(u, SMALLEST)))
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
-        """Draw an answer with `n_uniforms` numbers, the first of which decides on a lapse."""
         lapses, *uniforms = rng.random(self.n_uniforms).tolist()
         if lapses < self.lapse:
             return float(uniforms[0] * observation["ceiling"])
@@ -206,10 +214,9 @@ class LinearObserver(MemorylessObserver):
 
     w = real("slope of answers on values; 1 for a perfect observer", 1.0, 0.5, group_sd=0.25)
     b = real("intercept, as a fraction of the unit", 0.0, 0.24, group_sd=0.12)
-    sigma = _spread(log_scale=False)
+    sigma = spread_of_answers(log_scale=False)
 
     def belief(self, trial: Any) -> Any:
-        """Return the point of the line."""
         return self.w * self.scaled(trial) + self.b
 
 
@@ -227,7 +234,7 @@ class LinearObserverLog(LinearObserver):
 
     w = real("exponent; 1 for a perfect observer", 1.0, 0.5, group_sd=0.25)
     b = real("intercept, on the log scale", 0.0, 0.48, group_sd=0.24)
-    sigma = _spread(log_scale=True)
+    sigma = spread_of_answers(log_scale=True)
 
 
 class StaticBayesObserver(MemorylessObserver):
@@ -249,70 +256,13 @@ class StaticBayesObserver(MemorylessObserver):
     w_prior = unit(
         "weight of the prior, tau_prior / (tau_prior + tau_measurement)", -1.0, 1.0, source=REVIEW
     )
-    mu_short = _centre("short", False, "mean of the prior")
-    mu_medium = _centre("medium", False, "mean of the prior")
-    mu_long = _centre("long", False, "mean of the prior")
-    sigma = _spread(log_scale=False)
+    mu_short = centre("short", False, "mean of the prior")
+    mu_medium = centre("medium", False, "mean of the prior")
+    mu_long = centre("long", False, "mean of the prior")
+    sigma = spread_of_answers(log_scale=False)
 
     def belief(self, trial: Any) -> Any:
-        """Return the posterior mean."""
         return (1.0 - self.w_prior) * self.scaled(trial) + self.w_prior * self.centre(trial)
-
-
-class KalmanObserver(MagnitudeObserver):
-    """Follows the stimuli with a Kalman filter, which begins anew in each window.
-
-    P <- P + q; K = P / (P + r); m <- m + K (x - m); P <- (1 - K) P; y ~ N(m, sigma), in fractions
-    of the unit, from m = mu of the window and P = P0. Only q / r and P0 / r exist in the answers;
-    noise of the measurements is part of sigma. With a gain g and an offset d the mean is g m + d.
-    A trial without an answer is one the observer knows nothing of.
-    """
-
-    name = "kalman_observer"
-    nested_in = "kalman_observer_gain"
-    summary = "follows the stimuli with a Kalman filter that begins anew in each window"
-    source = PETZSCHNER
-    separate = ("window", "modality")
-    centres = "belief at the beginning"
-    # Slow and fast, certain and uncertain: searches from the prior alone have ended far below.
-    starts = tuple(
-        {"q_over_r": q_over_r, "p0_over_r": p0_over_r}
-        for q_over_r in (0.0025, 1.0)
-        for p0_over_r in (0.05, 20.0)
-    )
-
-    q_over_r = positive(
-        "variance by which the magnitude is taken to move between trials, over that of "
-        "measurements",
-        source=PETZSCHNER,
-    )
-    p0_over_r = positive(
-        "variance of the belief at the beginning of a window, over that of measurements",
-        source=PETZSCHNER,
-    )
-    mu_short = _centre("short", False, "belief at the beginning")
-    mu_medium = _centre("medium", False, "belief at the beginning")
-    mu_long = _centre("long", False, "belief at the beginning")
-    sigma = _spread(log_scale=False)
-
-    def begin(self, trial: Any) -> None:  # type: ignore[override]
-        """Believe what is usual in the window; the variance is over that of measurements."""
-        self.mean = self.centre(trial)
-        self.variance = self.p0_over_r
-
-    def follow(self, trial: Any) -> tuple[Any, Any]:
-        """Return estimate and variance after this trial's stimulus."""
-        before = self.variance + self.q_over_r
-        gain = before / (before + 1.0)  # with r = 1 the variance that is left, too
-        return self.mean + gain * (self.scaled(trial) - self.mean), gain
-
-    def belief(self, trial: Any) -> Any:
-        """Return the estimate after this trial's stimulus."""
-        return self.follow(trial)[0]
-
-    def update(self, trial: Any) -> None:
-        """Keep estimate and variance."""
-        self.mean, self.variance = self.follow(trial)
 
 
 class NoisyBayesObserver(MemorylessObserver):
@@ -334,21 +284,18 @@ class NoisyBayesObserver(MemorylessObserver):
         "standard deviation of measurements, as a fraction of the unit", -2.7, 0.7
     )
     sigma_prior = positive("standard deviation of the prior, as a fraction of the unit", -2.2, 0.5)
-    mu_short = _centre("short", False, "mean of the prior")
-    mu_medium = _centre("medium", False, "mean of the prior")
-    mu_long = _centre("long", False, "mean of the prior")
+    mu_short = centre("short", False, "mean of the prior")
+    mu_medium = centre("medium", False, "mean of the prior")
+    mu_long = centre("long", False, "mean of the prior")
     sigma = positive("standard deviation of the answer around the belief", -3.2, 0.7)
 
     def weight(self) -> Any:
-        """Return the weight of the prior."""
         return self.sigma_measure**2 / (self.sigma_measure**2 + self.sigma_prior**2)
 
     def belief(self, trial: Any) -> Any:
-        """Return the mean of the posterior mean, over measurements."""
         return (1.0 - self.weight()) * self.scaled(trial) + self.weight() * self.centre(trial)
 
     def spread(self) -> Any:
-        """Return the standard deviation of answers, the measurement's noise included."""
         return np.sqrt(self.sigma**2 + ((1.0 - self.weight()) * self.sigma_measure) ** 2)
 
     def answer(self, trial: Any, u: Any, v: Any) -> Any:  # type: ignore[override]
@@ -379,7 +326,7 @@ class NoisyBayesObserver(MemorylessObserver):
         )
 
 
-def _variant(
+def variant(
     family: type[MagnitudeObserver],
     summary: str,
     *,
@@ -402,17 +349,17 @@ def _variant(
     options = [option for option in (output, "shared" if shared else "", *scale) if option]
     wider = [] if shared else {"": ["gain"], "gain": ["affine"]}.get(output)
     sd = 0.2 if log else 0.1
-    own: dict[str, Any] = {f"mu_{w}": _centre(w, log, family.centres) for w in WINDOWS}
+    own: dict[str, Any] = {f"mu_{w}": centre(w, log, family.centres) for w in WINDOWS}
     if shared:
         own = dict.fromkeys(own, property(lambda self: self.mu_prior))
-        own["mu_prior"] = _centre("prior", log, family.centres)
+        own["mu_prior"] = centre("prior", log, family.centres)
     if output:
         own["gain"] = positive("factor between belief and answer", 0.0, 0.3, group_sd=0.15)
     if output == "affine":
         described = "what is added to the belief before answering"
         own["offset"] = real(described, 0.0, sd, group_sd=sd / 2)
     body = {
-        "__module__": __name__,
+        "__module__": family.__module__,
         "__doc__": f"Is `{family.__name__}` with the options {', '.join(options)}.",
         "name": "_".join([family.name, *options]),
         "summary": summary,
@@ -420,59 +367,36 @@ def _variant(
         "log_scale": log,
     }
     title = family.__name__ + "".join(option.capitalize() for option in options)
-    return type(title, (family,), body | own | {"sigma": _spread(log)})
+    return type(title, (family,), body | own | {"sigma": spread_of_answers(log)})
 
 
-StaticBayesObserverLog = _variant(
+StaticBayesObserverLog = variant(
     StaticBayesObserver, "draws its answers towards a fixed prior, on a log scale", log=True
 )
-StaticBayesObserverGain = _variant(
+StaticBayesObserverGain = variant(
     StaticBayesObserver,
     "draws its answers towards a fixed prior and scales them; not identified",
     output="gain",
 )
-StaticBayesObserverGainLog = _variant(
+StaticBayesObserverGainLog = variant(
     StaticBayesObserver, "the same on a log scale; not identified", output="gain", log=True
 )
-StaticBayesObserverAffine = _variant(
+StaticBayesObserverAffine = variant(
     StaticBayesObserver,
     "draws its answers towards a fixed prior, scales and shifts them; not identified",
     output="affine",
 )
-StaticBayesObserverAffineLog = _variant(
+StaticBayesObserverAffineLog = variant(
     StaticBayesObserver, "the same on a log scale; not identified", output="affine", log=True
 )
-StaticBayesObserverShared = _variant(
+StaticBayesObserverShared = variant(
     StaticBayesObserver,
     "draws its answers towards the mean of one prior in all windows",
     shared=True,
 )
-StaticBayesObserverSharedLog = _variant(
+StaticBayesObserverSharedLog = variant(
     StaticBayesObserver,
     "draws its answers towards one prior in all windows, on a log scale",
     shared=True,
     log=True,
 )
-KalmanObserverLog = _variant(
-    KalmanObserver, "follows the stimuli with a Kalman filter on a log scale", log=True
-)
-KalmanObserverGain = _variant(
-    KalmanObserver,
-    "follows the stimuli with a Kalman filter and scales its answers",
-    output="gain",
-)
-KalmanObserverGainLog = _variant(KalmanObserver, "the same on a log scale", output="gain", log=True)
-KalmanObserverAffine = _variant(
-    KalmanObserver,
-    "follows the stimuli with a Kalman filter, scales and shifts its answers",
-    output="affine",
-)
-KalmanObserverAffineLog = _variant(
-    KalmanObserver, "the same on a log scale", output="affine", log=True
-)
-KalmanObserverShared = _variant(
-    KalmanObserver,
-    "follows the stimuli with a Kalman filter, from one belief in all windows",
-    shared=True,
-)
-KalmanObserverSharedLog = _variant(KalmanObserver, "the same on a log scale", shared=True, log=True)
