@@ -100,6 +100,7 @@ _ROWS: tuple[tuple[str, str, dict[str, float | str | Callable[[Any], Any]]], ...
 
 def _nested() -> tuple[Nesting, ...]:
     inside = [(name, vars(model).get("nested_in")) for name, model in AGENTS.items()]
+    rows: list[tuple[str, str, dict[str, Any]]]
     rows = [(inner, outer, {}) for inner, outer in inside if outer]
     return tuple(
         Nesting(AGENTS[inner], AGENTS[outer], values) for inner, outer, values in (*rows, *_ROWS)

@@ -453,6 +453,6 @@ class MutationSampler(CausalReasoner, LawResponder):
         packed = (sequences.pack(column) for column in columns)
         uniforms = sequences.pack(np.full((n * asked, 2), 0.5))
         none = np.zeros(n)
-        answers = simulate(values, none, 0, sequences.row, sequences.start, uniforms, *packed)
+        answers = cls.simulate(values, none, 0, sequences.row, sequences.start, uniforms, *packed)
         found: Array = sequences.unpack(answers, n * asked).reshape(n, asked) / 100.0
         return found

@@ -100,10 +100,10 @@ class GraphReasoner(CausalReasoner, PercentJudge):
         """Return which variable is asked about, and what is told of the three."""
         return trial.query, (trial.first, trial.second, trial.third)
 
-    def chances(self, graph: int) -> dict[tuple[int, int, int], Any]:
+    def chances(self, graph: int) -> dict[tuple[int, ...], Any]:
         """Return the probability of each state of a graph."""
         p1, p2 = self.priors()
-        found: dict[tuple[int, int, int], Any] = {}
+        found: dict[tuple[int, ...], Any] = {}
         for x1, x2 in product((0, 1), repeat=2):
             second = p2 if graph == COLLIDER else self.effect(x1, 0)
             causes = {COLLIDER: (x1, x2), CHAIN: (0, x2), FORK: (0, x1)}[graph]
@@ -115,9 +115,10 @@ class GraphReasoner(CausalReasoner, PercentJudge):
     def judge(self, trial: Any) -> Any:
         query, told = self.question(trial)
         collider, chain, fork = (self.chances(graph) for graph in (COLLIDER, CHAIN, FORK))
-        fits = holds = 0.0
+        fits: Any = 0.0
+        holds: Any = 0.0
         for state in product((0, 1), repeat=3):
-            chance = np.where(trial.graph == CHAIN, chain[state], fork[state])
+            chance: Any = np.where(trial.graph == CHAIN, chain[state], fork[state])
             chance = np.where(trial.graph == COLLIDER, collider[state], chance)
             differs = sum(np.where(t == 1 - x, 1, 0) for t, x in zip(told, state, strict=True))
             chance = np.where(differs > 0, 0.0, chance)

@@ -143,7 +143,7 @@ class MagnitudeObserver(Model):
         What the means of windows are, in the descriptions of parameters.
     """
 
-    separate = ()
+    separate: ClassVar[tuple[str, ...]] = ()
     censored: ClassVar[bool] = True
     log_scale: ClassVar[bool] = False
     centres: ClassVar[str] = "mean of the prior"
@@ -305,7 +305,7 @@ class NoisyBayesObserver(MemorylessObserver):
         return Estimate(belief, self.sigma, trial.unit, trial.ceiling).at(own)
 
     @classmethod
-    def simulate(  # type: ignore[override]
+    def simulate(
         cls,
         theta: Array,
         lapse: Array | None,
