@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream
@@ -156,37 +156,13 @@ def reference_means(reference: Trials | pd.DataFrame, *, released: bool = False)
     return means.reset_index()
 
 
-def spearman(first: Array, second: Array, counts: NDArray[np.int64]) -> Array:
-    """Return rank correlations where item i stands counts[r, i] times, [R]; NaN if one is flat.
-
-    Resamples are ranked by their counts: sorting the items once does for all of them. Equal
-    values share the mean of their ranks.
-
-    Parameters
-    ----------
-    first, second
-        Values of the items, [n].
-    counts
-        [R, n]; each row adds up to the same number.
-    """
-    size = int(counts[0].sum())
-    middle = (size + 1) / 2
-    a, b = (_mid_ranks(values, counts) - middle for values in (first, second))
+def spearman(first: Array, second: Array) -> Array:
+    """Return rank correlations of values [..., n] with equally many; NaN where one is flat."""
+    a, b = (scipy.stats.rankdata(values, axis=-1) for values in (first, second))
+    a, b = (ranks - (ranks.shape[-1] + 1) / 2 for ranks in (a, b))
     with np.errstate(invalid="ignore", divide="ignore"):
-        scale = np.sqrt((counts * a * a).sum(axis=1) * (counts * b * b).sum(axis=1))
-        return np.asarray((counts * a * b).sum(axis=1) / scale)
-
-
-def _mid_ranks(values: Array, counts: NDArray[np.int64]) -> Array:
-    """Return the mean rank of each item in each resample, [R, n]."""
-    order = np.argsort(values, kind="stable")
-    starts = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)  # of equal values
-    each = np.add.reduceat(counts[:, order], starts, axis=1)
-    ends = np.cumsum(each, axis=1)
-    ranks = np.empty(counts.shape)
-    lengths = np.diff(starts, append=len(values))
-    ranks[:, order] = np.repeat(ends - (each - 1) / 2, lengths, axis=1)
-    return ranks
+        scale = np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
+        return np.asarray((a * b).sum(axis=-1) / scale)
 
 
 def _correlated(
@@ -198,12 +174,11 @@ def _correlated(
     mine, theirs = (tied(side)[0] for side in (mine, theirs))
     if n < FEWEST:
         return nothing | {"status": f"fewer than {FEWEST} items with both answers"}
-    rho = float(spearman(mine, theirs, np.ones((1, n), dtype=np.int64))[0])
+    rho = float(spearman(mine, theirs))
     if not np.isfinite(rho):
         return nothing | {"status": "all answers are the same"}
-    chosen = rng.integers(0, n, (resamples, n)) + n * np.arange(resamples)[:, None]
-    counts = np.bincount(chosen.ravel(), minlength=resamples * n).reshape(resamples, n)
-    drawn = spearman(mine, theirs, counts)
+    chosen = rng.integers(0, n, (resamples, n))
+    drawn = spearman(mine[chosen], theirs[chosen])
     low, high, _ = percentile_ends(drawn)
     missing = int((~np.isfinite(drawn)).sum())
     return {"rho": rho, "low": low, "high": high, "without_rho": missing, "status": "ok"}

@@ -417,7 +417,7 @@ def leave_one_task_out(
         predicted[:, f][~_predictable(asked, size)] = np.nan
     r2, rmse = np.full((n, m), np.nan), np.full((n, m), np.nan)
     reason = []
-    for i, given in enumerate(asked.any(axis=1)):
+    for i, given in enumerate(np.asarray(asked.any(axis=1))):
         own = mean[i, given]
         around = ((own - own.mean()) ** 2).sum() if len(own) else 0.0
         if len(own) < 3:
@@ -525,7 +525,9 @@ def _status(asked: NDArray[np.bool_], size: int, estimate: Array) -> tuple[str, 
     """Return the status of a fit to the questions that have answers, and what it says in words."""
     if not asked.any():
         return "failed", "no answers"
-    missing = [roman for roman, given in zip(ROMAN, asked.any(axis=0), strict=True) if not given]
+    missing = [
+        roman for roman, given in zip(ROMAN, asked.any(axis=0).tolist(), strict=True) if not given
+    ]
     open_ = what_is_not_told(asked, size)
     with np.errstate(invalid="ignore"):
         at_end = (estimate < END) | (estimate > 1.0 - END)

@@ -59,7 +59,7 @@ class BeliefTable(NamedTuple):
         added: Array = np.add.reduceat(values, self.edges[:-1])
         return added
 
-    def spread(self, values: Array) -> Array:
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a value of each context [C] for each of its outcomes, [R]."""
         return np.repeat(values, np.diff(self.edges))
 
@@ -560,7 +560,7 @@ def _assemble(
     prior = 0.0
     if method == "map":
         prior = -0.5 * (((z - estimated.mean) / estimated.sd) ** 2).sum(axis=1)
-    fit = PointFit(
+    point_fit = PointFit(
         model="belief_sampler",
         method=method,
         subjects=tuple(used),
@@ -576,7 +576,7 @@ def _assemble(
     )
     at_rest = SAMPLER.constrain(np.zeros(len(SAMPLER)))
     return BeliefSamplerFits(
-        fit=fit,
+        fit=point_fit,
         held={name: float(at_rest[k]) for k, name in enumerate(SAMPLER.names) if k not in free},
         elsewhere=np.array([u.elsewhere for u in own]),
         elsewhere_low=np.array([u.elsewhere_low for u in own]),

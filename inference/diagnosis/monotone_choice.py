@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, lgamma
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
-from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
@@ -21,6 +20,7 @@ from .belief_decisions import ACTIONS, BeliefDecisions
 PAIRS = ((0, 2), (0, 1), (1, 2))  # Yes against No, Yes against Defer, Defer against No
 BINS = 5
 LEVEL = 0.05
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -390,38 +390,20 @@ def _violations(counts: NDArray[np.int64], pair: tuple[int, int], level: float) 
 
 
 def _fisher(one: NDArray[np.int64], other: NDArray[np.int64]) -> Array:
-    """Return one-sided p-values that the first share is larger in `one`, [...] of [..., 2].
+    """Return Fisher's one-sided p-values that the first share is larger in `one`, of [..., 2].
 
-    1 where it is not. It is scipy.stats.fisher_exact(alternative="greater"), for many tables.
+    1 where it is not.
     """
     n, m = one.sum(axis=-1), other.sum(axis=-1)
     first = one[..., 0] + other[..., 0]
     larger = one[..., 0] * m > other[..., 0] * n
     p_value = np.ones(larger.shape)
     tables = (one[..., 0], n + m, first, n)
-    p_value[larger] = _tail(*(np.asarray(part[larger], dtype=np.int64) for part in tables))
+    said, whole, of_first, drawn = (part[larger] for part in tables)
+    tail = np.minimum(scipy.stats.hypergeom.sf(said - 1, whole, of_first, drawn), 1.0)
+    # Of six choices, three of each, p may be 1/20: rounding is not to lift it above that level.
+    p_value[larger] = tail * (1.0 - ROUNDING)
     return p_value
-
-
-@compiled()
-def _tail(a, total, first, drawn):  # type: ignore[no-untyped-def]
-    """Return P(X >= a) of a hypergeometric X: of so many drawn, how many are of the first kind.
-
-    scipy.stats.hypergeom.sf adds up the same terms in Python.
-    """
-    found = np.empty(len(a))
-    for i in range(len(a)):
-        n, k, m, x = total[i], first[i], drawn[i], a[i]
-        whole = lgamma(n + 1.0) - lgamma(m + 1.0) - lgamma(n - m + 1.0)
-        term = lgamma(k + 1.0) - lgamma(x + 1.0) - lgamma(k - x + 1.0)
-        term += lgamma(n - k + 1.0) - lgamma(m - x + 1.0) - lgamma(n - k - m + x + 1.0)
-        share = exp(term - whole)
-        tail = 0.0
-        for j in range(x, min(k, m) + 1):
-            tail += share
-            share *= (k - j) * (m - j) / ((j + 1.0) * (n - k - m + j + 1.0))
-        found[i] = min(tail, 1.0)
-    return found
 
 
 def holm(p_value: Array) -> Array:

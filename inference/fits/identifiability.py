@@ -81,7 +81,7 @@ class Identifiability(Result):
 
     @cached_property
     def standard_error(self) -> Array:
-        """Standard error on the z scale from one session without a prior, [K]; see `error_of`."""
+        """Standard error on the z scale from one session without a prior, [K]."""
         return np.array([self._error(w) for w in np.diag(self.parameters.sd)])
 
     @cached_property
@@ -121,25 +121,6 @@ class Identifiability(Result):
             times `parameters.slope(theta)` at the group mean.
         """
         return not self._is_lost(self._in_prior_sds(weights))
-
-    def error_of(self, weights: Mapping[str, float], *, prior: bool = False) -> float:
-        """Return the expected standard error of a contrast from one session.
-
-        Without the prior it comes from the inverse of the mean information, a lower bound of
-        the mean error where the information varies with theta (Jensen); it is infinite for a
-        contrast that is not `estimable`. With the prior it is the root mean posterior variance.
-
-        Parameters
-        ----------
-        weights
-            As in `estimable`.
-        prior
-            Whether the prior's information is added.
-        """
-        w = self._in_prior_sds(weights)
-        if prior:
-            return float(np.sqrt((w @ self._posterior @ w).mean()))
-        return self._error(w)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per parameter: expected standard errors in z, and what is left of the prior."""

@@ -112,26 +112,50 @@ def pair(text: Answers, image: Answers, both: Answers) -> CuePairs:
     window, number and value. Where the modalities were played apart, on stimuli of their own, the
     k-th of each value in a window is taken for the same.
     """
-    three = (text, image, both)
-    orders = [np.lexsort((answers.trial, answers.place)) for answers in three]
-    matched, at = "items", _places(three, orders, [(a.place, a.item, a.value) for a in three])
-    if (at[2] >= 0).sum() < len(both) or (at[:2] < 0).any():
+    cues = ("text", "image", "both")
+    tables = [_shown(cue, answers) for cue, answers in zip(cues, (text, image, both), strict=True)]
+    matched, shown = "items", _together(tables, ["place", "item", "value"])
+    if shown[["text", "image"]].isna().any(axis=None) or shown["both"].count() < len(both):
         # `place` names windows of sessions, which modalities that were played apart do not share.
-        turns = [_turns(answers, order) for answers, order in zip(three, orders, strict=True)]
-        keys = [(a.window, a.value, turn) for a, turn in zip(three, turns, strict=True)]
-        by_value = _places(three, orders, keys)
-        if _complete(by_value).sum() > _complete(at).sum():
-            at, matched = by_value, "values"
-    of_text, of_image, of_both = at[:, _complete(at)]
-    combined = both.only(of_both)
-    said_text, said_image = text.response[of_text], image.response[of_image]
+        by_value = _together(tables, ["window", "value", "turn"])
+        if len(by_value.dropna()) > len(shown.dropna()):
+            shown, matched = by_value, "values"
+    at = shown.dropna().astype(np.int64)
+    combined = both.only(at["both"].to_numpy())
+    said_text, said_image = text.response[at["text"]], image.response[at["image"]]
     answered = np.isfinite(said_text) & np.isfinite(said_image) & np.isfinite(combined.response)
     return CuePairs(
         combined.only(answered),
         said_text[answered],
         said_image[answered],
         matched,
-        at.shape[1] - int(answered.sum()),
+        len(shown) - int(answered.sum()),
+    )
+
+
+def _shown(cue: str, answers: Answers) -> pd.DataFrame:
+    """Return what was shown in a modality, in order, with its position under the cue's name.
+
+    The turn says how often the value was shown before in its window.
+    """
+    names = ("place", "item", "window", "value", "trial")
+    table = pd.DataFrame({name: getattr(answers, name) for name in names})
+    table = table.assign(**{cue: np.arange(len(answers))}).sort_values(["place", "trial"])
+    return table.assign(turn=table.groupby(["window", "value"]).cumcount())
+
+
+def _together(tables: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
+    """Return the positions of each stimulus in the three modalities; missing: not shown.
+
+    Stimuli are those of the same keys, of which a modality's first counts; they come in the order
+    in which they were shown, as text first.
+    """
+    first = [table.drop_duplicates(keys).set_index(keys) for table in tables]
+    order = pd.concat([table.index.to_frame(index=False) for table in first]).drop_duplicates()
+    index = pd.MultiIndex.from_frame(order)
+    cues = ("text", "image", "both")
+    return pd.DataFrame(
+        {cue: table[cue].reindex(index).to_numpy() for cue, table in zip(cues, first, strict=True)}
     )
 
 
@@ -224,41 +248,3 @@ def _least_variance(first: Array, second: Array, weight: Array, *, together: boo
     # Where both vary alike in all, or not at all, every weight is as good: half and half.
     flat: NDArray[np.bool_] = ~np.isfinite(found)
     return np.where(flat, 0.5, found)
-
-
-def _turns(answers: Answers, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how often the value of each trial was shown before in its window, [n]."""
-    pairs = np.column_stack([answers.window, answers.value])[order]
-    kind = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
-    grouped = np.argsort(kind, kind="stable")
-    first = np.searchsorted(kind[grouped], kind[grouped])
-    turn = np.empty(len(order), dtype=np.int64)
-    turn[order[grouped]] = np.arange(len(order)) - first
-    return turn
-
-
-def _places(
-    three: Sequence[Answers],
-    orders: Sequence[NDArray[np.int64]],
-    keys: Sequence[tuple[NDArray[Any], ...]],
-) -> NDArray[np.int64]:
-    """Return where each stimulus stands in the three modalities, [3, stimuli]; -1: not shown.
-
-    Stimuli are those of the same keys, of which a modality's first counts; they come in the order
-    in which they were shown, as text first.
-    """
-    rows = [np.column_stack(key)[order] for key, order in zip(keys, orders, strict=True)]
-    _, first, kind = np.unique(np.concatenate(rows), axis=0, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(first))[kind.ravel()]
-    at = np.full((3, len(first)), -1)
-    begin = 0
-    for k, (answers, order) in enumerate(zip(three, orders, strict=True)):
-        own = rank[begin : begin + len(answers)]
-        at[k, own[::-1]] = order[::-1]  # the first of several is written last
-        begin += len(answers)
-    return at
-
-
-def _complete(at: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Say which stimuli were shown in all modalities, [stimuli]."""
-    return np.asarray((at >= 0).all(axis=0), dtype=bool)

@@ -15,13 +15,12 @@ TRIALS = simulate(NoisyOr, np.tile(MIND, (2, 1)), Collider(), 0)
 PEOPLE = simulate(NoisyOr, np.tile([0.4, 0.2, 0.7, 0.7, 0.15], (20, 1)), Collider(), 1)
 
 
-def test_ranks_by_counts_are_the_ranks_of_the_resampled_items():
+def test_correlations_of_resampled_items_are_those_of_scipy():
     rng = np.random.default_rng(0)
     x = rng.integers(0, 6, 40).astype(float)  # with ties
     y = x + rng.integers(0, 9, 40)
     chosen = rng.integers(0, 40, (50, 40))
-    counts = np.stack([np.bincount(row, minlength=40) for row in chosen])
-    found = spearman(x, y, counts)
+    found = spearman(x[chosen], y[chosen])
     assert np.allclose(found, [spearmanr(x[row], y[row]).statistic for row in chosen])
 
 
