@@ -525,9 +525,8 @@ def _status(asked: NDArray[np.bool_], size: int, estimate: Array) -> tuple[str, 
     """Return the status of a fit to the questions that have answers, and what it says in words."""
     if not asked.any():
         return "failed", "no answers"
-    missing = [
-        roman for roman, given in zip(ROMAN, asked.any(axis=0).tolist(), strict=True) if not given
-    ]
+    given = np.asarray(asked.any(axis=0))
+    missing = [roman for roman, some in zip(ROMAN, given, strict=True) if not some]
     open_ = what_is_not_told(asked, size)
     with np.errstate(invalid="ignore"):
         at_end = (estimate < END) | (estimate > 1.0 - END)

@@ -286,7 +286,8 @@ def _nearest(table: BeliefTable, shares: Array) -> Array:
     high = np.where(table.spread(table.counted | (table.missing <= 0)), table.weight, table.high)
 
     def raised(level: Array) -> Array:
-        return np.clip(table.spread(level) * model, table.weight, high)
+        belief: Array = np.clip(table.spread(level) * model, table.weight, high)
+        return belief
 
     def too_much(level: Array) -> Booleans:
         return np.asarray(table.sums(raised(level)) > most)

@@ -150,6 +150,7 @@ def maximum_likelihood(
     lapse: bool = False,
     starts: int = STARTS,
     workers: int | None = None,
+    inner: Mapping[str, PointFit] | None = None,
 ) -> PointFit:
     """Fit each subject's most likely parameters.
 
@@ -166,9 +167,12 @@ def maximum_likelihood(
         Starting points per subject: the prior mean and a fixed low-discrepancy set around it.
     workers
         Threads; None for one per core.
+    inner
+        Fits of models that lie within this one to the same subjects, by name, with the same values
+        fixed: the search begins at them too, instead of fitting these models first.
     """
     data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
-    return fit_points(data, Unknowns.of(model, fixed, lapse), "mle", starts, workers)
+    return fit_points(data, Unknowns.of(model, fixed, lapse), "mle", starts, workers, inner)
 
 
 def maximum_a_posteriori(
@@ -190,14 +194,20 @@ def maximum_a_posteriori(
 
 
 def fit_points(
-    data: ModelData, unknowns: Unknowns, method: str, starts: int, workers: int | None
+    data: ModelData,
+    unknowns: Unknowns,
+    method: str,
+    starts: int,
+    workers: int | None,
+    inner: Mapping[str, PointFit] | None = None,
 ) -> PointFit:
     """Fit each subject: by "mle", or by "map" under the priors that the unknowns have."""
     if starts < 1:
         raise ValueError(f"A fit needs at least one start; got starts={starts}.")
 
     def fit_batch(subjects: NDArray[np.int64]) -> PointFit:
-        return _fit_batch(data.repeat(subjects), unknowns, method, starts)
+        known = {name: fit.estimate[subjects] for name, fit in (inner or {}).items()}
+        return _fit_batch(data.repeat(subjects), unknowns, method, starts, known)
 
     return joined(in_batches(fit_batch, len(data), SUBJECTS_PER_BATCH, workers))
 
@@ -273,7 +283,9 @@ def _starting_points(
     return np.concatenate([parameters.mean[None], spread, own])
 
 
-def _nested_points(data: ModelData, unknowns: Unknowns, method: str, starts: int) -> list[Array]:
+def _nested_points(
+    data: ModelData, unknowns: Unknowns, method: str, starts: int, known: Mapping[str, Array]
+) -> list[Array]:
     """Fit the models that lie within this one, and begin at their estimates too.
 
     Searches of their own have ended below them, where answers are few, alike or at the ends of
@@ -284,17 +296,22 @@ def _nested_points(data: ModelData, unknowns: Unknowns, method: str, starts: int
         names = nesting.inner.parameters.names
         fixed = {k: v for k, v in unknowns.held(data.model).items() if k in names}
         inner = Unknowns.of(nesting.inner, fixed, unknowns.lapse)
-        found = _fit_batch(data.read_by(nesting.inner), inner, method, starts)
-        points.append(embedded(nesting, unknowns, inner.whole(found.estimate))[None])
+        estimate = known.get(nesting.inner.name)
+        if estimate is None:
+            fit = _fit_batch(data.read_by(nesting.inner), inner, method, starts, known)
+            estimate = fit.estimate
+        points.append(embedded(nesting, unknowns, inner.whole(estimate))[None])
     return points
 
 
-def _fit_batch(data: ModelData, unknowns: Unknowns, method: str, starts: int) -> PointFit:
+def _fit_batch(
+    data: ModelData, unknowns: Unknowns, method: str, starts: int, known: Mapping[str, Array]
+) -> PointFit:
     parameters, n, k = unknowns.parameters, len(data), len(unknowns.parameters)
     reach = reach_of(data.model, unknowns)
     points = _starting_points(parameters, starts, data.model.starts)
     points = np.repeat(points[:, None], n, axis=1)  # [starts, N, K]
-    points = np.concatenate([points, *_nested_points(data, unknowns, method, starts)])
+    points = np.concatenate([points, *_nested_points(data, unknowns, method, starts, known)])
     objective = NegativeLogPosterior(data, unknowns, method == "map", len(points))
     ends = minimise(
         objective,

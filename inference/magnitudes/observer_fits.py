@@ -156,11 +156,11 @@ def fit_observers(
         if name not in OBSERVERS:
             raise ValueError(unknown("observer of magnitudes", name, OBSERVERS))
     read: dict[tuple[tuple[str, ...], tuple[str, ...]], ModelData] = {}
-    fits = {}
+    fits: dict[str, PointFit] = {}
     for name in models:
         model = AGENTS[name]
         key = tuple(model.separate), tuple(model.columns)
         data = read[key].read_by(model) if key in read else ModelData.read(model, trials)
         read.setdefault(key, data)
-        fits[name] = maximum_likelihood(model, data, starts=STARTS, workers=workers)
+        fits[name] = maximum_likelihood(model, data, starts=STARTS, workers=workers, inner=fits)
     return ObserverFits(fits)
