@@ -64,9 +64,7 @@ from .magnitudes.observers import *
 from .magnitudes.kalman_observer import *
 from .magnitudes.cue_combiner import *
 from .chance.belief_sampler import *
-from .diagnosis.random_utility import *
-from .diagnosis.prospect_utility import *
-from .diagnosis.belief_violators import *
+from .diagnosis.deciders import *
 from .magnitudes.cue_weighers import *
 from .magnitudes.curved_observers import *
 from .magnitudes.estimators import *

@@ -22,7 +22,7 @@ from scipy.special import expit, log_ndtr, logit  # noqa: E402
 from scipy.stats import norm  # noqa: E402
 
 from knownminds.agents import ProspectUtility, RandomUtility, simulate  # noqa: E402
-from knownminds.agents.diagnosis.belief_kernels import EDGE, HIGH, LOG_WIDTH, LOW  # noqa: E402
+from knownminds.agents.diagnosis.belief_places import EDGE, HIGH, LOG_WIDTH, LOW  # noqa: E402
 from knownminds.environments import Diagnosis  # noqa: E402
 from knownminds.inference import ModelData, maximum_a_posteriori  # noqa: E402
 from knownminds.inference.fits.point import _starting_points  # noqa: E402

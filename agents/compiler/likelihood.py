@@ -218,7 +218,10 @@ class Likelihood:
 
     def _given(self, kind: Kind) -> list[str]:
         if self.program.law:
-            return [f"given = pick({self._is_given()}, 1.0, 0.0)"]
+            here = f"({self._is_given()})"
+            if self.program.kind_column:
+                here += f" & ({self.program.kind_column}_[t, i] == {kind.value}.0)"
+            return [f"given = pick({here}, 1.0, 0.0)"]
         action = "action = action_[t, i]"
         if self.program.kind_column:
             here = f"{self.program.kind_column}_[t, i] == {kind.value}.0"

@@ -289,6 +289,22 @@ class Model(Agent):
         return known[actions]
 
     @classmethod
+    def compiled(cls, actions: int) -> Any:
+        """Return the printed functions for so many actions, `log_likelihood` among them."""
+        return cls.kernels(actions)
+
+    @classmethod
+    def reads(cls, columns: Mapping[str, Array], n_actions: int) -> dict[str, Array]:
+        """Return what the kernel reads of flat columns, in its order."""
+        names = cls.outline().columns
+        found = tuple(columns[name] for name in names)
+        prepared = getattr(cls.kernels(n_actions), "prepared", None)
+        if prepared is None:
+            return dict(zip(names, found, strict=True))
+        with np.errstate(all="ignore"):
+            return {f"column_{k}": column for k, column in enumerate(prepared(*found))}
+
+    @classmethod
     def kernel(cls, n_actions: int) -> Any:
         """Return the compiled likelihood for so many actions."""
         if "log_likelihood" in vars(cls):

@@ -2,146 +2,151 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from knownminds.agents.agent import Integers, Prepared
+from knownminds.agents.agent import Integers
 from knownminds.agents.parameters import Array
 
-from .belief_kernels import (
-    BELIEF,
-    CONDITIONAL,
-    DEALT,
-    DECISION,
-    EDGE,
-    FAR,
-    FRAMED,
-    FRAMES,
-    HIGH,
-    INCOHERENT,
-    LOW,
-    MISREPORTS,
-    NO,
-    NOTHING_LEFT,
-    PART,
-    PEEKS,
-    PLAIN,
-)  # fmt: skip
+YES, DEFER, NO = 0, 1, 2
+BELIEF, DECISION, PART, CONDITIONAL, DEALT = 0, 1, 2, 3, 4  # what a trial asks for
+PLAIN = 0  # the elicitation whose answer goes with the decision
 
+EDGE = 1e-9  # probabilities are this far from 0 and 1 where their log odds are taken
+FAR = 1e9  # log odds beyond which nothing lies: the ends of the outermost cells
+NOTHING_LEFT = 1e-6  # what further states of a distribution can have, at most, where none is left
 RUN = 16  # so many decisions that differ are one sequence
+
+# Stated probabilities are multiples of .01. Those told as k / 100 lie in cell k: its ends in log
+# odds, and the logarithm of its width as a probability.
+_ENDS = np.concatenate([[0.0], (np.arange(100) + 0.5) / 100.0, [1.0]])
+LOW, HIGH = (np.clip(logit(ends), -FAR, FAR) for ends in (_ENDS[:-1], _ENDS[1:]))
+LOG_WIDTH = np.log(np.diff(_ENDS))
+
+# Columns of places: how often an answer was given, the kind (BELIEF, PART or DECISION); of what is
+# stated the log odds of the state, the log odds that are added and how far the dial moves them (of
+# a part: its probability if the state were certain, and if it were excluded), the ends of the cell
+# in log odds, what is added to the log odds of the state before a part, and over how many units an
+# answer that is a lapse spreads, inverted; of decisions the number stated, the action, the state.
+STATEMENTS = ("odds", "more", "moved", "low", "high", "plus", "per")
+DECISIONS = ("stated", "chosen", "state")
+
+
+def log_odds(p: Any) -> Any:
+    """Return the log odds of a probability, held away from 0 and 1."""
+    inside = np.clip(p, EDGE, 1.0 - EDGE)
+    return np.log(inside / (1.0 - inside))
+
+
+def given(posterior: Any, marginal: Any, conditional: Any) -> tuple[Any, Any]:
+    """Return the probability of a part given the state, and given its absence.
+
+    Who knows P(part | state) and believes the state with some probability expects the part with
+    P(part) (believed q / m + (1 - believed) (1 - q) / (1 - m)): m is the true probability of the
+    state, q that given the part.
+    """
+    m, q = np.clip(marginal, EDGE, 1.0 - EDGE), np.clip(conditional, EDGE, 1.0 - EDGE)
+    present, absent = posterior * q / m, posterior * (1.0 - q) / (1.0 - m)
+    return np.where(q == m, posterior, present), np.where(q == m, posterior, absent)
 
 
 def places_of(
-    subject: Integers, sequence: Integers, columns: tuple[Array, ...], violation: int
-) -> Prepared:
-    """Bring trials into the form that the kernel reads: statements in order, decisions counted.
+    subject: Integers,
+    sequence: Integers,
+    columns: Mapping[str, Array],
+    moves: Callable[[Any, Any], Any],
+    by_state: bool,
+) -> tuple[Integers, Integers, dict[str, Array]]:
+    """Bring trials into the form that the likelihood reads: statements in order, decisions counted.
 
-    Decisions of a subject that were alike (the number stated plainly, the action and, for who
-    peeks, the state) are one place with a count, wherever they stood. Returns subject and sequence
-    of each place, and eight columns:
-
-    - of what is stated: the kind (BELIEF or PART), the log odds of the state, the log odds that a
-      part adds and how far the dial moves them (of a part: P(part) if the state were certain, and
-      if it were excluded), the ends of the cell in log odds, what is added to the log odds of the
-      state before a part, and over how many units an answer that is a lapse spreads, inverted;
-    - of decisions: the kind, the number stated, the action, the count, the state, log(-log p).
-
-    A state of a distribution is a part of those not yet dealt out, in hundredths that are left.
+    Decisions of a subject that were alike (the number stated plainly, the action and, with
+    `by_state`, the state) are one place with a count, wherever they stood. Returns subject and
+    sequence of each place, and its columns. A state of a distribution is a part of those not yet
+    dealt out, in hundredths that are left.
     """
-    action, response, repetition, asked, elicitation, part, *exact = columns
-    posterior, marginal, conditional, state = exact
-    stated = (response >= 0.0) & (asked >= 0.0) & (asked != DECISION)
-    dealt = _dealt(sequence, repetition, asked, part, response, posterior, marginal, conditional)
-    hundredths, of_all, of_none = dealt
-    told = np.flatnonzero(stated & (hundredths > 0))
-    whole = hundredths[told]
-    cell = np.clip(np.floor(100.0 * response[told] + 0.5), 0, whole).astype(np.int64)
-    m, q = (np.clip(column[told], EDGE, 1.0 - EDGE) for column in (marginal, conditional))
-    joint, odds, question = posterior[told], logit(m), asked[told]
-    shared = question == DEALT
-    parted = shared | (question == PART)
-    more = np.where(question == CONDITIONAL, logit(np.clip(joint, EDGE, 1.0 - EDGE)) - odds, 0.0)
-    form = np.where(question == BELIEF, elicitation[told], 0.0)
-    moved = np.zeros(len(told))
-    if violation == MISREPORTS:
-        moved = np.where(question == BELIEF, 1.0, 0.0)
-    elif violation == INCOHERENT:
-        moved = np.where(question == CONDITIONAL, 1.0, 0.0)
-    elif violation == FRAMED:
-        known = (question == BELIEF) & (form >= 0.0) & (form < len(FRAMES))
-        moved = np.where(known, FRAMES[np.where(known, form, 0.0).astype(np.int64)], 0.0)
-    present = np.where(q == m, joint, joint * q / m)
-    absent = np.where(q == m, joint, joint * (1.0 - q) / (1.0 - m))
-    left_present, left_absent = (np.maximum(side[told], EDGE) for side in (of_all, of_none))
-    present = np.where(shared, np.minimum(present / left_present, 1.0), present)
-    absent = np.where(shared, np.minimum(absent / left_absent, 1.0), absent)
-    beliefs = (
-        np.where(parted, float(PART), float(BELIEF)),
-        odds,
-        np.where(parted, present, more),
-        np.where(parted, absent, moved),
-        np.where(shared, end_of(cell - 0.5, whole), LOW[cell]),
-        np.where(shared, end_of(cell + 0.5, whole), HIGH[cell]),
-        np.where(shared, np.log(left_present / left_absent), 0.0),
-        100.0 / whole,
-    )
-
-    # The number that goes with a decision: the last one stated plainly in its repetition.
-    round_ = np.where(repetition >= 0.0, repetition, -1.0).astype(np.int64)
-    place = sequence * (int(round_.max(initial=0)) + 2) + round_ + 1
-    plain = np.flatnonzero(
-        stated & (asked == BELIEF) & (elicitation == PLAIN) & (repetition >= 0.0)
-    )
-    plain = plain[np.argsort(place[plain], kind="stable")]
-    decided = np.flatnonzero((asked == DECISION) & (action >= 0.0) & (repetition >= 0.0))
-    last = np.searchsorted(place[plain], place[decided], side="right") - 1
-    if len(plain):
-        goes = (last >= 0) & (place[plain[last]] == place[decided])
-        decided, last = decided[goes], last[goes]
-    else:
-        decided, last = decided[:0], last[:0]
-    p = response[plain[last]]
-    values, of_p = np.unique(p, return_inverse=True)
-    at = state[decided] if violation == PEEKS else np.zeros(len(decided))
-    states, of_state = np.unique(at, return_inverse=True)
-    chosen = action[decided].astype(np.int64)
-    code = (subject[decided] * len(values) + of_p) * 3 + np.minimum(chosen, NO)
-    code = code * len(states) + of_state
-    alike, count = np.unique(code, return_counts=True)
-    rest, of_state = np.divmod(alike, max(len(states), 1))
-    rest, chosen = np.divmod(rest, 3)
-    whose, of_p = np.divmod(rest, max(len(values), 1))
-    p = values[of_p]
-    with np.errstate(divide="ignore"):
-        rarity = np.clip(np.log(-np.log(np.minimum(p, 1.0))), -FAR, FAR)
-    decisions = (
-        np.full(len(p), float(DECISION)), p, chosen, count, states[of_state], rarity,
-        np.zeros(len(p)), np.ones(len(p)),
-    )  # fmt: skip
+    told, statements = _statements(sequence, columns, moves)
+    whose, decisions = _decisions(subject, sequence, columns, by_state)
     # Short sequences, so that those of one subject stand side by side in lanes.
     within = np.arange(len(whose)) - np.searchsorted(whose, whose)
     run = int(sequence.max(initial=-1)) + 1 + within // RUN
+    gone = {name: np.zeros(len(told)) for name in DECISIONS}
+    absent = {name: np.zeros(len(whose)) for name in STATEMENTS}
+    parts = (statements | gone, decisions | absent)
     return (
         np.concatenate([subject[told], whose]),
         np.concatenate([sequence[told], run]),
-        tuple(
-            np.concatenate([b, d]).astype(float) for b, d in zip(beliefs, decisions, strict=True)
-        ),
+        {name: np.concatenate([part[name] for part in parts]).astype(float) for name in parts[0]},
     )
 
 
+def _statements(
+    sequence: Integers, columns: Mapping[str, Array], moves: Callable[[Any, Any], Any]
+) -> tuple[Integers, dict[str, Array]]:
+    """Return which trials state something that tells of the belief, and their columns."""
+    response, asked = columns["response"], columns["question"]
+    hundredths, *left = _dealt(sequence, columns)
+    stated = (response >= 0.0) & (asked >= 0.0) & (asked != DECISION) & (hundredths > 0)
+    told = np.flatnonzero(stated)
+    own = {name: column[told] for name, column in columns.items()}
+    whole, question, odds = hundredths[told], own["question"], log_odds(own["marginal"])
+    cell = np.clip(np.floor(100.0 * own["response"] + 0.5), 0, whole).astype(np.int64)
+    shared = question == DEALT
+    parted = shared | (question == PART)
+    more = np.where(question == CONDITIONAL, log_odds(own["posterior"]) - odds, 0.0)
+    sides = given(own["posterior"], own["marginal"], own["conditional"])
+    rest = [np.maximum(side[told], EDGE) for side in left]
+    present, absent = (
+        np.where(shared, np.minimum(p / most, 1.0), p) for p, most in zip(sides, rest, strict=True)
+    )
+    return told, {
+        "response": np.ones(len(told)),
+        "kind": np.where(parted, PART, BELIEF),
+        "odds": odds,
+        "more": np.where(parted, present, more),
+        "moved": np.where(parted, absent, moves(question, own["elicitation"])),
+        "low": np.where(shared, end_of(cell - 0.5, whole), LOW[cell]),
+        "high": np.where(shared, end_of(cell + 0.5, whole), HIGH[cell]),
+        "plus": np.where(shared, np.log(rest[0] / rest[1]), 0.0),
+        "per": 100.0 / whole,
+    }
+
+
+def _decisions(
+    subject: Integers, sequence: Integers, columns: Mapping[str, Array], by_state: bool
+) -> tuple[Integers, dict[str, Array]]:
+    """Return whose decisions that are alike are, and their columns.
+
+    The number that goes with a decision is the last one stated plainly in its repetition.
+    """
+    repetition, asked = columns["repetition"], columns["question"]
+    plain = (columns["response"] >= 0.0) & (asked == BELIEF) & (columns["elicitation"] == PLAIN)
+    acts = (asked == DECISION) & (columns["action"] >= 0.0)
+    place = sequence * (int(repetition.max(initial=0.0)) + 2) + repetition
+    plain, acts = (np.flatnonzero(rows & (repetition >= 0.0)) for rows in (plain, acts))
+    plain = plain[np.argsort(place[plain], kind="stable")]
+    last = np.searchsorted(place[plain], place[acts], side="right") - 1
+    goes = last >= 0
+    goes[goes] = place[plain[last[goes]]] == place[acts[goes]]
+    acts, last = acts[goes], last[goes]
+    p, chosen = columns["response"][plain[last]], np.minimum(columns["action"][acts], NO)
+    state = columns["state"][acts] if by_state else np.zeros(len(acts))
+    rows = np.stack([subject[acts].astype(float), p, chosen, state])
+    (whose, p, chosen, state), count = np.unique(rows, axis=1, return_counts=True)
+    return whose.astype(np.int64), {
+        "response": count,
+        "kind": np.full(len(p), DECISION),
+        "stated": p,
+        "chosen": chosen,
+        "state": state,
+    }
+
+
 def _dealt(
-    sequence: NDArray[np.int64],
-    repetition: Array,
-    asked: Array,
-    part: Array,
-    response: Array,
-    posterior: Array,
-    marginal: Array,
-    conditional: Array,
+    sequence: Integers, columns: Mapping[str, Array]
 ) -> tuple[NDArray[np.int64], Array, Array]:
     """Return what of a distribution is left before each trial, [trials] each.
 
@@ -149,6 +154,7 @@ def _dealt(
     absence; 100, 1 and 1 for what is of no distribution. No hundredths are left for a state of
     which nothing can be learnt: the last, and one before which a number is missing.
     """
+    asked, part, repetition = columns["question"], columns["part"], columns["repetition"]
     hundredths = np.full(len(asked), 100, dtype=np.int64)
     present, absent = np.ones((2, len(asked)))
     rows = np.flatnonzero(asked == DEALT)
@@ -159,11 +165,10 @@ def _dealt(
     begins = np.concatenate([[True], ~same])
     first = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
     rank = np.arange(len(order)) - first
-    told = np.floor(100.0 * response[order] + 0.5)
+    told = np.floor(100.0 * columns["response"][order] + 0.5)
     told = np.where(told >= 0, told, np.nan)
-    m, q = (np.clip(column[order], EDGE, 1.0 - EDGE) for column in (marginal, conditional))
-    own = np.where(q == m, 1.0, q / m), np.where(q == m, 1.0, (1.0 - q) / (1.0 - m))
-    of_present, of_absent = (posterior[order] * factor for factor in own)
+    exact = (columns[name][order] for name in ("posterior", "marginal", "conditional"))
+    of_present, of_absent = given(*exact)
 
     def before(values: Array) -> Array:
         """Return the sum over the states before, in the same distribution."""

@@ -1,104 +1,114 @@
 """What deciders share: a belief about a state, words for it, and a choice that follows from it.
 
 A session asks for numbers (what is the probability of the state?) and for decisions (Yes, Defer,
-No). All deciders are one kernel (`belief_kernels`), in which each has some of ten parameters.
+No). What a decider does is said in `Decider.draw`; how likely an answer is, in `respond` and
+`update`, which are compiled.
 """
 
 from __future__ import annotations
 
-from math import exp, floor, log, log1p, sqrt
+from dataclasses import dataclass
+from functools import cache
+from math import log
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, log_ndtr, logit, ndtri
+from numba.extending import register_jitable
+from scipy.special import expit, log_ndtr, ndtri
 
-from knownminds.agents.agent import Agent, Integers, Prepared
-from knownminds.agents.parameters import IDENTITY, POSITIVE, Array, Parameter
-from knownminds.environments.environment import Choice, Observation
+from knownminds.agents.agent import Integers, Prepared
+from knownminds.agents.compiler.definition import HALF_LOG_2_PI, SMALLEST, Law, positive, real, unit
+from knownminds.agents.compiler.model import Model
+from knownminds.agents.parameters import Array
+from knownminds.agents.sequences import Sequences
+from knownminds.environments.environment import Choice, Environment, Observation
 
-from .belief_kernels import (
-    ABSENT,
+from .belief_places import (
     BELIEF,
     CONDITIONAL,
     DEALT,
     DECISION,
-    DIAL,
-    HALF_LOG_2_PI,
-    HIGH,
-    LINEAR,
-    LOG_WIDTH,
-    LOW,
-    MISREPORTS,
-    N_CELLS,
-    NARROWEST,
+    DEFER,
+    EDGE,
+    FAR,
     NOTHING_LEFT,
     PART,
-    PLAIN,
-    RATIONAL,
-    S_BETWEEN,
-    S_REPORT,
-    TINY,
-    C,
-    D,
-    decided,
+    YES,
     given,
-    likelihood,
     log_odds,
-    meant,
-    share_of,
-    simulation,
-)  # fmt: skip
-from .belief_places import end_of, places_of
+    places_of,
+)
 
-# The parameters of the kernel by position; the last, a dial, has another name in each model.
-NAMES = (
-    "u_yes_1", "u_yes_0", "u_defer_1", "u_defer_0", "gamma", "c", "d", "s_between", "s_report",
-)  # fmt: skip
-EXACT = ("posterior", "marginal", "conditional")
+NARROWEST = 1e-9  # least standard deviation on the scale of log odds
+LEAST = 1e-140  # a probability counts at least this
+WIDTH, WIDTH_AT_END = 0.01, 0.005  # of the cells of stated numbers
 
-UTILITIES = tuple(
-    Parameter(
-        f"u_{name}_{state}",
-        IDENTITY,
-        mean=0.0,
+
+@dataclass(frozen=True)
+class Answer(Law):
+    """An answer by its log probability, which counts as often as the answer was given."""
+
+    own: Any
+    span: ClassVar[None] = None
+
+    def log_density(self, y: Any) -> Any:
+        return y * self.own
+
+    def at(self, normal: Any) -> Any:
+        return normal
+
+
+class _Kernel:
+    """The likelihood of a decider as a class attribute: compiled at the first use."""
+
+    def __get__(self, instance: object, owner: type[Decider]) -> Any:
+        return _kernel_of(owner)
+
+
+@cache
+def _compiled(model: type[Decider], lapses: bool) -> tuple[Any, Any]:
+    """Return the likelihood of places, and what makes its columns of those of `places_of`.
+
+    The rate of lapses is one more parameter, the last.
+    """
+    rate = {"lapses": unit("rate of lapses")} if lapses else {}
+    own: type[Decider] = type(
+        f"{model.__name__}Places", (model,), {"given": "response", "prepare": None, **rate}
+    )
+    return own.compiled(3).log_likelihood, lambda places: tuple(own.reads(places, 3).values())
+
+
+@cache
+def _kernel_of(model: type[Decider]) -> Any:
+    """Return the compiled likelihood of a decider, of which that with lapses is another model."""
+    alone, mixed = (_compiled(model, lapses)[0] for lapses in (False, True))
+
+    def log_likelihood(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
+        if lapse is None:
+            return alone(theta, None, n_actions, row, start, *columns)
+        wide = np.empty((theta.shape[0], theta.shape[1] + 1))
+        for k in range(len(theta)):
+            for j in range(theta.shape[1]):
+                wide[k, j] = theta[k, j]
+            wide[k, theta.shape[1]] = lapse[k]
+        return mixed(wide, None, n_actions, row, start, *columns)
+
+    kernel: Any = register_jitable(log_likelihood)
+    kernel.py_func = log_likelihood  # as compiled functions have it
+    return kernel
+
+
+def _utility(action: str, state: str) -> Any:
+    return real(
+        f"utility of {action} where the state is {state}, over that of No, in units of choice "
+        "noise",
         sd=3.0,
-        description=f"utility of {name.capitalize()} where the state is {told}, over that of No, "
-        "in units of choice noise",
         source="McFadden 1974",
     )
-    for name in ("yes", "defer")
-    for state, told in ((1, "present"), (0, "absent"))
-)
-
-BELIEFS = (
-    Parameter(
-        "c", IDENTITY, mean=0.0, sd=0.5, description="log odds that are added to every belief"
-    ),
-    Parameter(
-        "d",
-        POSITIVE,
-        mean=0.0,
-        sd=0.3,
-        description="slope of believed on true log odds; below 1: beliefs are too moderate",
-    ),
-    Parameter(
-        "s_between",
-        POSITIVE,
-        mean=-1.5,
-        sd=0.7,
-        description="standard deviation over contexts of how their log odds are misread",
-    ),
-    Parameter(
-        "s_report",
-        POSITIVE,
-        mean=-2.0,
-        sd=0.7,
-        description="standard deviation of stated around believed log odds",
-    ),
-)
 
 
-class Decider(Agent):
+class Decider(Model):
     """An agent with a belief about a state, which states it and decides by it.
 
     Its belief is p_S with log odds c + d logit p* + s_between z, where p* is the exact probability
@@ -129,11 +139,12 @@ class Decider(Agent):
 
     Attributes
     ----------
-    weighting, violation
-        How probabilities are weighted, and which rule of a rational decider is broken.
-    positions
-        In which column of theta each of the ten parameters of the kernel stands; -1 if in none.
-        Kernel and simulation follow from these three.
+    dial
+        By how much a rule of a rational decider is broken.
+    lapses
+        The rate of lapses, which moves what statements tell of a context.
+    decides_by_state
+        Whether decisions know the state.
     """
 
     columns = (
@@ -145,117 +156,307 @@ class Decider(Agent):
         "state",
     )  # fmt: skip
     separate = ("context",)
+    kinds = ("kind", (BELIEF, DECISION, PART))
     given = "either"
+    span = None
     n_uniforms = 2
     n_actions = 3
     remembers = False
-    weighting: ClassVar[int] = LINEAR
-    violation: ClassVar[int] = RATIONAL
-    positions: ClassVar[tuple[int, ...]]
+    dial: Any = 0.0
+    lapses: Any = None
+    decides_by_state: ClassVar[bool] = False
+    log_likelihood = _Kernel()
+
+    u_yes_1 = _utility("Yes", "present")
+    u_yes_0 = _utility("Yes", "absent")
+    u_defer_1 = _utility("Defer", "present")
+    u_defer_0 = _utility("Defer", "absent")
+    c = real("log odds that are added to every belief", sd=0.5)
+    d = positive("slope of believed on true log odds; below 1: beliefs are too moderate", sd=0.3)
+    s_between = positive(
+        "standard deviation over contexts of how their log odds are misread", mean=-1.5, sd=0.7
+    )
+    s_report: Any = positive(
+        "standard deviation of stated around believed log odds", mean=-2.0, sd=0.7
+    )
+
+    # What kinds of deciders differ in.
+
+    @classmethod
+    def moves(cls, question: Any, elicitation: Any) -> Any:
+        """Return how far the dial moves a stated belief about the state, in log odds."""
+        return 0.0 * question
+
+    def acted_on(self, stated: Any) -> Any:
+        """Return the belief that a decider holds who states this one."""
+        return stated
+
+    def weigh(self, p: Any, state: Any) -> Any:
+        """Return the weight of the state's presence in a decision by the belief p."""
+        return p
+
+    def bend(self, p: Any) -> Any:
+        """Return what deferring is worth besides its expected utility."""
+        return 0.0
+
+    # What a decider does.
+
+    def values(self, p: Any, state: Any) -> tuple[Any, Any]:
+        """Return the values of Yes and Defer over that of No, by the belief p."""
+        w = self.weigh(p, state)
+        yes = self.u_yes_0 + (self.u_yes_1 - self.u_yes_0) * w
+        defer = self.u_defer_0 + (self.u_defer_1 - self.u_defer_0) * w
+        return yes, defer + self.bend(p)
+
+    def shares(self, p: Any, state: Any) -> list[Any]:
+        """Return the probabilities of Yes, Defer and No."""
+        values = (*self.values(p, state), 0.0)
+        top = np.maximum(np.maximum(values[0], values[1]), 0.0)
+        weights = [np.exp(value - top) for value in values]
+        return [weight / sum(weights) for weight in weights]
+
+    def believed(self, trial: Any) -> Any:
+        """Return the log odds of the state as believed before any part is told."""
+        return self.c + self.d * log_odds(trial.marginal) + self.s_between * trial.idiosyncrasy
+
+    def meant(self, trial: Any, believed: Any, present: Any, absent: Any) -> Any:
+        """Return the log odds that are stated without noise, given those of the state.
+
+        Of a distribution, `present` and `absent` are what the states that are not yet dealt out
+        have, given the state and given its absence.
+        """
+        question = trial.question
+        more = log_odds(trial.posterior) - log_odds(trial.marginal)
+        own = believed + self.dial * self.moves(question, trial.elicitation)
+        of_present, of_absent = given(trial.posterior, trial.marginal, trial.conditional)
+        left_present, left_absent = np.maximum(present, EDGE), np.maximum(absent, EDGE)
+        by_state = expit(believed + np.log(left_present / left_absent))
+        of_absent = np.minimum(of_absent / left_absent, 1.0)
+        part = of_absent + by_state * (np.minimum(of_present / left_present, 1.0) - of_absent)
+        own = own + np.where(question == CONDITIONAL, more, 0.0)
+        return np.where((question == PART) | (question == DEALT), log_odds(part), own)
+
+    def draw(self, trial: Any, first: Any, second: Any, lapse: Any, left: Any) -> tuple[Any, Any]:
+        """Return action and response at two uniform numbers; -1 and NaN where there is none.
+
+        `left` are the hundredths that a distribution has left, and what they can have; see `meant`.
+        The first number is that of an action, or decides on a lapse of an answer.
+        """
+        hundredths, present, absent = left
+        believed, acts = self.believed(trial), trial.question == DECISION
+        yes, defer, _ = self.shares(expit(believed), trial.state)
+        yes, defer = (1.0 - lapse) * yes + lapse / 3.0, (1.0 - lapse) * defer + lapse / 3.0
+        action = np.where(first < yes, 0, np.where(first < yes + defer, 1, 2))
+        noise = self.s_report * ndtri(np.maximum(second, SMALLEST))
+        answer = expit(self.meant(trial, believed, present, absent) + noise)
+        answer = np.where(first < lapse, second, answer)
+        dealt, whole = trial.question == DEALT, np.where(trial.question == DEALT, hundredths, 100.0)
+        own = given(trial.posterior, trial.marginal, trial.conditional)
+        ends = dealt & (np.maximum(present - own[0], absent - own[1]) <= NOTHING_LEFT)
+        told = np.where(ends, whole, np.floor(whole * answer + 0.5))
+        return np.where(acts, action, -1), np.where(acts, np.nan, told / 100.0)
+
+    @classmethod
+    def simulate(
+        cls,
+        theta: Array,
+        lapse: Array | None,
+        n_actions: int,
+        row: Integers,
+        start: Integers,
+        uniforms: Array,
+        *design: Array,
+    ) -> tuple[Array, Array]:
+        """Act and answer; see `Decider.draw`."""
+        lane = np.repeat(row, np.diff(start), axis=0)
+        tables = dict(zip(cls.design, design, strict=True))
+        asked = tables["question"]
+        action, response = np.full(asked.shape, -1.0), np.full(asked.shape, np.nan)
+        full = np.full((3, asked.shape[1]), [[100.0], [1.0], [1.0]])
+        left = full.copy()
+        dealt = bool((asked == DEALT).any())  # then each state hangs on those before it
+        for t in range(len(asked)) if dealt else [slice(None)]:
+            values = dict(zip(cls.parameters.names, theta.T[:, lane[t]], strict=True))
+            mind = object.__new__(cls)
+            mind.__dict__.update(values)
+            trial = SimpleNamespace(**{name: table[t] for name, table in tables.items()})
+            left = (
+                np.where((trial.question == DEALT) & (trial.part > 0), left, full)
+                if dealt
+                else full
+            )
+            rate = 0.0 if lapse is None else lapse[lane[t]]
+            first, second = np.moveaxis(uniforms[t], -2, 0)
+            with np.errstate(invalid="ignore"):
+                found = mind.draw(trial, first, second, rate, left if dealt else (100.0, 1.0, 1.0))
+            action[t], response[t] = (
+                np.where(trial.question >= 0.0, x, gone)
+                for x, gone in zip(found, (-1.0, np.nan), strict=True)
+            )
+            if dealt:
+                own = given(trial.posterior, trial.marginal, trial.conditional)
+                taken = np.stack([100.0 * np.nan_to_num(response[t]), *own])
+                left = np.where(trial.question == DEALT, left - taken, left)
+        return action, response
+
+    @classmethod
+    def simulation(cls, environment: Environment) -> tuple[Any, tuple[str, ...]]:
+        """Return what simulates the model in an experiment, and the tables that it reads."""
+        return cls.simulate, cls.design
+
+    # How likely an answer is.
 
     @classmethod
     def prepare(
         cls, subject: Integers, sequence: Integers, columns: tuple[Array, ...], lapse: bool
     ) -> Prepared:
         """Count decisions that are alike, and work out what hangs on the trials alone."""
-        return places_of(subject, sequence, columns, cls.violation)
+        named = dict(zip(cls.columns, columns, strict=True))
+        whose, run, places = places_of(subject, sequence, named, cls.moves, cls.decides_by_state)
+        return whose, run, _compiled(cls, lapse)[1](places)
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Find the parameters by their names, and make kernel and simulation for them."""
-        super().__init_subclass__(**options)
-        names = cls.parameters.names
-        own = [names.index(name) if name in names else -1 for name in NAMES]
-        dial = next((k for k, name in enumerate(names) if name not in NAMES), -1)
-        cls.positions = (*own, dial)
-        model = (cls.positions, cls.weighting, cls.violation)
-        cls.log_likelihood = staticmethod(likelihood(*model))
-        cls.simulate = staticmethod(simulation(*model))
+    @classmethod
+    def kernel(cls, n_actions: int) -> Any:
+        """Return the compiled likelihood."""
+        return cls.log_likelihood
+
+    def begin(self) -> None:
+        self.off, self.left = 0.0, self.s_between**2
+
+    def cell(self, trial: Any) -> tuple[Any, ...]:
+        """Return the log probability of the cell that was stated, and what it tells of the mean.
+
+        The mean of the standard normal number that fell into the cell; what is added to its
+        variance, of 1; and the standard deviation of what is stated.
+        """
+        mean, variance = self.c + self.d * trial.odds, self.s_report**2
+        if trial.kind == PART:
+            by_state = expit(mean + self.off + trial.plus)
+            part = trial.moved + by_state * (trial.more - trial.moved)
+            part = np.clip(part, EDGE, 1.0 - EDGE)
+            mean = np.log(part / (1.0 - part))
+        else:
+            mean = mean + self.off + trial.more + self.dial * trial.moved
+            variance = variance + self.left
+        sd = np.sqrt(np.maximum(variance, NARROWEST**2))
+        a, b = (trial.low - mean) / sd, (trial.high - mean) / sd
+        # Cells are mirrored to the lower side, whose tail is known to all digits.
+        upper = a + b > 0.0
+        low, high = log_ndtr(np.where(upper, -b, a)), log_ndtr(np.where(upper, -a, b))
+        log_share = high + np.log(np.maximum(1.0 - np.exp(low - high), LEAST))
+        at_a, at_b = (np.exp(-0.5 * x * x - HALF_LOG_2_PI - log_share) for x in (a, b))
+        shift = at_a - at_b
+        shrink = np.clip(a * at_a - b * at_b - shift * shift, -1.0, 0.0)
+        return log_share, shift, shrink, sd
+
+    def weight_of_cell(self, trial: Any, share: Any) -> tuple[Any, Any]:
+        """Return the probability of a cell, lapses included, and the share of no lapse in it."""
+        width = np.where(self.at_an_end(trial), WIDTH_AT_END, WIDTH) * trial.per
+        own = (1.0 - self.lapses) * share
+        mixed = np.maximum(own + self.lapses * width, LEAST)
+        return mixed, own / mixed
+
+    @staticmethod
+    def at_an_end(trial: Any) -> Any:
+        """Say whether the cell is one of the outermost."""
+        return (trial.low <= -FAR) | (trial.high >= FAR)
+
+    def respond(self, trial: Any) -> Any:
+        if trial.kind == DECISION:
+            return Answer(self.log_choice(trial))
+        own = self.cell(trial)[0]
+        if self.lapses is not None:
+            own = np.log(self.weight_of_cell(trial, np.exp(own))[0])
+        log_width = np.where(self.at_an_end(trial), log(WIDTH_AT_END), log(WIDTH))
+        return Answer(own - log_width)
+
+    def log_choice(self, trial: Any) -> Any:
+        """Return the log probability of a decision, given the number stated."""
+        yes, defer = self.values(self.acted_on(trial.stated), trial.state)
+        top = np.maximum(np.maximum(yes, defer), 0.0)
+        total = np.exp(yes - top) + np.exp(defer - top) + np.exp(-top)
+        own = np.where(trial.chosen == YES, yes, np.where(trial.chosen == DEFER, defer, 0.0))
+        own = own - top - np.log(total)
+        if self.lapses is None:
+            return own
+        return np.log(np.maximum((1.0 - self.lapses) * np.exp(own) + self.lapses / 3.0, LEAST))
+
+    def update(self, trial: Any) -> None:
+        if trial.kind != BELIEF:
+            return
+        log_share, mean, shrink, sd = self.cell(trial)
+        shift, spread = self.left / sd * mean, (self.left / sd) ** 2 * shrink
+        if self.lapses is not None:
+            own = self.weight_of_cell(trial, np.exp(log_share))[1]
+            spread = own * (spread + (1.0 - own) * shift * shift)
+            shift = own * shift
+        self.off = self.off + shift
+        self.left = np.maximum(self.left + spread, 0.0)
+
+    # One subject, trial by trial.
 
     def reset(self) -> None:
-        """Forget what was stated."""
-        own = zip(self.positions, ABSENT, strict=True)
-        self._full = np.array([self.theta[k] if k >= 0 else absent for k, absent in own])
-        self._stated: dict[tuple[float, float], float] = {}
-        self._told: dict[float, tuple[float, float]] = {}  # mean and variance of s_between z
-        # By context, repetition and part: what was dealt out, in hundredths, and what it could be.
-        self._dealt: dict[tuple[float, float, int], tuple[int, float, float]] = {}
+        self._rows: dict[float, list[dict[str, float]]] = {}  # of trials, by context
+        # What states of distributions got, by context, repetition and part.
+        self._dealt: dict[tuple[float, float, float], Array] = {}
 
-    def believed(self, observation: Observation) -> float:
-        """Return the log odds of the state as believed before any part is told."""
-        z = float(observation["idiosyncrasy"])
-        return self._unread(observation) + float(self._full[S_BETWEEN]) * z
+    def _mind(self) -> Any:
+        mind = object.__new__(type(self))
+        mind.__dict__.update(zip(self.parameters.names, self.theta.tolist(), strict=True))
+        return mind
 
     def action_probabilities(self, observation: Observation) -> Array:
-        """Return the probabilities of Yes, Defer and No, given the belief."""
-        return self._choices(share_of(self.believed(observation)), observation)
+        mind, trial = self._mind(), SimpleNamespace(**observation)
+        return np.array(mind.shares(expit(mind.believed(trial)), trial.state))
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
-        """Decide, or state a probability, with two uniform numbers."""
         first, second = rng.random(2).tolist()
-        if observation["question"] == DECISION:
-            shares = self.probabilities(observation)
-            return int(np.searchsorted(np.cumsum(shares[:2]), first, side="right"))
-        left, certain = 100, False
-        if observation["question"] == DEALT:
-            left, certain = self._left(observation)
-        told = self._meant(observation, self.believed(observation))
-        answer = share_of(told + float(self._full[S_REPORT] * ndtri(max(second, TINY))))
-        if first < self.lapse:
-            answer = second
-        cell = left if certain else floor(left * answer + 0.5)
-        if observation["question"] == DEALT:
-            self._deal(observation, cell)
-        return cell / 100.0
+        trial = SimpleNamespace(**observation)
+        left = np.array([100.0, 1.0, 1.0])
+        context, repetition, part = _place(observation)
+        for before in range(int(part)) if trial.question == DEALT else ():
+            left -= self._dealt.get((context, repetition, float(before)), np.nan)
+        left = np.nan_to_num(left)  # none, where an earlier number is missing
+        action, response = self._mind().draw(trial, first, second, self.lapse, left)
+        if trial.question == DECISION:
+            return int(action)
+        self._deal(observation, float(response))
+        return float(response)
 
     def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Note what was stated, which changes nothing of what is done."""
-        response, asked = observation.get("response"), observation["question"]
-        if response is not None and response >= 0.0 and asked == DEALT:
-            self._deal(observation, floor(100.0 * response + 0.5))
-        if response is None or not response >= 0.0 or asked not in (BELIEF, CONDITIONAL):
-            return
-        context = float(observation["context"])
-        if asked == BELIEF and observation["elicitation"] == PLAIN:
-            self._stated[context, float(observation["repetition"])] = float(response)
-        off, left = self._misread(context)
-        mean, sd = self._meant(observation, self._unread(observation)) + off, self._sd(left)
-        cell = _cell(response)
-        a, b = (LOW[cell] - mean) / sd, (HIGH[cell] - mean) / sd
-        density = self.log_density(observation, float(response))
-        # With the probability that the number was no lapse it tells of the context.
-        own = 1.0
-        if self.lapse:
-            held = (1.0 - self.lapse) * exp(density)
-            own = held / (held + self.lapse)
-        share = density + LOG_WIDTH[cell]
-        at_a, at_b = (exp(-0.5 * x * x - HALF_LOG_2_PI - share) for x in (a, b))
-        g = at_a - at_b
-        shift, shrink = left / sd * g, (left / sd) ** 2 * (a * at_a - b * at_b - g * g)
-        spread = own * (shrink + (1.0 - own) * shift * shift)
-        self._told[context] = off + own * shift, max(left + spread, 0.0)
+        response = observation.get("response")
+        rows = self._rows.setdefault(float(observation["context"]), [])
+        rows.append(self._row(observation, action, response))
+        if response is not None and response >= 0.0:
+            self._deal(observation, float(response))
 
-    def log_density(
-        self, observation: Observation, response: float, action: int | None = None
-    ) -> float:
-        """Return the log density of a stated probability, given those stated before."""
-        cell, (off, left) = _cell(response), self._misread(float(observation["context"]))
-        low, high = LOW[cell], HIGH[cell]
+    def _deal(self, observation: Observation, response: float) -> None:
+        """Note what a state of a distribution got, and what it could be."""
         if observation["question"] == DEALT:
-            whole, certain = self._left(observation)
-            if certain:
-                return 0.0
-            ends = np.array([min(cell, whole) - 0.5, min(cell, whole) + 0.5])
-            low, high = end_of(ends, np.array(whole))
-            cell = 0 if cell == 0 or cell >= whole else 1
-        mean = self._meant(observation, self._unread(observation) + off)
-        if observation["question"] in (PART, DEALT):
-            left = 0.0
-        sd = self._sd(left)
-        a, b = (low - mean) / sd, (high - mean) / sd
-        if a + b > 0.0:
-            a, b = -b, -a
-        lower, upper = float(log_ndtr(a)), float(log_ndtr(b))
-        return float(upper + log1p(-exp(lower - upper)) - LOG_WIDTH[cell])
+            own = given(*(observation[name] for name in ("posterior", "marginal", "conditional")))
+            self._dealt[_place(observation)] = np.array([100.0 * response, *own])
+
+    def _row(self, observation: Any, action: int | None, response: Any) -> dict[str, float]:
+        """Return the columns of a trial, as fits read them."""
+        missing = response is None or not response >= 0.0
+        own = {
+            "action": -1.0 if action is None else float(action),
+            "response": -np.inf if missing else float(response),
+        }
+        shown = {n: float(observation.get(n, 0.5)) for n in self.columns if n not in own}
+        return own | shown
+
+    def _log_likelihood(self, rows: list[dict[str, float]]) -> float:
+        """Return the log-likelihood of the trials of a context."""
+        zeros = np.zeros(len(rows), dtype=np.int64)
+        columns = tuple(np.array([row[name] for row in rows]) for name in self.columns)
+        subject, run, places = self.prepare(zeros, zeros, columns, bool(self.lapse))
+        sequences = Sequences.group(subject, (run,), 1)
+        packed = [sequences.pack(column) for column in places]
+        lapse = np.array([self.lapse]) if self.lapse else None
+        theta = np.ascontiguousarray(self.theta[None])
+        total = self.log_likelihood(theta, lapse, 3, sequences.row, sequences.start, *packed)[0]
+        return float(total[0])
 
     def log_probability(
         self,
@@ -264,78 +465,20 @@ class Decider(Agent):
         response: float | None,
         response_range: tuple[float, float] = (0.0, 1.0),
     ) -> float:
-        """Return the log probability of an answer given what was stated before, lapses included."""
-        if observation["question"] != DECISION:
-            if response is None or not response >= 0.0:
-                return 0.0
-            if observation["question"] == DEALT:
-                whole, certain = self._left(observation)
-                if certain:
-                    return 0.0
-                response_range = (0.0, whole / 100.0)
-            return super().log_probability(observation, None, response, response_range)
-        key = (float(observation["context"]), float(observation["repetition"]))
-        if action is None or action < 0 or key not in self._stated:
-            return 0.0
-        p = self._stated[key]
-        if self.violation == MISREPORTS and 0.0 < p < 1.0:
-            p = float(expit(logit(p) - self._full[DIAL]))
-        share = self._choices(p, observation)[action]
-        return log(max((1.0 - self.lapse) * float(share) + self.lapse / 3.0, TINY))
+        before = self._rows.get(float(observation["context"]), [])
+        rows = [*before, self._row(observation, action, response)]
+        return self._log_likelihood(rows) - (self._log_likelihood(before) if before else 0.0)
 
-    def _misread(self, context: float) -> tuple[float, float]:
-        """Return mean and variance of how a context is misread, as statements tell."""
-        return self._told.get(context, (0.0, self._full[S_BETWEEN] ** 2))
-
-    def _before(self, observation: Observation) -> tuple[float, float, float]:
-        """Return the hundredths left before a state of a distribution, and what they can be.
-
-        The hundredths are NaN where it is not known which states came before.
-        """
-        key = float(observation["context"]), float(observation["repetition"])
-        numbers = range(int(observation["part"]))
-        unknown = (float("nan"),) * 3
-        before = [self._dealt.get((*key, part), unknown) for part in numbers]
-        told, present, absent = (sum(each[k] for each in before) for k in range(3))
-        return 100.0 - told, 1.0 - present, 1.0 - absent
-
-    def _left(self, observation: Observation) -> tuple[int, bool]:
-        """Return the hundredths left, and whether nothing is to be learnt of the next number."""
-        told, present, absent = self._before(observation)
-        own = given(*_exact(observation))
-        certain = max(present - own[0], absent - own[1]) <= NOTHING_LEFT
-        known = told == told and told > 0.0
-        return (int(told) if known else 0), bool(certain or not known)
-
-    def _deal(self, observation: Observation, hundredths: int) -> None:
-        """Note what a state of a distribution got."""
-        key = float(observation["context"]), float(observation["repetition"])
-        present, absent = given(*_exact(observation))
-        part = int(observation["part"])
-        self._dealt[(*key, part)] = hundredths, float(present), float(absent)
-
-    def _sd(self, left: float) -> float:
-        return max(sqrt(left + float(self._full[S_REPORT]) ** 2), NARROWEST)
-
-    def _unread(self, observation: Observation) -> float:
-        """Return the believed log odds of the state where the context is not misread."""
-        return float(self._full[C] + self._full[D] * log_odds(float(observation["marginal"])))
-
-    def _meant(self, observation: Observation, believed: float) -> float:
-        """Return the log odds that are stated without noise, given those of the state."""
-        left = self._before(observation)[1:] if observation["question"] == DEALT else (1.0, 1.0)
-        how = float(observation["question"]), float(observation["elicitation"])
-        return float(meant(self._full, self.violation, *how, believed, _exact(observation), left))
-
-    def _choices(self, p: float, observation: Observation) -> Array:
-        state = float(observation.get("state", 0.5))
-        return np.array(decided(self._full, self.weighting, self.violation, p, state))
+    def log_density(
+        self, observation: Observation, response: float, action: int | None = None
+    ) -> float:
+        lapse, self.lapse = self.lapse, 0.0
+        try:
+            return self.log_probability(observation, None, response)
+        finally:
+            self.lapse = lapse
 
 
-def _exact(observation: Observation) -> tuple[float, float, float]:
-    posterior, marginal, conditional = (float(observation[name]) for name in EXACT)
-    return posterior, marginal, conditional
-
-
-def _cell(response: float) -> int:
-    return min(max(floor(100.0 * response + 0.5), 0), N_CELLS - 1)
+def _place(observation: Observation) -> tuple[float, float, float]:
+    context, repetition, part = (observation[name] for name in ("context", "repetition", "part"))
+    return float(context), float(repetition), float(part)

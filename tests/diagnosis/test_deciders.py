@@ -11,7 +11,7 @@ from knownminds.agents import (
     OutcomePeeker,
     RandomUtility,
 )
-from knownminds.agents.diagnosis.belief_kernels import (
+from knownminds.agents.diagnosis.belief_places import (
     HIGH,
     LOG_WIDTH,
     LOW,
