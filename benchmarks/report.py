@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from knownminds.validation.recovery.parameter_recovery import recover
-from knownminds.validation.report import read_what_is_there, write_report
+from knownminds.validation.report import read_result, write_report
 
 REPLICATES, SUBJECTS = 1000, 20
 LIMIT = 5.0  # seconds for the whole command
@@ -50,7 +50,7 @@ def main() -> None:
             whole.append(perf_counter() - began)
             busy_whole.append(children() - busy)
             began, busy = perf_counter(), process_time()
-            found = read_what_is_there(folder)
+            found = read_result(folder)
             read = perf_counter()
             write_report(found, folder)
             drawing.append(perf_counter() - read)

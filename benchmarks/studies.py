@@ -31,7 +31,7 @@ def whole_against_fits():
     from knownminds.agents import AGENTS
     from knownminds.inference import maximum_a_posteriori, posterior
     from knownminds.validation.engine.population import draw_subjects, live
-    from knownminds.validation.engine.study import Batch, Study
+    from knownminds.validation.engine.study import Batch, read_study
     from knownminds.validation.recovery.parameter_recovery import recover
 
     model = AGENTS[MODEL]
@@ -39,7 +39,7 @@ def whole_against_fits():
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder)
             recover(PLACE, MODEL, subjects=10_000, intervals="laplace", out=place / "data")
-            study, _ = Study.read(place / "data")
+            study, _ = read_study(place / "data")
             everyone = Batch(0, 0, 10_000)
             data = live(study, everyone, draw_subjects(study, everyone)).data(model)
             fit = maximum_a_posteriori if intervals == "laplace" else posterior

@@ -4,6 +4,7 @@ Before the site is built (`docs/build.py`), a line `<!-- names of PACKAGE -->` b
 names of a package,
 `<!-- the commands -->` all commands with their arguments and options,
 `<!-- stored runs of NAME NAME ... -->` what the stored runs say of models and measures,
+`<!-- the gallery -->` all experiments, models and measures,
 `<!-- parameters of NAME -->` the parameters of a model with their priors, and
 `<!-- columns of NAME NAME ... -->` the columns of experiments, a row of each and its JSON Schema.
 """
@@ -18,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
+from gallery import gallery, stored_gates, told_prior, with_error
 from typer.models import ArgumentInfo
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,7 +30,7 @@ COMMANDS = "<!-- the commands -->"
 STORED = re.compile(r"<!-- stored runs of ([\w ]+) -->")
 PARAMETERS = re.compile(r"<!-- parameters of (\w+) -->")
 COLUMNS = re.compile(r"<!-- columns of ([\w ]+) -->")
-RESULTS = ROOT / "validation" / "gates" / "stored_results.json"
+GALLERY = "<!-- the gallery -->"
 
 
 def filled(markdown: str) -> str:
@@ -37,7 +39,10 @@ def filled(markdown: str) -> str:
     markdown = PARAMETERS.sub(lambda found: "\n".join(_parameters(found[1])), markdown)
     markdown = COLUMNS.sub(lambda found: "\n".join(_columns(found[1].split())), markdown)
     markdown = STORED.sub(lambda found: "\n".join(_runs(found[1].split())), markdown)
-    return markdown.replace(COMMANDS, "\n".join(_commands())) if COMMANDS in markdown else markdown
+    for mark, write in ((COMMANDS, _commands), (GALLERY, gallery)):
+        if mark in markdown:
+            markdown = markdown.replace(mark, "\n".join(write()))
+    return markdown
 
 
 def _names(floor: str) -> Iterator[str]:
@@ -75,18 +80,31 @@ def _tables(name: str) -> Iterator[str]:
 
 def _runs(names: list[str]) -> Iterator[str]:
     """Write a table of the stored runs of models and measures, and who has none."""
-    stored = json.loads(RESULTS.read_text(encoding="utf-8"))
-    runs = [run for name in names for run in stored if run.get("name") == name]
-    told = [run for run in runs if run["kind"] in _TELL]
-    if told:
+    stored = stored_gates()
+    runs = stored[stored["name"].isin(names) & stored["gate"].isin(_SHOWN)]
+    runs = runs.assign(order=runs["name"].map(names.index)).sort_values("order", kind="stable")
+    if len(runs):
         yield "| command | result |\n|---|---|"
-    for run in told:
-        result = "<br>".join(_TELL[run["kind"]](*entry) for entry in run["quantities"].items())
-        failed = f"<br>{run['failed']} of {run['attempted']} failed" if run["failed"] else ""
-        yield f"| `{run['command']}` | {result}{failed} |"
-    absent = [f"`{name}`" for name in names if name not in {run["name"] for run in told}]
+    for (command, _), rows in runs.groupby(["command", "name"], sort=False):
+        result = "<br>".join(_result(row) for row in rows.to_dict("records"))
+        attempted, failed = rows[["attempted", "failed"]].iloc[0]
+        yield f"| `{command}` | {result}{f'<br>{failed} of {attempted} failed' * (failed > 0)} |"
+    absent = [f"`{name}`" for name in names if name not in set(runs["name"])]
     if absent:
         yield f"\nNo run is stored yet of {', '.join(absent)}."
+
+
+# What is shown of each gate: its numbers by name.
+_SHOWN = {
+    "recovery": ("r", "coverage"),
+    "calibration": ("p",),
+    "audit": ("rejected", "bias", "coverage"),
+}
+
+
+def _result(row: dict[str, Any]) -> str:
+    scores = [f"{name} {with_error(row, name)}" for name in _SHOWN[row["gate"]]]
+    return f"{row['quantity']}: {', '.join(filter(None, [row['verdict'], *scores]))}"
 
 
 def _columns(names: list[str]) -> Iterator[str]:
@@ -112,36 +130,10 @@ def _columns(names: list[str]) -> Iterator[str]:
 def _parameters(model: str) -> Iterator[str]:
     """Write a table of a model's parameters: range, prior, what each is."""
     from knownminds.agents import AGENTS
-    from knownminds.validation.gates.gallery import told_prior
 
     yield "| parameter | range | prior: median (central 95%); law | what it is |\n|---|---|---|---|"
     for one in AGENTS[model].parameters:
         yield f"| `{one.name}` | {one.support} | {told_prior(one)} | {_plain(one.description)} |"
-
-
-def _with_error(found: dict[str, Any], name: str) -> str:
-    value, error = found.get(name), found.get(f"{name}_error")
-    if value is None:
-        return "-"
-    return f"{value:.3f}" if error is None else f"{value:.3f} ({error:.3f})"
-
-
-def _recovery(name: str, found: dict[str, Any]) -> str:
-    r, coverage = _with_error(found, "r"), _with_error(found, "coverage")
-    return f"{name}: {found['verdict']}, r {r}, coverage {coverage}"
-
-
-def _calibration(name: str, found: dict[str, Any]) -> str:
-    return f"{name}: {found['verdict']}, p {_with_error(found, 'p')}"
-
-
-def _audit(name: str, found: dict[str, Any]) -> str:
-    shares = [f"{word} {_with_error(found, word)}" for word in ("rejected", "bias", "coverage")]
-    verdict = "" if found["verdict"] == "-" else f" ({found['verdict']})"
-    return f"{name}: {', '.join(shares)}{verdict}"
-
-
-_TELL = {"recovery": _recovery, "calibration": _calibration, "audit": _audit}
 
 
 def _commands() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Draw the pictures of the documentation: reports and the gallery, as a browser shows them.
+"""Draw the pictures of the documentation: reports, as a browser shows them.
 
 Run in a checkout with knownminds installed and Chromium at hand: `python docs/screenshots.py`.
 The pictures have small palettes, so that they stay small.
@@ -25,20 +25,10 @@ MOST_BYTES = 400_000
 RECOVER = (
     "recover instrumental_learning --model rescorla_wagner_dual --subjects 200 --seed 11 --out"
 )
-# name, page within the folder, width and height of the window in px, and the heading of the part
-# that is shown alone, if not the whole page is
+# name, page within the folder, width and height of the window in px
 SHOTS = (
-    ("report", "first/report.html", 1100, 1500, ""),
-    ("report_on_a_phone", "first/report.html", 390, 1300, ""),
-    ("gallery", "gallery/gallery.html", 1100, 900, ""),
-    (
-        "gallery_of_an_experiment",
-        "gallery/gallery.html",
-        1100,
-        850,
-        "environment-instrumental_learning",
-    ),
-    ("gallery_of_a_model", "gallery/gallery.html", 1100, 1000, "model-weighted_bayes"),
+    ("report", "first/report.html", 1100, 1500),
+    ("report_on_a_phone", "first/report.html", 390, 1300),
 )
 
 # name, page of `docs/start` whose blocks make the folder, figure or page in that folder
@@ -62,17 +52,6 @@ def knownminds(words: str, out: Path | None, where: str | None = None) -> None:
     subprocess.run(program, check=True, cwd=where)
 
 
-def part_of(page: Path, heading: str) -> Path:
-    """Write a page that has the part under one heading only."""
-    whole = page.read_text(encoding="utf-8")
-    begin = whole.index(f'<h3 id="{heading}"')
-    end = re.compile(r"<h[23] id=").search(whole, begin + 1)
-    part = whole[begin : end.start() if end else None]
-    alone = page.with_name(f"{heading}.html")
-    alone.write_text(f"{whole[: whole.index('<h1')]}{part}", encoding="utf-8")
-    return alone
-
-
 def keep(name: str, image: Image.Image) -> None:
     """Store a picture with a small palette."""
     small = image.convert("RGB").quantize(96, dither=Image.Dither.NONE)
@@ -84,11 +63,10 @@ def keep(name: str, image: Image.Image) -> None:
 
 
 def draw(folder: Path) -> None:
-    """Draw the top of each page of a folder with a study and a gallery."""
+    """Draw the top of each page of a folder with a study."""
     with Chromium() as browser:
-        for name, page, width, height, heading in SHOTS:
-            shown = part_of(folder / page, heading) if heading else folder / page
-            browser.open(shown, width=width, height=height)
+        for name, page, width, height in SHOTS:
+            browser.open(folder / page, width=width, height=height)
             keep(name, Image.open(io.BytesIO(browser.screenshot())))
 
 
@@ -114,7 +92,7 @@ def walk(name: str, page: str, shown: str) -> None:
 
 
 def main() -> None:
-    """Compute a study and the gallery, and draw them."""
+    """Compute a study, and draw it."""
     if PROGRAM is None:
         raise SystemExit("Chromium draws the pictures, and none is installed.")
     PICTURES.mkdir(exist_ok=True)
@@ -123,7 +101,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         knownminds(RECOVER, folder / "first")
-        knownminds("gallery --out", folder / "gallery")
         draw(folder)
 
 

@@ -17,36 +17,11 @@ import pandas as pd
 KEPT = Path(__file__).with_name("pages") / "kept"
 PLACE, MODEL = "instrumental_learning", "rescorla_wagner"
 DRAWN = {"report.html", "figures", "tables"}
-HERE, BIAS = f"{PLACE} --model {MODEL}", f"{PLACE} --effect optimism_bias"
+HERE = f"{PLACE} --model {MODEL}"
 LIVED = f"run {PLACE} --llm synthetic:{MODEL} --set alpha=0.4 --set beta=4 --sessions 3 --trials 24"
 
 # What is typed for each kind; the others are functions below.
 COMMANDS = {
-    "recovery": f"recover {PLACE} --subjects 60 --intervals laplace",
-    "surface": f"recover {HERE} --subjects 30 --sessions 1 --sessions 2 --trials 24 --trials 48 "
-    "--intervals laplace",
-    "confusion": f"confuse {HERE} --model rescorla_wagner_dual --model random_responder "
-    "--replicates 20",
-    "calibration": f"calibrate {HERE} --replicates 40 --trials 24",
-    "power": f"power {BIAS}=0.4 --sessions 4 --sessions 8 --trials 24 --replicates 40",
-    "smallest": f"power {BIAS}=0.8 --find sessions --target 0.4 --trials 24 --most 60 "
-    "--replicates 60",
-    "sequential": f"power {BIAS}=0.4 --stop RULE --trials 24 --replicates 30",
-    "models": f"power {PLACE} --against random_responder --subjects 1 --subjects 4 --trials 24 "
-    "--replicates 40",
-    "design": f"design {HERE} --budget trials=192 --designs 6 --replicates 64 --fresh 60 --seed 4",
-    "audit": "audit optimism_bias --effect 0.2 --subjects 5 --trials 24 --trials 48 "
-    "--replicates 60",
-    "coherence": "audit coherence --set 'random_utility=[0.0]' --set 'outcome_peeker=[0.5]' "
-    "--set permutations=99 --set bootstraps=60 --set contexts=80 --set repeats=3 --replicates 12",
-    "consistency": "audit consistency --trials 33 --trials 99 --set prior_weight=0.5 "
-    "--replicates 60",
-    "shortcuts": "audit shortcuts --replicates 20 --seed 1",
-    "channel": f"channel {HERE} --contaminate none --contaminate refusal=0.1 --subjects 4 "
-    "--trials 24",
-    "prior": f"prior {HERE} --minds 60",
-    "budget": f"budget {PLACE} --llm openai:gpt-4o --llm mine:own --price mine:own=0.5,2,0.125 "
-    "--subjects 3 --trials 24 --date 2026-11-01",
     "revealed": "reveal choice preference --llm synthetic:belief_sampler_stated --leak 0.2 "
     "--set temperature=1.6 --set bias_first=0.7 --set bias_repeat=-0.5 --set known=0.4 "
     "--set leak=0.1 --seed 3",
@@ -61,20 +36,12 @@ def typed(kind, out):
     from knownminds.validation.cli import main
 
     out.parent.mkdir(parents=True, exist_ok=True)
-    rule = out.with_suffix(".toml")
-    rule.write_text('kind = "alpha_spending"\nlooks = [4, 8]\n', encoding="utf-8")
-    words = shlex.split(COMMANDS[kind].replace("RULE", str(rule)))
+    words = shlex.split(COMMANDS[kind])
     try:
         main([*words, "--out", str(out)])
     except SystemExit as end:
         if end.code:
             raise
-    rule.unlink()
-
-
-def unfinished(out):
-    typed("surface", out)
-    next((out / "parts").glob("*.parquet")).unlink()
 
 
 def fit(out):
@@ -196,7 +163,7 @@ def benchmark(out):
             live(replace(plan, seed=5 + k), "rational", cell).save(run_folder / "trials.parquet")
 
 
-MADE = (unfinished, fit, score, phenotype, magnitude, beliefs, benchmark)
+MADE = (fit, score, phenotype, magnitude, beliefs, benchmark)
 KINDS = {kind: partial(typed, kind) for kind in COMMANDS} | {own.__name__: own for own in MADE}
 
 

@@ -4,11 +4,5 @@ Its functions are those of the command line, and names of the package itself
 (`from knownminds import recover`).
 """
 
-import sys
-
-from .moved import Moved
-
 if __name__ != "knownminds.validation":
     raise ImportError(f"import knownminds.validation, not {__name__}")
-
-sys.meta_path.append(Moved())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import typer
 
-# Each registry is one dictionary, written out in its package's __init__.py.
+# Each registry is in its package's __init__.py.
 REGISTRIES = {
     "environments": ("knownminds.environments", "ENVIRONMENTS"),
     "models": ("knownminds.agents", "AGENTS"),
@@ -29,15 +30,28 @@ def names(kind: str) -> list[str]:
         "environments", "models" or "measures".
     """
     package, registry = REGISTRIES[kind]
-    for line in ast.parse(_file_of(package).read_text(encoding="utf-8")).body:
-        if (
-            isinstance(line, ast.AnnAssign)
-            and isinstance(line.target, ast.Name)
-            and line.target.id == registry
-            and isinstance(line.value, ast.Dict)
-        ):
-            return [str(key.value) for key in line.value.keys if isinstance(key, ast.Constant)]
-    raise ImportError(f"{package} writes out no dictionary {registry}.")
+    file = _file_of(package)
+    text = file.read_text(encoding="utf-8")
+    if kind == "models":
+        # The registry is made of the classes that the files of models export.
+        modules = re.findall(r"^from \.([\w.]+) import \*", text, re.MULTILINE)
+        files = [file.parent.joinpath(*module.split(".")).with_suffix(".py") for module in modules]
+        classes = (name for one in files for name in _assigned(one.read_text("utf-8"), "__all__"))
+        return [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() for name in classes]
+    return list(_assigned(text, registry))
+
+
+def _assigned(text: str, name: str) -> Iterator[str]:
+    """Go through the texts of a list, or the keys of a dictionary, that a file writes out."""
+    for line in ast.parse(text).body:
+        if isinstance(line, ast.Assign):
+            targets: list[ast.expr] = line.targets
+        else:
+            targets = [line.target] if isinstance(line, ast.AnnAssign) else []
+        value = getattr(line, "value", None)
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            entries = value.keys if isinstance(value, ast.Dict) else getattr(value, "elts", ())
+            yield from (str(one.value) for one in entries if isinstance(one, ast.Constant))
 
 
 def _file_of(package: str) -> Path:

@@ -43,10 +43,6 @@ Values = Annotated[
 Fixed = Annotated[
     list[str] | None, typer.Option("--fix", help="NAME=VALUE: held in the fit, not estimated.")
 ]
-Correlation = Annotated[
-    list[str] | None,
-    typer.Option("--correlation", help="NAME,NAME=R: how parameters go together over subjects."),
-]
 Lapse = Annotated[float, typer.Option(help="Lapse rate of the simulated subjects.")]
 FitLapse = Annotated[bool, typer.Option("--fit-lapse", help="Estimate a lapse rate.")]
 AllTrials = Annotated[
@@ -71,8 +67,6 @@ ExperimentOption = Annotated[
     str | None,
     typer.Option("--environment", help="The experiment.", autocompletion=completes("environments")),
 ]
-SeveralSessions = Annotated[list[int] | None, typer.Option(help="Sessions per subject.")]
-SeveralTrials = Annotated[list[int] | None, typer.Option("--trials", help="Trials per session.")]
 Questions = Annotated[
     int | None,
     typer.Option(help="How many questions of a session are asked; all if not given."),

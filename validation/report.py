@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,63 +11,56 @@ import pandas as pd
 from knownminds.environments import unknown
 from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import writable, write_bytes, write_text
-from knownminds.validation.engine.study import NotFinished, Study
+from knownminds.validation.engine.result import Result
+from knownminds.validation.engine.study import Rows, read_study
 from knownminds.validation.pages.figures import Picture
 from knownminds.validation.pages.html import fill
 from knownminds.validation.pages.page import Page
+from knownminds.validation.pages.result_page import write_page
 from knownminds.validation.pages.tables import latex, markdown
 
 from .studies import FILES, STUDIES, kept_as, load
-from .unfinished_page import Unfinished, read_unfinished, unfinished_page
 
 
 def report(folder: str | Path) -> Path:
     """Draw the page of a folder again, from what it holds; return the page's path.
 
-    Of a study that is not finished, the page shows what there is, and says what is missing.
+    Of a study that is not finished, the page shows what there is, and counts what is missing.
 
     Raises
     ------
     ValueError
         If the folder holds no study, fit, budget, scores or run.
     """
-    return write_report(read_what_is_there(folder), folder)
-
-
-def read_what_is_there(folder: str | Path) -> Any:
-    """Read the result a folder holds, or what there is of a study that is not finished."""
-    try:
-        return read_result(folder)
-    except NotFinished:
-        return read_unfinished(folder)
+    return write_report(read_result(folder), folder)
 
 
 def read_result(folder: str | Path) -> Any:
-    """Read the result a folder holds, whatever command made it; nothing is computed anew."""
-    place = Path(folder)
+    """Return the result a folder holds, whatever command made it; nothing is computed anew."""
+    path = Path(folder)
     names = list(FILES)
-    found = [name for name in names if (place / name).is_file()]
+    held = [name for name in names if (path / name).is_file()]
     rule = f"A report is drawn from a folder with a {', a '.join(names[:-1])} or a {names[-1]}"
-    if not found:
-        raise ValueError(f"{rule}; {place} has none of them.")
-    if len(found) > 1:
+    if not held:
+        raise ValueError(f"{rule}; {path} has none of them.")
+    if len(held) > 1:
         raise ValueError(
-            f"{rule}; {place} has {' and '.join(found)}. Each result needs a folder of its own."
+            f"{rule}; {path} has {' and '.join(held)}. Each result needs a folder of its own."
         )
-    kept = FILES[found[0]]
+    kept = FILES[held[0]]
     if kept.is_study:
-        command = Study.read(place)[0].command
+        command = read_study(path)[0].command
         known = [name for name, one in STUDIES.items() if one.is_study]
         if command not in known:
             raise ValueError(unknown("kind of study", command, known))
         kept = STUDIES[command]
-    return load(kept.read)(place)
+        if kept.say:
+            return load(kept.say)(Rows.read(path))
+    return load(kept.read)(path)
 
 
 def page_of(result: Any) -> Page:
     """Return the page of a result."""
-    if isinstance(result, Unfinished):
-        return unfinished_page(result, None if result.result is None else page_of(result.result))
     page: Page = load(kept_as(result).pages[type(result).__name__])(result)
     return page
 
@@ -80,8 +72,10 @@ def write_report(result: Any, folder: str | Path) -> Path:
     CSV. Each table of the page is in its `tables` as CSV, LaTeX and Markdown, as it is printed, and
     the numbers behind each section as CSV.
     """
-    pages = {"report": with_source(page_of(result), folder)}
-    if not isinstance(result, Unfinished) and (more := load(kept_as(result).more)):
+    if isinstance(result, Result):
+        return write_page(result, folder)
+    pages = {"report": page_of(result)}
+    if more := load(kept_as(result).more):
         pages |= more(result)
     texts = {name: render(page) for name, page in pages.items()}
     with writable(folder) as place:
@@ -91,14 +85,6 @@ def write_report(result: Any, folder: str | Path) -> Path:
         for name, text in texts.items():
             write_text(place / f"{name}.html", text)
     return Path(folder) / "report.html"
-
-
-def with_source(page: Page, folder: str | Path) -> Page:
-    """Return the page of a study with the hash of the code that computed it."""
-    if not (Path(folder) / "study.json").is_file():
-        return page
-    source = str(Study.read(folder)[1].get("source", ""))[:12]
-    return replace(page, versions={**page.versions, "source": source}) if source else page
 
 
 def render(page: Page) -> str:

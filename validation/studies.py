@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -24,18 +24,15 @@ class Kept:
         For each class of result, the function that returns its page.
     more
         Function that returns further pages by name; "" if there are none.
-    summarise
-        Of a study, what makes a result of rows, also of some of them; "" if it needs them all.
-    question
-        What the command is asked; "" where its function's arguments say so alone.
+    say
+        Of a study, the function that makes a `Result` of its rows.
     """
 
     file: str
-    read: str
-    pages: Mapping[str, str]
+    read: str = ""
+    pages: Mapping[str, str] = field(default_factory=dict)
     more: str = ""
-    summarise: str = ""
-    question: str = ""
+    say: str = ""
 
     @property
     def is_study(self) -> bool:
@@ -58,83 +55,23 @@ def load(name: str) -> Any:
 
 
 STUDIES: Mapping[str, Kept] = {
-    "recover": Kept(
-        STUDY,
-        "recovery.recovery_surface:read_recovery_or_surface",
-        {
-            "Recovery": "recovery.recovery_page:recovery_page",
-            "RecoverySurface": "recovery.recovery_surface_page:surface_page",
-        },
-        summarise="recovery.recovery_surface:summarise_found",
-        question="recovery.questions:RecoveryQuestion",
-    ),
-    "confuse": Kept(
-        STUDY,
-        "recovery.model_recovery:read_confusion",
-        {"ModelRecovery": "recovery.model_recovery_page:model_recovery_page"},
-        question="recovery.questions:Confuse",
-    ),
-    "calibrate": Kept(
-        STUDY,
-        "calibration.calibration:read_calibration",
-        {"Calibration": "calibration.calibration_page:calibration_page"},
-        summarise="calibration.calibration:summarise",
-        question="calibration.questions:Calibrate",
-    ),
-    "power": Kept(
-        STUDY,
-        "power.smallest_design:read_power_or_search",
-        {
-            "Power": "power.power_page:power_page",
-            "SmallestDesign": "power.power_page:smallest_design_page",
-            "Sequential": "power.sequential_page:sequential_page",
-            "ModelPower": "power.model_power_page:model_power_page",
-        },
-        summarise="power.sequential:summarise_found",
-        question="power.questions:PowerQuestion",
-    ),
-    "design": Kept(
-        STUDY,
-        "design.best_design:read_best_design",
-        {"BestDesign": "design.design_page:design_page"},
-        question="design.questions:AskDesign",
-    ),
-    "audit": Kept(
-        STUDY,
-        "power.audit:read_audit",
-        {
-            "Audit": "power.audit_page:audit_page",
-            "CoherenceAudit": "diagnosis.coherence_audit_page:coherence_audit_page",
-            "ConsistencyAudit": "magnitudes.consistency_audit_page:consistency_audit_page",
-            "ShortcutAudit": "power.shortcut_audit_page:shortcut_audit_page",
-        },
-        summarise="power.audit:summarise_begun",
-        question="power.questions:AskAudit",
-    ),
-    "channel": Kept(
-        STUDY,
-        "channel.channel_study:read_channel",
-        {"Channel": "channel.channel_page:channel_page"},
-        summarise="channel.channel_study:summarise",
-        question="channel.questions:AskChannel",
-    ),
+    "recover": Kept(STUDY, say="recovery.parameter_recovery:say"),
+    "confuse": Kept(STUDY, say="recovery.model_recovery:say"),
+    "calibrate": Kept(STUDY, say="calibration.calibration:say"),
+    "power": Kept(STUDY, "power.power_study:read_power"),
+    "design": Kept(STUDY, "design.best_design:read_best_design"),
+    "audit": Kept(STUDY, say="power.audit:say"),
+    "channel": Kept(STUDY, say="channel.channel_study:say"),
     "fit": Kept(
         "fit.json",
         "data.fit:read_fit",
         {"Fit": "data.fit_page:fit_page"},
-        question="data.questions:AskFit",
     ),
-    "prior": Kept(
-        "prior.json", "data.prior:read_prior", {"PriorPredictive": "data.prior_page:prior_page"}
-    ),
-    "budget": Kept(
-        "budget.json", "costs.budget:read_budget", {"Budget": "costs.budget_page:budget_page"}
-    ),
+    "prior": Kept(STUDY, say="data.prior:say"),
     "score": Kept(
         "measures.json",
         "data.scores_of_trials:read_measured",
         {"Measured": "data.measured_page:measured_page"},
-        question="data.questions:AskScore",
     ),
     "phenotype": Kept(
         "phenotype.json",
@@ -168,7 +105,8 @@ STUDIES: Mapping[str, Kept] = {
         {"Run": "costs.run_page:run_page"},
     ),
 }
-# What `knownminds audit` looks at besides single measures: modules with `audit` and `summarise`.
+# What `knownminds audit` looks at besides single measures: modules with `study`, `work` and `say`,
+# and OPTIONS, the options that they take besides --set, --replicates and --seed.
 AUDITS = {
     "coherence": "diagnosis.coherence_audit",
     "consistency": "magnitudes.consistency_audit",

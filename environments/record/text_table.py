@@ -9,7 +9,11 @@ GAP = 2  # spaces between columns
 
 
 def text_table(
-    head: Sequence[object], rows: Sequence[Sequence[object]], *, words: bool = False
+    head: Sequence[object],
+    rows: Sequence[Sequence[object]],
+    *,
+    words: bool = False,
+    names: int = 1,
 ) -> list[str]:
     """Return the lines of a table; columns beyond 80 follow below, beside the names again.
 
@@ -21,28 +25,31 @@ def text_table(
         A cell for each column, the first of which is a name, flush left; others are flush right.
     words
         Whether the last column is flush left as well.
+    names
+        How many columns name the rows: they stand again beside the columns that follow below.
     """
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
-    for block in _blocks(widths):
+    for block in _blocks(widths, names):
         for row in cells:
             parts = [row[0].ljust(widths[0])]
-            for k in block:
+            for k in [*range(1, names), *block]:
                 left = words and k == len(head) - 1
                 parts.append(row[k].ljust(widths[k]) if left else row[k].rjust(widths[k]))
             lines.append((" " * GAP).join(parts).rstrip())
     return lines
 
 
-def _blocks(widths: Sequence[int]) -> list[list[int]]:
+def _blocks(widths: Sequence[int], names: int) -> list[list[int]]:
     """Share the columns out: beside the names as many as a screen holds, one at least."""
     blocks: list[list[int]] = [[]]
-    used = widths[0]
-    for k, width in enumerate(widths[1:], start=1):
+    beside = sum(widths[:names]) + GAP * (names - 1)
+    used = beside
+    for k, width in enumerate(widths[names:], start=names):
         if blocks[-1] and used + GAP + width > WIDTH:
             blocks.append([])
-            used = widths[0]
+            used = beside
         blocks[-1].append(k)
         used += GAP + width
     return blocks

@@ -75,6 +75,8 @@ def table(trials):
         (("calibrate", PLACE, "--subjects", "3"), "3"),
         (("calibrate", PLACE, "--set", "beta=3"), "--fix"),
         (("calibrate", PLACE, "--method", "mle"), "map"),
+        (("prior", PLACE, "--minds", "1"), "--minds"),
+        (("channel", PLACE, "--contaminate", "refused=0.1"), "refusal"),
         (("power", PLACE, "--effect", "optimism=0.1"), "optimism_bias"),
         (("power", PLACE, "--effect", "optimism_bias"), "optimism_bias"),
         (("power", PLACE, "--effect", "optimism_bias=0.1"), "2"),
@@ -98,7 +100,6 @@ def table(trials):
         (("budget", PLACE, "--llm", "openai:gpt-4o-mini", "--reasoning", "9-1"), "9"),
         (("budget", PLACE, "--llm", "openai:gpt-4o-mini", "--date", "May"), "May"),
         (("budget", PLACE, "--llm", "openai:gpt-4o-mini", "--power", "nowhere"), "nowhere"),
-        (("merge", "nowhere", "elsewhere"), "study.json"),
     ],
 )
 def test_misuse_is_one_sentence(refused, tmp_path, monkeypatch, words, name):

@@ -34,22 +34,20 @@ CHANCE = 3.3 / sqrt(N - 2)
 
 @pytest.fixture(scope="module")
 def eight():
-    return knownminds.gates(EIGHT, kinds=["recovery", "shuffled"], small=True, workers=1)
+    result = knownminds.gates(EIGHT, kinds=["recovery", "shuffled"], small=True, workers=1)
+    return result["Gates"].sort_index()
 
 
 @pytest.mark.parametrize("name", EIGHT)
 def test_the_recommended_design_gives_the_parameters_back_and_a_shuffled_one_does_not(eight, name):
-    assert not eight.problems
-    gates = {gate.kind: gate for gate in eight.gates if gate.name == name}
-    assert gates["recovery"].attempted == N
-    assert gates["recovery"].failed == 0
-    for parameter, scores in gates["recovery"].quantities.items():
-        assert scores["r"] > CHANCE, parameter
-        # 90% intervals of 30 subjects: four binomial errors of .055.
-        assert abs(scores["coverage"] - 0.9) < 4 * sqrt(0.09 / N), parameter
-    control = gates["shuffled"].quantities
-    fallen = [scores["r_shuffled"] < min(CHANCE, scores["r"] - 0.2) for scores in control.values()]
-    assert np.mean(fallen) >= 0.5
+    recovery, control = (eight.loc[gate, name] for gate in ("recovery", "shuffled"))
+    assert set(recovery["attempted"]) == {N}
+    assert set(recovery["failed"]) == {0}
+    assert (recovery["r"].map(float) > CHANCE).all()
+    # 90% intervals of 30 subjects: four binomial errors of .055.
+    assert (abs(recovery["coverage"].map(float) - 0.9) < 4 * sqrt(0.09 / N)).all()
+    r, shuffled = (control[name].map(float) for name in ("r", "r_shuffled"))
+    assert (shuffled < np.minimum(CHANCE, r - 0.2)).mean() >= 0.5
 
 
 @pytest.fixture(scope="module")
@@ -59,80 +57,77 @@ def dual():
 
 def test_scores_are_those_of_the_rows(dual):
     rows = dual.rows
-    assert dual.attempted == len(rows) == sum(dual.statuses.values()) == 400
-    for scores in dual.parameters:
-        name = scores.name
+    assert dual.attempted == len(rows) == dual["Status of the fits"]["fits"].sum() == 400
+    for name, scores in dual["Estimates"].iterrows():
         true, estimate = rows[f"true_{name}"], rows[name]
-        assert scores.bias.value == pytest.approx((estimate - true).mean())
-        assert scores.bias.error == pytest.approx((estimate - true).std() / 20, rel=1e-6)
-        assert scores.rmse.value == pytest.approx(np.sqrt(((estimate - true) ** 2).mean()))
-        assert scores.r.value == pytest.approx(np.corrcoef(true, estimate)[0, 1])
+        assert scores["bias"].value == pytest.approx((estimate - true).mean())
+        assert scores["bias"].error == pytest.approx((estimate - true).std() / 20, rel=1e-6)
+        assert scores["rmse"].value == pytest.approx(np.sqrt(((estimate - true) ** 2).mean()))
+        assert scores["r"].value == pytest.approx(np.corrcoef(true, estimate)[0, 1])
         inside = true.between(rows[f"low_90_{name}"], rows[f"high_90_{name}"])
-        assert scores.coverage["90"].value == pytest.approx(inside.mean())
+        assert dual["Intervals"].loc[name, "90% covers"].value == pytest.approx(inside.mean())
         slope = np.polyfit(rows[f"z_true_{name}"], rows[f"z_{name}"], 1)[0]
-        assert scores.shrinkage.value == pytest.approx(1 - slope)
+        assert scores["shrinkage"].value == pytest.approx(1 - slope)
         # The error of r is of the order of the jackknife's.
         each = [np.corrcoef(true[k], estimate[k])[0, 1] for k in ~np.eye(400, dtype=bool)]
         jackknife = sqrt(399**2 / 400 * np.var(each, ddof=1))
-        assert scores.r.error == pytest.approx(jackknife, rel=0.3)
+        assert scores["r"].error == pytest.approx(jackknife, rel=0.3)
 
 
 def test_ninety_percent_intervals_hold_the_truth_ninety_percent_of_the_time(dual):
-    for scores in dual.parameters:
+    for covers in dual["Intervals"]["90% covers"]:
         # 400 subjects: standard error sqrt(.9 * .1 / 400) = .015; 3 errors for 4 parameters.
-        assert abs(scores.coverage["90"].value - 0.9) < 0.045
+        assert abs(covers.value - 0.9) < 0.045
 
 
 def test_words_are_those_of_the_correlation_and_its_error(dual):
     """Two errors on Fisher's scale on either side of .8 and .5 leave the word open."""
-    for scores in dual.parameters:
-        r = scores.r.value
-        error = max(1 / sqrt(397), scores.r.error / (1 - r * r))
-        above = [np.arctanh(r) - 2 * error >= np.arctanh(limit) for limit in (0.5, 0.8)]
-        below = [np.arctanh(r) + 2 * error < np.arctanh(limit) for limit in (0.5, 0.8)]
-        word = scores.verdict.word
-        assert (word == "recoverable") == above[1]
-        assert (word == "weak") == (above[0] and below[1])
-        assert (word == "not identified") == below[0]
-    words = {scores.name: scores.verdict.word for scores in dual.parameters}
+    words = dual["Estimates"]["verdict"]
+    for name, r in dual["Estimates"]["r"].items():
+        error = max(1 / sqrt(397), r.error / (1 - r.value**2))
+        above = [np.arctanh(r.value) - 2 * error >= np.arctanh(limit) for limit in (0.5, 0.8)]
+        below = [np.arctanh(r.value) + 2 * error < np.arctanh(limit) for limit in (0.5, 0.8)]
+        assert (words[name] == "recoverable") == above[1]
+        assert (words[name] == "weak") == (above[0] and below[1])
+        assert (words[name] == "not identified") == below[0]
+        assert dual.verdicts[name].word == words[name]
     assert words["beta"] == words["kappa"] == "recoverable"
     assert words["alpha_positive"] != "recoverable"
 
 
 def test_thirds_of_the_prior_have_their_own_scores(dual):
-    for scores in dual.parameters:
-        assert sum(region.n for region in scores.regions) == 400
-        for region in scores.regions:
-            # A third of 400: standard error sqrt(400 * 2 / 9) = 9.4, bound 4 of these.
-            assert abs(region.n - 400 / 3) < 38
-            true = dual.rows[f"true_{scores.name}"]
-            assert ((region.low <= true) & (true < region.high)).sum() == region.n
+    regions = dual["Regions of true values"]
+    assert (regions.groupby("parameter")["n"].sum() == 400).all()
+    for name, region in regions.iterrows():
+        # A third of 400: standard error sqrt(400 * 2 / 9) = 9.4, bound 4 of these.
+        assert abs(region["n"] - 400 / 3) < 38
+        true = dual.rows[f"true_{name}"]
+        assert ((region["low"] <= true) & (true < region["high"])).sum() == region["n"]
 
 
 def test_an_unrelated_truth_is_not_recovered(dual):
     rng = np.random.default_rng(1)
-    for scores in dual.parameters:
-        other = rng.permutation(dual.rows[f"true_{scores.name}"].to_numpy())
-        assert abs(np.corrcoef(other, dual.rows[scores.name])[0, 1]) < 4 / sqrt(400)
+    for name in dual["Estimates"].index:
+        other = rng.permutation(dual.rows[f"true_{name}"].to_numpy())
+        assert abs(np.corrcoef(other, dual.rows[name])[0, 1]) < 4 / sqrt(400)
 
 
 def test_more_trials_recover_better():
     given = {"subjects": 200, "seed": 4, "intervals": "laplace", "workers": 1}
-    short, long = (
-        knownminds.recover(PLACE, "rescorla_wagner", trials=trials, **given) for trials in (48, 384)
-    )
-    for one, other in zip(short.parameters, long.parameters, strict=True):
-        gap = other.r.value - one.r.value
+    result = knownminds.recover(PLACE, "rescorla_wagner", trials=[48, 384], **given)
+    for name, r in result["Estimates"]["r"].groupby("parameter"):
+        short, long = r
         # 3 errors of the difference: one of 700 equal designs would pass.
-        assert gap > 3 * np.hypot(one.r.error, other.r.error), one.name
+        assert long.value - short.value > 3 * np.hypot(short.error, long.error), name
 
 
 def test_a_held_truth_is_not_judged_by_correlation():
     given = {"subjects": 30, "truth": {"alpha": 0.3}, "intervals": "laplace", "workers": 1}
     result = knownminds.recover(PLACE, "rescorla_wagner", **given)
     assert (result.rows["true_alpha"] == 0.3).all()
-    assert result["alpha"].verdict.word == "not judged"
-    assert result.to_dict()["parameters"]["alpha"]["r"] is None
+    assert result.verdicts["alpha"].word == "not judged"
+    (alpha,) = (r for r in result.to_dict()["tables"]["Estimates"] if r["parameter"] == "alpha")
+    assert alpha["r"] is None
     assert result.rows["true_beta"].nunique() == 30
 
 
@@ -165,12 +160,13 @@ def test_failed_subjects_are_counted_and_change_no_other():
     lost = result.rows["status"] == "failed"
     assert 0 < lost.sum() < 60
     assert result.attempted == 60
-    assert result.failed == result.statuses["failed"] == lost.sum()
+    assert result.failed == result["Status of the fits"].loc["failed", "fits"] == lost.sum()
     assert result.rows.loc[lost, "alpha"].isna().all()
     assert set(result.rows.loc[lost, "message"]) == {"planted"}
-    assert {scores.n for scores in result.parameters} == {60 - lost.sum()}
+    assert (result["Estimates"]["n"] == 60 - lost.sum()).all()
     rows = result.rows[~lost]
-    assert result["beta"].bias.value == pytest.approx((rows["beta"] - rows["true_beta"]).mean())
+    bias = result["Estimates"].loc["beta", "bias"].value
+    assert bias == pytest.approx((rows["beta"] - rows["true_beta"]).mean())
 
 
 # Calibration
@@ -216,19 +212,17 @@ def test_ranks_of_truths_are_uniform_among_draws_and_a_wrong_prior_is_noticed(
 def test_the_verb_calls_right_posteriors_calibrated(place, model):
     result = knownminds.calibrate(place, model, replicates=200, seed=1, workers=1)
     assert (result.attempted, result.failed) == (200, 0)
-    for quantity in result.quantities.values():
-        assert quantity.n == 200
-        assert quantity.p_value > 1e-3
-        assert quantity.level == 0.05 / len(result.quantities)  # of the whole family 5%
-        assert quantity.inside_band == (quantity.p_value > quantity.level)
-        assert (quantity.word == "calibrated") == quantity.inside_band
-    assert result.calibrated == all(q.word == "calibrated" for q in result.quantities.values())
+    ranks = result["Ranks"]
+    assert (ranks["n"] == 200).all()
+    assert (ranks["p"] > 1e-3).all()
+    level = 0.05 / len(ranks)  # of the whole family 5%
+    assert ((ranks["verdict"] == "calibrated") == (ranks["p"] > level)).all()
+    assert {name: one.word for name, one in result.verdicts.items()} == dict(ranks["verdict"])
 
 
 def test_few_replicates_are_not_judged():
     result = knownminds.calibrate(PLACE, "perseverator", replicates=19, trials=12, workers=1)
-    assert {quantity.word for quantity in result.quantities.values()} == {"not judged"}
-    assert not result.calibrated
+    assert {one.word for one in result.verdicts.values()} == {"not judged"}
 
 
 # Power
@@ -257,51 +251,56 @@ def shares(first, second, n_trials, n_sessions, seed=0, sets=20_000):
 def test_power_is_that_of_welchs_test_of_binomial_counts(effect):
     """Two minds who repeat themselves, 8 sessions of 24 trials each: 20 chances to repeat."""
     replicates = 600
-    design = knownminds.power(
+    result = knownminds.power(
         PLACE, {"kappa": effect}, model="perseverator", comparison="between", sessions=8,
         trials=24, replicates=replicates, workers=1, seed=3,
-    ).designs[0]  # fmt: skip
+    )  # fmt: skip
+    (design,) = result["Designs"].to_dict("records")
     rejects, estimate, width = shares(1.0, 1.0 + effect, 20, 8)
     expected = rejects.mean()
     # 3.5 binomial errors, and of the 20,000 counted: exceeded by chance in 5 of 10,000.
     error = sqrt(expected * (1 - expected) * (1 / replicates + 1 / 20_000))
-    assert abs(design.rejected.value - expected) < 3.5 * error
-    assert abs(design.bias.value - (estimate.mean() - effect)) < 3.5 * design.bias.error
-    assert abs(design.spread.value - estimate.std()) < 3.5 * design.spread.error
-    assert design.width.value == pytest.approx(width.mean(), rel=3.5 * 0.2 / sqrt(replicates))
+    assert abs(design["power"].value - expected) < 3.5 * error
+    assert abs(design["bias"].value - (estimate.mean() - effect)) < 3.5 * design["bias"].error
+    assert abs(design["spread"].value - estimate.std()) < 3.5 * design["spread"].error
+    assert design["95% width"].value == pytest.approx(
+        width.mean(), rel=3.5 * 0.2 / sqrt(replicates)
+    )
     if effect:  # negative control: two sessions more would be told apart
         more = shares(1.0, 1.0 + effect, 20, 12)[0].mean()
-        assert abs(design.rejected.value - more) > 3.5 * error
+        assert abs(design["power"].value - more) > 3.5 * error
     else:
-        assert np.isnan(design.sign_error.value)
+        assert np.isnan(design["wrong sign"].value)
 
 
 def test_the_smallest_design_is_confirmed_in_fresh_data_sets():
     given = {"model": "perseverator", "comparison": "between", "trials": 24, "workers": 1}
-    result = knownminds.smallest_design(PLACE, {"kappa": 1.0}, replicates=400, most=60, **given)
+    given |= {"find": "sessions"}
+    result = knownminds.power(PLACE, {"kappa": 1.0}, replicates=400, most=60, **given)
+    (answer,) = result["Smallest design"].to_dict("records")
     power = {n: shares(1.0, 2.0, 20, n, sets=8000)[0].mean() for n in range(2, 40)}
     smallest = next(n for n, share in power.items() if share >= 0.8)
     # A search ends when its 90% interval is as wide as a tenth of the size, and whole numbers.
-    assert abs(result.size - smallest) <= max(1, round(0.15 * smallest))
-    assert result.low <= result.size <= result.high
-    assert result.confirmed
-    share = power[result.size]
-    assert abs(result.design.rejected.value - share) < 4 * sqrt(share * (1 - share) / 400)
-    none = knownminds.smallest_design(PLACE, {"kappa": 0.1}, replicates=50, most=6, **given)
-    assert none.size is None
-    assert not none.confirmed
+    assert abs(answer["sessions"] - smallest) <= max(1, round(0.15 * smallest))
+    assert answer["low"] <= answer["sessions"] <= answer["high"]
+    assert result.verdicts["the smallest design"].word == "confirmed"
+    share = power[answer["sessions"]]
+    assert abs(answer["power"].value - share) < 4 * sqrt(share * (1 - share) / 400)
+    none = knownminds.power(PLACE, {"kappa": 0.1}, replicates=50, most=6, **given)
+    assert none["Smallest design"].iloc[0]["sessions"] is None
+    assert none.verdicts["the smallest design"].word == "not reached"
 
 
 def test_an_audit_finds_the_size_of_the_test_and_an_effect():
     given = {"effects": [0.4], "subjects": 20, "trials": 96, "replicates": 150, "workers": 1}
     result = knownminds.audit("optimism_bias", **given)
-    (null,), (turned,) = result.null, result.violators
-    assert null.effect == 0.0
+    null, turned = result["Operating characteristics"]["rejected"]
     # 5% of 150 data sets, 3.5 binomial errors.
-    assert null.rejected.value < 0.05 + 3.5 * sqrt(0.05 * 0.95 / 150)
-    assert turned.rejected.value > null.rejected.value + 3.5 * 0.06
+    assert null.value < 0.05 + 3.5 * sqrt(0.05 * 0.95 / 150)
+    assert turned.value > null.value + 3.5 * 0.06
     # The prior of the fits pulls both rates to the middle: too small, never too large.
-    assert turned.bias.value < -3.5 * turned.bias.error
+    _, bias = result["Operating characteristics"]["bias"]
+    assert bias.value < -3.5 * bias.error
 
 
 # Which model, which design
@@ -317,9 +316,9 @@ def test_nested_models_are_confused_as_often_as_theory_says():
     result = knownminds.confuse(
         PLACE, ["random_responder", "perseverator"], replicates=n, workers=1
     )
-    for name, penalty in (("aic", 2.0), ("bic", log(96))):
+    for name, penalty in (("AIC", 2.0), ("BIC", log(96))):
         expected = chi2.sf(penalty, 1)
-        wrong = result[name].confusion.value[0, 1]
+        wrong = result["Shares"].loc[(name, "random_responder", "perseverator"), "share"]
         # 4 binomial errors, and a half again for whole numbers of repeats among 92 chances
         assert abs(wrong - expected) < 4 * sqrt(expected * (1 - expected) / n) + 0.01
     assert result.failed == 0
@@ -330,12 +329,14 @@ def test_the_model_that_made_the_data_is_named():
     result = knownminds.confuse(PLACE, rivals, replicates=100, seed=1, workers=1)
     # Chance is 1/3; 5 binomial errors of 100 data sets above it.
     limit = 1 / 3 + 5 * sqrt(2 / 9 / 100)
-    for confusion in result.confusions:
-        assert np.all(np.diag(confusion.confusion.value) > limit)
-        assert np.all(np.diag(confusion.inversion.value) > limit)
-        assert confusion.counts.sum(axis=1).tolist() == [100] * 3
-        shares_ = confusion.counts / 100
-        assert np.allclose(confusion.inversion.value, shares_ / shares_.sum(axis=0))
+    for _, table in result["Shares"].groupby("criterion"):
+        pairs = table.reset_index()
+        own = pairs[pairs["simulated"] == pairs["fitted"]]
+        assert (own["share"] > limit).all()
+        assert (own["inversion"] > limit).all()
+        assert (pairs.groupby("simulated")["best"].sum() == 100).all()
+        whole = pairs.groupby("fitted")["share"].transform("sum")
+        assert np.allclose(pairs["inversion"], pairs["share"] / whole)
 
 
 def test_designs_that_tell_nothing_lose_to_those_that_do():
@@ -344,24 +345,26 @@ def test_designs_that_tell_nothing_lose_to_those_that_do():
         PLACE, "alpha", budget={"trials": 96}, model="rescorla_wagner", search=["n_visits=1:24"],
         designs=8, replicates=60, fresh=60, seed=2, workers=1,
     )  # fmt: skip
-    assert all(one.cost <= 96 for one in result.tried)
-    visits = np.array([one.settings["n_visits"] for one in result.tried])
-    scores = np.array([one.score.value for one in result.tried])
-    best, worst = scores.argmin(), scores.argmax()
-    assert result.winner.settings["n_visits"] == visits[best]
-    assert visits[best] > visits[worst]
-    apart = scores[worst] - scores[best]
-    assert apart > 3 * np.hypot(result.tried[best].score.error, result.tried[worst].score.error)
+    designs = result["Search"]
+    assert (designs["cost in trials"] <= 96).all()
+    order = designs["spread"].map(float).to_numpy().argsort()
+    best, worst = designs.iloc[order[0]], designs.iloc[order[-1]]
+    assert result["Best design"].iloc[0]["settings"] == best["settings"]
+    assert best["trials"] > worst["trials"]
+    apart = worst["spread"].value - best["spread"].value
+    assert apart > 3 * np.hypot(best["spread"].error, worst["spread"].error)
 
 
 def test_ranges_of_the_prior_are_those_of_other_minds_of_it():
     """Five, 50 and 95% of the minds have a mean reward below what is said."""
     n = 400
-    result = knownminds.prior(PLACE, "rescorla_wagner", minds=n, seed=3).to_dict()
+    result = knownminds.prior(PLACE, "rescorla_wagner", minds=n, seed=3, workers=1)
+    assert len(result.rows) == n
     theta = RescorlaWagner.parameters.draw(np.random.default_rng(1), 4000)
     frame = simulate(RescorlaWagner, theta, InstrumentalLearning(), 1).frame
     means = frame.groupby("subject")["reward"].mean()
-    for share, value in zip((0.05, 0.5, 0.95), result["ranges"]["learning curve"], strict=True):
+    quantiles = result["Means over all trials"].loc["learning curve", ["low", "median", "high"]]
+    for share, value in zip((0.05, 0.5, 0.95), quantiles, strict=True):
         # Four binomial errors of 400 minds; means are whole 96ths, so many are equal.
         assert (means < value).mean() < share + 4 * sqrt(share * (1 - share) / n)
         assert (means <= value).mean() > share - 4 * sqrt(share * (1 - share) / n)

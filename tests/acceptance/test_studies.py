@@ -29,7 +29,7 @@ STUDIES = {
                 "laplace", "--model", "rescorla_wagner"),
     "confuse": ("confuse", PLACE, "--model", "rescorla_wagner", "--model", "perseverator",
                 "--replicates", 20),
-    "calibrate": ("calibrate", PLACE, "--model", "rescorla_wagner", "--replicates", 30, *TRIALS),
+    "calibrate": ("calibrate", PLACE, "--model", "rescorla_wagner", "--replicates", 40, *TRIALS),
     "power": ("power", PLACE, "--effect", "optimism_bias=0.2", "--sessions", 5, "--sessions", 9,
               *TRIALS, "--replicates", 20),
     "search": ("power", PLACE, "--effect", "optimism_bias=0.8", "--find", "sessions", "--most", 60,
@@ -51,7 +51,7 @@ STUDIES = {
     "fit": ("fit", "trials.csv", "--model", "rescorla_wagner"),
 }  # fmt: skip
 UNSEEDED = ("budget", "fit")
-ALONE = ("prior", "budget", "fit", "shortcuts")  # which are no units of work
+ALONE = ("budget", "fit", "shortcuts")  # which are no units of work
 each = pytest.mark.parametrize("name", STUDIES)
 # One study of each make; the others are drawn again with the long tests.
 DRAWN_AGAIN = ("recover", "confuse", "power", "design", "audit", "fit")
@@ -130,7 +130,7 @@ def test_it_prints_one_object_of_finite_numbers_and_says_its_versions(desk, know
     content, _ = desk.study(knownminds, name)
     if name not in ("budget", "shortcuts"):
         assert content["versions"]["knownminds"]
-    counts = [content[key] for key in ("attempted", "replicates") if key in content]
+    counts = [content["attempted"]] if name != "budget" and "attempted" in content else []
     assert all(count > 0 for count in counts)
 
 
@@ -173,14 +173,13 @@ def test_two_workers_give_the_numbers_of_one(desk, knownminds, name):
     assert without_seconds(desk.object(knownminds, *words)) == without_seconds(content)
 
 
-def test_shares_computed_apart_are_merged_to_the_whole(desk, knownminds):
-    content, _ = desk.study(knownminds, "audit")
-    for share in (1, 2):
-        words = (*words_of("audit"), "--share", f"{share}/2", "--out", f"share-{share}")
-        code, out, err = desk.type(knownminds, *words)
-        assert (code, out) == (0, ""), err
-    merged = desk.object(knownminds, "merge", "share-1", "share-2", "--out", "merged")
-    assert without_seconds(merged) == without_seconds(content)
+def test_shares_computed_apart_are_the_whole(desk, knownminds):
+    words = (*words_of("surface"), "--out", "shares")
+    code, out, err = desk.type(knownminds, *words, "--share", "1/2")
+    assert (code, out) == (0, ""), err
+    content, _ = desk.study(knownminds, "surface")
+    whole = desk.object(knownminds, *words, "--share", "2/2")
+    assert without_seconds(whole) == without_seconds(content)
 
 
 def files_of(folder):
@@ -250,16 +249,20 @@ def test_a_failed_unit_is_counted_and_the_rest_goes_on(desk, knownminds):
 def test_a_search_is_turned_into_money(desk, knownminds):
     result, folder = desk.study(knownminds, "search")
     content = desk.object(knownminds, "budget", PLACE, "--power", folder, *LLM)
-    sessions = result["smallest"]["sessions"]
-    assert content["sessions"] == sessions
-    assert content["usage"]["calls"] == sessions * 24
-    assert len(content["designs"]) == len(result["steps"]) + 1
+    sessions = result["tables"]["Smallest design"][0]["sessions"]
+    assert content["asked"]["sessions"] == sessions
+    usage = {row["of"]: row["amount"] for row in content["tables"]["Usage"]}
+    assert usage["calls"] == sessions * 24
+    assert len(content["tables"]["Designs and their power"]) == len(
+        result["tables"]["Designs that were tried"]
+    )
     dear = desk.object(
         knownminds, "budget", PLACE, "--power", folder, "--llm", "mine:own", "--price",
         "mine:own=1000,0", "--date", "2026-11-01",
     )  # fmt: skip
     # A token has at most some bytes, and more than a third of one.
-    assert dear["costs"][0]["dollars"]["high"] > 0.3 * dear["usage"]["input_bytes"]["high"] / 1000
+    highest = {row["of"]: row["amount"] for row in dear["tables"]["Usage"]}["input bytes high"]
+    assert dear["tables"]["Cost"][0]["dollars high"] > 0.3 * highest / 1000
 
 
 def test_simulated_trials_are_read_back_and_fitted(desk, knownminds):
@@ -309,9 +312,10 @@ def test_settings_and_true_values_are_set_alike(desk, knownminds):
     content = desk.object(
         knownminds, *words, "--set", "n_visits=6", "--intervals", "laplace", "--workers", 1
     )
-    assert content["truth"] == {"alpha_positive": 0.4}
-    assert content["settings"]["n_visits"] == 6
-    assert "kappa" not in content["parameters"]
+    assert content["asked"]["set"] == {"alpha_positive": 0.4}
+    assert content["asked"]["trials"] == [24]
+    names = [row["parameter"] for row in content["tables"]["Estimates"]]
+    assert names == ["alpha_positive", "alpha_negative", "beta"]
 
 
 def test_a_run_stops_where_its_rule_says_and_asks_nothing_more(desk, knownminds):
@@ -357,5 +361,5 @@ def test_help_and_version_are_said(knownminds):
     assert re.fullmatch(r"knownminds \d+\.\d+\.\d+\S*\n", knownminds("--version")[1])
     code, out, _ = knownminds("--help")
     assert code == 0
-    commands = {STUDIES[name][0] for name in STUDIES} | {"simulate", "report", "merge", "run"}
+    commands = {STUDIES[name][0] for name in STUDIES} | {"simulate", "report", "run"}
     assert commands <= set(re.findall(r"^│ (\w+) ", out, re.MULTILINE))

@@ -1,7 +1,5 @@
 """Calibration around a data set: right posteriors are, and those that forget the data are not."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -9,8 +7,9 @@ from knownminds.agents import RescorlaWagner
 from knownminds.environments import InstrumentalLearning
 from knownminds.inference import ModelData
 from knownminds.validation.calibration import calibration as module
-from knownminds.validation.calibration.calibration import calibrate, read_calibration
+from knownminds.validation.calibration.calibration import calibrate, say
 from knownminds.validation.engine.simulated_data import simulated_data
+from knownminds.validation.engine.study import Rows
 
 PLACE = InstrumentalLearning(n_visits=12)
 FEW = {"replicates": 60, "seed": 2, "backend": "threads", "workers": 1, "fixed": {"kappa": 0.0}}
@@ -27,37 +26,47 @@ def observed(tmp_path_factory):
 
 def test_posteriors_given_the_data_and_more_are_calibrated_around_it(observed, tmp_path):
     file, trials = observed
-    whole, lived = [], []
+    whole, simulated = [], []
     own = module.with_observed
 
     def keeping(study, batch, these):
-        lived.append(these)
+        simulated.append(these)
         whole.append(own(study, batch, these))
         return whole[-1]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "with_observed", keeping)
-        found = calibrate(PLACE, "rescorla_wagner", around=file, out=tmp_path / "s", **FEW)
-    assert found.calibrated, str(found)
-    assert json.loads(read_calibration(tmp_path / "s").to_json()) == json.loads(found.to_json())
+        result = calibrate(PLACE, "rescorla_wagner", around=file, out=tmp_path / "s", **FEW)
+    assert {one.word for one in result.verdicts.values()} == {"calibrated"}
+    assert say(Rows.read(tmp_path / "s")).to_json() == result.to_json()
     # Every replicate has the trials of its subject before its own, and their likelihoods add up.
     theta = np.array([[0.2, 4.0, 0.0]])
     alone = ModelData.read(RescorlaWagner, trials).log_likelihood(np.repeat(theta, 2, axis=0))[0]
     data = whole[0]
     assert (data.n_trials == 4 * PLACE.n_trials).all()  # of three sessions, and its own
     both = data.log_likelihood(np.repeat(theta, len(data), axis=0))[0]
-    new = lived[0].data(RescorlaWagner).log_likelihood(np.repeat(theta, len(data), axis=0))[0]
+    new = simulated[0].data(RescorlaWagner).log_likelihood(np.repeat(theta, len(data), axis=0))[0]
     np.testing.assert_allclose(both, np.resize(alone, len(data)) + new, rtol=1e-12)
 
 
 def test_posteriors_that_forget_the_data_are_not(observed, monkeypatch):
-    def forgetful(study, batch, lived):
-        return lived.data(RescorlaWagner)
+    def forgetful(study, batch, simulated):
+        return simulated.data(RescorlaWagner)
 
     monkeypatch.setattr(module, "with_observed", forgetful)
-    found = calibrate(PLACE, "rescorla_wagner", around=observed[0], **FEW)
-    words = {name: one.word for name, one in found.quantities.items()}
-    assert any(word not in ("calibrated", "not judged") for word in words.values()), words
+    result = calibrate(PLACE, "rescorla_wagner", around=observed[0], **FEW)
+    words = {one.word for one in result.verdicts.values()}
+    assert words - {"calibrated", "not judged"}, words
+
+
+def test_other_trials_in_the_file_are_refused(observed, tmp_path):
+    file = tmp_path / "observed.csv"
+    file.write_bytes(observed[0].read_bytes())
+    study = {"around": file, "out": tmp_path / "s", **FEW}
+    calibrate(PLACE, "rescorla_wagner", **study)
+    file.write_bytes(file.read_bytes() + b"\n")
+    with pytest.raises(ValueError, match="holds another study"):
+        calibrate(PLACE, "rescorla_wagner", **study)
 
 
 def test_bad_input_is_refused(observed, knownminds, tmp_path):

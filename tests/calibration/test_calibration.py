@@ -10,11 +10,8 @@ from knownminds.agents import AGENTS
 from knownminds.environments import session_stream
 from knownminds.inference import posterior
 from knownminds.validation.calibration import calibration
-from knownminds.validation.calibration.calibration import (
-    LOG_LIKELIHOOD,
-    calibrate,
-)
-from knownminds.validation.engine.study import Rows, Study
+from knownminds.validation.calibration.calibration import LOG_LIKELIHOOD, calibrate, say
+from knownminds.validation.engine.study import Rows
 
 PLACE = "instrumental_learning"
 ONE_RATE = AGENTS["rescorla_wagner"]
@@ -61,20 +58,16 @@ def study(monkeypatch, wrong, **given):
     ids=["shifted up", "too narrow"],
 )
 def test_posteriors_made_wrong_on_purpose_are_flagged_in_the_right_words(monkeypatch, wrong, word):
-    found = study(monkeypatch, wrong)
-    assert not found.calibrated
-    for name in ONE_RATE.parameters.names:
-        assert found[name].word == word
-        assert not found[name].inside_band
-    assert word in str(found)
+    ranks = study(monkeypatch, wrong)["Ranks"].loc[list(ONE_RATE.parameters.names)]
+    assert (ranks["verdict"] == word).all()
+    assert (ranks["p"] <= 0.05 / 4).all()
 
 
 def test_posteriors_that_ignore_the_data_are_seen_by_the_log_likelihood_alone(monkeypatch):
-    found = study(monkeypatch, that_ignore_the_data)
-    for name in ONE_RATE.parameters.names:
-        assert found[name].p_value > LEVEL / 4
-    assert found[LOG_LIKELIHOOD].word.startswith("biased low")  # data like the truth better
-    assert not found.calibrated
+    ranks = study(monkeypatch, that_ignore_the_data)["Ranks"]
+    assert (ranks.loc[list(ONE_RATE.parameters.names), "p"] > LEVEL / 4).all()
+    # Data like the truth better.
+    assert ranks.loc[LOG_LIKELIHOOD, "verdict"].startswith("biased low")
 
 
 # Failures
@@ -92,33 +85,47 @@ def failing(every):
     return wrong
 
 
-def rows_of(folder):
-    read, identity = Study.read(folder)
-    return Rows(read, folder, identity["versions"]).frame()
-
-
 def test_failed_posteriors_are_counted_and_the_ranks_of_the_others_stay(monkeypatch, tmp_path):
-    whole = calibrate(PLACE, ONE_RATE, replicates=200, trials=24, workers=1, out=tmp_path / "a")
-    found = study(monkeypatch, failing(26), out=tmp_path / "b")  # of 128 five, of 72 three
-    sound, broken = rows_of(tmp_path / "a"), rows_of(tmp_path / "b")
-    lost = broken["status"] == "failed"
+    whole = calibrate(PLACE, ONE_RATE, replicates=200, trials=24, workers=1)
+    result = study(monkeypatch, failing(26), out=tmp_path)  # of 128 five, of 72 three
+    lost = result.rows["status"] == "failed"
     assert np.flatnonzero(lost).tolist() == [*range(0, 128, 26), *range(128, 200, 26)]
-    ranks = [name for name in sound if name.startswith("rank ")]
-    assert broken.loc[lost, ranks].isna().all(axis=None)
+    ranks = [name for name in whole.rows if name.startswith("rank ")]
+    assert result.rows.loc[lost, ranks].isna().all(axis=None)
     pd.testing.assert_frame_equal(
-        sound.loc[~lost, ranks], broken.loc[~lost, ranks], check_dtype=False
+        whole.rows.loc[~lost, ranks], result.rows.loc[~lost, ranks], check_dtype=False
     )
-    assert (found.attempted, found.failed, found.statuses) == (200, 8, {"ok": 192, "failed": 8})
-    assert all(quantity.n == 192 for quantity in found.quantities.values())
-    assert found.calibrated == whole.calibrated  # 4% are no reason to doubt the others
-    assert "192 ok, 8 failed" in str(found)
-    assert found.notes == ("8 of 200: no trustworthy draws of the posterior",)
+    assert (result.attempted, result.failed) == (200, 8)
+    assert result["Status of the replicates"]["replicates"].to_dict() == {"ok": 192, "failed": 8}
+    assert result["Messages"].loc["no trustworthy draws of the posterior", "replicates"] == 8
+    assert (result["Ranks"]["n"] == 192).all()
+    # 4% are no reason to doubt the others.
+    assert result["Ranks"]["verdict"].equals(whole["Ranks"]["verdict"])
+    # What there is of a study without one of its parts.
+    next((tmp_path / "parts").glob("*.parquet")).unlink()
+    some = say(Rows.read(tmp_path))
+    assert some.missing in (72, 128)
+    assert (some["Ranks"]["n"] == some.attempted - some.failed).all()
+
+
+def test_where_many_posteriors_failed_the_others_do_not_speak_for_all(monkeypatch):
+    ranks = study(monkeypatch, failing(10))["Ranks"]
+    assert (ranks["n"] == 179).all()  # of 128 thirteen, of 72 eight
+    assert (ranks["p"] > LEVEL / 4).all()
+    assert (ranks["verdict"] == "not judged").all()
+
+
+def test_where_all_posteriors_failed_nothing_is_ranked(monkeypatch):
+    result = study(monkeypatch, failing(1), replicates=20)
+    assert (result.attempted, result.failed) == (20, 20)
+    assert not result.verdicts
+    assert "Ranks" not in result.tables
 
 
 # Groups, with posteriors that stand in for the sampled ones
 
 
-def groups(monkeypatch, draw, replicates=100, verdict="converged", reasons=(), out=None):
+def groups(monkeypatch, draw, replicates=100, verdict="converged", reasons=(), **given):
     """Calibrate groups whose posterior is drawn by `draw`(rng, S, N): mean, sd and z."""
 
     def sampled(data, fixed, fit_lapse, seed, *address, **running):
@@ -133,14 +140,16 @@ def groups(monkeypatch, draw, replicates=100, verdict="converged", reasons=(), o
                 },
                 coords={"parameter": names},
             ),
+            z_draws=z,
             draws=ONE_RATE.parameters.constrain(z),
             verdict=verdict,
             reasons=reasons,
+            terms=list,
         )
 
     monkeypatch.setattr(calibration, "sample_group", sampled)
-    given = {"method": "hierarchical", "subjects": 4, "trials": 12, "workers": 1}
-    return calibrate(PLACE, ONE_RATE, replicates=replicates, out=out, **given)
+    given = {"method": "hierarchical", "subjects": 4, "trials": 12, "workers": 1} | given
+    return calibrate(PLACE, ONE_RATE, replicates=replicates, **given)
 
 
 def hyperprior(rng, s, n, widen=1.0):
@@ -154,24 +163,32 @@ def hyperprior(rng, s, n, widen=1.0):
 
 def test_groups_are_drawn_from_the_priors_of_the_group_model(monkeypatch):
     # Its prior, for a posterior: uniform ranks of all but the log-likelihood.
-    found = groups(monkeypatch, hyperprior)
+    ranks = groups(monkeypatch, hyperprior)["Ranks"]
     names = ONE_RATE.parameters.names
-    told = [*names, *(f"sd({n})" for n in names), *(f"subject {n}" for n in names)]
-    assert list(found.quantities) == [*told, LOG_LIKELIHOOD]
-    for name in told:
-        assert found[name].p_value > LEVEL / len(told)
-    assert found[LOG_LIKELIHOOD].word.startswith("biased low")
-    assert found.cell.subjects == 4
+    quantities = [*names, *(f"sd({n})" for n in names), *(f"subject {n}" for n in names)]
+    assert list(ranks.index) == [*quantities, LOG_LIKELIHOOD]
+    assert (ranks.loc[quantities, "p"] > LEVEL / len(quantities)).all()
+    assert ranks.loc[LOG_LIKELIHOOD, "verdict"].startswith("biased low")
+
+
+def test_a_fit_that_leaves_out_what_goes_together_is_noticed(monkeypatch):
+    """Draws of independent parameters, for subjects whose parameters are correlated.
+
+    Correlations are drawn from the LKJ law with a standard deviation of about .4, those of 20
+    independent subjects have one of 1 / sqrt(19) = .23: the truth is spread out twice as far.
+    """
+    ranks = groups(monkeypatch, hyperprior, subjects=20, correlated=True)["Ranks"]
+    seen = ranks.index.str.startswith("seen cor(")
+    assert seen.sum() == 3
+    assert (ranks.loc[seen, "verdict"] == "over-confident").all()
+    names = list(ONE_RATE.parameters.names)
+    assert (ranks.loc[[*names, *(f"subject {n}" for n in names)], "p"] > LEVEL / 6).all()
 
 
 def test_groups_that_did_not_converge_are_counted_and_ranked(monkeypatch):
-    found = groups(monkeypatch, hyperprior, 20, "not converged", ("R-hat 1.2",))
-    assert found.statuses == {"not converged": 20}
-    assert found.failed == 0
-    assert not found.calibrated
-    assert all(quantity.n == 20 for quantity in found.quantities.values())
-    assert "20 of 20 posteriors failed or did not converge" in found.notes[0]
-    assert found.notes[1] == "20 of 20: R-hat 1.2"
-
-
-# Refusals and folders
+    result = groups(monkeypatch, hyperprior, 60, "not converged", ("R-hat 1.2",))
+    assert result["Status of the replicates"]["replicates"].to_dict() == {"not converged": 60}
+    assert result["Messages"].loc["R-hat 1.2", "replicates"] == 60
+    assert result.failed == 0
+    assert (result["Ranks"]["n"] == 60).all()
+    assert "calibrated" not in set(result["Ranks"]["verdict"])

@@ -4,76 +4,79 @@ The full runs are stored with their commands in tests/long/group_calibration.jso
 """
 
 import numpy as np
-import pandas as pd
 import pytest
 from stored_runs import keep
 
 from knownminds.agents import AGENTS
 from knownminds.environments import InstrumentalLearning
 from knownminds.inference.fits.model_data import Unknowns
+from knownminds.validation.calibration import calibration
 from knownminds.validation.calibration.calibration import calibrate, compute
 from knownminds.validation.calibration.questions import Calibrate
+from knownminds.validation.engine.group_fits import sample_group
+from knownminds.validation.engine.group_law import design_of_sessions
 from knownminds.validation.engine.population import HYPERPRIOR, design_of, draw_subjects
 from knownminds.validation.engine.study import Batch, Cell, Study
 
 NAME, SEED = "group_calibration", 1
 FORMULA = "alpha ~ session + (session | subject)"
 WITHIN = {"formula": [FORMULA], "sessions": 2}
+MODEL, SUBJECTS = AGENTS["rescorla_wagner"], 20
+# Studies, and whether what goes together is left out of the fit on purpose.
 KINDS = {
-    "correlated": {"correlated": True},
-    "correlated, control": {"correlated": True, "control": True},
-    "within": WITHIN,
-    "within, control": {**WITHIN, "control": True},
+    "correlated": ({"correlated": True}, False),
+    "correlated, control": ({"correlated": True}, True),
+    "within": (WITHIN, False),
+    "within, control": (WITHIN, True),
 }
-
-
 COMMAND = (
     "knownminds calibrate instrumental_learning --set n_visits=12 --model rescorla_wagner "
     "--method hierarchical --subjects 20"
 )
-ASKED = {
-    "correlated": "--correlated",
-    "correlated, control": "--correlated --control",
-    "within": f'--sessions 2 --formula "{FORMULA}"',
-    "within, control": f'--sessions 2 --formula "{FORMULA}" --control',
-}
+OPTIONS = {"correlated": "--correlated", "within": f'--sessions 2 --formula "{FORMULA}"'}
 REPLICATES = 80
 
 
-def run(kind, replicates, out=None, workers=1):
-    return calibrate(
-        InstrumentalLearning(12), "rescorla_wagner", method="hierarchical", subjects=20, seed=SEED,
-        replicates=replicates, workers=workers, out=out, **KINDS[kind],
-    )  # fmt: skip
+def sample_apart(data, *address, correlated, design, **running):
+    """Fit a group as if nothing went together and all subjects were moved alike."""
+    if design is not None:
+        alike = [f"{term.parameter} ~ {term.fixed} + (1 | subject)" for term in design.terms]
+        design = design_of_sessions(alike, MODEL, MODEL.parameters, SUBJECTS, 2, False)
+    return sample_group(data, *address, correlated=False, design=design, **running)
 
 
-def ranks_of(folder):
-    parts = [pd.read_parquet(file) for file in (folder / "parts").glob("*.parquet")]
-    table = pd.concat(parts).sort_values("replicate")
-    return {c.removeprefix("rank "): table[c].to_numpy() for c in table if c.startswith("rank ")}
+def run(kind, replicates):
+    options, control = KINDS[kind]
+    with pytest.MonkeyPatch.context() as patch:
+        if control:
+            patch.setattr(calibration, "sample_group", sample_apart)
+        return calibrate(
+            InstrumentalLearning(12), MODEL, method="hierarchical", subjects=SUBJECTS, seed=SEED,
+            replicates=replicates, workers=1, **options,
+        )  # fmt: skip
 
 
-def told(kind, found, folder):
+def numbers_of(kind, result):
     """What is stored of a study: its command, the verdicts, and the ranks of its beginning."""
-    ranks = ranks_of(folder)
+    ranks = result.rows.filter(like="rank ").rename(columns=lambda c: c.removeprefix("rank "))
+    table = result["Ranks"]
     return {
-        "command": f"{COMMAND} {ASKED[kind]} --replicates {REPLICATES} --seed {SEED}",
-        "replicates": found.attempted,
-        "statuses": dict(found.statuses),
+        "command": f"{COMMAND} {OPTIONS[kind.partition(',')[0]]} --replicates {REPLICATES} "
+        f"--seed {SEED}",
+        "replicates": result.attempted,
+        "statuses": result["Status of the replicates"]["replicates"].to_dict(),
         "quantities": {
-            name: {"verdict": q.word, "p": q.p_value, "mean": q.mean, "spread": q.spread}
-            for name, q in found.quantities.items()
+            name: {"verdict": row["verdict"], "p": row["p"], "mean": row["mean"].value,
+                   "spread": row["spread"].value}
+            for name, row in table.iterrows()
         },
         "first": {name: ranks[name][:2].tolist() for name in ranks},
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.long
-def test_groups_are_calibrated_and_controls_are_not_anew(tmp_path):
-    numbers = {}
-    for kind in KINDS:
-        folder = tmp_path / kind.replace(", ", "_")
-        numbers[kind] = told(kind, run(kind, REPLICATES, folder, workers=2), folder)
+def test_groups_are_calibrated_and_controls_are_not_anew():
+    numbers = {kind: numbers_of(kind, run(kind, REPLICATES)) for kind in KINDS}
     kept = keep(NAME, numbers, SEED, __file__)
     for kind, anew in numbers.items():
         verdicts = {name: q["verdict"] for name, q in anew["quantities"].items()}
@@ -110,7 +113,6 @@ def test_a_group_within_subjects_is_drawn_by_its_law():
     ("given", "message"),
     [
         ({"method": "map", "correlated": True}, "--method hierarchical; got map"),
-        ({"control": True}, "nothing does. Add --correlated"),
         ({"formula": [FORMULA]}, "Ask for more .--sessions 2"),
         ({"formula": ["alpha ~ drug + (drug | subject)"], "sessions": 2}, "'drug' .* is not"),
         ({"correlated": True, "fixed": {"alpha": 0.3, "beta": 2.0}}, "kappa alone is free"),

@@ -6,12 +6,10 @@ import pytest
 from knownminds.environments import Outcome, session_stream
 from knownminds.llm_adapters import Synthetic
 from knownminds.validation.channel import channel_study as channels
-from knownminds.validation.channel.channel_study import (
-    channel,
-)
-from knownminds.validation.engine.study import Rows, Study
+from knownminds.validation.channel.channel_study import channel, say
+from knownminds.validation.engine.study import Rows
 
-PLACE = "instrumental_learning"
+PLACE, MODEL = "instrumental_learning", "rescorla_wagner_dual"
 DIRTY = "refusal=0.05,malformed=0.05,truncation=0.05,verbosity=0.2"
 SETS = ("none", "verbosity=0.5", DIRTY)
 NAMES = ("alpha_positive", "alpha_negative", "beta", "kappa")
@@ -55,30 +53,36 @@ def speak_as(kind, monkeypatch):
     monkeypatch.setattr(channels, "participant", seated)
 
 
-def rows_of(folder, cell):
-    study, identity = Study.read(folder)
-    return Rows(study, folder, identity["versions"]).frame(cell=cell)
+def rows_of(result, cell):
+    return result.rows[result.rows["cell"] == cell].reset_index()
+
+
+def verdict(result, contaminants, name):
+    return result.verdicts[f"{contaminants}, {name}"].word
 
 
 @pytest.fixture(scope="module")
-def spoken(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("channel") / "out"
-    found = channel(PLACE, contaminants=SETS, subjects=12, trials=48, out=folder, workers=1)
-    return found, folder
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("channel") / "out"
+
+
+@pytest.fixture(scope="module")
+def spoken(folder):
+    return channel(PLACE, MODEL, contaminants=SETS, subjects=12, trials=48, out=folder, workers=1)
 
 
 # What comes through
 
 
 def test_where_every_answer_is_read_words_and_direct_path_are_identical(spoken):
-    found, folder = spoken
-    for c, entry in enumerate(found.entries[:2]):
-        assert entry.trials == 12 * 48
-        assert entry.missing == entry.differing == entry.failed == 0
-        assert entry.apart == 0.0
-        assert entry.same.word == "confirmed"
-        assert entry.held.word == "not judged"
-        rows = rows_of(folder, c)
+    for c, label in enumerate(SETS[:2]):
+        trials = spoken["Trials"].loc[label]
+        assert trials["trials"] == 12 * 48
+        assert trials["not read"] == trials["differ"] == trials["failed"] == 0
+        assert trials["estimates differ"] == 0.0
+        assert verdict(spoken, label, "trials") == "confirmed"
+        assert verdict(spoken, label, "bounds") == "not judged"
+        rows = rows_of(spoken, c)
         for name in NAMES:
             np.testing.assert_array_equal(rows[name], rows[f"direct_{name}"])
             np.testing.assert_array_equal(rows[f"low_{name}"], rows[f"direct_low_{name}"])
@@ -86,41 +90,69 @@ def test_where_every_answer_is_read_words_and_direct_path_are_identical(spoken):
 
 
 def test_with_contaminants_every_trial_is_accounted_for_at_the_rates_of_the_dials(spoken):
-    found, folder = spoken
-    entry = found.entries[2]
-    rows = rows_of(folder, 2)
+    rows, label = rows_of(spoken, 2), spoken["Trials"].index[2]
     counts = {o.value: int(rows[f"n_{o.value}"].sum()) for o in Outcome}
-    assert sum(counts.values()) == entry.trials == 12 * 48
-    assert dict(zip(entry.rates["outcome"], entry.rates["count"], strict=True)) == counts
-    assert counts["repaired"] > 0
-    assert all(counts[name] > 0 for name in ("malformed", "refused", "truncated"))
+    assert sum(counts.values()) == spoken["Trials"].loc[label, "trials"] == 12 * 48
+    table = spoken["Outcomes"].loc[label]
+    assert dict(table["trials"]) == {name: counts[name] for name in table.index}
+    assert set(table.index) == {"ok", "repaired", "malformed", "refused", "truncated"}
+    assert (table["trials"] > 0).all()
     assert counts["empty"] == counts["error"] == 0
-    assert entry.agreed.word == "confirmed"
-    assert entry.missing == 12 * 48 - counts["ok"] - counts["repaired"]
+    assert table["expected"].sum() == pytest.approx(1)
+    assert ((table["low"] < table["share"]) & (table["share"] < table["high"])).all()
+    assert verdict(spoken, label, "outcomes") == "confirmed"
+    assert spoken["Trials"].loc[label, "not read"] == 576 - counts["ok"] - counts["repaired"]
 
 
 def test_the_bounds_lie_around_the_estimates_and_cover_at_least_as_often(spoken):
-    found, folder = spoken
-    rows = rows_of(folder, 2)
+    rows, label = rows_of(spoken, 2), spoken["Trials"].index[2]
     for name in NAMES:
         assert (rows[f"lowest_{name}"] <= rows[name]).all()
         assert (rows[name] <= rows[f"highest_{name}"]).all()
         assert (rows[f"bounds_low_{name}"] < rows[f"low_{name}"]).mean() > 0.9
-    for held in found.entries[2].parameters:
-        inside = (rows[f"bounds_low_{held.name}"] <= rows[f"true_{held.name}"]) & (
-            rows[f"true_{held.name}"] <= rows[f"bounds_high_{held.name}"]
-        )
-        assert held.bounds.value == pytest.approx(inside.mean())
-        assert held.bounds.value >= held.plain.value
+    for name, scores in spoken["Intervals at 90%"].loc[label].iterrows():
+        for path, column in (("", "in words covers"), ("bounds_", "bounds cover")):
+            low, high = rows[f"{path}low_{name}"], rows[f"{path}high_{name}"]
+            assert scores[column].value == pytest.approx(
+                rows[f"true_{name}"].between(low, high).mean()
+            )
+        assert scores["width of bounds"].value == pytest.approx((high - low).mean())
+        assert scores["bounds cover"].value >= scores["in words covers"].value
     # Twelve subjects confirm or leave open, as chance has it; they cannot refute.
-    assert found.entries[2].held.word in ("confirmed", "between confirmed and not confirmed")
+    words = ("confirmed", "between confirmed and not confirmed")
+    assert verdict(spoken, label, "bounds") in words
 
 
 def test_the_same_minds_speak_with_each_set_of_contaminants(spoken):
-    clean, dirty = (rows_of(spoken[1], c) for c in (0, 2))
+    clean, dirty = (rows_of(spoken, c) for c in (0, 2))
     for name in NAMES:
         np.testing.assert_array_equal(clean[f"true_{name}"], dirty[f"true_{name}"])
         np.testing.assert_array_equal(clean[f"direct_{name}"], dirty[f"direct_{name}"])
+
+
+def test_what_there_is_of_a_study_is_judged_as_in_the_end(spoken, folder):
+    rows = Rows.read(folder)
+    assert say(rows).to_json() == spoken.to_json()
+    own = {batch: part for batch, part in rows.parts.items() if batch.cell == 2}
+    some = say(Rows(rows.study, own, rows.versions))
+    assert some.missing == 24
+    for title in ("Trials", "Outcomes", "Intervals at 90%"):
+        label = spoken["Trials"].index[2]
+        assert some[title].equals(spoken[title].loc[[label]])
+
+
+def test_where_every_subject_failed_nothing_is_confirmed(folder, spoken):
+    rows = Rows.read(folder)
+    address = ["cell", "replicate", "subject", "seconds"]
+    parts = {
+        batch: part[address].assign(status="failed", message="planted")
+        for batch, part in rows.parts.items()
+    }
+    result = say(Rows(rows.study, parts, rows.versions))
+    assert (result.attempted, result.failed) == (36, 36)
+    assert result["Messages"].loc["planted", "subjects"] == 36
+    assert {one.word for one in result.verdicts.values()} == {"not judged"}
+    assert not result.figures
 
 
 # Negative controls
@@ -128,31 +160,28 @@ def test_the_same_minds_speak_with_each_set_of_contaminants(spoken):
 
 def test_a_speaker_that_says_something_else_once_is_found_out(monkeypatch):
     speak_as(Dull, monkeypatch)
-    found = channel(PLACE, contaminants=["none"], subjects=3, trials=48, workers=1)
-    entry = found.entries[0]
-    assert entry.differing >= 3  # what follows the odd choice may differ as well
-    assert entry.apart > 0
-    assert entry.same.word == "not confirmed"
-    assert entry.agreed.word == "confirmed"
+    result = channel(PLACE, MODEL, contaminants=["none"], subjects=3, trials=48, workers=1)
+    trials = result["Trials"].loc["none"]
+    assert trials["differ"] >= 3  # what follows the odd choice may differ as well
+    assert trials["estimates differ"] > 0
+    assert verdict(result, "none", "trials") == "not confirmed"
+    assert verdict(result, "none", "outcomes") == "confirmed"
 
 
 @pytest.mark.long
 def test_answers_missing_not_at_random_mislead_the_plain_interval_and_not_the_bounds(monkeypatch):
     speak_as(Shy, monkeypatch)
-    truth = {"beta": 2.0}
-    found = channel(
-        PLACE, contaminants=["none"], subjects=40, trials=48, truth=truth, seed=2, workers=1
-    )
-    entry = found.entries[0]
-    assert 0.1 < entry.missing / entry.trials < 0.4
-    held = {one.name: one for one in entry.parameters}
+    result = channel(
+        PLACE, MODEL, contaminants=["none"], subjects=40, trials=48, truth={"beta": 2.0}, seed=2,
+        workers=1,
+    )  # fmt: skip
+    trials = result["Trials"].loc["none"]
+    assert 0.1 < trials["not read"] / trials["trials"] < 0.4
+    covers = result["Intervals at 90%"].loc["none"]
     # Of 40 intervals at 90%, 36 hold the truth with standard deviation 1.9: 0.9 - 3.5 * 0.047.
     limit = 0.9 - 3.5 * np.sqrt(0.9 * 0.1 / 40)
-    assert held["beta"].direct.value > limit
-    assert held["beta"].plain.value < limit
-    assert all(one.bounds.value > limit for one in entry.parameters)
-    assert entry.held.word == "confirmed"
-    assert entry.same.word == "confirmed"  # with the same answers withheld
-
-
-# What is kept, shown and asked
+    assert covers.loc["beta", "direct covers"].value > limit
+    assert covers.loc["beta", "in words covers"].value < limit
+    assert all(score.value > limit for score in covers["bounds cover"])
+    assert verdict(result, "none", "bounds") == "confirmed"
+    assert verdict(result, "none", "trials") == "confirmed"  # with the same answers withheld

@@ -12,7 +12,7 @@ from knownminds.environments import (
     session_stream,
 )
 from knownminds.llm_adapters.runs.prices import Range, price_of, tokens_of, tokens_of_answer
-from knownminds.validation.costs.budget import budget
+from knownminds.validation.costs.budget import reckon
 from knownminds.validation.costs.dry_runs import dry_run
 from knownminds.validation.costs.priced_designs import on_frontier
 
@@ -23,7 +23,7 @@ FACTORS = [{}, {"history": "chat", "reasoning": "chain_of_thought"}, {"reasoning
 
 
 def small(**changed):
-    return budget(
+    return reckon(
         **{
             "environment": InstrumentalLearning(n_visits=3),
             "llms": [LLM],

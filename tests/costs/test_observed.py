@@ -12,7 +12,6 @@ from knownminds.llm_adapters import Reply, Usage
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import run_sessions_in
 from knownminds.validation.costs.observed import Observed
-from knownminds.validation.power.power_page import power_page
 from knownminds.validation.power.power_study import power
 
 PLACE = InstrumentalLearning(n_visits=3)
@@ -55,11 +54,9 @@ def test_sessions_like_those_of_the_run_cost_what_these_have(run):
 def test_power_tells_what_its_designs_cost(run, tmp_path):
     asked = {"run": run, "replicates": 20, "workers": 1, "model": "rescorla_wagner_dual"}
     found = power(PLACE, {"optimism_bias": 0.3}, sessions=[4, 8], **asked)
-    costs = found.to_frame()[["dollars_low", "dollars_high"]].mean(axis=1)
+    designs = found["Designs"]
+    costs = designs[["dollars low", "dollars high"]].mean(axis=1)
     per_session = PLACE.n_trials * (np.mean(TOKENS) * 2 + SAID * 8) / 1e6
     assert costs.tolist() == pytest.approx([4 * per_session, 8 * per_session], rel=0.03)
-    page = power_page(found)
-    told = [line for line in page.sentences if line.startswith("Dollars")]
-    assert len(told) == 1
     both = power(PLACE, {"optimism_bias": 0.3}, sessions=4, comparison="between", **asked)
-    assert both.to_frame()["dollars_high"][0] == found.to_frame()["dollars_high"][1]
+    assert both["Designs"]["dollars high"].iloc[0] == designs["dollars high"].iloc[1]

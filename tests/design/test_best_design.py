@@ -11,11 +11,11 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import ENVIRONMENTS, make
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.evidence import evidence, evidence_given
-from knownminds.validation.costs.budget import budget
+from knownminds.validation.costs.budget import reckon
 from knownminds.validation.design.best_design import best_design
 from knownminds.validation.design.candidates import declared_in, published_in
 from knownminds.validation.engine.population import draw_subjects
-from knownminds.validation.engine.study import Batch, Study
+from knownminds.validation.engine.study import Batch, read_study
 
 PLACE, MODEL = "instrumental_learning", "rescorla_wagner"
 SMALL = {"model": MODEL, "designs": 6, "replicates": 64, "fresh": 60, "seed": 4}
@@ -87,29 +87,42 @@ def search(tmp_path_factory):
 
 def rows_of(folder, name, cell):
     """All rows of a cell of a step, read from its files."""
-    study, _ = Study.read(folder / name)
+    study, _ = read_study(folder / name)
     parts = [study.part_name(b) for b in study.batches() if b.cell == cell]
     return pd.concat([pd.read_parquet(folder / name / "parts" / part) for part in parts])
 
 
 def test_the_best_design_is_the_one_whose_rows_have_the_smallest_mean(search):
     folder, found = search
-    last, _ = Study.read(folder / "round-0")
+    last, _ = read_study(folder / "round-0")
     means = [rows_of(folder, "round-0", c)["score"].mean() for c in range(len(last.cells))]
-    rounds = [(design["designs"], design["data_sets"]) for design in found.to_dict()["rounds"]]
-    assert rounds == [(6, 64)]  # as few designs as there are finalists: no halving
-    assert last.cells[int(np.argmin(means))].settings == found.winner.settings
-    assert found.winner.score.value == pytest.approx(min(means))
-    for k, name in enumerate(("alpha", "beta", "kappa")):
-        one = rows_of(folder, "round-0", 0)
-        assert found.tried[0].measured[f"spread_{name}"].value == pytest.approx(
-            one[f"spread_{name}"].mean()
-        ), k
+    # As few designs as there are finalists: no halving.
+    (rounds,) = found["Rounds"].to_dict("records")
+    assert (rounds["designs"], rounds["data sets"]) == (6, 64)
+    best = found["Search"].iloc[0]
+    assert best["spread"].value == pytest.approx(min(means))
+    winner = found["Best design"].loc["best", "settings"]
+    assert winner == best["settings"]
+    visits = last.cells[int(np.argmin(means))].settings["n_visits"]
+    assert (winner == "as shipped") == (visits == 24)
+    assert f"n_visits={visits}" in winner or visits == 24
+
+
+def test_the_recovery_in_the_fresh_run_is_that_of_its_rows(search):
+    folder, found = search
+    fresh, _ = read_study(folder / "fresh")
+    own = [c for c, cell in enumerate(fresh.cells) if cell.settings == fresh.cells[0].settings]
+    rows = rows_of(folder, "fresh", own[-1])
+    for parameter, row in (
+        found["Recovery in the fresh run"].xs("best").set_index("parameter").iterrows()
+    ):
+        assert row["spread"].value == pytest.approx(rows[f"spread_{parameter}"].mean())
+        assert row["90% covers"].value == pytest.approx(rows[f"covered_{parameter}"].mean())
 
 
 def test_designs_share_their_minds_within_a_step_and_not_between_steps(search):
     folder, _ = search
-    first, fresh = (Study.read(folder / name)[0] for name in ("round-0", "fresh"))
+    first, fresh = (read_study(folder / name)[0] for name in ("round-0", "fresh"))
     minds = [draw_subjects(first, Batch(c, 0, 20)).theta for c in (0, 1, 5)]
     assert all(np.array_equal(minds[0], other) for other in minds)
     assert not np.isin(minds[0], draw_subjects(fresh, Batch(0, 0, 20)).theta).any()
@@ -135,12 +148,12 @@ def test_money_is_what_budget_reckons_with(tmp_path):
         PLACE, "beta", budget={"dollars": 0.012}, llm="openai:gpt-4o-mini", date="2026-11-21",
         search=["n_visits=4:6"], model=MODEL, designs=3, replicates=4, fresh=4, workers=1,
     )  # fmt: skip
-    best = next(one for one in found.tried if one.role == "searched")
-    place = make(PLACE, **best.settings)
+    best = found["Search"].loc["searched"].iloc[0]
+    place = make(PLACE, n_visits=int(best["settings"].removeprefix("n_visits=")))
     costs = [
-        budget(place, "openai:gpt-4o-mini", model=MODEL, sessions=best.sessions + more,
+        reckon(place, "openai:gpt-4o-mini", model=MODEL, sessions=int(best["sessions"]) + more,
                date=pd.Timestamp("2026-11-21").date())["openai:gpt-4o-mini"].dollars.high
         for more in (0, 1)
     ]  # fmt: skip
-    assert float(costs[0]) == pytest.approx(best.cost)
+    assert float(costs[0]) == pytest.approx(best["cost in dollars"])
     assert float(costs[0]) <= 0.012 < float(costs[1])

@@ -11,10 +11,9 @@ import shlex
 
 import numpy as np
 import pytest
-from stored_runs import keep
+from stored_runs import keep, stored
 
 from knownminds.validation.cli import main
-from knownminds.validation.design.best_design import read_best_design
 
 SEARCHES = {
     "instrumental_learning": "design instrumental_learning --for beta --budget trials=480 "
@@ -51,47 +50,54 @@ def recovered(command, *more):
     """What a recovery says of each parameter: RMSE, r and coverage, with Monte-Carlo errors."""
     found = answered(command, *more)
     numbers = {}
-    for name, one in found["parameters"].items():
-        errors, regions = one["monte_carlo_error"], one["regions"]
+    tables = found["tables"]
+    covers = {row["parameter"]: row for row in tables["Intervals"]}
+    for one in tables["Estimates"]:
+        name = one["parameter"]
+        regions = [row for row in tables["Regions of true values"] if row["parameter"] == name]
         n = [region["n"] for region in regions]
         squares = [region["relative_error"] ** 2 for region in regions]
         numbers[name] = {
-            "rmse": [one["rmse"], errors["rmse"]],
-            "r": [one["r"], errors["r"]],
-            "coverage": [one["coverage"]["90"], errors["coverage"]["90"]],
+            "rmse": [one["rmse"], one["rmse_error"]],
+            "r": [one["r"], one["r_error"]],
+            "coverage": [covers[name]["90% covers"], covers[name]["90% covers_error"]],
             # On the unconstrained scale, in standard deviations of the prior, as the spread is.
             "relative_error": float(np.average(squares, weights=n) ** 0.5),
         }
     return {"command": f"knownminds {command}", "parameters": numbers}
 
 
-def searched(command, folder):
+def searched(name, command, folder):
     """What a search found, and what fresh recoveries say of the best design and the paper's."""
-    answered(command, "--out", str(folder))
-    found = read_best_design(folder)
-    other = found.of_role("published") or found.of_role("shipped")
+    result = answered(command, "--out", str(folder))
+    tables = result["tables"]
+    names = {row["design"] for row in tables["Fresh run"]}
+    other = "the paper's" if "the paper's" in names else "shipped"
+    kept = stored("best_designs")[name]
     numbers = {"command": f"knownminds {command}"}
-    for name, design in (("best", found.winner), ("paper", other)):
-        fresh = found.fresh_of(design)[-1]
-        recovery = found.recovery_command(design).removeprefix("knownminds ")
-        numbers[name] = {
-            "settings": dict(design.settings),
-            "sessions": fresh.sessions,
-            "trials": fresh.trials,
-            "cost": fresh.cost,
-            "spread": [fresh.score.value, fresh.score.error],
-            "recovery": recovered(recovery),
+    for key, label in (("best", "best"), ("paper", other)):
+        fresh = [row for row in tables["Fresh run"] if row["design"] == label][-1]
+        numbers[key] = {
+            "sessions": fresh["sessions"],
+            "trials": fresh["trials"],
+            "cost": fresh["cost in trials"],
+            "spread": [fresh["spread"], fresh["spread_error"]],
+            "recovery": recovered(kept[key]["recovery"]["command"].removeprefix("knownminds ")),
         }
-    gain = next(one for one in found.gains if one.over == other.role)
-    return numbers | {"gain": [gain.score.value, *gain.interval], "goal": list(found.goal.names)}
+    gain = next(row for row in tables["Gains in the fresh run"] if row["over"] == other)
+    return numbers | {"gain": [gain["gain"], gain["low"], gain["high"]]}
 
 
 @pytest.mark.long
 def test_searches_are_those_that_are_stored(tmp_path):
-    numbers = {name: searched(command, tmp_path / name) for name, command in SEARCHES.items()}
-    there = keep("best_designs", numbers, 1, __file__)
-    assert json.loads(json.dumps(numbers)) == there
-    for told in numbers.values():
+    numbers = {name: searched(name, command, tmp_path / name) for name, command in SEARCHES.items()}
+    for name, own in numbers.items():
+        for key in ("best", "paper"):
+            for number, value in own[key].items():
+                assert value == stored("best_designs")[name][key][number]
+        assert own["gain"] == stored("best_designs")[name]["gain"]
+    for name, told in numbers.items():
+        told["goal"] = stored("best_designs")[name]["goal"]
         errors = [
             [told[which]["recovery"]["parameters"][p]["relative_error"] for p in told["goal"]]
             for which in ("best", "paper")

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from knownminds.environments import make, session_stream
-from knownminds.validation.engine.engine import ShareDone, read, run
-from knownminds.validation.engine.study import Cell, Study
+from knownminds.validation.engine.engine import ShareDone, run
+from knownminds.validation.engine.study import Cell, Rows, Study
 
 # The works below live in this file, which worker processes cannot import: send them by value.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -68,11 +68,11 @@ def where(study, batch, threads):
 
 def numbers(rows):
     """All rows without what is never the same twice."""
-    return rows.frame().drop(columns="seconds")
+    return rows.frame.drop(columns="seconds")
 
 
 def all_rows(rows):
-    return rows.frame()
+    return rows.frame
 
 
 def parts_of(folder):
@@ -107,24 +107,21 @@ def test_results_depend_neither_on_workers_nor_backend_nor_batches(unit):
 # Folders and resuming
 
 
-def test_a_part_cut_short_is_computed_again_and_only_this_one(tmp_path):
+def test_a_damaged_part_is_named_and_computed_again_once_it_is_deleted(tmp_path):
     first = run(a_study(20), draw, numbers, out=tmp_path, workers=1)
-    cut, *others = parts_of(tmp_path)
+    part, *others = parts_of(tmp_path)
     before = {file: file.stat().st_mtime_ns for file in others}
-    cut.write_bytes(cut.read_bytes()[:-50])
+    content = part.read_bytes()
+    value = next(v for v in first["value"] if np.float64(v).tobytes() in content)
+    at = content.index(np.float64(value).tobytes())
+    for damaged in (content[:-50], content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]):
+        part.write_bytes(damaged)
+        with pytest.raises(ValueError, match=f"damaged.*{part.name}.*Delete it"):
+            run(a_study(20), draw, numbers, out=tmp_path, workers=1)
+    part.unlink()
+    assert Rows.read(tmp_path).missing == 5
     same(run(a_study(20), draw, numbers, out=tmp_path, workers=1), first)
     assert {file: file.stat().st_mtime_ns for file in others} == before
-
-
-def test_parts_carry_checksums(tmp_path):
-    run(a_study(20, batch=20), draw, numbers, out=tmp_path, workers=1)
-    (part,) = parts_of(tmp_path)
-    value = np.float64(read(tmp_path, "t", numbers)["value"][7]).tobytes()
-    content = part.read_bytes()
-    at = content.index(value)
-    part.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
-    with pytest.raises(ValueError, match="damaged"):
-        read(tmp_path, "t", numbers)
 
 
 def test_interrupted_writing_leaves_no_part_and_no_claim(tmp_path, monkeypatch):
@@ -170,17 +167,18 @@ def test_a_folder_of_another_design_is_refused(tmp_path, change, named):
     assert parts_of(tmp_path) == before
 
 
-def test_a_folder_made_by_other_code_or_versions_is_refused(tmp_path):
+def test_other_versions_of_packages_are_noted_and_another_study_is_refused(tmp_path):
     run(a_study(5), draw, numbers, out=tmp_path, workers=1)
     file = tmp_path / "study.json"
-    identity = json.loads(file.read_text())
-    for change, named in [
-        ({"source": "0"}, "code"),
-        ({"versions": identity["versions"] | {"numpy": "1.0"}}, r"numpy 1\.0"),
-        ({"question": {"most": 9}}, "most is 9"),
-        ({"command": "u"}, "'u'"),
-    ]:
-        file.write_text(json.dumps(identity | change))
+    content = json.loads(file.read_text())
+    (used,) = content["versions"]
+    older = {**used, "numpy": "1.0"}
+    file.write_text(json.dumps(content | {"versions": [older]}))
+    rows = run(a_study(5), draw, lambda rows: rows, out=tmp_path, workers=1)
+    assert rows.versions == (older, used)
+    assert "different versions" in rows.result("t").notes[0]
+    for change, named in [({"question": {"most": 9}}, "most is 9"), ({"command": "u"}, "'u'")]:
+        file.write_text(json.dumps(content | change))
         with pytest.raises(ValueError, match=named):
             run(a_study(5), draw, numbers, out=tmp_path, workers=1)
     file.write_text("{")
@@ -251,16 +249,15 @@ def test_a_bug_is_not_swallowed_and_what_was_done_is_kept(tmp_path, how):
 # Shares
 
 
-def test_shares_are_disjoint_and_together_whole(tmp_path):
-    names = []
-    for share in ("1/3", "2/3", "3/3"):
-        folder = tmp_path / share[0]
+def test_shares_fill_one_folder_and_the_last_to_end_has_the_result(tmp_path):
+    done = 0
+    for share in ("1/3", "2/3"):
         with pytest.raises(ShareDone, match=r"^Share"):
-            run(a_study(), draw, numbers, out=folder, share=share, workers=1)
-        names.append({file.name for file in parts_of(folder)})
-    assert [len(n) for n in names] == [4, 4, 4]
-    study = a_study()
-    assert set.union(*names) == {study.part_name(batch) for batch in study.batches()}
+            run(a_study(), draw, numbers, out=tmp_path, share=share, workers=1)
+        assert len(parts_of(tmp_path)) == done + 4
+        done += 4
+    rows = run(a_study(), draw, numbers, out=tmp_path, share="3/3", workers=1)
+    same(rows, run(a_study(), draw, numbers, workers=1))
 
 
 # A dask cluster
@@ -334,10 +331,10 @@ def test_a_dask_cluster_gives_the_same_numbers(cluster, tmp_path):
         ("collider", 343562642916221866),
     ],
 )
-def test_the_streams_of_a_study_are_those_of_earlier_versions(place, key):
+def test_the_streams_of_a_study_stay(place, key):
     """Else every number that a study printed from a seed would be another one."""
     settings = dict(make(place).settings)
     assert Cell(place, settings, "rescorla_wagner").data_key == key
-    if "thought_words" in settings:  # that came later
+    if "thought_words" in settings:
         limited = Cell(place, {**settings, "thought_words": 100}, "rescorla_wagner")
         assert limited.data_key != key

@@ -1,6 +1,7 @@
 """Members of a user's own files: known to every command, to workers, and to the report later."""
 
 import importlib.metadata
+import json
 import sys
 from pathlib import Path
 
@@ -75,13 +76,15 @@ def test_two_workers_and_the_report_after_a_restart_know_a_model_of_a_users_file
     assert "was made with --plugin" in capsys.readouterr().err
 
 
-def test_an_edited_file_is_another_study(tmp_path, capsys, monkeypatch):
+def test_a_study_that_goes_on_with_an_edited_file_says_so(tmp_path, capsys, monkeypatch):
     plugin = written(tmp_path, "edited_model", "EditedModel")
     asked = [*COMMAND, "24", "--model", "edited_model", "--plugin", plugin, "--out", "study"]
     assert run(*asked) == 0
     Path(plugin).write_text(Path(plugin).read_text() + "# edited\n")
-    assert run(*asked) == 2
-    assert "The folder study holds" in capsys.readouterr().err
+    capsys.readouterr()
+    assert run(*asked) == 0
+    assert "different versions" in capsys.readouterr().out
+    assert len(json.loads(Path("study/study.json").read_text())["versions"]) == 2
 
 
 def test_a_list_in_the_folder_is_read(tmp_path, capsys):

@@ -1,17 +1,6 @@
-import json
-
-import numpy as np
-import pandas as pd
 import pytest
 
-from knownminds.validation.engine.study import (
-    Batch,
-    Cell,
-    Rows,
-    Study,
-    note_digest,
-    versions,
-)
+from knownminds.validation.engine.study import Cell, Study, claim, read_study, versions
 
 PLACE = "instrumental_learning"
 MODEL = "rescorla_wagner"
@@ -19,20 +8,6 @@ MODEL = "rescorla_wagner"
 
 def cell(**fields):
     return Cell(**{"environment": PLACE, "settings": {"n_visits": 2}, "model": MODEL} | fields)
-
-
-def write(study, folder):
-    """Write the parts of a study: one number per unit, its row in the study's order."""
-    (folder / "parts").mkdir(parents=True, exist_ok=True)
-    row = 0
-    for batch in study.batches():
-        frame = pd.DataFrame({"cell": batch.cell, "unit": range(batch.first, batch.last)})
-        frame["value"] = np.arange(row, row + len(batch), dtype=float)
-        row += len(batch)
-        file = folder / "parts" / study.part_name(batch)
-        frame.to_parquet(file, index=False, write_page_checksum=True)
-    (folder / "study.json").write_text(json.dumps(study.identity()))
-    return Rows(study, folder, versions())
 
 
 # Seeds by content
@@ -76,35 +51,17 @@ def test_batches_go_once_through_every_unit(unit, batch):
     assert all(1 <= len(b) <= batch for b in batches)
 
 
-# Rows
-
-
-def test_a_part_that_was_edited_by_hand_is_noticed(tmp_path):
-    study = Study("recover", (cell(subjects=6, batch=2),))
-    rows = write(study, tmp_path)
-    parts = tmp_path / "parts"
-    for part in sorted(parts.iterdir()):
-        note_digest(tmp_path, part.name, part.read_bytes())
-    assert len(rows.frame()) == 6
-    file = parts / study.part_name(Batch(0, 2, 4))
-    table = pd.read_parquet(file)
-    table[table.columns[-1]] = 0.5  # a whole and well-formed file, with better numbers
-    table.to_parquet(file, index=False, write_page_checksum=True)
-    with pytest.raises(ValueError, match=r"not those that the study has written.*Delete it"):
-        Rows(study, tmp_path, {}).frame()
-
-
 # Identity
 
 
 def test_a_study_is_read_back_as_it_was(tmp_path):
     cells = (cell(subjects=3, truth={"alpha": 1 / 3}, law={"group": "hyperprior"}), cell(batch=9))
     study = Study("recover", cells, 2, 7, "replicate", {"trials": 8, "set": {"alpha": 1 / 3}})
-    write(study, tmp_path)
-    again, identity = Study.read(tmp_path)
+    assert claim(study, tmp_path) == (versions(),)
+    again, used = read_study(tmp_path)
     assert again == study
     assert [c.data_key for c in again.cells] == [c.data_key for c in cells]
     assert [again.part_name(b) for b in again.batches()] == [
         study.part_name(b) for b in study.batches()
     ]
-    assert identity["versions"] == versions()
+    assert used == (versions(),)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from knownminds.environments import session_stream
-from knownminds.validation.engine.monte_carlo import Agreement
+from knownminds.validation.engine.scores import Score, agreement
 from knownminds.validation.engine.verdicts import (
     judge_recovery,
     judge_region,
@@ -27,7 +27,7 @@ from knownminds.validation.engine.verdicts import (
 )
 def test_the_table_of_thresholds(r, coverage, word):
     # So many fits that nothing is left to chance: Fisher's error of r is below 1e-5.
-    assert judge_recovery(r, coverage, 0.01, n=10**11).word == word
+    assert judge_recovery(Score(r, 0.0), Score(coverage, 0.01), n=10**11).word == word
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,10 @@ def test_the_table_of_thresholds(r, coverage, word):
     ],
 )
 def test_near_a_threshold_the_word_is_between(r, n, word):
-    assert judge_recovery(r, 0.9, 0.01, n=n).word == word
-    assert (judge_recovery(r, 0.9, 0.01, n=n).more is not None) == word.startswith("between")
+    assert judge_recovery(Score(r, 0.0), Score(0.9, 0.01), n=n).word == word
+    assert (
+        judge_recovery(Score(r, 0.0), Score(0.9, 0.01), n=n).more is not None
+    ) == word.startswith("between")
 
 
 @pytest.mark.parametrize("n", [12, 40, 115])
@@ -60,10 +62,8 @@ def test_words_do_not_jump_with_the_draw(n):
     rng, words = session_stream(n), Counter()
     for _ in range(500):
         truth, noise = rng.normal(size=(2, n))
-        agreement = Agreement()
-        agreement.add(truth, truth + np.sqrt(3) * noise)
-        r = agreement.correlation
-        words[judge_recovery(r.value, 0.9, 0.02, n=n, r_error=r.error).word] += 1
+        r = agreement(truth, truth + np.sqrt(3) * noise).r
+        words[judge_recovery(r, Score(0.9, 0.02), n=n).word] += 1
     at_least_weak = words["weak"] + words["between recoverable and weak"] + words["recoverable"]
     assert at_least_weak / 500 < 0.023 + 4 * 0.0067
     assert words["not identified"] / 500 < 0.023 + 4 * 0.0067
@@ -71,30 +71,32 @@ def test_words_do_not_jump_with_the_draw(n):
 
 @pytest.mark.parametrize(("r", "word"), [(0.56, "weak"), (0.85, "recoverable")])
 def test_the_number_that_is_said_to_decide_does_so_with_a_chance_of_80_percent(r, word):
-    verdict = judge_recovery(r, 0.9, 0.0, n=60)
+    verdict = judge_recovery(Score(r, 0.0), Score(0.9, 0.0), n=60)
     assert verdict.word.startswith("between ")
     n, rng = 60 + verdict.more.count, session_stream(2)
     z = np.arctanh(r) + rng.normal(size=2000) / sqrt(n - 3)  # Fisher's law of estimates
-    decided = np.mean([judge_recovery(v, 0.9, 0.0, n=n).word == word for v in np.tanh(z)])
+    decided = np.mean(
+        [judge_recovery(Score(v, 0.0), Score(0.9, 0.0), n=n).word == word for v in np.tanh(z)]
+    )
     # 80% and up to two hundredths more, since the number is rounded up; its error is .009.
     assert 0.8 - 4 * 0.009 < decided < 0.82 + 4 * 0.009
 
 
 def test_what_cannot_be_judged_is_not_judged():
-    assert judge_recovery(0.9, 0.9, 0.01, n=9).word == "not judged"
-    assert judge_recovery(nan, 0.9, 0.01, n=100, varies=False).word == "not judged"
-    assert judge_recovery(nan, 0.9, 0.01, n=100).word == "not identified"
+    assert judge_recovery(Score(0.9, 0.0), Score(0.9, 0.01), n=9).word == "not judged"
+    assert judge_recovery(Score(nan), Score(0.9, 0.01), n=100, varies=False).word == "not judged"
+    assert judge_recovery(Score(nan), Score(0.9, 0.01), n=100).word == "not identified"
     # Runaways vary with the subject, but r of them is no number.
-    assert judge_recovery(nan, 0.9, 0.01, n=100, finite=False).word == "not judged"
-    assert judge_recovery(0.6, 0.9, 0.01, n=100, r_error=nan).word == "not judged"
-    assert judge_region(0.6, n=100, error=nan).word == "not judged"
+    assert judge_recovery(Score(nan), Score(0.9, 0.01), n=100, finite=False).word == "not judged"
+    assert judge_recovery(Score(0.6, nan), Score(0.9, 0.01), n=100).word == "not judged"
+    assert judge_region(Score(0.6, nan), n=100).word == "not judged"
 
 
 def test_many_failures_bar_the_best_verdict():
-    verdict = judge_recovery(0.9, 0.9, 0.01, n=100, failed=0.2)
+    verdict = judge_recovery(Score(0.9, 0.0), Score(0.9, 0.01), n=100, failed=0.2)
     assert verdict.word == "weak"
     # Six of a hundred are as many as chance gives where five are the rule.
-    some = judge_recovery(0.9, 0.9, 0.01, n=100, failed=0.06)
+    some = judge_recovery(Score(0.9, 0.0), Score(0.9, 0.01), n=100, failed=0.06)
     assert some.word == "between recoverable and weak"
 
 
@@ -107,11 +109,11 @@ def test_coverage_is_given_two_monte_carlo_errors_on_either_side():
         (0.50, 0.2, "between recoverable and weak"),
         (0.85, 0.2, "recoverable"),
     ]:
-        assert judge_recovery(0.9, coverage, error, n=100).word == word
+        assert judge_recovery(Score(0.9, 0.0), Score(coverage, error), n=100).word == word
 
 
 def test_the_table_of_regions():
-    words = [judge_region(width, n=100).word for width in (0.60, 0.61, 0.87, 0.88)]
+    words = [judge_region(Score(width, 0.0), n=100).word for width in (0.60, 0.61, 0.87, 0.88)]
     assert words == ["recoverable", "weak", "weak", "not identified"]
 
 

@@ -5,7 +5,7 @@ import pytest
 from knownminds.llm_adapters import ADAPTERS
 from knownminds.validation.cli import main
 from knownminds.validation.gates import doctor as doctors
-from knownminds.validation.gates.doctor import KEYS, doctor
+from knownminds.validation.gates.doctor import COMPLETE, KEYS, doctor
 
 LINES = (
     "numpy>=2.0",
@@ -16,53 +16,34 @@ LINES = (
 )
 
 
-@pytest.fixture(scope="module")
-def found():
-    return doctor(measure=False)
+def test_what_every_install_needs_is_there():
+    result = doctor()
+    needed = result["Packages"].xs("", level="extra")
+    assert {"numpy", "numba", "pymc", "typer"} <= set(needed.index)
+    assert set(needed["state"]) == {"ok"}
+    assert result.verdicts["what is needed"].word == COMPLETE
 
 
-def test_what_every_install_needs_is_there(found):
-    needed = {one.name: one for one in found.packages if not one.extra}
-    assert {"numpy", "numba", "pymc", "typer"} <= set(needed)
-    assert {one.state for one in needed.values()} == {"ok"}
-    assert all(one.version for one in needed.values())
-    assert found.sound
-    assert "All that is needed is there." in str(found)
-
-
-def test_what_is_missing_or_old_has_the_line_that_installs_it():
+def test_what_is_missing_or_old_is_found():
     versions = {"numpy": "1.26.4", "openai": "3.0"}
-    found = doctors._packages(LINES, lambda name: versions.get(name, ""))
-    assert [(one.name, one.extra, one.state, one.remedy) for one in found] == [
-        ("numpy", "", "not as needed", "pip install --upgrade knownminds"),
-        ("openai", "openai", "ok", ""),
-        ("torch", "transformers", "missing", 'pip install "knownminds[transformers]"'),
-    ]
+    table = doctors._packages(LINES, lambda name: versions.get(name, ""))
+    assert table["state"].to_dict() == {
+        ("numpy", ""): "not as needed",
+        ("openai", "openai"): "ok",
+        ("torch", "transformers"): "missing",
+    }
 
 
-def test_a_key_is_never_shown(monkeypatch, capsys):
+def test_a_key_is_never_shown_and_the_command_prints_one_object(monkeypatch, capsys):
     for variable in KEYS.values():
         monkeypatch.setenv(variable, "sk-secret")
-    found = doctor(measure=False)
-    assert [one.name for one in found.adapters] == list(ADAPTERS)
-    main_done(["doctor", "--no-speed"])
-    shown = str(found) + found.to_json() + repr(found) + "".join(capsys.readouterr())
-    assert "OPENAI_API_KEY" in shown
-    assert "sk-secret" not in shown
-
-
-def test_the_command_prints_one_object(capsys, found):
-    main_done(["doctor", "--no-speed", "--json"])
-    out = capsys.readouterr().out
-    assert out.count("\n") == 1
-    told = json.loads(out)
-    assert told == found.to_dict()
-    assert told["speed"] is None
-    assert {one["name"] for one in told["adapters"]} == set(ADAPTERS)
-    assert len(found.to_frame()) == len(told["packages"])
-
-
-def main_done(words):
-    with pytest.raises(SystemExit) as end:
-        main(words)
-    return end.value.code or 0
+    for words in (["doctor"], ["doctor", "--json"]):
+        with pytest.raises(SystemExit) as end:
+            main(words)
+        assert not end.value.code
+        shown = "".join(capsys.readouterr())
+        assert "OPENAI_API_KEY" in shown
+        assert "sk-secret" not in shown
+    adapters = json.loads(shown)["tables"]["Adapters"]
+    assert [row["adapter"] for row in adapters] == list(ADAPTERS)
+    assert {row["key is set"] for row in adapters if row["key"] != "-"} == {"yes"}

@@ -37,7 +37,10 @@ def several(given):
 def check_command(words):
     """Let the command's own parser read the words, and look up the names in them."""
     given = GROUP.commands[words[0]].make_context(words[0], list(words[1:])).params
-    environment, models = given.get("environment"), several(given.get("model"))
+    environment, models = (
+        given.get("environment"),
+        several(given.get("models") or given.get("model")),
+    )
     assert environment is None or environment in ENVIRONMENTS, environment
     assert {*models} <= {*AGENTS}, models
     assert {*several(given.get("measure"))} <= {*MEASURES, *AUDITS}, given["measure"]
@@ -46,7 +49,8 @@ def check_command(words):
         models += [name for kind, _, name in llm if kind == "synthetic"]
         known = {*make(environment).settings}
         known |= {name for model in models for name in AGENTS[model].parameters.names}
-        named = {text.partition("=")[0] for text in given.get("values") or []}
+        texts = given.get("truth") or given.get("values") or given.get("settings") or []
+        named = {text.partition("=")[0] for text in texts}
         assert named <= known, named
 
 

@@ -11,17 +11,15 @@ from chromium import PROGRAM, Chromium
 from kept_pages import KINDS, unpacked
 from page_faults import WIDTHS, empty_panels, faults_of
 
-from knownminds.validation.gates.gallery import gallery as write_gallery
 from knownminds.validation.pages.html import places
-from knownminds.validation.report import page_of, read_what_is_there, render
+from knownminds.validation.report import page_of, read_result, render
 from knownminds.validation.studies import STUDIES, kept_as, load
-from knownminds.validation.unfinished_page import Unfinished
 
 AXE = Path(__file__).parents[2] / ".psych-ds" / "node_modules" / "axe-core" / "axe.min.js"
 BESIDE = {"line_ratio": "magnitude"}  # a further page, and of which kind
 ALL = [*KINDS, *BESIDE]
 # Pages of each make; the others are drawn with the long tests.
-QUICK = ("recovery", "confusion", "power", "fit", "score", "run_with_gaps", "line_ratio")
+QUICK = ("fit", "score", "run_with_gaps", "line_ratio")
 each = pytest.mark.parametrize(
     "kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long) for kind in ALL]
 )
@@ -33,7 +31,7 @@ CHECKED = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 @pytest.fixture(scope="module")
 def results():
     with tempfile.TemporaryDirectory() as folder:
-        yield {kind: read_what_is_there(unpacked(kind, folder)) for kind in KINDS}
+        yield {kind: read_result(unpacked(kind, folder)) for kind in KINDS}
 
 
 class Made(dict):
@@ -73,11 +71,10 @@ def files(pages, tmp_path_factory):
 def test_every_kind_of_result_that_has_a_page_is_looked_at(results):
     looked_at = {type(result).__name__ for result in results.values()}
     known = {name for kept in STUDIES.values() for name in kept.pages}
-    assert known <= looked_at
-    assert looked_at - known == {Unfinished.__name__}
+    assert known == looked_at
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "unfinished"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_result_is_a_line_a_summary_and_an_object_of_finite_numbers(results, kind):
     result = results[kind]
     assert len(repr(result)) < 160
@@ -155,38 +152,6 @@ def browser():
         yield opened
 
 
-def shown_rows(browser, table):
-    return browser.value(
-        f"""[...document.querySelectorAll('.table')[{table}].querySelectorAll('tbody tr')]
-        .filter(row => !row.hidden).map(row => [...row.cells].map(cell => cell.textContent))"""
-    )
-
-
-@in_a_browser
-def test_a_page_asks_for_nothing_and_its_tables_are_sorted_and_searched(browser, files, pages):
-    """The one page that is opened each time; all others are with the long tests."""
-    browser.open(files["recovery"], width=1280, height=900)
-    asked = [url for url in browser.asked_for if not url.startswith("data:")]
-    assert asked == [files["recovery"].resolve().as_uri()]
-    assert browser.complaints == []
-    listed = pages["recovery"].listed
-    k = next(k for k, one in enumerate(listed) if one[0].startswith("Regions"))
-    _, head, rows = listed[k]
-    column = list(head).index("bias")
-    button = f"document.querySelectorAll('.table')[{k}].querySelectorAll('thead button')[{column}]"
-    wanted = sorted(float(row[column].split()[0]) for row in rows)
-    for order in (wanted, wanted[::-1]):
-        browser.value(f"{button}.click()")
-        assert [float(row[column].split()[0]) for row in shown_rows(browser, k)] == order
-    browser.value(f"{button}.click()")
-    assert shown_rows(browser, k) == [list(row) for row in rows]
-    browser.value(
-        "(() => { const field = document.querySelector('.filter input'); field.value = 'KAPPA';"
-        "field.dispatchEvent(new Event('input')); })()"
-    )
-    assert shown_rows(browser, k) == [list(row) for row in rows if "kappa" in row]
-
-
 @pytest.mark.long
 @in_a_browser
 @each
@@ -199,7 +164,7 @@ def test_no_box_of_a_page_leaves_its_place(browser, files, kind):
 @in_a_browser
 def test_boxes_out_of_place_would_be_seen(browser, files, tmp_path):
     bad = tmp_path / "bad.html"
-    whole = files["recovery"].read_text(encoding="utf-8")
+    whole = files["fit"].read_text(encoding="utf-8")
     bad.write_text(whole.replace("overflow-x: auto", "overflow-x: visible"), encoding="utf-8")
     assert any("wide" in fault for fault in faults_of(browser, bad, 390))
     bad.write_text(whole.replace("<text ", '<text dx="9000" ', 1), encoding="utf-8")
@@ -210,10 +175,9 @@ def test_boxes_out_of_place_would_be_seen(browser, files, tmp_path):
 @in_a_browser
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed in .psych-ds; see .ci/run")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("kind", [*ALL, "gallery"])
-def test_a_page_can_be_used_by_keyboard_and_screen_reader(browser, files, kind, scheme, tmp_path):
-    file = write_gallery(tmp_path) if kind == "gallery" else files[kind]
-    assert violations(browser, file, scheme) == []
+@pytest.mark.parametrize("kind", ALL)
+def test_a_page_can_be_used_by_keyboard_and_screen_reader(browser, files, kind, scheme):
+    assert violations(browser, files[kind], scheme) == []
 
 
 @pytest.mark.long
@@ -221,7 +185,7 @@ def test_a_page_can_be_used_by_keyboard_and_screen_reader(browser, files, kind, 
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed in .psych-ds; see .ci/run")
 def test_axe_would_find_what_is_wrong(browser, files, tmp_path):
     bad = tmp_path / "bad.html"
-    whole = files["recovery"].read_text(encoding="utf-8")
+    whole = files["fit"].read_text(encoding="utf-8")
     bad.write_text(whole.replace('<html lang="en">', "<html>"), encoding="utf-8")
     told = violations(browser, bad, "light")
     assert [one.partition(":")[0] for one in told] == ["html-has-lang"]

@@ -64,3 +64,8 @@ def rejects(d, n):
 def within(score, expected, n):
     """Whether a share of n is as near its expectation as chance has it."""
     return abs(score.value - expected) < ERRORS * np.sqrt(expected * (1 - expected) / n)
+
+
+def designs(result):
+    """The designs of a power study, a dictionary each."""
+    return result["Designs"].reset_index().to_dict("records")

@@ -44,35 +44,38 @@ def normal(monkeypatch):
 # Verdicts
 
 
+CHARACTERISTICS = "Operating characteristics"
+
+
 def test_an_exact_test_has_the_size_and_the_power_of_the_t_test(normal):
     found = audit("shift", effects=[0.7], trials=24, replicates=1000, workers=1)
-    (null,) = found.null
-    assert within(null.rejected, 0.05, 1000)
-    assert abs(null.bias.value) < ERRORS * null.bias.error
-    assert within(null.coverage, 0.95, 1000)
-    for entry, effect in zip(found.violators, (0.7,), strict=True):
-        assert within(entry.rejected, rejects(effect / np.hypot(SD, 1.0), 20), 1000)
-        assert within(entry.coverage, 0.95, 1000)
-        assert abs(entry.bias.value) < ERRORS * entry.bias.error
-    holds = abs(null.rejected.value - 0.05) < 1.96 * np.sqrt(0.05 * 0.95 / 1000)
-    assert (found.verdicts[24].word == "size holds") == holds
-    assert not within(null.rejected, 0.09, 1000)  # a size of .09 would show
+    null, violators = (row for _, row in found[CHARACTERISTICS].iterrows())
+    assert within(null["rejected"], 0.05, 1000)
+    assert within(violators["rejected"], rejects(0.7 / np.hypot(SD, 1.0), 20), 1000)
+    for row in (null, violators):
+        assert within(row["95% covers"], 0.95, 1000)
+        assert abs(row["bias"].value) < ERRORS * row["bias"].error
+    holds = abs(null["rejected"].value - 0.05) < 1.96 * np.sqrt(0.05 * 0.95 / 1000)
+    assert (found.verdicts["24 trials"].word == "size holds") == holds
+    assert not within(null["rejected"], 0.09, 1000)  # a size of .09 would show
 
 
 def test_a_measure_that_is_biased_on_purpose_raises_false_alarms(normal):
     found = audit("pushed", effects=[0.5], trials=24, replicates=200, workers=1)
-    assert found.verdicts[24].word == "too many false alarms"
-    assert within(found.null[0].rejected, rejects(0.3, 20), 200)
-    for entry in found.entries:
-        assert abs(entry.bias.value - 0.3) < ERRORS * entry.bias.error
+    assert found.verdicts["24 trials"].word == "too many false alarms"
+    (size,) = found["Size of the test"]["rejected"]
+    assert within(size, rejects(0.3, 20), 200)
+    for bias in found[CHARACTERISTICS]["bias"]:
+        assert abs(bias.value - 0.3) < ERRORS * bias.error
 
 
 def test_a_measure_that_never_dares_raises_too_few(normal):
     # A single wild value in a sample keeps the t statistic near 1, whatever the rest.
     found = audit("clipped", effects=[], trials=24, replicates=200, workers=1)
-    assert found.verdicts[24].word == "too few false alarms"
-    assert found.null[0].rejected.value == 0.0
-    assert found.null[0].rejected.error > 0.0
+    assert found.verdicts["24 trials"].word == "too few false alarms"
+    (size,) = found["Size of the test"]["rejected"]
+    assert size.value == 0.0
+    assert size.error > 0.0
 
 
 def test_planted_failures_are_counted_and_stay_in_the_denominator(normal, monkeypatch):
@@ -88,9 +91,8 @@ def test_planted_failures_are_counted_and_stay_in_the_denominator(normal, monkey
 
     monkeypatch.setattr(operating_characteristics, "live", failing)
     found = audit("shift", effects=[], trials=24, replicates=200, workers=1)
-    (entry,) = found.null
-    assert (entry.attempted, entry.failed) == (200, 10)
-    assert entry.messages == {"planted": 10}
-    assert entry.rejected.value == 190 / 200
-    assert entry.bias.value == pytest.approx(10.5)
-    assert found.to_dict()["failed"] == 10
+    row = found[CHARACTERISTICS].iloc[0]
+    assert (row["data sets"], row["failed"], found.failed) == (200, 10, 10)
+    assert found["Messages"]["data sets"].to_dict() == {"planted": 10}
+    assert row["rejected"].value == 190 / 200
+    assert row["bias"].value == pytest.approx(10.5)

@@ -73,7 +73,7 @@ def test_an_effect_of_the_pilot_is_that_of_groups_of_its_posterior(pilot):
 def test_power_is_averaged_over_what_the_pilot_leaves_open(pilot, tmp_path):
     asked = {"model": "rescorla_wagner_dual", "replicates": 150, "seed": 2, "workers": 1}
     found = power(PLACE, EFFECT, pilot=pilot, subjects=[12], **asked, out=tmp_path / "power")
-    (design,) = found.designs
+    (design,) = found["Designs"].to_dict("records")
     sizes = read_pilot(pilot, "instrumental_learning", RescorlaWagnerDual).sizes(
         MEASURES["optimism_bias"]
     )
@@ -81,7 +81,7 @@ def test_power_is_averaged_over_what_the_pilot_leaves_open(pilot, tmp_path):
     # 150 draws of 200 with equal chances: their mean and spread within 4 standard errors
     assert abs(rows["effect"].mean() - sizes.mean()) < 4 * sizes.std() / 150**0.5
     assert abs(rows["effect"].std() / sizes.std() - 1) < 4 / (2 * 149) ** 0.5
-    assert design.rejected.value == pytest.approx((rows["p_value"] < 0.05).mean())
+    assert design["assurance"].value == pytest.approx((rows["p_value"] < 0.05).mean())
     # one group that is known takes no part: the truth is the same in every data set
     asked |= {"replicates": 20, "out": tmp_path / "known"}
     power(PLACE, {"optimism_bias": 0.1}, subjects=[12], **asked)
@@ -125,4 +125,4 @@ def test_a_pilot_that_did_not_converge_is_refused_until_that_is_wished(pilot, tm
     found = power(
         PLACE, EFFECT, pilot=other, unconverged=True, subjects=[12], replicates=2, workers=1
     )
-    assert len(found.designs) == 1
+    assert len(found["Designs"]) == 1

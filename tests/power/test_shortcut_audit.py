@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from knownminds import audit
 from knownminds.environments import ENVIRONMENTS, make
-from knownminds.validation.power.shortcut_audit import FOUND, shortcut_audit
+from knownminds.validation.power.shortcut_audit import FOUND, HABITS, LOOKS
 
 SESSIONS = 6
 # What each experiment is known to give away, and why that is so by design or as published.
@@ -56,24 +57,25 @@ KNOWN = {
 
 
 @cache
-def audited(place):
-    return shortcut_audit(place, sessions=SESSIONS, seed=1)
+def audited(place=None):
+    found = audit("shortcuts", environment=place, replicates=SESSIONS, seed=1)
+    tables = [found.tables[name] for name in (LOOKS, HABITS) if name in found.tables]
+    whole = pd.concat(tables).sort_index()
+    return whole.assign(gain=whole["gain"].map(float))
 
 
-def of(audit, place, stimuli=""):
-    table = audit.to_frame()
-    own = table[(table["environment"] == place) & (table["stimuli"] == stimuli)]
-    return own.set_index("shortcut")
+def of(place, stimuli=""):
+    return audited(place).loc[place, stimuli]
 
 
 @pytest.mark.long
 def test_every_experiment_is_audited_and_gives_away_what_is_known_and_no_more():
     """At .05 for all of an experiment; the seed is fixed, so that what is found stays found."""
-    table = shortcut_audit(sessions=SESSIONS, seed=1).to_frame()
-    assert set(table["environment"]) == set(ENVIRONMENTS)
-    for (place, stimuli), own in table.groupby(["environment", "stimuli"]):
+    table = audited()
+    assert set(table.index.get_level_values("experiment")) == set(ENVIRONMENTS)
+    for (place, stimuli), own in table.groupby(["experiment", "stimuli"]):
         name = f"{place}, {stimuli}" if stimuli else place
-        found = set(own["shortcut"][own["verdict"] == FOUND])
+        found = set(own.index.get_level_values("shortcut")[own["verdict"] == FOUND])
         assert found <= KNOWN.get(name, set()), name
         assert len(own) >= (3 if make(place).n_actions else 4)
         if stimuli == "decoupled":
@@ -89,7 +91,7 @@ def test_every_experiment_is_audited_and_gives_away_what_is_known_and_no_more():
 )
 def test_it_finds_the_known_shortcuts_of_published_stimuli(place, shortcut, low, high):
     """The negative control: an audit that cannot find these would find nothing."""
-    row = of(audited(place), place, "published").loc[shortcut]
+    row = of(place, "published").loc[shortcut]
     assert low < row["r"] < high
     assert row["verdict"] == FOUND
     assert row["gain"] == pytest.approx(row["r"] ** 2, abs=0.05)
@@ -112,7 +114,7 @@ def test_numbers_are_those_of_a_regression_by_hand():
         ["words", "value"]
     ].transform("mean")
     r = stats.pearsonr(centred["words"], centred["value"]).statistic
-    own = of(audited("duration"), "duration", "published").loc["words of the dialogue"]
+    own = of("duration", "published").loc["words of the dialogue"]
     assert own["r"] == pytest.approx(r)
     saved = []
     for session in range(SESSIONS):

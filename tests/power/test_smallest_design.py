@@ -1,16 +1,18 @@
 import shutil
-from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from power.normal import PLACE, SPREAD, Shift, rejects, seen
 
 from knownminds.environments import session_stream
 from knownminds.inference import MEASURES
-from knownminds.validation.engine.monte_carlo import share as share_of
+from knownminds.validation.engine.result import Result
+from knownminds.validation.engine.scores import NOTHING
+from knownminds.validation.engine.scores import share as share_of
 from knownminds.validation.power import operating_characteristics
 from knownminds.validation.power import smallest_design as smallest_design_module
-from knownminds.validation.power.smallest_design import read_smallest_design, smallest_design
+from knownminds.validation.power.power_study import power, read_power
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +24,16 @@ def normal(monkeypatch):
 
 def search(size, **given):
     standard = {"trials": 24, "spread": {"kappa": SPREAD}, "workers": 1}
-    return smallest_design(PLACE, {"shift": size}, **standard | given)
+    return power(PLACE, {"shift": size}, find="sessions", **standard | given)
+
+
+def answer(result):
+    return result["Smallest design"].iloc[0]
+
+
+def steps(result):
+    """The sizes that were tried, those of fresh runs not counted."""
+    return result["Designs that were tried"].loc["search"].index.get_level_values("sessions")
 
 
 def first(sizes, power, target):
@@ -42,14 +53,10 @@ def drawn(monkeypatch, power):
         share = power(cell.sessions)
         rejected = session_stream(study.seed, cell.data_key).binomial(study.replicates, share)
         score = share_of(int(rejected), study.replicates)
-        design = SimpleNamespace(
-            cell=cell,
-            trials=24,
-            attempted=study.replicates,
-            rejected=score,
-            seconds=0.0,
-        )
-        return SimpleNamespace(designs=(design,), study=study, seconds=0.0)
+        row = {"subjects": 1, "sessions": cell.sessions, "trials": 24, "effect": 0.3}
+        row |= {"data sets": study.replicates, "power": score, "95% covers": NOTHING, "failed": 0}
+        table = pd.DataFrame([row]).set_index(["subjects", "sessions", "trials"])
+        return Result("t", tables={"Designs": table})
 
     monkeypatch.setattr(smallest_design_module, "run", run)
     monkeypatch.setattr(smallest_design_module, "check_step_loop", lambda study: None)
@@ -63,16 +70,17 @@ def test_ninety_percent_intervals_hold_the_answer_ninety_percent_of_the_time(mon
     assert expected == 90
     drawn(monkeypatch, powers.get)
     found = [search(0.3, seed=seed) for seed in range(80)]
-    held = sum(one.low <= expected <= one.high for one in found)
+    answers = [answer(one) for one in found]
+    held = sum(one["low"] <= expected <= one["high"] for one in answers)
     # Standard error sqrt(.9 * .1 / 80) = .034; whole numbers make intervals a little wider.
     assert abs(held / 80 - 0.91) < 3.5 * 0.034
     # The middle has an sd of 3% and is the next whole number above: .5% too large on the mean.
-    errors = np.log([one.size / expected for one in found])
+    errors = np.log([one["sessions"] / expected for one in answers])
     assert abs(errors.mean()) < 0.005 + 3.5 * 0.03 / np.sqrt(80)
     # A search ends at a width of .1, 3.3 sds; the sd of 80 answers has an error of 8% itself.
     assert errors.std() < 0.1 / 3.29 * (1 + 2.5 * 0.08)
-    assert all(one.low <= one.size <= one.high for one in found)
-    assert np.mean([len(one.steps) for one in found]) < 20
+    assert all(one["low"] <= one["sessions"] <= one["high"] for one in answers)
+    assert np.mean([len(steps(one)) for one in found]) < 20
 
 
 def test_the_smallest_size_is_that_of_the_t_test():
@@ -80,12 +88,12 @@ def test_the_smallest_size_is_that_of_the_t_test():
     assert (expected, round(rejects(1.0, 9), 2)) == (10, 0.75)
     for seed in range(2):
         found = search(1.0, seed=seed, replicates=400)
-        assert abs(found.size - expected) <= 1
-        assert found.low <= found.size <= found.high < 13  # power .91: no answer
-        assert found.confirmed
-        assert not found.message
+        one = answer(found)
+        assert abs(one["sessions"] - expected) <= 1
+        assert one["low"] <= one["sessions"] <= one["high"] < 13  # power .91: no answer
+        assert found.verdicts["the smallest design"].word == "confirmed"
         # The fresh run: 400 data sets, an error of .02.
-        assert abs(found.design.rejected.value - rejects(1.0, found.size)) < 4 * 0.02
+        assert abs(one["power"].value - rejects(1.0, one["sessions"])) < 4 * 0.02
 
 
 # The search
@@ -108,22 +116,20 @@ def test_a_size_that_fails_its_confirmation_is_searched_on(monkeypatch):
     disappointing(monkeypatch, "confirmation-0", 0.4)
     found = search(1.0, replicates=200)
     # The same way up to the first answer, whose 200 data sets of an effect of .6 then count.
-    before = len(first_answer.steps)
-    sizes = [step.cell.sessions for step in found.steps]
-    assert sizes[:before] == [step.cell.sessions for step in first_answer.steps]
-    assert len(sizes) > before
-    assert found.confirmed
-    assert found.confirmation.study.cells[0].law["part_of_search"] == "confirmation-1"
-    assert found.size > first_answer.size
+    before, sizes = list(steps(first_answer)), list(steps(found))
+    assert sizes[: len(before)] == before
+    assert len(sizes) > len(before)
+    assert found.verdicts["the smallest design"].word == "confirmed"
+    assert len(found["Designs that were tried"].loc["fresh run"]) == 2
+    assert answer(found)["sessions"] > answer(first_answer)["sessions"]
 
 
 def test_a_search_that_is_never_confirmed_says_so(monkeypatch):
     disappointing(monkeypatch, "confirmation", 1.0)
     found = search(1.0, replicates=50)
-    assert not found.confirmed
-    assert found.message == "Not confirmed in 3 fresh runs; the last is shown."
-    assert str(found).split("\n")[0].endswith(found.message)
-    assert found.design.rejected.value < 0.3
+    assert found.verdicts["the smallest design"].word == "not confirmed"
+    assert len(found["Designs that were tried"].loc["fresh run"]) == 3
+    assert answer(found)["power"].value < 0.3
 
 
 def test_a_search_goes_on_from_a_half_deleted_folder(tmp_path, monkeypatch):
@@ -139,8 +145,9 @@ def test_a_search_goes_on_from_a_half_deleted_folder(tmp_path, monkeypatch):
         return seen(study, batch, *rest)
 
     monkeypatch.setattr(operating_characteristics, "live", counted)
-    with pytest.raises(ValueError, match=r"step-03|not finished"):
-        read_smallest_design(tmp_path)
+    some = read_power(tmp_path)
+    assert (some.finished, list(steps(some))) == (False, list(steps(found))[:3])
+    assert some.verdicts["the smallest design"].word == "not finished"
     again = search(1.0, out=tmp_path)
     whole, repeated = found.to_dict(), again.to_dict()
     for content in (whole, repeated):

@@ -1,14 +1,10 @@
-"""Populations whose parameters go together: what is drawn, and what recovery says of it."""
+"""Populations whose parameters go together: what is drawn."""
 
 import numpy as np
-import pytest
 
 from knownminds.agents import AGENTS
-from knownminds.environments import InstrumentalLearning
 from knownminds.validation.engine.population import CORRELATED, HYPERPRIOR, draw_subjects
 from knownminds.validation.engine.study import Batch, Cell, Study
-from knownminds.validation.recovery.parameter_recovery import read_recovery, recover
-from knownminds.validation.recovery.recovery_page import recovery_page
 
 MODEL = AGENTS["rescorla_wagner"]
 
@@ -43,29 +39,3 @@ def test_a_correlated_group_has_the_correlations_that_were_drawn_for_it():
             truth = found.terms[f"cor({pair})"][replicate]
             assert abs(np.arctanh(r[i, j]) - np.arctanh(truth)) < 4 / np.sqrt(n)
     assert found.group_sd.shape == plain.group_sd.shape
-
-
-@pytest.mark.long
-def test_recovery_says_how_correlations_came_back(tmp_path):
-    study = tmp_path / "study"
-    found = recover(
-        InstrumentalLearning(8), "rescorla_wagner", subjects=8, replicates=2, seed=1, workers=1,
-        method="hierarchical", correlation={"beta,alpha": 0.6}, out=study,
-    )  # fmt: skip
-    scores = {one.name: one for one in found.correlations}
-    assert list(scores) == ["alpha, beta", "alpha, kappa", "beta, kappa"]
-    rows = found.rows.drop_duplicates("replicate")
-    for pair, truth in (("alpha, beta", 0.6), ("alpha, kappa", 0.0)):
-        error = rows[f"cor({pair})"] - truth
-        assert scores[pair].n == 2
-        assert scores[pair].bias.value == pytest.approx(error.mean())
-        assert scores[pair].rmse.value == pytest.approx(np.sqrt((error**2).mean()))
-        held = (rows[f"low cor({pair})"] <= truth) & (truth <= rows[f"high cor({pair})"])
-        assert scores[pair].coverage.value == pytest.approx(held.mean())
-    again = read_recovery(study)
-    assert again.correlations[0] == found.correlations[0]
-    page = recovery_page(again)
-    assert "correlations over subjects: alpha, beta 0.6" in dict(page.asked)["true values"]
-    (table,) = [rows for title, _, rows in page.tables if title == "Correlations over subjects"]
-    assert [row[0] for row in table] == list(scores)
-    assert "--correlation" in page.command

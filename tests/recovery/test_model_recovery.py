@@ -10,24 +10,33 @@ from knownminds.agents import AGENTS, Perseverator
 from knownminds.environments import session_stream
 from knownminds.validation.recovery import model_recovery
 from knownminds.validation.recovery.model_recovery import (
-    Confusion,
+    Winners,
     best_of,
     confuse,
     confusion_shares,
     inversion_shares,
+    judge_model,
 )
 
 PLACE = "instrumental_learning"
 RIVALS = ("rescorla_wagner", "random_responder", "perseverator", "win_stay_lose_shift")
 
 
-def counts(criterion, matrix, undecided=0, failed=0):
-    """Matrices made of these counts."""
+def won(matrix, undecided=0, failed=0):
+    """Winners of these counts."""
     matrix = np.array(matrix)
     zero = np.zeros(len(matrix), dtype=np.int64)
-    names = [f"model_{i}" for i in range(len(matrix))]
-    rng = session_stream(1)
-    return Confusion.of(criterion, names, matrix, zero + undecided, zero + failed, zero, rng)
+    return Winners(matrix, zero + undecided, zero + failed, zero)
+
+
+def words(matrix):
+    """The verdicts on these counts."""
+    own = won(matrix)
+    shares = confusion_shares(own.counts, own.n), inversion_shares(own.counts, own.n, RNG)
+    return [judge_model(own, i, *shares) for i in range(len(matrix))]
+
+
+RNG = session_stream(1)
 
 
 # What cannot be told apart is not
@@ -36,13 +45,14 @@ def counts(criterion, matrix, undecided=0, failed=0):
 def test_data_that_all_models_explain_equally_are_undecided():
     # One visit to each casino: all of these models guess there, whatever their parameters.
     result = confuse(PLACE, RIVALS, trials=4, replicates=20, criteria=["aic", "cv"], workers=1)
-    assert result["cv"].undecided.tolist() == [20] * 4
-    assert result["cv"].counts.sum() == 0
-    assert np.isnan(result["cv"].inversion.value).all()
+    models, shares = result["Data sets by model"], result["Shares"]
+    assert (models.xs("cross-validation")["undecided"] == 20).all()
+    assert shares.xs("cross-validation")["best"].sum() == 0
+    assert shares.xs("cross-validation")["inversion"].isna().all()
     # Equal likelihoods leave AIC the number of parameters: it always names the guesser.
-    assert result["aic"].counts[:, 1].tolist() == [20] * 4
-    for confusion in result.confusions:
-        assert {v.word for v in confusion.verdicts} == {"not identified"}
+    best = shares.xs("AIC").xs("random_responder", level="fitted")["best"]
+    assert (best == 20).all()
+    assert {verdict.word for verdict in result.verdicts.values()} == {"not identified"}
     assert result.failed == 0
 
 
@@ -50,11 +60,13 @@ def test_data_that_all_models_explain_equally_are_undecided():
 
 
 def test_shares_are_counts_over_all_data_sets_and_inversion_divides_columns():
-    one = counts("aic", [[60, 20], [30, 60]], undecided=[15, 10], failed=[5, 0])
-    assert one.n.tolist() == [100, 100]
-    np.testing.assert_allclose(one.confusion.value, [[0.6, 0.2], [0.3, 0.6]])
-    np.testing.assert_allclose(one.inversion.value, [[2 / 3, 1 / 4], [1 / 3, 3 / 4]])
-    for shares in (one.confusion, one.inversion):
+    own = won([[60, 20], [30, 60]], undecided=[15, 10], failed=[5, 0])
+    assert own.n.tolist() == [100, 100]
+    confusion = confusion_shares(own.counts, own.n)
+    inversion = inversion_shares(own.counts, own.n, RNG)
+    np.testing.assert_allclose(confusion.value, [[0.6, 0.2], [0.3, 0.6]])
+    np.testing.assert_allclose(inversion.value, [[2 / 3, 1 / 4], [1 / 3, 3 / 4]])
+    for shares in (confusion, inversion):
         assert np.all(shares.low < shares.value)
         assert np.all(shares.value < shares.high)
 
@@ -77,21 +89,20 @@ def test_intervals_hold_the_true_shares_as_often_as_they_say():
 
 
 def test_verdicts_ask_for_both_shares():
-    assert [v.word for v in counts("aic", [[98, 2], [3, 97]]).verdicts] == ["recoverable"] * 2
-    # Always the first: found without fail, and said of everything.
-    assert [v.word for v in counts("aic", [[100, 0], [100, 0]]).verdicts] == ["not identified"] * 2
-    assert [v.word for v in counts("aic", [[700, 300], [320, 680]]).verdicts] == ["weak"] * 2
-    # Of 100 data sets, 65 are best fitted by the first: 55% to 74%, and 60% is the limit of two.
-    assert [v.word for v in counts("aic", [[65, 35], [35, 65]]).verdicts] == [
-        "between weak and not identified"
-    ] * 2
-    near = counts("aic", [[80, 20], [20, 80]]).verdicts[0]
-    assert near.word == "between recoverable and weak"
-    assert near.more.unit == "data set"
-    # Models that cannot be told apart are as good as chance, and said to be so with enough data.
-    assert counts("aic", [[500, 500], [500, 500]]).verdicts[0].word == "not identified"
-    few = counts("aic", [[19, 0], [0, 19]]).verdicts[0]
-    assert few.word == "not judged"
+    for matrix, word in (
+        ([[98, 2], [3, 97]], "recoverable"),
+        # Always the first: found without fail, and said of everything.
+        ([[100, 0], [100, 0]], "not identified"),
+        ([[700, 300], [320, 680]], "weak"),
+        # Of 100 data sets, 65 are best fitted by the first: 55% to 74%, and 60% is a limit of two.
+        ([[65, 35], [35, 65]], "between weak and not identified"),
+        ([[80, 20], [20, 80]], "between recoverable and weak"),
+        # Models that cannot be told apart are as good as chance, and said to be with enough data.
+        ([[500, 500], [500, 500]], "not identified"),
+        ([[19, 0], [0, 19]], "not judged"),
+    ):
+        assert [verdict.word for verdict in words(matrix)] == [word] * 2
+    assert words([[80, 20], [20, 80]])[0].more.unit == "data set"
 
 
 def test_the_best_is_best_by_more_than_rounding():
@@ -119,13 +130,22 @@ def test_a_failed_fit_of_one_rival_fails_the_data_set_and_stays_in_the_denominat
 
     monkeypatch.setattr(model_recovery, "maximum_likelihood", planted)
     marred = confuse(PLACE, RIVALS[:3], subjects=2, replicates=30, workers=1)
-    for confusion, before in zip(marred.confusions, sound.confusions, strict=True):
-        assert confusion.failed.tolist() == [1, 1, 1]
-        assert confusion.n.tolist() == [30, 30, 30]
-        assert (before.counts - confusion.counts).sum(axis=1).tolist() == [1, 1, 1]
+    models = marred["Data sets by model"]
+    assert (models["failed"] == 1).all()
+    assert (models["data sets"] == 30).all()
+    fewer = sound["Shares"]["best"] - marred["Shares"]["best"]
+    assert (fewer.groupby(level=["criterion", "simulated"]).sum() == 1).all()
     assert marred.failed == 3
-    assert marred.notes == ("3 of 180 subjects: perseverator: planted",)
+    assert marred["Messages"].loc["perseverator: planted", "fits"] == 3
     assert sound.failed == 0
+
+
+def test_every_design_of_a_grid_is_the_comparison_of_that_design_alone():
+    given = {"criteria": ["bic"], "replicates": 20, "seed": 3, "workers": 1}
+    grid = confuse(PLACE, RIVALS[:2], subjects=[1, 3], trials=24, **given)
+    alone = confuse(PLACE, RIVALS[:2], subjects=3, trials=24, **given)
+    own = grid["Data sets by model"].xs((3, 1, 24), level=(1, 2, 3))
+    assert own.equals(alone["Data sets by model"])
 
 
 # Misuse

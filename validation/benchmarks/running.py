@@ -21,7 +21,7 @@ from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, parse_price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import Progress, Retries, check_caps, run_sessions_in
-from knownminds.validation.costs.budget import Budget, Cost, budget
+from knownminds.validation.costs.budget import Budget, Cost, reckon
 from knownminds.validation.costs.connect import connect, price_for, wait_for
 from knownminds.validation.pages.page import counted
 
@@ -243,7 +243,7 @@ def _of_cell(
     """Reckon a cell for players who get the same prompts; what it costs at each one's price."""
     free = price_of("free:free", overrides={"free:free": {"input": 0, "output": 0}})
     known = list(dict.fromkeys(p.price for p in players if p.price is not None))
-    found = budget(
+    found = reckon(
         cell.environment,
         [free, *known],
         model=_who_can(plan, cell),

@@ -4,74 +4,71 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from knownminds.validation.engine.question import (
     ExperimentQuestion,
-    Typed,
-    asks,
+    argument,
     frozen_question,
-    option,
+    named,
+    positional,
 )
-from knownminds.validation.options import (
-    Adaptive,
-    Experiment,
-    Fixed,
-    Model,
-    NTrials,
-    Questions,
-    Seed,
-    Sessions,
-    Values,
-)
-from knownminds.validation.reading import read_numbers
 
 if TYPE_CHECKING:
     from knownminds.agents import Agent
     from knownminds.environments import Environment
-
-    from .calibration import Calibration
+    from knownminds.validation.engine.result import Result
 
 
 @frozen_question
-class Calibrate(ExperimentQuestion["Calibration"]):
-    """Ask whether posteriors are right: drawn from the prior, the truth must have uniform ranks.
+class Calibrate(ExperimentQuestion["Result"]):
+    """Ask whether posteriors are right: simulation-based calibration.
 
     Each replicate draws parameters from the model's priors (for groups from the hyperpriors),
     simulates, samples the posterior and ranks the truth among 99 of its draws, for every parameter
     and for the log-likelihood, which sees errors that parameters alone do not (Talts et al. 2018;
-    Modrák et al. 2023). Ranks are judged by a 95% band (Säilynoja, Bürkner and Vehtari 2022) that
-    is simultaneous over the ranks and over the quantities.
+    Modrák et al. 2023). Right posteriors give uniform ranks. These are judged by a 95% band
+    (Säilynoja, Bürkner and Vehtari 2022) that is simultaneous over the ranks and over the
+    quantities.
 
     Parameters
     ----------
+    environment
+        The experiment.
+    model
+        Whose posteriors; the experiment's usual model if not given.
     replicates
-        Posteriors. Fewer than would notice, with a chance of 80%, one half as wide as it should be
-        (25 to 45 or so, more for more quantities) are not judged.
+        Posteriors; fewer than some 25 to 45 are not judged. Fewer do not notice, with a chance of
+        80%, a posterior that is half as wide as it should be.
     subjects
-        Of a group (20 if None); single posteriors have one.
+        Subjects of a group (hierarchical); 20 if not given. Single posteriors have one.
+    sessions
+        Sessions of each subject.
+    trials
+        Trials per session, where the experiment lets one choose.
     method
-        "map" for each subject's own posterior, as `recover --method map` uses it, or
-        "hierarchical".
-    fixed
-        Parameters held at a value, in the truth and in the fit.
+        map (single posteriors) or hierarchical. "map" is each subject's own posterior, as
+        `recover --method map` uses it.
     correlated
-        Of a group: its parameters go together, with correlations from the law that the fit takes
-        for granted, and so does the fit.
+        Parameters go together (hierarchical). Correlations are drawn from the law that the fit
+        takes for granted, and the fit estimates them.
     formula
-        Of a group: "alpha ~ session + (session | subject)", by which parameters change from one of
+        "alpha ~ session + (session | subject)" (hierarchical). By it parameters change from one of
         a subject's sessions to the next.
-    control
-        Fit as if nothing went together and all subjects were moved alike, though they are not: a
-        negative control, which should not be called calibrated.
+    seed
+        Everything random follows from it.
+    truth
+        NAME=VALUE: a setting of the experiment. Parameters are drawn, or held by `fixed`.
+    fixed
+        NAME=VALUE: a parameter held at a value, in the truth and in the fit.
     around
-        Trials of the experiment (a file, or the folder of a run): truths are then drawn from the
-        posteriors of their subjects, one after the other, and ranked given these trials and the
-        simulated ones. Of single posteriors.
-    questions, adaptive
-        How many questions of a session are asked, and the model by whose expected information they
-        are chosen, as in `recover`.
+        Trials, or the folder of a run: calibrate around these data. True values are then drawn from
+        the posteriors of the data's subjects, one after the other, and ranked given these trials
+        and the simulated ones. For single posteriors.
+    questions
+        How many questions of a session are asked, where trials are questions; all if not given.
+    adaptive
+        MODEL: ask each time what is expected to tell most about its parameters, up to --questions.
     workers, backend, scheduler, share, out, progress
         Where and how it is computed, see `Running`.
 
@@ -83,61 +80,29 @@ class Calibrate(ExperimentQuestion["Calibration"]):
 
     command: ClassVar[str] = "calibrate"
     verb: ClassVar[str] = "calibrate"
-    help: ClassVar[str] = "Ask whether posteriors are right: simulation-based calibration."
 
-    environment: Environment | str = asks(Experiment, kw_only=False)
-    model: type[Agent] | str = asks(Model, untyped=None, kw_only=False)
-    replicates: int = option(
-        int, "Posteriors; fewer than some 25 to 45 are not judged.", default=200
-    )
-    subjects: int | None = option(
-        int | None, "Subjects of a group (hierarchical); 20 if not given.", default=None
-    )
-    sessions: int = asks(Sessions, default=1)
-    trials: int | None = asks(NTrials, default=None)
-    method: Literal["map", "hierarchical"] = option(
-        str, "map (single posteriors) or hierarchical.", default="map"
-    )
-    correlated: bool = option(
-        bool, "Parameters go together (hierarchical).", default=False, flag="--correlated"
-    )
-    formula: Sequence[str] | None = option(
-        list[str] | None, '"alpha ~ session + (session | subject)" (hierarchical).', default=None
-    )
-    control: bool = option(
-        bool, "Fit without both of these on purpose.", default=False, flag="--control"
-    )
-    seed: int = asks(Seed, default=0)
-    truth: ClassVar[None] = None
-    fixed: Mapping[str, float] | None = asks(
-        Fixed, default=None, read=partial(read_numbers, "--fix")
-    )
-    around: str | os.PathLike[str] | None = option(
-        str | None, "Trials, or a run: calibrate around what they say.", default=None
-    )
-    questions: int | None = asks(Questions, default=None)
-    adaptive: str | None = asks(Adaptive, default=None)
+    environment: Environment | str = argument(kw_only=False)
+    model: type[Agent] | str = positional(kw_only=False)
+    replicates: int = 200
+    subjects: int | None = None
+    sessions: int = 1
+    trials: int | None = None
+    method: Literal["map", "hierarchical"] = "map"
+    correlated: bool = False
+    formula: Sequence[str] | None = None
+    seed: int = 0
+    truth: Mapping[str, float] | None = named("--set", default=None)
+    fixed: Mapping[str, float] | None = named("--fix", default=None)
+    around: str | os.PathLike[str] | None = None
+    questions: int | None = None
+    adaptive: str | None = None
 
-    @classmethod
-    def typed(cls) -> dict[str, Typed]:
-        """Its own fields, and settings of the experiment before those that are held."""
-        found = super().typed()
-        later = {name: found.pop(name) for name in ("fixed", "around", "questions", "adaptive")}
-        return {**found, "truth": Typed(Values, None, "values"), **later}
+    def asked(self) -> dict[str, Any]:
+        """What was asked."""
+        around = None if self.around is None else str(self.around)
+        return super().asked() | {"fix": dict(self.fixed or {}), "around": around}
 
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that were typed; the truth is drawn."""
-        found = super().read(given)
-        truth = found.pop("truth")
-        if truth:
-            raise ValueError(
-                f"Calibration draws the truth from the prior; got --set {next(iter(truth))}. "
-                "Hold a parameter in truth and fit with --fix."
-            )
-        return found
-
-    def answer(self) -> Calibration:
+    def answer(self) -> Result:
         """Compute the study."""
         from .calibration import compute
 

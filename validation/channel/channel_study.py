@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS, Agent, Contaminants
-from knownminds.agents.parameters import Array
 from knownminds.agents.play import Player
 from knownminds.environments import (
     ANSWERED,
@@ -24,9 +23,7 @@ from knownminds.environments import (
     Trials,
     outcome_rates,
     session_stream,
-    unknown,
 )
-from knownminds.environments.record.text_table import text_table
 from knownminds.environments.words.final_answers import MARKER
 from knownminds.inference.fits.missing_answers import METHODS, missing_answer_bounds
 from knownminds.inference.fits.model_data import ModelData, Unknowns
@@ -39,8 +36,7 @@ from knownminds.validation.engine.arguments import (
     resolve_environment,
     resolve_model,
 )
-from knownminds.validation.engine.engine import read, run
-from knownminds.validation.engine.monte_carlo import Coverage, Score
+from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import (
     Lived,
     Subjects,
@@ -49,8 +45,9 @@ from knownminds.validation.engine.population import (
     live,
 )
 from knownminds.validation.engine.question import verb
-from knownminds.validation.engine.reported import Reported
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.scores import coverage
+from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.verdicts import (
     RATES_LEVEL,
     Verdict,
@@ -58,8 +55,10 @@ from knownminds.validation.engine.verdicts import (
     judge_outcomes,
     judge_trials,
 )
+from knownminds.validation.pages import figures as draw
+from knownminds.validation.reading import read_rates
 
-from .questions import AskChannel
+from .questions import Channel
 
 CONTAMINANTS = (
     Contaminants(),
@@ -68,203 +67,44 @@ CONTAMINANTS = (
 )
 MASS = 0.9
 SESSIONS_PER_BATCH = 20  # two seconds
-ROWS_KEPT = 1500  # of each cell, for the figure
+MOST_POINTS = 300  # of each set of contaminants and panel
+NOTES = (
+    "Both paths have the same random numbers, so that no trial may differ: before the first answer "
+    "that is not read, from the compiled simulation; after it, from the step interface with the "
+    "same answers withheld. Estimates differ: the largest difference between both paths on the "
+    "unconstrained scale, over subjects of whom every answer was read.",
+    "A trial without a readable answer adds nothing to the likelihood. That is right if answers "
+    "are missing at random, as these are; the bounds make no such claim. With sampling error they "
+    f"reach from the lower end of the {MASS:.0%} interval at the lowest estimate to the upper end "
+    "of that at the highest, and should hold the truth at least that often.",
+    "Intervals of the rates (Wilson 1927) take trials as independent. Rates are those of the dials "
+    f"unless an exact test says otherwise, at {RATES_LEVEL:g} over all of them.",
+    "Monte-Carlo standard errors in parentheses. Subjects without an estimate are left out of "
+    "coverage and counted.",
+)
+CAPTION = (
+    "Estimate from the words against that of the same mind directly. Bars: the bounds, from the "
+    "lowest to the highest estimate over all that the missing answers could have been."
+)
 _WHERE = ["subject", "session", "trial"]
+PATHS = ("direct_", "", "bounds_")  # prefixes of intervals: directly, in words, and the bounds
+
+channel = verb(Channel, __name__)
 
 
-@dataclass(frozen=True)
-class Held:
-    """How often 90% intervals of one parameter held the truth, and how wide they were.
-
-    Parameters
-    ----------
-    direct, plain, bounds
-        Shares that hold the truth: intervals of the direct path; of the words, missing answers
-        left out; bounds over what these could have been.
-    plain_width, bounds_width
-        Mean widths of the latter two on the natural scale.
-    """
-
-    name: str
-    direct: Score
-    plain: Score
-    bounds: Score
-    plain_width: Score
-    bounds_width: Score
-
-
-@dataclass(frozen=True)
-class Spoken:
-    """What became of minds that answered in words with given contaminants.
-
-    Parameters
-    ----------
-    attempted, failed
-        Subjects; those without an estimate.
-    trials, missing
-        Trials that were lived, and those of them without a readable answer.
-    differing
-        Trials that differ from those of the direct path with the same answers withheld.
-    apart
-        Largest difference between the estimates of both paths, on the unconstrained scale, where
-        every answer was read; NaN if there is no such subject.
-    rates
-        As in `outcome_rates`, with the probability that the dials give as `expected`.
-    same, agreed, held
-        Verdicts on trials, outcomes and bounds.
-    messages
-        How often which fit failed, by reason.
-    """
-
-    cell: Cell
-    contaminants: Contaminants
-    attempted: int
-    failed: int
-    trials: int
-    missing: int
-    differing: int
-    apart: float
-    rates: pd.DataFrame = field(repr=False)
-    parameters: tuple[Held, ...]
-    same: Verdict
-    agreed: Verdict
-    held: Verdict
-    messages: Mapping[str, int]
-    seconds: float
-    rows: pd.DataFrame = field(repr=False)
-
-    @property
-    def label(self) -> str:
-        """The contaminants in words."""
-        return told(self.contaminants)
-
-    @property
-    def verdicts(self) -> dict[str, Verdict]:
-        """The verdicts by what they are about."""
-        return {"trials": self.same, "outcomes": self.agreed, "bounds": self.held}
-
-    def to_dict(self) -> dict[str, Any]:
-        """All but the rows."""
-        return {
-            "contaminants": asdict(self.contaminants),
-            "attempted": self.attempted,
-            "failed": self.failed,
-            "trials": self.trials,
-            "missing": self.missing,
-            "differing": self.differing,
-            "apart": self.apart,
-            "outcomes": self.rates.to_dict("records"),
-            "parameters": {
-                held.name: {
-                    name: asdict(score)
-                    for name in ("direct", "plain", "bounds", "plain_width", "bounds_width")
-                    if isinstance(score := getattr(held, name), Score)
-                }
-                for held in self.parameters
-            },
-            "verdicts": {name: verdict.to_dict() for name, verdict in self.verdicts.items()},
-            "messages": dict(self.messages),
-        }
-
-
-@dataclass(frozen=True)
-class Channel(Reported):
-    """The outcome of a channel round trip, one entry for each set of contaminants."""
-
-    study: Study
-    entries: tuple[Spoken, ...]
-    versions: Mapping[str, str]
-
-    @property
-    def seconds(self) -> float:
-        """Computing time, summed over processes."""
-        return sum(entry.seconds for entry in self.entries)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per set of contaminants and parameter."""
-        rows = []
-        for entry in self.entries:
-            for held in entry.parameters:
-                row: dict[str, Any] = {"contaminants": entry.label, "parameter": held.name}
-                for name in ("direct", "plain", "bounds", "plain_width", "bounds_width"):
-                    score = getattr(held, name)
-                    row[name], row[f"{name}_error"] = score.value, score.error
-                rows.append(row)
-        return pd.DataFrame(rows)
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        cell = self.study.cells[0]
-        return {
-            "environment": cell.environment,
-            "settings": dict(cell.settings),
-            "model": cell.model,
-            "method": cell.method,
-            "options": {k: v for k, v in cell.options.items() if k != "contaminants"},
-            "truth": dict(cell.truth),
-            "lapse": cell.lapse,
-            "subjects": cell.subjects,
-            "sessions": cell.sessions,
-            "seed": self.study.seed,
-            "mass": MASS,
-            "entries": [entry.to_dict() for entry in self.entries],
-            "seconds": round(self.seconds, 3),
-            "versions": dict(self.versions),
-        }
-
-    def __str__(self) -> str:
-        """Coverage by contaminants and parameter, then the verdicts."""
-        cell = self.study.cells[0]
-        lines = [
-            f"channel of {cell.model} in {cell.environment}, {cell.method}, {cell.subjects} "
-            f"subjects x {cell.sessions} sessions",
-            f"share of {MASS:.0%} intervals that hold the truth",
-        ]
-        for entry in self.entries:
-            lines.append(f"{entry.label}: {entry.missing} of {entry.trials} answers missing")
-            rows = [(held.name, held.direct, held.plain, held.bounds) for held in entry.parameters]
-            lines += text_table(("parameter", "direct", "in words", "with bounds"), rows)
-            lines += [f"{name}: {verdict}" for name, verdict in entry.verdicts.items()]
-            lines += [f"{n} failed: {message}" for message, n in entry.messages.items()]
-        return "\n".join([*lines, "(Monte-Carlo errors)"])
-
-
-def told(contaminants: Contaminants) -> str:
+def contaminants_text(contaminants: Contaminants) -> str:
     """Write down contaminants as `parse_contaminants` reads them."""
     rates = {name: float(rate) for name, rate in asdict(contaminants).items() if rate}
     return ",".join(f"{name}={rate!r}" for name, rate in rates.items()) or "none"
 
 
 def parse_contaminants(text: str) -> Contaminants:
-    """Read "malformed=0.05,refusal=0.05", or "none".
-
-    Raises
-    ------
-    ValueError
-        At a name that is no contaminant of answers, or what is no rate.
-    """
-    dials = [dial.name for dial in fields(Contaminants) if dial.name != "lapse"]
-    rates: dict[str, float] = {}
-    for pair in [] if text.strip() == "none" else text.split(","):
-        name, equals, value = (part.strip() for part in pair.partition("="))
-        if not equals or name in rates:
-            raise ValueError(
-                f'Contaminants read malformed=0.05,refusal=0.05 or "none", each name once; '
-                f"got {text!r}."
-            )
-        if name not in dials:
-            raise ValueError(unknown("contaminant of answers", name, dials))
-        try:
-            rates[name] = float(value)
-        except ValueError:
-            raise ValueError(f"The rate of {name} is a number; got {value!r}.") from None
-    return Contaminants(**rates)
+    """Read "malformed=0.05,refusal=0.05", or "none"; ValueError at what is no rate of any."""
+    pairs = [] if text.strip() == "none" else text.split(",")
+    return read_rates("--contaminate", pairs, Contaminants)
 
 
-channel = verb(AskChannel, __name__)
-
-
-def compute(question: AskChannel) -> Channel:
+def compute(question: Channel) -> Result:
     """Answer what `channel` is asked."""
     environment = resolve_environment(question.environment, question.trials)
     agent, method, fixed = resolve_model(question.model), question.method, question.fixed
@@ -275,7 +115,7 @@ def compute(question: AskChannel) -> Channel:
             "gives numbers. Choose a model of actions alone."
         )
     one_of("method", method, METHODS)
-    held = check_truth(agent.parameters, question.truth)
+    truth = check_truth(agent.parameters, question.truth)
     if len(Unknowns.of(agent, fixed, question.fit_lapse).parameters) == 0:
         raise ValueError(f"Estimates are compared; {agent.name} has no parameter left to estimate.")
     wanted = CONTAMINANTS if question.contaminants is None else question.contaminants
@@ -292,7 +132,7 @@ def compute(question: AskChannel) -> Channel:
             environment.name,
             environment.settings,
             agent.name,
-            held,
+            truth,
             check_lapse(question.lapse),
             sessions=question.sessions,
             subjects=question.subjects,
@@ -307,19 +147,12 @@ def compute(question: AskChannel) -> Channel:
         for one in sets
     )
     asked = question.asked() | {
-        "contaminate": [told(one) for one in sets],
+        "contaminate": [contaminants_text(one) for one in sets],
         "trials": environment.n_trials,
-        "lapse": cells[0].lapse or None,
-        "fix": dict(fixed or {}),
     }
     study = Study("channel", cells, 1, question.seed, "subject", asked)
     check_step_loop(study)
-    return run(study, speak_batch, summarise, **question.running)
-
-
-def read_channel(folder: str | os.PathLike[str]) -> Channel:
-    """Read a finished channel round trip from its folder; nothing is computed anew."""
-    return read(folder, "channel", summarise)
+    return run(study, speak_batch, say, **question.running)
 
 
 def speak_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
@@ -355,17 +188,13 @@ def speak_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     lost = np.array([s == "failed" for s in straight.status], dtype=bool)
     columns["status"] = np.where(lost, "failed", plain.status)
     columns["message"] = np.where(lost, straight.message, plain.message)
-    ends = {
-        "direct_": straight.interval(MASS),
-        "": plain.interval(MASS),
-        "bounds_": bounds.interval(MASS),
-    }
+    intervals = [estimates.interval(MASS) for estimates in (straight, plain, bounds)]
     for k, name in enumerate(unknowns.parameters.names):
         columns |= {f"true_{name}": true[:, k], f"direct_{name}": straight.estimate[:, k]}
         columns |= {name: plain.estimate[:, k]}
         columns |= {f"lowest_{name}": bounds.low[:, k], f"highest_{name}": bounds.high[:, k]}
-        for which, (low, high) in ends.items():
-            columns |= {f"{which}low_{name}": low[:, k], f"{which}high_{name}": high[:, k]}
+        for path, (low, high) in zip(PATHS, intervals, strict=True):
+            columns |= {f"{path}low_{name}": low[:, k], f"{path}high_{name}": high[:, k]}
     return pd.DataFrame(columns)
 
 
@@ -376,20 +205,27 @@ def in_words(study: Study, batch: Batch, subjects: Subjects) -> Trials:
     frames = []
 
     async def all_sessions() -> None:
-        for i, theta in enumerate(subjects.theta):
-            agent = AGENTS[cell.model].from_theta(
-                theta, lapse=cell.lapse, actions=environment.n_actions
-            )
-            for k in range(cell.sessions):
-                address = (cell.data_key, int(subjects.replicate[i]), k)
-                speaker = participant(agent, environment, study.seed, address, contaminants)
-                number = int(subjects.number[i])
-                spoken = await run_session(speaker, environment, study.seed, *address, number)
-                frames.append(spoken.frame.assign(subject=str(i), session=str(k)))
+        for i, agent, address in _sessions(study, batch, subjects):
+            speaker = participant(agent, environment, study.seed, address[:-1], contaminants)
+            trials = await run_session(speaker, environment, study.seed, *address)
+            frames.append(trials.frame.assign(subject=str(i), session=str(address[2])))
 
     with ThreadPoolExecutor(1) as thread:  # an event loop may be running here, in a notebook
         thread.submit(asyncio.run, all_sessions()).result()
     return Trials.from_frame(pd.concat(frames, ignore_index=True), environment=environment)
+
+
+def _sessions(
+    study: Study, batch: Batch, subjects: Subjects
+) -> Iterator[tuple[int, Agent, tuple[int, int, int, int]]]:
+    """Go through the sessions of a batch: position of the subject, its agent, and the address."""
+    cell = study.cells[batch.cell]
+    actions = cell.make().n_actions
+    for i, theta in enumerate(subjects.theta):
+        agent = AGENTS[cell.model].from_theta(theta, lapse=cell.lapse, actions=actions)
+        replicate, number = int(subjects.replicate[i]), int(subjects.number[i])
+        for k in range(cell.sessions):
+            yield i, agent, (cell.data_key, replicate, k, number)
 
 
 def participant(
@@ -411,72 +247,59 @@ def _compared(
     Before the first unread answer of a session that is the compiled simulation; then the step
     interface takes over, with the same answers withheld.
     """
-    there, n = words.frame, len(subjects.theta)
-    subject, session = (there[name].to_numpy(dtype=np.int64) for name in ("subject", "session"))
-    unread = ~there["outcome"].isin(ANSWERED).to_numpy()
-    environment = direct.environment
-    silent = np.zeros((n, study.cells[batch.cell].sessions, environment.n_trials), dtype=bool)
-    silent[subject, session, there["trial"].to_numpy(dtype=np.int64)] = unread
-    differs = np.zeros(len(there), dtype=bool)
+    trials, fields, n = words.frame, direct.environment.fields, len(subjects.theta)
+    trials = trials.assign(unread=~trials["outcome"].isin(ANSWERED))
+    unread = trials.loc[trials["unread"], _WHERE].astype(int).itertuples(index=False, name=None)
+    differs = np.zeros(len(trials), dtype=bool)
     # A trial that one path has and the other has not differs, too: its columns are empty there.
-    stepped = _beside(there, _withheld(study, batch, subjects, silent))
-    for name in (*environment.fields.shown, "trial_beside", "action", "reward"):
-        differs |= _unlike(there[name.removesuffix("_beside")], stepped[name])
-    untouched = ~there.assign(unread=unread).groupby(_WHERE[:2])["unread"].cummax().to_numpy()
-    compiled = _beside(there, direct.trials().frame)
-    for name in (*environment.fields.stimulus, "action", "reward"):
-        differs |= untouched & _unlike(there[name], compiled[name])
+    stepped = _beside(trials, _withheld(study, batch, subjects, set(unread)))
+    for name in (*fields.shown, "trial_beside", "action", "reward"):
+        differs |= _unlike(trials[name.removesuffix("_beside")], stepped[name])
+    untouched = ~trials.groupby(_WHERE[:2])["unread"].cummax().to_numpy()
+    compiled = _beside(trials, direct.trials().frame)
+    for name in (*fields.stimulus, "action", "reward"):
+        differs |= untouched & _unlike(trials[name], compiled[name])
+    subject = trials["subject"].to_numpy(dtype=np.int64)
 
-    def count(which: Any) -> Any:
+    def count(which: Any) -> NDArray[np.int64]:
         return np.bincount(subject[which], minlength=n)
 
-    outcomes = {
-        f"n_{one.value}": count((there["outcome"] == one.value).to_numpy()) for one in Outcome
-    }
+    outcomes = {f"n_{one.value}": count(trials["outcome"] == one.value) for one in Outcome}
     return outcomes | {"trials": np.bincount(subject, minlength=n), "differing": count(differs)}
 
 
-def _beside(there: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+def _beside(trials: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of other trials that stand for these ones, row by row."""
-    keys, others = there[_WHERE].astype("int64"), others.astype(dict.fromkeys(_WHERE, "int64"))
-    found = keys.merge(others.assign(trial_beside=others["trial"]), how="left", on=_WHERE)
-    assert len(found) == len(there)
-    return found
+    keys, others = trials[_WHERE].astype("int64"), others.astype(dict.fromkeys(_WHERE, "int64"))
+    rows = keys.merge(others.assign(trial_beside=others["trial"]), how="left", on=_WHERE)
+    assert len(rows) == len(trials)
+    return rows
 
 
 def _unlike(column: pd.Series[Any], other: pd.Series[Any]) -> NDArray[np.bool_]:
     """Say where two columns differ; that both lack a number is no difference."""
     a, b = (each.to_numpy(dtype=float, na_value=np.nan) for each in (column, other))
-    different: NDArray[np.bool_] = ~((a == b) | (np.isnan(a) & np.isnan(b)))
-    return different
+    same: NDArray[np.bool_] = np.isclose(a, b, rtol=0, atol=0, equal_nan=True)
+    return ~same
 
 
 def _withheld(
-    study: Study, batch: Batch, subjects: Subjects, unread: NDArray[np.bool_]
+    study: Study, batch: Batch, subjects: Subjects, unread: Container[tuple[int, ...]]
 ) -> pd.DataFrame:
-    """Live the sessions step by step, the answers `unread` [subjects, sessions, trials] withheld.
-
-    Returns the trials in the order subject, session, trial.
-    """
-    cell = study.cells[batch.cell]
-    environment = cell.make()
+    """Take the sessions step by step, and withhold the unread answers (subject, session, trial)."""
+    environment = study.cells[batch.cell].make()
     rows: list[dict[str, Any]] = []
-    for i, theta in enumerate(subjects.theta):
-        agent = AGENTS[cell.model].from_theta(
-            theta, lapse=cell.lapse, actions=environment.n_actions
-        )
-        for k in range(cell.sessions):
-            address = (cell.data_key, int(subjects.replicate[i]), k, int(subjects.number[i]))
-            rng = session_stream(study.seed, *address)
-            session = Session(environment, environment.draw(rng))
-            player = Player(agent, rng)
-            for seen in session:
-                choice = player.choose(seen)
-                if unread[i, k, int(seen["trial"])]:
-                    session.take(None)
-                else:
-                    player.learn(session.take(choice))
-            rows += [{"subject": i, "session": k, **row} for row in session.rows]
+    for i, agent, address in _sessions(study, batch, subjects):
+        rng = session_stream(study.seed, *address)
+        session = Session(environment, environment.draw(rng))
+        player = Player(agent, rng)
+        for stimulus in session:
+            choice = player.choose(stimulus)
+            if (i, address[2], int(stimulus["trial"])) in unread:
+                session.take(None)
+            else:
+                player.learn(session.take(choice))
+        rows += [{"subject": i, "session": address[2], **row} for row in session.rows]
     return pd.DataFrame(rows)
 
 
@@ -497,89 +320,140 @@ def expected_rates(contaminants: Contaminants, environment: Environment) -> dict
     return {one.value: min(max(known.get(one, 0.0), 0.0), 1.0) for one in Outcome}
 
 
-def summarise(rows: Rows) -> Channel:
-    """Gather the sets of contaminants of a finished study."""
-    entries = tuple(_spoken(rows, c) for c in range(len(rows.study.cells)))
-    return Channel(rows.study, entries, rows.versions)
+def say(rows: Rows) -> Result:
+    """Judge each set of contaminants of a study."""
+    study, first = rows.study, rows.study.cells[0]
+    level = RATES_LEVEL / (len(Outcome) * len(study.cells))
+    verdicts: dict[str, Verdict] = {}
+    tables: dict[str, list[pd.DataFrame]] = {}
+    for number, cell in enumerate(study.cells):
+        own = rows.of(number)
+        if len(own) == 0:
+            continue
+        usable = own[own["status"] != "failed"]
+        outcomes, intervals = _outcome_table(own, cell), _interval_table(usable, cell)
+        trials = _trial_table(own, outcomes)
+        label = contaminants_text(Contaminants(**cell.options["contaminants"]))
+        judged = _judged(trials.iloc[0], outcomes, intervals, level)
+        verdicts |= {f"{label}, {name}": verdict for name, verdict in judged.items()}
+        parts = {
+            "Trials": trials,
+            "Outcomes": outcomes[(outcomes["trials"] > 0) | (outcomes["expected"] > 0)],
+            f"Intervals at {MASS:.0%}": intervals,
+            CAPTION: _points(usable, list(intervals["parameter"])),
+        }
+        for title, part in parts.items():
+            tables.setdefault(title, []).append(part.assign(contaminants=label))
+    whole = {title: pd.concat(parts, ignore_index=True) for title, parts in tables.items()}
+    points = whole.pop(CAPTION, pd.DataFrame())
+    figures = {CAPTION: Drawing(points, draw_words_against_direct)} if len(points) else {}
+    names = ("contaminants", "outcome", "parameter")
+    return rows.result(
+        f"Does {first.model} come through the words of {first.environment} as it is?",
+        verdicts=verdicts,
+        tables={
+            title: table.set_index([name for name in names if name in table])
+            for title, table in whole.items()
+        }
+        | rows.statuses("subjects"),
+        figures=figures,
+        notes=NOTES,
+    )
 
 
-def _spoken(rows: Rows, c: int) -> Spoken:
-    study, cell = rows.study, rows.study.cells[c]
-    contaminants = Contaminants(**cell.options["contaminants"])
-    options = cell.options
-    names = Unknowns.of(AGENTS[cell.model], options["fixed"], options["fit_lapse"]).parameters.names
-    held = {
-        name: {which: Coverage((MASS,)) for which in ("direct_", "", "bounds_")} for name in names
+def _trial_table(rows: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Return a row that counts trials, and those that were not read or differ between the paths."""
+    # A batch that failed before its sessions has no counts.
+    counts = rows.reindex(columns=["trials", "differing"]).sum().astype(int)
+    missing = outcomes.loc[~outcomes["outcome"].isin(ANSWERED), "trials"].sum()
+    table = {
+        "trials": counts["trials"],
+        "not read": missing,
+        "differ": counts["differing"],
+        "estimates differ": rows["apart"].max() if "apart" in rows else np.nan,
+        "subjects": len(rows),
+        "failed": (rows["status"] == "failed").sum(),
     }
-    counts = dict.fromkeys([one.value for one in Outcome], 0)
-    sums = {"trials": 0, "differing": 0}
-    messages: dict[str, int] = {}
-    kept, apart, seconds, failed = Thinned(study.units(c), ROWS_KEPT), np.nan, 0.0, 0
-    for table in rows.tables(cell=c):
-        kept.add(table)
-        seconds += float(table["seconds"].sum())
-        broken = table["status"] == "failed"
-        failed += int(broken.sum())
-        for message, n in table.loc[broken, "message"].value_counts().items():
-            messages[str(message)] = messages.get(str(message), 0) + int(n)
-        if "trials" not in table:
-            continue  # the whole batch failed before it was lived
-        for outcome in counts:
-            counts[outcome] += int(table[f"n_{outcome}"].sum())
-        for name in sums:
-            sums[name] += int(table[name].sum())
-        usable = table[~broken]
-        apart = float(np.fmax(apart, usable["apart"].max()))
-        for name, each in held.items():
-            for which, coverage in each.items():
-                low = _column(usable, f"{which}low_{name}")[:, None]
-                high = _column(usable, f"{which}high_{name}")[:, None]
-                coverage.add(_column(usable, f"true_{name}"), low, high)
-    attempted = study.units(c)
-    rates = pd.DataFrame([asdict(rate) for rate in outcome_rates(counts)])
-    expected = expected_rates(contaminants, cell.make())
-    rates["expected"] = [expected[name] for name in rates["outcome"]]
-    parameters = tuple(_held(name, each) for name, each in held.items())
-    missing = sum(n for name, n in counts.items() if name not in ANSWERED)
-    return Spoken(
-        cell=cell,
-        contaminants=contaminants,
-        attempted=attempted,
-        failed=failed,
-        trials=sums["trials"],
-        missing=missing,
-        differing=sums["differing"],
-        apart=apart,
-        rates=rates,
-        parameters=parameters,
-        same=judge_trials(sums["differing"], sums["trials"], apart),
-        agreed=judge_outcomes(
-            counts, expected, sums["trials"], RATES_LEVEL / (len(counts) * len(study.cells))
+    return pd.DataFrame([table])
+
+
+def _outcome_table(rows: pd.DataFrame, cell: Cell) -> pd.DataFrame:
+    """Return of each outcome its probability, its trials, and its share with a 95% interval."""
+    counts = rows.reindex(columns=[f"n_{one.value}" for one in Outcome]).sum().astype(int)
+    rates = outcome_rates({one.value: int(counts[f"n_{one.value}"]) for one in Outcome})
+    expected = expected_rates(Contaminants(**cell.options["contaminants"]), cell.make())
+    table = pd.DataFrame([asdict(rate) for rate in rates]).rename(columns={"count": "trials"})
+    table.insert(1, "expected", table["outcome"].map(expected))
+    return table.drop(columns="of")
+
+
+def _interval_table(usable: pd.DataFrame, cell: Cell) -> pd.DataFrame:
+    """Return of each parameter how often intervals hold the truth, and how wide they are."""
+    fixed, fit_lapse = cell.options["fixed"], cell.options["fit_lapse"]
+    table = []
+    for name in Unknowns.of(AGENTS[cell.model], fixed, fit_lapse).parameters.names:
+        columns = [[f"true_{name}", f"{p}low_{name}", f"{p}high_{name}"] for p in PATHS]
+        ends = (usable.reindex(columns=c).to_numpy(dtype=float).T for c in columns)
+        direct, words, bounds = (coverage(*each) for each in ends)
+        row = {"parameter": name, "direct covers": direct[0], "in words covers": words[0]}
+        row |= {"bounds cover": bounds[0], "width in words": words[1], "width of bounds": bounds[1]}
+        table.append(row)
+    return pd.DataFrame(table)
+
+
+def _judged(
+    trials: pd.Series[Any], outcomes: pd.DataFrame, intervals: pd.DataFrame, level: float
+) -> dict[str, Verdict]:
+    """Return the verdicts on trials, outcomes and bounds of a set of contaminants."""
+    n, failed, subjects = int(trials["trials"]), int(trials["failed"]), int(trials["subjects"])
+    named = outcomes.set_index("outcome")
+    counts = {str(name): int(count) for name, count in named["trials"].items()}
+    bounds = dict(zip(intervals["parameter"], intervals["bounds cover"], strict=True))
+    missing = int(trials["not read"])
+    return {
+        "trials": judge_trials(int(trials["differ"]), n, float(trials["estimates differ"])),
+        "outcomes": judge_outcomes(counts, dict(named["expected"]), n, level),
+        "bounds": judge_bounds(
+            bounds, n=subjects - failed, missing=missing, failed=failed / subjects
         ),
-        held=judge_bounds(
-            {one.name: (one.bounds.value, one.bounds.error) for one in parameters},
-            {one.name: one.plain.value for one in parameters},
-            n=attempted - failed,
-            missing=missing,
-            failed=failed / attempted,
-        ),
-        messages=messages,
-        seconds=seconds,
-        rows=kept.frame,
-    )
+    }
 
 
-def _column(table: pd.DataFrame, name: str) -> Array:
-    return table[name].to_numpy(dtype=float)
+def _points(usable: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return estimates directly and in words, and bounds, of each parameter and subject."""
+    columns = {"direct_{}": "direct", "{}": "in words", "lowest_{}": "low", "highest_{}": "high"}
+    parts = [
+        pd.DataFrame({new: usable[own.format(name)] for own, new in columns.items()}).assign(
+            parameter=name
+        )
+        for name in (names if len(usable) else ())
+    ]
+    return pd.concat(parts) if parts else pd.DataFrame()
 
 
-def _held(name: str, each: Mapping[str, Coverage]) -> Held:
-    mass = f"{MASS * 100:g}"
-    return Held(
-        name=name,
-        direct=each["direct_"].shares[mass],
-        plain=each[""].shares[mass],
-        bounds=each["bounds_"].shares[mass],
-        plain_width=each[""].widths[mass],
-        bounds_width=each["bounds_"].widths[mass],
-    )
+def draw_words_against_direct(points: pd.DataFrame) -> Figure:
+    """Draw each parameter's estimate from words against the direct one, with its bounds."""
+    groups = list(points.groupby("parameter", sort=False))
+    figure, axes = draw.panels(len(groups))
+    labels = list(points["contaminants"].unique())
+    looks = dict(zip(labels, draw.styles(len(labels)), strict=True))
+    for axis, (name, whole) in zip(axes, groups, strict=True):
+        for label, own in whole.groupby("contaminants", sort=False):
+            some = own.iloc[:: -(-len(own) // MOST_POINTS)]
+            colour, marker, _ = looks[label]
+            # As pixels inside the SVG: thousands of vector marks make a heavy page.
+            axis.vlines(
+                some["direct"], some["low"], some["high"],
+                color=colour, alpha=0.4, linewidth=0.8, rasterized=True,
+            )  # fmt: skip
+            axis.plot(
+                some["direct"], some["in words"], marker, label=label,
+                color=colour, markersize=2.5, alpha=0.7, linewidth=0, rasterized=True,
+            )  # fmt: skip
+        low, high = draw.limits(whole["direct"].to_numpy(), whole["in words"].to_numpy())
+        axis.plot([low, high], [low, high], color=draw.GREY, linewidth=1, zorder=0)
+        axis.set(xlim=(low, high), ylim=(low, high), xlabel="directly", ylabel="in words")
+        draw.entitle(axis, str(name))
+        axis.set_box_aspect(1)
+    draw.key(figure, axes[0], columns=2)
+    return figure

@@ -3,50 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from knownminds.validation.engine.question import ExperimentQuestion, asks, frozen_question, option
-from knownminds.validation.options import (
-    Experiment,
-    FitLapse,
-    Fixed,
-    Lapse,
-    Model,
-    NTrials,
-    Seed,
-    Sessions,
-    Subjects,
-    Values,
+from knownminds.validation.engine.question import (
+    ExperimentQuestion,
+    argument,
+    frozen_question,
+    named,
+    positional,
 )
-from knownminds.validation.reading import read_numbers
 
 if TYPE_CHECKING:
     from knownminds.agents import Agent, Contaminants
     from knownminds.environments import Environment
-
-    from .channel_study import Channel
+    from knownminds.validation.engine.result import Result
 
 
 @frozen_question
-class AskChannel(ExperimentQuestion["Channel"]):
-    """Ask whether known minds come through words as they are.
+class Channel(ExperimentQuestion["Result"]):
+    """Ask whether known minds come through words as they are, and bounds hold what is lost.
 
-    Each subject lives its sessions twice: directly, and in words, from the prompt through a text
-    that may be contaminated to the parser. Both must be the same, trial by trial, but for
-    what was not read. Each trial must say what became of its answer, as often as the dials do, and
-    the bounds over what the missing answers could have been must hold the true parameters. The same
-    subjects with the same luck answer with each set of contaminants.
+    Each subject takes its sessions twice: directly, and in words, from the prompt through a text
+    that may be contaminated to the parser. Both must be the same, trial by trial, but for what was
+    not read. Each trial must say what became of its answer, as often as the dials do, and the
+    bounds over what the missing answers could have been must hold the true parameters. The same
+    subjects with the same random numbers answer with each set of contaminants.
 
     Parameters
     ----------
+    environment
+        The experiment.
+    model
+        Who answers; the experiment's usual model if not given.
     contaminants
-        Sets of rates, or texts as `parse_contaminants` reads them; `CONTAMINANTS` if None. Lapses
-        are given by `lapse`, since they are part of the decision.
+        Rates of one set, "refusal=0.05,malformed=0.05"; or "none". Several sets are compared; those
+        of `CONTAMINANTS` if none is given. Lapses are given by `lapse`, since they are part of the
+        decision.
+    subjects
+        How many, the same with each set.
+    sessions
+        Sessions of each subject.
+    trials
+        Trials per session, where the experiment lets one choose.
     method
-        "map" or "mle"; intervals are those of the normal approximation.
-    trials, truth, lapse, fixed, fit_lapse
-        As in `recover`.
+        map or mle. Intervals are those of the normal approximation.
+    seed
+        Everything random follows from it.
+    truth
+        NAME=VALUE: a true parameter, the same for all subjects, or a setting of the experiment.
+    fixed
+        NAME=VALUE: a parameter held at a value in the fit.
+    lapse
+        Lapse rate of the simulated subjects.
+    fit_lapse
+        Estimate a lapse rate.
     workers, backend, scheduler, share, out, progress
         Where and how it is computed, see `Running`.
 
@@ -58,33 +68,25 @@ class AskChannel(ExperimentQuestion["Channel"]):
 
     command: ClassVar[str] = "channel"
     verb: ClassVar[str] = "channel"
-    help: ClassVar[str] = (
-        "Ask whether known minds come through words as they are, and bounds hold what is lost."
-    )
 
-    environment: Environment | str = asks(Experiment, kw_only=False)
-    model: type[Agent] | str = asks(
-        Model, default="rescorla_wagner_dual", untyped=None, kw_only=False
-    )
-    contaminants: Sequence[Contaminants | str] | None = option(
-        list[str] | None,
-        'Rates of one set, "refusal=0.05,malformed=0.05"; or "none".',
-        default=None,
-        name="contaminate",
-    )
-    subjects: int = asks(Subjects, default=40)
-    sessions: int = asks(Sessions, default=1)
-    trials: int | None = asks(NTrials, default=None)
-    method: str = option(str, "map or mle.", default="map")
-    seed: int = asks(Seed, default=0)
-    truth: Mapping[str, float] | None = asks(Values, default=None, name="values")
-    fixed: Mapping[str, float] | None = asks(
-        Fixed, default=None, read=partial(read_numbers, "--fix")
-    )
-    lapse: float = asks(Lapse, default=0.0)
-    fit_lapse: bool = asks(FitLapse, default=False)
+    environment: Environment | str = argument(kw_only=False)
+    model: type[Agent] | str = positional(kw_only=False)
+    contaminants: Sequence[Contaminants | str] | None = named("--contaminate", default=None)
+    subjects: int = 40
+    sessions: int = 1
+    trials: int | None = None
+    method: Literal["map", "mle"] = "map"
+    seed: int = 0
+    truth: Mapping[str, float] | None = named("--set", default=None)
+    fixed: Mapping[str, float] | None = named("--fix", default=None)
+    lapse: float = 0.0
+    fit_lapse: bool = False
 
-    def answer(self) -> Channel:
+    def asked(self) -> dict[str, Any]:
+        """What was asked; a rate of zero is not named."""
+        return super().asked() | {"lapse": self.lapse or None, "fix": dict(self.fixed or {})}
+
+    def answer(self) -> Result:
         """Compute the study."""
         from .channel_study import compute
 

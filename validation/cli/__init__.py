@@ -24,8 +24,7 @@ COMPLETING = "_KNOWNMINDS_COMPLETE"  # set by shells that ask for completions
 
 # What people do, and the commands for it, in the order of the help.
 GROUPS = {
-    "Look around": ("list_all", "show", "studies.tour", "studies.gallery", "data.schema",
-                    "models.doctor"),
+    "Look around": ("list_all", "show", "data.schema", "models.doctor"),
     "Plan a study": ("studies.recover", "studies.confuse", "studies.calibrate", "studies.power",
                      "studies.design", "models.budget", "studies.audit", "studies.channel",
                      "data.prior"),
@@ -34,7 +33,7 @@ GROUPS = {
                                     "data.page"),
     "Understand answers": ("data.import_trials", "data.fit", "data.score", "data.phenotype",
                            "data.regress", "data.equate", "data.export"),
-    "Look after studies": ("studies.report", "studies.merge", "studies.gates"),
+    "Look after studies": ("studies.report", "studies.gates"),
 }  # fmt: skip
 VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
 for _group, _verbs in GROUPS.items():

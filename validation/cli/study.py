@@ -42,7 +42,7 @@ def command(
     ]
     typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     typed.__annotations__ = {p.name: p.annotation for p in parameters}
-    typed.__doc__ = question.help
+    typed.__doc__ = question.help or (question.__doc__ or "").partition("\n")[0]
     app.command(question.command, cls=parser)(typed)
 
 
@@ -60,9 +60,7 @@ def study(question: type[StudyQuestion[Any]]) -> None:
                 notes.print(str(done), markup=False, soft_wrap=True)
                 return
         if given["out"] is None:
-            notes.print(
-                "Computed in a temporary folder, now removed; --out FOLDER keeps rows and report."
-            )
+            notes.print("--out FOLDER keeps rows and report, and goes on where it was stopped.")
         leave(result, given)
 
     command(question, RUNNING, run)

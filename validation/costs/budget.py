@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from datetime import date as Date  # noqa: N812 - fields and arguments are called date
-from decimal import Decimal
-from pathlib import Path
-from types import NoneType
-from typing import (
-    Any,
-    TypedDict,
-    Unpack,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from knownminds.agents import Agent
 from knownminds.environments import Environment, unknown
-from knownminds.environments.record.folders import writable, write_text
 from knownminds.llm_adapters.batches import BATCHES
 from knownminds.llm_adapters.runs.prices import (
     Dollars,
@@ -38,13 +24,13 @@ from knownminds.llm_adapters.runs.prices import (
     price_of,
 )
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
-from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.scores import Score
+from knownminds.validation.pages import figures as draw
 
 from .dry_runs import DesignUsage, DryRuns, TrialSize, dry_runs_of
 from .priced_designs import DesignPower, PricedDesign, check_count, frontier_of
 
-FILE = "budget.json"
-FORMAT = 2
 MOST_SESSIONS = 1_000_000_000
 # A picture of 512 x 512 counts 85 tokens with OpenAI's models at low detail, 255 with gpt-4o, 258
 # with Google's, 350 with Anthropic's, and 8,500 with gpt-4o-mini.
@@ -89,15 +75,14 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Budget(Reported):
+class Budget:
     """Calls, tokens and money of a design, and the dated prices that they were reckoned with.
 
     Parameters
     ----------
-    environment, settings : the experiment; `make(environment, **settings)` rebuilds it
-    model, dry_runs, seed : the synthetic agent that went through the prompts, how often
+    environment : the experiment
+    model, dry_runs : the synthetic agent that went through the prompts, how often
     subjects, sessions, trials : subjects, sessions of each, trials of each session
-    reasoning_tokens, image_tokens : lowest and highest number for one answer and one picture
     sizes : bytes, trial by trial
     usage : bytes and tokens of the whole design
     costs : money, one entry for each language model
@@ -106,26 +91,16 @@ class Budget(Reported):
     """
 
     environment: str
-    settings: Mapping[str, Any]
     model: str
     dry_runs: int
-    seed: int
     subjects: int
     sessions: int
     trials: int
-    reasoning_tokens: Range
-    image_tokens: Range
-    date: Date
     sizes: tuple[TrialSize, ...]
     usage: DesignUsage
     costs: tuple[Cost, ...]
     designs: tuple[PricedDesign, ...]
     notes: tuple[str, ...]
-
-    @property
-    def ends_early(self) -> bool:
-        """Whether sessions of the dry runs had fewer than all trials."""
-        return self.usage.calls != self.subjects * self.sessions * self.trials
 
     def __getitem__(self, llm: str) -> Cost:
         """Return the cost with this language model."""
@@ -136,128 +111,8 @@ class Budget(Reported):
             unknown("language model", llm, [c.price.llm for c in self.costs], " in this budget")
         )
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row per language model: calls, bytes, tokens, money and the price behind it."""
-        usage = self.usage
-        rows = []
-        for cost in self.costs:
-            cached = cost.dollars_cached
-            rows.append(
-                {
-                    "llm": cost.price.llm,
-                    "calls": usage.calls,
-                    "input_bytes_low": usage.input_bytes.low,
-                    "input_bytes_high": usage.input_bytes.high,
-                    "cacheable": usage.cacheable,
-                    "input_tokens_low": usage.input_tokens.low,
-                    "input_tokens_high": usage.input_tokens.high,
-                    "output_tokens_low": usage.output_tokens.low,
-                    "output_tokens_high": usage.output_tokens.high,
-                    "dollars_low": float(cost.dollars.low),
-                    "dollars_high": float(cost.dollars.high),
-                    "dollars_cached_low": float(cached.low) if cached else np.nan,
-                    "dollars_cached_high": float(cached.high) if cached else np.nan,
-                    "price_input": float(cost.price.input),
-                    "price_output": float(cost.price.output),
-                    "price_cached_input": float(cost.price.cached_input)
-                    if cost.price.cached_input is not None
-                    else np.nan,
-                    "priced_as": f"{cost.price.provider}:{cost.price.model}",
-                    "price_source": cost.price.source,
-                    "price_date": cost.price.date.isoformat(),
-                    "price_since": cost.price.since.isoformat() if cost.price.since else None,
-                }
-            )
-        return pd.DataFrame(rows)
 
-    def designs_to_frame(self) -> pd.DataFrame:
-        """One row per design and language model, from cheap to dear."""
-        rows = [
-            {
-                "llm": row.llm,
-                **asdict(row.design),
-                "calls": row.calls,
-                "dollars_low": float(row.dollars.low),
-                "dollars_high": float(row.dollars.high),
-                "power_per_dollar": row.power_per_dollar,
-                "on_frontier": row.on_frontier,
-            }
-            for row in self.designs
-        ]
-        return pd.DataFrame(rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON-able values; ranges are {"low": ..., "high": ...}."""
-        found: dict[str, Any] = _jsonable(asdict(self))
-        return found
-
-    def to_json(self) -> str:
-        """All of it as JSON; money as numbers, in dollars."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
-
-    def save(self, folder: str | os.PathLike[str]) -> Path:  # type: ignore[override]  # as ever
-        """Write the budget into a folder, whole or not at all, and return the file.
-
-        The folder is made if it is not there; a budget that it holds is replaced.
-        """
-        content = self.to_dict()
-        whole = {
-            "knownminds": "budget",
-            "format": FORMAT,
-            "sha256": _digest(content),
-            "budget": content,
-        }
-        with writable(folder) as path:
-            write_text(path / FILE, json.dumps(whole, indent=2, allow_nan=False) + "\n")
-        return path / FILE
-
-    def __str__(self) -> str:
-        """Design, sizes, and a line for each language model."""
-        usage = self.usage
-        who = "1 subject" if self.subjects == 1 else f"{self.subjects} subjects"
-        each = f" x {self.sessions} sessions" if self.sessions > 1 else ""
-        spread = "" if usage.bytes_error is None else f" (se {usage.bytes_error:,.0f})"
-        design = f"Budget of {self.environment}: {who}{each}"
-        lines = [
-            f"{design} x at most {self.trials} trials, about {usage.calls:,} calls"
-            if self.ends_early
-            else f"{design} x {self.trials} trials = {usage.calls:,} calls",
-            f"  dry run       {self.dry_runs} sessions of {self.model}, seed {self.seed}; "
-            f"{usage.bytes_per_session:,.0f} bytes of input per session{spread}",
-            f"  input         {usage.input_bytes} bytes, {usage.input_tokens} tokens; "
-            f"{usage.cacheable:.0%} of it begins as the previous prompt did",
-            f"  output        {usage.output_tokens} tokens, with {self.reasoning_tokens} of "
-            "reasoning per answer",
-            "",
-            _table(
-                ["llm", "dollars", "at best from cache"],
-                [
-                    [cost.price.llm, str(cost.dollars), str(cost.dollars_cached or "unknown")]
-                    for cost in self.costs
-                ],
-            ),
-        ]
-        if self.designs:
-            head = ["llm", "subjects", "sessions", "trials", "power", "dollars", "power/$", ""]
-            cells = [
-                [
-                    row.llm,
-                    str(row.design.subjects),
-                    str(row.design.sessions),
-                    str(row.design.trials),
-                    f"{row.design.power:.3f} ({row.design.power_error:.3f})",
-                    str(row.dollars),
-                    f"{row.power_per_dollar:.3g}",
-                    "frontier" if row.on_frontier else "",
-                ]
-                for row in self.designs
-            ]
-            lines += ["", _table(head, cells)]
-        rows = [f"  {cost.price}" for cost in self.costs]
-        return "\n".join([*lines, "", *rows, "", *self.notes])
-
-
-def budget(
+def reckon(
     environment: Environment | str,
     llms: Sequence[str | Price] | str,
     *,
@@ -341,49 +196,17 @@ def budget(
 
     return Budget(
         environment=environment.name,
-        settings=environment.settings,
         model=agent.name,
         dry_runs=dry_runs,
-        seed=seed,
         subjects=subjects,
         sessions=sessions,
         trials=environment.n_trials,
-        reasoning_tokens=thinking,
-        image_tokens=looking,
-        date=charged[0].date,
         sizes=own.sizes(),
         usage=own.usage(n),
         costs=tuple(Cost(p, own.dollars(p, n), own.dollars_cached(p, n)) for p in charged),
         designs=tuple(rows),
         notes=own.notes(),
     )
-
-
-def read_budget(folder: str | Path) -> Budget:
-    """Read the budget that `Budget.save` wrote into a folder.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or its file is damaged or of another kind or format.
-    """
-    file = Path(folder) / FILE
-    try:
-        whole = json.loads(file.read_text(encoding="utf-8"))
-        if not isinstance(whole, dict) or whole.get("knownminds") != "budget":
-            raise ValueError("it holds something else")
-        if whole["format"] != FORMAT:
-            raise ValueError(f"it has the format {whole['format']!r}")
-        if whole["sha256"] != _digest(whole["budget"]):
-            raise ValueError("its content does not have the checksum it was written with")
-        return cast(Budget, _rebuilt(Budget, whole["budget"]))
-    except FileNotFoundError:
-        raise ValueError(f"A folder with a budget holds {FILE}; {folder} does not.") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{file} is not a budget of format {FORMAT}, or damaged: {error}. "
-            "Compute the budget again."
-        ) from None
 
 
 def _charged(names: Sequence[str | Price], **pricing: Unpack[Pricing]) -> list[Price]:
@@ -412,51 +235,154 @@ def _range(name: str, unit: str, given: tuple[int, int]) -> Range:
     return Range(int(low), int(high))
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay cells out in columns, the first to the left and the numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    last = len(head) - 1
-    lines = []
-    for row in (head, *rows):
-        cells = [
-            cell.ljust(width) if k in (0, last) else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  " + "  ".join(cells).rstrip())
-    return "\n".join(lines)
+NOTES = (
+    "Ranges hold what is not known beforehand: how many tokens the bytes make, and how long the "
+    "reasoning is. Those of more than one dry run also hold how sessions differ (95% prediction "
+    "interval). cached: if each repeated beginning is read from the provider's cache, which is the "
+    "most that a cache can save. frontier: no other design has as much power for less, or more "
+    "power for as much.",
+)
 
 
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _jsonable(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_jsonable(entry) for entry in value]
-    if isinstance(value, Decimal):
-        return float(value)  # exact: no Decimal here has more than 15 digits
-    if isinstance(value, np.generic):
-        return value.item()
-    return value.isoformat() if isinstance(value, Date) else value
+def budget(environment: Environment | str, llms: Sequence[str | Price] | str, **how: Any) -> Result:
+    """Reckon what a design costs; arguments are those of `reckon`."""
+    return say(reckon(environment, llms, **how))
 
 
-def _digest(content: Mapping[str, Any]) -> str:
-    written = json.dumps(content, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(written.encode()).hexdigest()
+def say(found: Budget) -> Result:
+    """Return the tables and figures of a budget."""
+    usage = found.usage
+    costs = pd.DataFrame([_cost_row(cost) for cost in found.costs]).set_index("llm")
+    use = {
+        "calls": usage.calls,
+        "input bytes low": usage.input_bytes.low,
+        "input bytes high": usage.input_bytes.high,
+        "cacheable": usage.cacheable,
+        "input tokens low": usage.input_tokens.low,
+        "input tokens high": usage.input_tokens.high,
+        "output tokens low": usage.output_tokens.low,
+        "output tokens high": usage.output_tokens.high,
+        "bytes per session": Score(usage.bytes_per_session, usage.bytes_error or np.nan),
+    }
+    sizes = pd.DataFrame([vars(size) for size in found.sizes])
+    designs = pd.DataFrame([_design_row(row) for row in found.designs])
+    figures = {
+        "Dollars, from the lowest to the highest; below, at best from the cache.": Drawing(
+            costs.reset_index(), draw_dollars
+        ),
+        "Bytes of the prompt of each call, mean and range of the dry runs. Dashed: how many of "
+        "them begin as the previous prompt did.": Drawing(sizes, draw_prompts),
+    }
+    if len(designs):
+        figures["Power against the upper end of the cost. Filled: the frontier."] = Drawing(
+            designs, draw_frontier
+        )
+    return Result(
+        f"What does {found.environment} cost with language models?",
+        tables={
+            "Cost": costs,
+            "Usage": pd.DataFrame({"amount": pd.Series(use, dtype=object)}).rename_axis("of"),
+            "Designs and their power": designs.set_index("llm") if len(designs) else designs,
+        },
+        figures=figures,
+        notes=[*NOTES, *found.notes],
+        asked={
+            "experiment": found.environment,
+            "model": found.model,
+            "subjects": found.subjects,
+            "sessions": found.sessions,
+            "trials": found.trials,
+            "dry runs": found.dry_runs,
+        },
+    )
 
 
-def _rebuilt(kind: Any, found: Any) -> Any:
-    """Make a value of this type of what `to_dict` made of one."""
-    inner = get_args(kind)
-    if found is None or kind is Any:
-        return found
-    if NoneType in inner:
-        return _rebuilt(inner[0], found)
-    if get_origin(kind) is tuple:
-        return tuple(_rebuilt(inner[0], one) for one in found)
-    if kind is Decimal:
-        return Decimal(repr(found))
-    if kind is Date:
-        return Date.fromisoformat(found)
-    if is_dataclass(kind):
-        types, make = get_type_hints(kind), cast(Any, kind)
-        return make(**{name: _rebuilt(types[name], one) for name, one in found.items()})
-    return found
+def _cost_row(cost: Cost) -> dict[str, Any]:
+    price, cached = cost.price, cost.dollars_cached
+    return {
+        "llm": price.llm,
+        "dollars low": float(cost.dollars.low),
+        "dollars high": float(cost.dollars.high),
+        "cached low": float(cached.low) if cached else np.nan,
+        "cached high": float(cached.high) if cached else np.nan,
+        "price input": float(price.input),
+        "price output": float(price.output),
+        "price cached input": np.nan if price.cached_input is None else float(price.cached_input),
+        "priced as": f"{price.provider}:{price.model}",
+        "source": price.source,
+        "date": price.date.isoformat(),
+    }
+
+
+def _design_row(row: PricedDesign) -> dict[str, Any]:
+    design = row.design
+    return {
+        "llm": row.llm,
+        "subjects": design.subjects,
+        "sessions": design.sessions,
+        "trials": design.trials,
+        "calls": row.calls,
+        "power": Score(design.power, design.power_error),
+        "dollars low": float(row.dollars.low),
+        "dollars high": float(row.dollars.high),
+        "power per dollar": row.power_per_dollar,
+        "frontier": row.on_frontier,
+    }
+
+
+def draw_dollars(costs: pd.DataFrame) -> Figure:
+    """Draw what each language model costs, from the dearest down."""
+    figure, (axis,) = draw.panels(1)
+    figure.set_size_inches(7.2, 0.9 + 0.42 * len(costs))
+    rows = costs.sort_values("dollars high")
+    low, high = costs["dollars low"].min(), costs["dollars high"].max()
+    if low > 0 and high > 30 * low:
+        axis.set_xscale("log")
+    for k, row in enumerate(rows.to_dict("records")):
+        ends = [row["dollars low"], row["dollars high"]]
+        axis.plot(ends, [k, k], "|-", color=draw.BLUE, linewidth=6, solid_capstyle="butt")
+        if np.isfinite(row["cached low"]):
+            cached = [row["cached low"], row["cached high"]]
+            axis.plot(cached, [k - 0.28] * 2, "|-", color=draw.ORANGE, linewidth=1.6, markersize=5)
+    axis.set_yticks(range(len(rows)), list(rows["llm"]))
+    axis.set_ylim(-0.6, len(rows) - 0.5)
+    if axis.get_xscale() == "linear":
+        axis.set_xlim(left=0)
+    draw.dollars(axis)
+    return figure
+
+
+def draw_prompts(sizes: pd.DataFrame) -> Figure:
+    """Draw the bytes of the prompts, trial by trial."""
+    figure, (axis,) = draw.panels(1)
+    figure.set_size_inches(6.4, 2.9)
+    call = sizes["trial"] + 1
+    ends = (sizes["prompt_bytes_low"], sizes["prompt_bytes_high"])
+    axis.fill_between(call, *ends, color=draw.BLUE, alpha=0.25, linewidth=0)
+    axis.plot(call, sizes["prompt_bytes"], color=draw.BLUE, linewidth=1.4, label="prompt")
+    axis.plot(
+        call, sizes["repeated_bytes"], "--",
+        color=draw.ORANGE, linewidth=1.2, label="begins as the previous prompt",
+    )  # fmt: skip
+    axis.set(xlabel="call", ylabel="bytes")
+    axis.set_ylim(bottom=0)
+    axis.legend(frameon=False, fontsize=draw.SMALL)
+    return figure
+
+
+def draw_frontier(designs: pd.DataFrame) -> Figure:
+    """Draw power against cost, one curve of best offers for each language model."""
+    figure, (axis,) = draw.panels(1)
+    figure.set_size_inches(6.4, 3.4)
+    if (designs["dollars high"] > 0).all():
+        axis.set_xscale("log")
+    groups = list(designs.groupby("llm", sort=False))
+    for (name, own), (colour, marker, dash) in zip(groups, draw.styles(len(groups)), strict=True):
+        for best, some in own.groupby("frontier"):
+            look = (colour, marker, dash if best else "none")
+            costs, scores = list(some["dollars high"]), list(some["power"])
+            draw.curve(axis, costs, scores, look, str(name) if best else "", hollow=not best)
+    draw.dollars(axis)
+    axis.set(xlabel="upper end of the cost", ylabel="power", ylim=(0, 1.02))
+    draw.key(figure, axis)
+    return figure

@@ -35,7 +35,7 @@ from knownminds.llm_adapters.runs.runner import RunOptions, run_sessions_in
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 from knownminds.validation.engine.notebook import notebook_bar
 
-from .budget import budget
+from .budget import reckon
 
 Result = TypeVar("Result")
 
@@ -261,7 +261,7 @@ def estimate(
     """
     able = [name for name, agent in AGENTS.items() if agent.plays(environment)]
     free = {llm: {"input": 0, "output": 0}}
-    found = budget(
+    found = reckon(
         environment,
         [price or price_of(llm, overrides=free)],
         model=able[0],

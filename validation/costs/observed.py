@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -170,15 +170,6 @@ class ObservedRuns(DryRuns):
     def _bills(self, price: Price, high: bool, cached: bool) -> list[Decimal]:
         """Exact dollars of each dry run, at one end of the range."""
         return [bill * self.factor for bill in super()._bills(price, high, cached)]
-
-
-def about_run(told: Mapping[str, Any]) -> str:
-    """Say of what planned sessions are priced, from what a study has kept."""
-    return (
-        f"Dollars go by what the run in {told['folder']} took with {told['llm']}: "
-        f"{told['input_tokens']:,} tokens sent and {told['output_tokens']:,} received in "
-        f"{told['sessions']:,} sessions, ${told['dollars']:.6f} paid."
-    )
 
 
 def _ends(tokens: Sequence[int], per: float) -> tuple[float, float]:

@@ -11,8 +11,9 @@ import numpy as np
 
 from knownminds.environments import Environment
 from knownminds.llm_adapters.runs.prices import Dollars, Price
-from knownminds.validation.power.power_study import Power
-from knownminds.validation.power.smallest_design import SmallestDesign
+from knownminds.validation.engine.result import Result
+from knownminds.validation.engine.scores import Score
+from knownminds.validation.power.smallest_design import share_name
 
 from .dry_runs import DryRuns
 
@@ -66,34 +67,31 @@ class PricedDesign:
         return self.design.power / float(self.dollars.high) if self.dollars.high else inf
 
 
-def designs_of(result: object, environment: Environment) -> list[DesignPower]:
+def designs_of(result: Result, environment: Environment) -> list[DesignPower]:
     """Return the designs of a power study; of a search the confirmed one comes last.
 
-    Two groups have twice the subjects (of single minds: twice the sessions), two conditions of the
+    Two groups have twice the subjects (of single agents: twice the sessions), two conditions of the
     same subjects twice the sessions.
     """
-    if isinstance(result, SmallestDesign):
-        comparison = result.question["comparison"]
-        tried = [*result.steps, *([result.design] if result.design else [])]
-    elif isinstance(result, Power):
-        comparison, tried = result.comparison, list(result.designs)
-    else:
+    title = next((t for t in ("Designs", "Designs that were tried") if t in result.tables), None)
+    if title is None or "comparison" not in result.asked:
+        raise ValueError("Designs to be priced come from a power study; got something else.")
+    if result.asked["experiment"] != environment.name:
         raise ValueError(
-            f"Designs to be priced come from a power study; got a {type(result).__name__}."
+            f"The power study is of {result.asked['experiment']}; got {environment.name} to price."
         )
-    if tried[0].cell.environment != environment.name:
-        raise ValueError(
-            f"The power study is of {tried[0].cell.environment}; got {environment.name} to price."
-        )
+    comparison = result.asked["comparison"]
+    table = result[title].reset_index()
+    name = share_name(table)
     designs = []
-    for one in tried:
-        subjects, sessions = one.cell.subjects, one.cell.sessions
+    for row in table.to_dict("records"):
+        subjects, sessions = row["subjects"], row["sessions"]
         if comparison == "between" and subjects > 1:
             subjects *= 2
         elif comparison != "one":
             sessions *= 2
-        power = one.rejected
-        designs.append(DesignPower(subjects, sessions, one.trials, power.value, power.error))
+        power: Score = row[name]
+        designs.append(DesignPower(subjects, sessions, row["trials"], power.value, power.error))
     return designs
 
 

@@ -704,15 +704,18 @@ def _support(
         fit_lapse=fit_lapse,
         seed=seed,
     )
+    estimates = scores.tables["Estimates"].set_index("parameter")
+    intervals = scores.tables["Intervals"].set_index("parameter")
+    parameters = Unknowns.of(agent, fixed, fit_lapse).parameters
     support = {
         name: Support(
-            r=scores[name].r.value,
-            coverage=scores[name].coverage["90"].value,
-            verdict=scores[name].verdict.word,
+            r=estimates["r"][name].value,
+            coverage=intervals["90% covers"][name].value,
+            verdict=scores.verdicts[name].word,
             reliability=reliability(result.subjects, name, agent, fit_lapse, result.method),
             mean=float(group.mean[k]),
             sd=float(group.sd[k]),
-            unreadable=unreadable_of(scores[name]),
+            unreadable=unreadable_of(scores, parameters[name]),
         )
         for k, name in enumerate(result.parameters)
     }

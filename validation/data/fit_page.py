@@ -33,7 +33,7 @@ from .predictive_page import (
     CHECKED,
     checked_findings,
     checked_table,
-    panels_figure,
+    draw_panels,
 )
 from .rivals_page import ABOUT_ELPD, COMPARED, rival_tables, rivals_figure
 from .sampling_page import sampling_section
@@ -115,7 +115,7 @@ def _figures(fit: Fit) -> list[tuple[str, str]]:
     if fit.contrasts:
         drawn.append((DIFFERENCES, contrasts_figure(fit.contrasts)))
     if fit.predictive:
-        drawn.append((CHECKED, panels_figure(fit.predictive.panels)))
+        drawn.append((CHECKED, draw.svg(draw_panels(fit.predictive.panels))))
     if fit.rivals:
         drawn.append((COMPARED, rivals_figure(fit.rivals)))
     return drawn

@@ -7,6 +7,7 @@ from textwrap import fill
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from knownminds.agents.parameters import Array
 from knownminds.validation.pages import figures as draw
@@ -61,12 +62,12 @@ def p_value(p: float) -> str:
     return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
-def panels_figure(panels: Sequence[PanelCheck], *, data: bool = True) -> str:
+def draw_panels(panels: Sequence[PanelCheck], *, data: bool = True) -> Figure:
     """Draw panels: bands of the replicates, and the means of the data on top, unless not `data`."""
     figure, axes = draw.panels(len(panels), height=2.8, columns=2 if len(panels) == 4 else 3)
     for axis, panel in zip(axes, panels, strict=True):
         _panel(axis, panel, data)
-    return draw.svg(figure)
+    return figure
 
 
 def _panel(axis: Axes, panel: PanelCheck, data: bool) -> None:

@@ -1,186 +1,154 @@
-"""What a model's priors say of behaviour: minds drawn from them live an experiment."""
+"""Prior predictive check: what agents drawn from a model's priors do in an experiment."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
-from knownminds.agents import Agent
+from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
-from knownminds.environments import Environment, session_stream
-from knownminds.environments.panels import Cells, Rows, panels_of
-from knownminds.validation.engine.arguments import resolve_environment, resolve_model
-from knownminds.validation.engine.reported import Reported
-from knownminds.validation.engine.study import versions
+from knownminds.environments import session_stream
+from knownminds.environments.panels import Panel, panels_of
+from knownminds.environments.panels import Rows as PanelRows
+from knownminds.validation.engine.arguments import check_truth, resolve_environment, resolve_model
+from knownminds.validation.engine.engine import run
+from knownminds.validation.engine.question import verb
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 
-from .predictive import MASS, Cell, PanelCheck, Predictive
+from .predictive import MASS, PanelCheck
+from .predictive import Cell as Place
+from .predictive_page import draw_panels
+from .questions import Prior
 
-MINDS = 500
+MOST_MINDS = 100_000  # all are simulated at once
+QUANTILES = {"low": 0.5 - MASS / 2, "median": 0.5, "high": 0.5 + MASS / 2}
+NOTES = (
+    "Each mind is drawn from the model's priors, and takes one session. Numbers are over minds: "
+    f"mean and median of their means, and from low to high those of {MASS:.0%} of them.",
+)
+CAPTION = (
+    "What single minds of the prior do: lines are medians over minds, shaded is what "
+    f"{MASS:.0%} of them do."
+)
 _KEY = 73  # of the stream of minds
 
+prior = verb(Prior, __name__)
 
-@dataclass(frozen=True)
-class PriorPredictive(Reported):
-    """Behaviour under a model's priors, panel by panel.
 
-    Parameters
-    ----------
-    minds
-        How many were drawn; each lives one session.
-    trials
-        Rows of all sessions.
-    settings
-        Of the experiment.
-    panels
-        Means of single minds: their mean as `data`, and the quantiles over minds.
-    ranges
-        By panel, the 5%, 50% and 95% quantiles over minds of the mean over all its points.
+def compute(question: Prior) -> Result:
+    """Answer what `prior` is asked."""
+    if not 2 <= question.minds <= MOST_MINDS:
+        raise ValueError(
+            f"Minds are compared, from 2 to {MOST_MINDS:,}; got {question.minds:,} (--minds)."
+        )
+    agent = resolve_model(question.model)
+    environment = resolve_environment(question.environment, question.trials)
+    agent.check_plays(environment)
+    cell = Cell(
+        environment.name,
+        environment.settings,
+        agent.name,
+        check_truth(agent.parameters, question.truth),
+        subjects=question.minds,
+        batch=question.minds,
+    )
+    asked = question.asked() | {"trials": environment.n_trials}
+    study = Study("prior", (cell,), 1, question.seed, "subject", asked)
+    return run(study, behave_batch, say, **question.running)
+
+
+def behave_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
+    """Let minds of the priors take a session each: one row per mind, with its means in all panels.
+
+    Columns of means are named by a JSON list: title of the panel, series, place; the latter two are
+    null for the mean over all points.
     """
-
-    file: ClassVar[str] = "prior.json"
-
-    environment: str
-    model: str
-    minds: int
-    trials: int
-    seed: int
-    settings: Mapping[str, Any]
-    panels: tuple[PanelCheck, ...]
-    ranges: Mapping[str, tuple[float, float, float]]
-    versions: Mapping[str, str]
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """The findings in words."""
-        told = [
-            f"{self.minds} minds were drawn from the priors of {self.model}, and each lived a "
-            f"session of {self.environment}."
-        ]
-        units = {panel.title: panel.y for panel in self.panels}
-        told += [
-            f"{title} ({units[title]}): half of the minds have a mean below {middle:.2f}, and 90% "
-            f"one from {low:.2f} to {high:.2f}."
-            for title, (low, middle, high) in self.ranges.items()
-        ]
-        return tuple(told)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per cell of each panel."""
-        parts = [panel.to_frame().assign(panel=panel.title) for panel in self.panels]
-        return pd.concat(parts, ignore_index=True)
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        own = {name: value for name, value in vars(self).items() if name != "panels"}
-        return {**own, "panels": [asdict(panel) for panel in self.panels],
-                "sentences": list(self.sentences)}  # fmt: skip
-
-    def tables(self) -> Mapping[str, pd.DataFrame]:
-        """The means of all panels."""
-        return {"behaviour": self.to_frame()}
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> PriorPredictive:
-        """Make it of what `to_dict` gave."""
-        kept = {name: value for name, value in found.items() if name != "sentences"}
-        read = Predictive.from_dict(
-            {"replicates": 0, "drawn_from": "prior", "subjects": 0, "of": 0,
-             "panels": kept["panels"]}
-        )  # fmt: skip
-        ranges = {name: tuple(values) for name, values in kept["ranges"].items()}
-        return cls(**kept | {"panels": read.panels, "ranges": ranges})
-
-    def __str__(self) -> str:
-        """Return the sentences."""
-        return "\n".join(self.sentences)
-
-
-read_prior = PriorPredictive.read
-
-
-def prior(
-    environment: Environment | str,
-    model: type[Agent] | str,
-    *,
-    minds: int = MINDS,
-    truth: Mapping[str, float] | None = None,
-    seed: int = 0,
-) -> PriorPredictive:
-    """Let minds of a model's priors live an experiment, and see what they do.
-
-    Parameters
-    ----------
-    minds
-        How many; each lives a session of its own.
-    truth
-        Values at which parameters are held, by name.
-
-    Raises
-    ------
-    ValueError
-        If the model cannot play the experiment, or a value lies outside its support.
-    """
-    if minds < 2:
-        raise ValueError(f"What minds differ in needs at least 2 of them; got minds={minds}.")
-    agent = resolve_model(model)
-    place = resolve_environment(environment)
-    agent.check_plays(place)
-    theta = agent.parameters.draw(session_stream(seed, _KEY), minds)
-    for name, value in (truth or {}).items():
+    cell = study.cells[batch.cell]
+    agent, environment, minds = AGENTS[cell.model], cell.make(), cell.subjects
+    theta = agent.parameters.draw(session_stream(study.seed, _KEY), minds)
+    for name, value in cell.truth.items():
         theta[:, agent.parameters.index(name)] = value
-    lived = simulate_sessions(agent, theta, place, seed, address=(_KEY,))
-    rows = Rows(place, lived.columns, lived.subject)
-    panels, ranges = [], {}
-    for panel in panels_of(place):
-        cells = panel.cells(rows)
+    sessions = simulate_sessions(agent, theta, environment, study.seed, address=(_KEY,))
+    rows = PanelRows(environment, sessions.columns, sessions.subject)
+    columns = {f"true_{name}": theta[:, k] for k, name in enumerate(agent.parameters.names)}
+    for panel in panels_of(environment):
+        cells = panel.cells(rows)  # places are those that all minds together show
         if cells is None:
             continue
-        shown = _shown(cells, rows, minds)
-        panels.append(shown)
-        seen = panel.look(rows)
-        usable = np.isfinite(seen.x) & np.isfinite(seen.y) & (seen.series >= 0)
-        own = lived.subject[seen.row[usable]]
-        count = np.bincount(own, minlength=minds)
-        mean = np.bincount(own, seen.y[usable], minlength=minds)[count > 0] / count[count > 0]
-        low, middle, high = np.quantile(mean, _QUANTILES).tolist()
-        ranges[panel.title] = (low, middle, high)
-    return PriorPredictive(
-        environment=place.name,
-        model=agent.name,
-        minds=minds,
-        trials=len(rows),
-        seed=seed,
-        settings=place.settings,
-        panels=tuple(panels),
-        ranges=ranges,
-        versions=versions(),
+        columns[json.dumps([panel.title, None, None])] = _over_all_points(panel, rows, minds)
+        means, _ = cells.means(rows, rows.session, minds)
+        for series, x, mean in zip(cells.series, cells.x, means.T, strict=True):
+            name = panel.series[series] if panel.series else ""
+            columns[json.dumps([panel.title, name, float(x)])] = mean
+    table = pd.DataFrame({"status": "ok", "message": "", **columns})
+    return table.iloc[batch.first : batch.last]
+
+
+def _over_all_points(panel: Panel, rows: PanelRows, minds: int) -> Array:
+    """Return each mind's mean over all points of a panel, [minds]; NaN where it has none."""
+    seen = panel.look(rows)
+    usable = np.isfinite(seen.x) & np.isfinite(seen.y) & (seen.series >= 0)
+    own = rows.session[seen.row[usable]]
+    count = np.bincount(own, minlength=minds)
+    total = np.bincount(own, seen.y[usable], minlength=minds)
+    mean: Array = np.divide(total, count, out=np.full(minds, np.nan), where=count > 0)
+    return mean
+
+
+def say(rows: Rows) -> Result:
+    """Summarise behaviour under the priors over the minds of a study."""
+    cell, frame = rows.study.cells[0], rows.frame
+    panels = {panel.title: panel for panel in panels_of(cell.make())}
+    table = []
+    for column in (str(name) for name in frame if str(name).startswith("[")):
+        title, series, x = json.loads(column)
+        values = frame[column].dropna()
+        place = (panels[title].names or {}).get(x, "") if x is not None else ""
+        row = {"panel": title, "mean of": panels[title].y, "along": panels[title].x}
+        row |= {"series": series, "place": place, "x": x, "mean": values.mean()}
+        table.append(row | {name: values.quantile(q) for name, q in QUANTILES.items()})
+    tables: dict[str, pd.DataFrame] = {}
+    figures: Mapping[str, Drawing] = {}
+    if table:
+        whole = pd.DataFrame(table)
+        over_all = whole["series"].isna()
+        by_place = whole[~over_all].reset_index(drop=True)
+        tables = {
+            "Means over all trials": whole[over_all]
+            .set_index("panel")
+            .drop(columns=["along", "series", "place", "x"]),
+            "Means by place": by_place.drop(columns=["along", "mean of"]).set_index(
+                ["panel", "series"]
+            ),
+        }
+        figures = {CAPTION: Drawing(by_place, draw_prior)}
+    return rows.result(
+        f"What do minds of the priors of {cell.model} do in {cell.environment}?",
+        tables=tables,
+        figures=figures,
+        notes=NOTES,
     )
 
 
-_QUANTILES = (0.5 - MASS / 2, 0.5, 0.5 + MASS / 2)
-
-
-def _shown(cells: Cells, rows: Rows, minds: int) -> PanelCheck:
-    means, count = cells.means(rows, rows.session, minds)
-    own: Array = np.nanmean(means, axis=0)
-    low, middle, high = np.nanquantile(means, _QUANTILES, axis=0)
-    panel, series = cells.panel, cells.series
-    told = tuple(
-        Cell(
-            panel.series[series[c]] if panel.series else "",
-            cells.places[c],
-            float(cells.x[c]),
-            int(count[:, c].sum()),
-            float(own[c]),
-            float(low[c]),
-            float(middle[c]),
-            float(high[c]),
+def draw_prior(places: pd.DataFrame) -> Figure:
+    """Draw the median over minds and what 90% of them do, a panel for each panel."""
+    columns = ["series", "place", "x", "mean", *QUANTILES]
+    panels = []
+    for title, own in places.groupby("panel", sort=False):
+        cells = tuple(
+            Place(series, place, x, 0, mean, low, median, high)
+            for series, place, x, mean, low, median, high in own[columns].to_numpy()
         )
-        for c in range(len(cells.kept))
-    )
-    return PanelCheck(panel.title, panel.x, panel.y, np.nan, np.nan, np.nan, told)
+        labels = own.iloc[0]
+        panels.append(
+            PanelCheck(
+                str(title), labels["along"], labels["mean of"], np.nan, np.nan, np.nan, cells
+            )
+        )
+    return draw_panels(panels, data=False)

@@ -1,4 +1,4 @@
-"""What `fit` and `score` are asked."""
+"""What `fit`, `score` and `prior` are asked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import typer
 
 from knownminds.validation.completion import completes
-from knownminds.validation.engine.question import Question, asks, frozen_question, option
+from knownminds.validation.engine.question import (
+    ExperimentQuestion,
+    Question,
+    argument,
+    asks,
+    frozen_question,
+    named,
+    option,
+    positional,
+)
 from knownminds.validation.options import (
     AllTrials,
     ExperimentOption,
@@ -25,7 +34,8 @@ from knownminds.validation.reading import read_mapping, read_numbers, read_setti
 
 if TYPE_CHECKING:
     from knownminds.agents import Agent
-    from knownminds.environments import Trials
+    from knownminds.environments import Environment, Trials
+    from knownminds.validation.engine.result import Result
 
     from .fit import Fit
 
@@ -231,3 +241,47 @@ class AskScore(Question[Any]):
     )
     mass: float = option(float, "Of a set of runs: mass of its intervals.", default=0.68)
     seed: int = asks(Seed, default=0)
+
+
+@frozen_question
+class Prior(ExperimentQuestion["Result"]):
+    """Prior predictive check: let minds of a model's priors take an experiment.
+
+    Parameters
+    ----------
+    environment
+        The experiment.
+    model
+        Whose priors; the experiment's usual model if not given.
+    minds
+        How many, with a session each.
+    trials
+        Trials per session, where the experiment lets one choose.
+    seed
+        Everything random follows from it.
+    truth
+        NAME=VALUE: a parameter held at a value, or a setting of the experiment.
+    workers, backend, scheduler, share, out, progress
+        Where and how it is computed, see `Running`.
+
+    Raises
+    ------
+    ValueError
+        If the model cannot play the experiment, or a value lies outside its support.
+    """
+
+    command: ClassVar[str] = "prior"
+    verb: ClassVar[str] = "prior"
+
+    environment: Environment | str = argument(kw_only=False)
+    model: type[Agent] | str = positional(kw_only=False)
+    minds: int = 500
+    trials: int | None = None
+    seed: int = 0
+    truth: Mapping[str, float] | None = named("--set", default=None)
+
+    def answer(self) -> Result:
+        """Compute the study."""
+        from .prior import compute
+
+        return compute(self)

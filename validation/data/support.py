@@ -11,7 +11,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent, Parameters
+from knownminds.agents import Agent, Parameter, Parameters
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import play_tables
 from knownminds.environments import ANSWERED, Environment, session_stream
@@ -19,7 +19,8 @@ from knownminds.environments.rerun import Recorded
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.fitted_population import FittedPopulation, fitted_population
 from knownminds.inference.posteriors.posterior import Posterior, posterior
-from knownminds.validation.recovery.parameter_recovery import ParameterScores, fit_known, scores_of
+from knownminds.validation.recovery.parameter_recovery import fit_known
+from knownminds.validation.recovery.recovery_tables import Recovered, recovered
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
@@ -74,17 +75,25 @@ class Support:
         return found
 
 
-def unreadable_of(scores: ParameterScores) -> tuple[Mapping[str, Any], ...]:
+def unreadable_of(scored: Recovered, parameter: Parameter) -> tuple[Mapping[str, Any], ...]:
     """Return where a parameter cannot be read, as `Support` keeps it."""
-    return tuple(
-        {
-            "low": None if one.open_below else one.low,
-            "high": None if one.open_above else one.high,
-            "relative_width": one.relative_width.value,
-            "told": one.told(scores.name),
-        }
-        for one in scores.unreadable
-    )
+    table = scored.tables["Unreadable values"]
+    rows = table[table["parameter"] == parameter.name].to_dict("records") if len(table) else []
+    support, stretches = parameter.support, []
+    for row in rows:
+        low = None if row["low"] == support.lower else row["low"]
+        high = None if row["high"] == support.upper else row["high"]
+        ends = [f"above {low:.3g}"] if low is not None else []
+        ends += [f"below {high:.3g}"] if high is not None else []
+        stretches.append(
+            {
+                "low": low,
+                "high": high,
+                "relative_width": row["relative_width"].value,
+                "told": f"{parameter.name} {' and '.join(ends) or 'at any value'}",
+            }
+        )
+    return tuple(stretches)
 
 
 @dataclass(frozen=True)
@@ -232,7 +241,7 @@ def support_of(
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
     seed: int,
-) -> tuple[dict[str, ParameterScores], FittedPopulation, Simulated]:
+) -> tuple[Recovered, FittedPopulation, Simulated]:
     """Let subjects from the group that the data show live their rows again, and fit them.
 
     For "mle" and "map" each is fitted as the data were. A hierarchical fit of as many would take
@@ -263,7 +272,7 @@ def support_of(
                          environment, theta, lapse, seed)  # fmt: skip
     way: Literal["mle", "posterior"] = "mle" if method == "mle" else "posterior"
     rows = fit_known(lived, true, way, fixed, fit_lapse, seed, 1)
-    scores = {s.name: s for s in scores_of(rows, unknowns.parameters)}
+    scores = recovered(rows, unknowns.parameters)
     anew = environment.rerun.rule(relived.recorded.columns)
     return scores, group, Simulated(SIMULATED, law, anew)
 

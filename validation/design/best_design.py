@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -12,33 +11,33 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from knownminds.agents import AGENTS, Agent
-from knownminds.environments import Environment
+from knownminds.environments import Environment, make
 from knownminds.environments.record.folders import writable
-from knownminds.environments.record.text_table import text_table
-from knownminds.validation.costs.observed import about_run
 from knownminds.validation.engine.arguments import (
     check_truth,
     resolve_environment,
     resolve_model,
     settings_asked,
 )
-from knownminds.validation.engine.engine import Running, claim, run
-from knownminds.validation.engine.engine import read as read_rows
-from knownminds.validation.engine.monte_carlo import NOTHING, Score
+from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import command_line, verb
-from knownminds.validation.engine.reported import Reported
-from knownminds.validation.engine.study import Cell, NotFinished, Rows, Study, versions
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.scores import NOTHING, Score
+from knownminds.validation.engine.study import Cell, Rows, Study, claim, read_study, versions
+from knownminds.validation.engine.verdicts import Verdict, judge, read_against
+from knownminds.validation.pages import figures as draw
 from knownminds.validation.power.pilot import Pilot, check_not_stated, model_of, read_pilot
-from knownminds.validation.power.power_study import sought_in
-from knownminds.validation.power.questions import AskPower
+from knownminds.validation.power.power_study import notes_of, sought_in
+from knownminds.validation.power.questions import Power
 
 from .candidates import PUBLISHED, SHIPPED, Candidate, Costs, Shares, Space, candidates
 from .goals import JUDGED_BY, MORE_IS_BETTER, Goal, judge_batch
 from .measured import Measured, difference, gather
-from .questions import AskDesign
+from .questions import Design
 
 FEWEST = 16  # data sets of a design in the first round of halving
 FINALISTS = 8  # designs that stay to the end, at least
@@ -46,327 +45,64 @@ TRIALS_PER_BATCH = 1_000_000
 MOST_PER_BATCH = 128  # data sets
 DRAWS = 64  # of a pilot's posterior, which each design's law holds
 START, FRESH = "start", "fresh"
+NAMES = {SHIPPED: "shipped", PUBLISHED: "the paper's"}
+NOTES = (
+    "Monte-Carlo standard errors in parentheses. All designs of a round have the same agents and "
+    "random numbers. After each round but the last the worse half is left out; the shipped design "
+    "and the paper's stay. The fresh run has numbers of its own, and does not enter the search; "
+    "gains are differences in it at the whole budget, on the same agents. Data sets that could not "
+    "be judged are left out of the means and counted. settings: those that differ from the "
+    "experiment as shipped.",
+    "spread: the posterior standard deviation on the unconstrained scale, in standard deviations "
+    "of the prior, mean over the named parameters and over agents. chance: how often the most "
+    "probable model, given the data, is the true one, each being equally probable beforehand. "
+    "power: share of data sets whose test rejects at 5%. bits: the expected information (mutual "
+    "information with the data), by nested Monte Carlo with importance sampling around each data "
+    "set's mode (Ryan, Drovandi, McGree and Pettitt 2016).",
+)
+
+best_design = verb(Design, __name__)
 
 
-@dataclass(frozen=True)
-class Tried:
-    """A design and what it is worth.
-
-    Parameters
-    ----------
-    role
-        "shipped", "published" or "searched".
-    settings
-        All of the experiment's settings.
-    trials
-        Of each session.
-    cost
-        Trials or dollars, all in all.
-    """
-
-    role: str
-    settings: Mapping[str, Any]
-    subjects: int
-    sessions: int
-    trials: int
-    cost: float
-    measured: Measured
-
-    @property
-    def score(self) -> Score:
-        """What designs are judged by."""
-        return self.measured["score"]
-
-    @property
-    def information(self) -> Score:
-        """What a data set says, in bits."""
-        return self.measured["information"]
-
-
-@dataclass(frozen=True)
-class Gain:
-    """By how much the best design is above another one at the whole budget, in the fresh run.
-
-    Parameters
-    ----------
-    over
-        The role of the other one.
-    score, information
-        Differences on the same minds.
-    """
-
-    over: str
-    score: Score
-    information: Score
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95% interval of the difference in score."""
-        half = 1.959964 * self.score.error
-        return self.score.value - half, self.score.value + half
-
-
-@dataclass(frozen=True)
-class BestDesign(Reported):
-    """The outcome of a search.
-
-    Parameters
-    ----------
-    question
-        What was asked.
-    goal
-        For what.
-    unit, budget
-        "trials" or "dollars", and how many there are.
-    place
-        The experiment as shipped, with the settings that were given.
-    tried
-        Every design, at the whole budget, with all its data sets of the search.
-    best
-        Position of the best one among them.
-    fresh
-        The best design, the shipped and the paper's in data sets of their own, at parts of the
-        budget.
-    gains
-        Over the shipped design and the paper's.
-    rounds
-        Of the search: designs and data sets of each.
-    """
-
-    question: Mapping[str, Any]
-    goal: Goal
-    unit: str
-    budget: float
-    place: Environment
-    tried: tuple[Tried, ...]
-    best: int
-    fresh: tuple[Tried, ...]
-    gains: tuple[Gain, ...]
-    rounds: tuple[tuple[int, int], ...]
-    seconds: float
-    versions: Mapping[str, str]
-    cell: Cell
-
-    @property
-    def winner(self) -> Tried:
-        """The best design as the search saw it."""
-        return self.tried[self.best]
-
-    @property
-    def confirmed(self) -> Tried:
-        """The best design in the fresh run, at the whole budget."""
-        return self.fresh_of(self.winner)[-1]
-
-    def fresh_of(self, design: Tried) -> list[Tried]:
-        """Return what the fresh run says of a design, from the smallest part of the budget on."""
-        return [one for one in self.fresh if one.settings == design.settings]
-
-    def of_role(self, role: str) -> Tried | None:
-        """Return the shipped design or the paper's, if the budget affords it."""
-        return next((one for one in self.tried if one.role == role), None)
-
-    @property
-    def judged_by(self) -> str:
-        """What the score is: spread, chance or power."""
-        return JUDGED_BY[self.goal.kind]
-
-    def differences(self, design: Tried) -> dict[str, Any]:
-        """Return the settings in which a design differs from the experiment as shipped."""
-        own = self.place.settings
-        return {name: value for name, value in design.settings.items() if value != own.get(name)}
-
-    def recovery_command(self, design: Tried, subjects: int = 500) -> str:
-        """Return the command that recovers a model's parameters from a design."""
-        given = settings_asked(self.place) | self.differences(design)
-        return command_line(
-            "recover",
-            self.place.name,
-            model=self.cell.model,
-            subjects=subjects,
-            sessions=design.sessions if design.sessions > 1 else None,
-            set=given,
-            seed=self.question["seed"] + 1,
-        )
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per design and run: "search", then "fresh"."""
-        rows = []
-        for stage, designs in (("search", self.tried), ("fresh", self.fresh)):
-            for design in designs:
-                row: dict[str, Any] = {
-                    "run": stage,
-                    "role": design.role,
-                    "subjects": design.subjects,
-                    "sessions": design.sessions,
-                    "trials": design.trials,
-                    "cost": design.cost,
-                    "data_sets": design.measured.attempted,
-                    "failed": design.measured.failed,
-                }
-                for name, score in design.measured.scores.items():
-                    row[name], row[f"{name}_error"] = score.value, score.error
-                rows.append(row | {"settings": self.differences(design)})
-        return pd.DataFrame(rows)
-
-    def tables(self) -> Mapping[str, pd.DataFrame]:
-        """The designs."""
-        return {"designs": self.to_frame()}
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        return {
-            "question": dict(self.question),
-            "environment": self.place.name,
-            "goal": {"kind": self.goal.kind, "names": self.goal.names, "size": self.goal.size},
-            "judged_by": self.judged_by,
-            "unit": self.unit,
-            "budget": self.budget,
-            "best": {
-                **self.differences(self.winner),
-                "subjects": self.winner.subjects,
-                "sessions": self.winner.sessions,
-                "trials": self.winner.trials,
-                "cost": self.winner.cost,
-                "score": self.confirmed.score,
-                "information": self.confirmed.information,
-                "recovery": self.recovery_command(self.winner),
-            },
-            "gains": [
-                {
-                    "over": gain.over,
-                    "score": gain.score,
-                    "interval": gain.interval,
-                    "information": gain.information,
-                }
-                for gain in self.gains
-            ],
-            "rounds": [{"designs": n, "data_sets": k} for n, k in self.rounds],
-            "designs": self.to_frame(),
-            "seconds": round(self.seconds, 3),
-            "versions": dict(self.versions),
-        }
-
-    def __str__(self) -> str:
-        """Return the answer in sentences, then the best designs and the fresh run."""
-        lines = [*about_answer(self), ""]
-        head = ("subjects x sessions x trials", self.unit, self.judged_by, "bits", "settings")
-        for title, designs in (
-            ("search, the best ten", self.ranked[:10]),
-            ("fresh run", self.fresh),
-        ):
-            rows = [
-                (
-                    self.role_told(d),
-                    f"{d.subjects} x {d.sessions} x {d.trials}",
-                    f"{d.cost:.6g}",
-                    d.score,
-                    d.information if np.isfinite(d.information.value) else "-",
-                    settings_told(self.differences(d)),
-                )
-                for d in designs
-            ]
-            lines += text_table((title, *head), rows, words=True)
-        return "\n".join([*lines, "(Monte-Carlo errors)"])
-
-    @property
-    def ranked(self) -> list[Tried]:
-        """The designs of the search that had all data sets, the best first."""
-        most = max(one.measured.attempted for one in self.tried)
-        last = [one for one in self.tried if one.measured.attempted == most]
-        return sorted(last, key=lambda one: _loss(one.measured, self.goal))
-
-    def role_told(self, design: Tried) -> str:
-        """Name a design: the best, shipped, the paper's, or searched."""
-        if design.settings == self.winner.settings:
-            return "best"
-        return {SHIPPED: "shipped", PUBLISHED: "the paper's"}.get(design.role, "searched")
-
-
-def settings_told(settings: Mapping[str, Any]) -> str:
-    """Write settings down; "as shipped" where there is nothing to tell."""
-    return "; ".join(f"{k}={v}" for k, v in settings.items()) or "as shipped"
-
-
-def about_answer(found: BestDesign) -> list[str]:
-    """Give the answer in sentences."""
-    best = found.winner
-    size = f"{best.subjects} x {best.sessions} sessions of {best.trials} trials"
-    cost = money(best.cost, found.unit)
-    lines = [
-        f"The best of {len(found.tried)} designs for {found.goal}: "
-        f"{settings_told(found.differences(best))}, {size}, {cost}. In fresh data sets its "
-        f"{found.judged_by} is {found.confirmed.score}."
-    ]
-    for gain in found.gains:
-        other = found.of_role(gain.over)
-        assert other is not None
-        low, high = gain.interval
-        name = {SHIPPED: "shipped design", PUBLISHED: "paper's design"}[gain.over]
-        fresh = found.fresh_of(other)[-1]
-        lines.append(
-            f"The {name} has {fresh.score} for {money(fresh.cost, found.unit)}: the best one's "
-            f"{found.judged_by} is {gain.score.value:+.3f} (95% interval {low:+.3f} to "
-            f"{high:+.3f})."
-        )
-    if found.of_role(SHIPPED) is None:
-        lines.append("The budget does not afford the shipped design.")
-    pilot = Pilot.of(found.cell)
-    run = found.cell.options.get("run")
-    return [*lines, *(pilot.sentences if pilot else []), *([about_run(run)] if run else [])]
-
-
-def money(cost: float, unit: str) -> str:
-    """Write a cost down, in dollars or trials."""
-    if unit == "trials":
-        return f"{cost:,.10g} trials"
-    return f"${cost:,.3g}" if cost < 1 else f"${cost:,.2f}"
-
-
-best_design = verb(AskDesign, __name__)
-
-
-def compute(question: AskDesign) -> BestDesign:
-    """Answer what `best_design` is asked."""
+def compute(question: Design) -> Result:
+    """Answer what `design` is asked."""
     search = _Search(_start(question))
     check_step_loop(replace(search.start, cells=search.start.cells[: search.strata]))
-    running = question.running
     if question.share is not None:
         raise ValueError("A search goes step by step and has no shares; use workers or dask.")
-    out = running.pop("out", None)
-    if out is None:
-        return search.follow(lambda study, _, found: run(study, judge_batch, found, **running))
-    with writable(out) as folder:
-        claim(search.start, folder)
+    running: dict[str, Any] = {**question.running}
+    out = running.pop("out")
+    if out is not None:
+        with writable(out) as folder:
+            claim(search.start, folder)
 
-    def step(study: Study, name: str, found: Callable[[Rows], Any]) -> Any:
-        there: Running = {**running, "out": folder / name}
-        return run(study, judge_batch, found, **there)
+    def step(study: Study, name: str) -> Rows:
+        there = {} if out is None else {"out": Path(out) / name}
+        return run(study, judge_batch, lambda rows: rows, **running, **there)
 
     return search.follow(step)
 
 
-def read_best_design(folder: str | os.PathLike[str]) -> BestDesign:
-    """Read a finished search from its folder; nothing is computed anew."""
-    place = Path(folder)
-    study, identity = Study.read(place)
+def read_best_design(folder: str | Path) -> Result:
+    """Return what the search in a folder says, as far as it went."""
+    path = Path(folder)
+    study, _ = read_study(path)
     if study.cells[0].law.get("part_of_search") != START:
         raise ValueError(
-            f"{place} holds one step of a search, which is read as a whole; got its folder. Name "
+            f"{path} holds one step of a search, which is read as a whole; got its folder. Name "
             "the folder above it."
         )
 
-    def step(_: Study, name: str, found: Callable[[Rows], Any]) -> Any:
-        if not (place / name / "study.json").is_file():
-            raise NotFinished(
-                f"The search in {place} is not finished: {name} is missing. Run the same command "
-                "again; it goes on from here."
-            )
-        return read_rows(place / name, "design", found)
+    def step(_: Study, name: str) -> Rows | None:
+        if not (path / name / "study.json").is_file():
+            return None
+        rows = Rows.read(path / name)
+        return None if rows.missing else rows
 
-    return replace(_Search(study).follow(step), versions=identity["versions"])
+    return _Search(study).follow(step)
 
 
-def _start(question: AskDesign) -> Study:
+def _start(question: Design) -> Study:
     """Check what is asked, and write down every design that is to be tried."""
     for name, least in (("designs", 2), ("replicates", 2), ("fresh", 2), ("subjects", 1)):
         if getattr(question, name) < least:
@@ -410,7 +146,7 @@ def _start(question: AskDesign) -> Study:
     return Study("design", tuple(cells), question.replicates, question.seed, "replicate", asked)
 
 
-def _shares(question: AskDesign, goal: Goal) -> Shares:
+def _shares(question: Design, goal: Goal) -> Shares:
     """Say how the budget is shared out."""
     if goal.kind != "effect":
         if question.sessions is not None:
@@ -432,7 +168,7 @@ def _shares(question: AskDesign, goal: Goal) -> Shares:
 
 
 def _pilot(
-    question: AskDesign, environment: Environment, models: Sequence[type[Agent]]
+    question: Design, environment: Environment, models: Sequence[type[Agent]]
 ) -> Pilot | None:
     """Read the pilot of a search, if it has one: a fit of the model, or of one of the rivals."""
     if question.pilot is None:
@@ -445,10 +181,10 @@ def _pilot(
     return read_pilot(question.pilot, environment.name, model, question.unconverged, DRAWS)
 
 
-def _sought(question: AskDesign, goal: Goal, environment: Environment, pilot: Pilot | None) -> Any:
+def _sought(question: Design, goal: Goal, environment: Environment, pilot: Pilot | None) -> Any:
     """Write down the effect that is looked for in an experiment, as `power` does."""
     return sought_in(
-        AskPower(
+        Power(
             environment,
             {goal.names[0]: goal.size},
             model=question.model,
@@ -461,7 +197,7 @@ def _sought(question: AskDesign, goal: Goal, environment: Environment, pilot: Pi
 
 
 def _cells(
-    question: AskDesign,
+    question: Design,
     goal: Goal,
     one: Candidate,
     truth: Mapping[str, float],
@@ -514,6 +250,18 @@ def _batch(found: Sequence[Candidate], goal: Goal, estimator: str) -> int:
 
 
 @dataclass(frozen=True)
+class _Tried:
+    """A design, its size and cost, and what it is worth."""
+
+    role: str
+    cell: Cell
+    subjects: int
+    sessions: int
+    cost: float
+    measured: Measured
+
+
+@dataclass(frozen=True)
 class _Search:
     """What is searched; the path is a function of the results, so that it can be gone again.
 
@@ -528,8 +276,7 @@ class _Search:
     @cached_property
     def goal(self) -> Goal:
         """For what."""
-        cell, told = self.start.cells[0], self.start.question
-        return Goal.of(told["for"], AGENTS[cell.model])
+        return Goal.of(self.start.question["for"], AGENTS[self.start.cells[0].model])
 
     @property
     def strata(self) -> int:
@@ -539,6 +286,10 @@ class _Search:
     def cells_of(self, design: int) -> tuple[Cell, ...]:
         """Return the cells of a design."""
         return self.start.cells[design * self.strata : (design + 1) * self.strata]
+
+    def role_of(self, design: int) -> str:
+        """Return whether a design is the shipped one, the paper's or a searched one."""
+        return str(self.cells_of(design)[0].options["role"])
 
     @property
     def plan(self) -> list[tuple[float, int]]:
@@ -559,114 +310,239 @@ class _Search:
         question = dict(self.start.question)
         return Study("design", cells, each, self.start.seed, "replicate", question)
 
-    def follow(self, result_of: Callable[[Study, str, Callable[[Rows], Any]], Any]) -> BestDesign:
-        """Go the way of the search; `result_of` computes or reads the study of a name."""
+    def follow(self, rows_of: Callable[[Study, str], Rows | None]) -> Result:
+        """Go the way of the search; `rows_of` computes or reads the study of a name."""
         n = len(self.start.cells) // self.strata
-        alive, had = list(range(n)), 0
-        found: dict[int, Measured] = {}
-        kept = {d for d in range(n) if self.cells_of(d)[0].options["role"] != "searched"}
-        rounds = []
-        for k, (left, data_sets) in enumerate(self.plan):
-            order = sorted(alive, key=lambda d: _loss(found[d], self.goal)) if found else alive
-            least = max(ceil(left * n), min(FINALISTS, n))
-            alive = sorted({*order[:least], *kept})
-            members = [self.cells_of(d) for d in alive]
-            name = f"round-{k}"
-            study = self.study(name, members, data_sets - had)
-            news = result_of(study, name, partial(gather, members=[self.strata] * len(alive)))
-            for d, new in zip(alive, news, strict=True):
-                found[d] = found[d].together(new) if d in found else new
-            rounds.append((len(alive), data_sets))
-            had = data_sets
-        best = min(alive, key=lambda d: _loss(found[d], self.goal))
-        tried = tuple(self._tried(self.cells_of(d), -1, found[d]) for d in range(n))
-        fresh, gains = self._fresh(result_of, best, sorted(kept - {best}))
-        unit, budget = str(self.start.question["budget"]).split("=")
-        seconds = sum(one.measured.seconds for one in (*tried, *fresh))
-        own = self.cells_of(0)
-        cell = next((one for one in own if "pilot" in one.law), own[0])
-        return BestDesign(
-            question=dict(self.start.question),
-            goal=self.goal,
-            unit=unit,
-            budget=float(budget),
-            place=self.place,
-            tried=tried,
-            best=best,
-            fresh=tuple(fresh),
-            gains=tuple(gains),
-            rounds=tuple(rounds),
-            seconds=seconds,
-            versions=versions(),
-            cell=cell,
-        )
+        left, before, seconds = list(range(n)), 0, 0.0
+        measured: dict[int, Measured] = {}
+        stays = {d for d in range(n) if self.role_of(d) in NAMES}
+        rounds: list[dict[str, Any]] = []
+        for number, (share, data_sets) in enumerate(self.plan):
+            loss = partial(self._loss, measured)
+            order = sorted(left, key=loss) if measured else left
+            best = order[: max(ceil(share * n), min(FINALISTS, n))]
+            left = sorted({*best, *stays})
+            name = f"round-{number}"
+            study = self.study(name, [self.cells_of(d) for d in left], data_sets - before)
+            rows = rows_of(study, name)
+            if rows is None:
+                return self._answer(measured, rounds, None, seconds)
+            seconds += float(rows.frame["seconds"].sum())
+            for d, new in zip(left, gather(rows, len(left)), strict=True):
+                measured[d] = measured[d].together(new) if d in measured else new
+            rounds.append({"round": number, "designs": len(left), "data sets": data_sets})
+            before = data_sets
+        best_one = min(left, key=partial(self._loss, measured))
+        fresh = _Fresh.of(self, best_one, sorted(stays - {best_one}))
+        return self._answer(measured, rounds, (fresh, rows_of(fresh.study, FRESH)), seconds)
 
-    @property
-    def place(self) -> Environment:
-        """The experiment as shipped, with the settings that were given."""
-        told, name = self.start.question, self.start.cells[0].environment
+    def _loss(self, measured: Mapping[int, Measured], design: int) -> float:
+        """Return what is to be small; of designs without any usable data set it is infinite."""
+        value = measured[design]["score"].value
+        if not np.isfinite(value):
+            return float("inf")
+        return -value if MORE_IS_BETTER[self.goal.kind] else value
+
+    @cached_property
+    def shipped_settings(self) -> Mapping[str, Any]:
+        """Settings of the experiment as shipped, with those that were given."""
+        asked, name = self.start.question, self.start.cells[0].environment
         parameters = {n for c in self.start.cells for n in AGENTS[c.model].parameters.names}
-        given = {k: v for k, v in told["set"].items() if k not in parameters}
+        given = {k: v for k, v in asked["set"].items() if k not in parameters}
         base = resolve_environment(name)
         changed = type(base)(**base.settings | given)
-        return resolve_environment(changed, told.get("trials"))
+        return resolve_environment(changed, asked.get("trials")).settings
 
-    def _fresh(
-        self, result_of: Callable[..., Any], best: int, others: Sequence[int]
-    ) -> tuple[list[Tried], list[Gain]]:
-        """Measure the best design and those it is held against in data sets of their own."""
-        members, sizes = [], []
-        for design in (best, *others):
-            cells = self.cells_of(design)
-            for k, (subjects, sessions, _) in enumerate(cells[0].options["sizes"]):
-                members.append(
-                    tuple(replace(c, subjects=subjects, sessions=sessions) for c in cells)
-                    if self.goal.kind == "effect"
-                    else tuple(replace(c, sessions=sessions) for c in cells)
-                )
-                sizes.append((design, k))
-        last = {design: i for i, (design, _) in enumerate(sizes)}
-        study = self.study(FRESH, members, int(self.start.question["fresh"]))
+    def row(self, design: _Tried, role: str) -> dict[str, Any]:
+        """Return a design as a row of a table."""
+        own = self.shipped_settings
+        changed = {k: v for k, v in design.cell.settings.items() if v != own.get(k)}
+        unit = str(self.start.question["budget"]).partition("=")[0]
+        return {
+            "design": role,
+            "subjects": design.subjects,
+            "sessions": design.sessions,
+            "trials": design.cell.make().n_trials,
+            f"cost in {unit}": design.cost,
+            "data sets": design.measured.attempted,
+            "failed": design.measured.failed,
+            JUDGED_BY[self.goal.kind]: design.measured["score"],
+            "bits": design.measured["information"],
+            "settings": "; ".join(f"{k}={v}" for k, v in changed.items()) or "as shipped",
+        }
 
-        def cells_at(position: int) -> list[int]:
-            return [position * self.strata + m for m in range(self.strata)]
-
-        def summarise(rows: Rows) -> tuple[list[Measured], list[Gain]]:
-            found = gather(rows, [self.strata] * len(members))
-            gains = []
-            for other in others:
-                pair = cells_at(last[best]), cells_at(last[other])
-                role = self.cells_of(other)[0].options["role"]
-                score = difference(rows, *pair, "score")
-                told = self.goal.kind != "effect"
-                information = difference(rows, *pair, "information") if told else NOTHING
-                gains.append(Gain(role, score, information))
-            return found, gains
-
-        found, gains = result_of(study, FRESH, summarise)
-        fresh = [
-            self._tried(cells, k, measured)
-            for cells, (_, k), measured in zip(members, sizes, found, strict=True)
-        ]
-        return fresh, gains
-
-    def _tried(self, cells: Sequence[Cell], size: int, measured: Measured) -> Tried:
-        cell = cells[0]
-        subjects, sessions, cost = cell.options["sizes"][size]
-        return Tried(
-            cell.options["role"],
-            cell.settings,
-            subjects,
-            sessions,
-            cell.make().n_trials,
-            cost,
-            measured,
+    def _answer(
+        self,
+        measured: Mapping[int, Measured],
+        rounds: Sequence[Mapping[str, Any]],
+        last: tuple[_Fresh, Rows | None] | None,
+        seconds: float,
+    ) -> Result:
+        """Return the result of a search, as far as it went."""
+        order = sorted(measured, key=partial(self._loss, measured))
+        order.sort(key=lambda d: -measured[d].attempted)
+        searched = []
+        for design in order:
+            subjects, sessions, cost = self.cells_of(design)[0].options["sizes"][-1]
+            cell, role = self.cells_of(design)[0], self.role_of(design)
+            tried = _Tried(role, cell, subjects, sessions, cost, measured[design])
+            searched.append(self.row(tried, NAMES.get(role, "searched")))
+        tables = {"Rounds": pd.DataFrame(rounds), "Search": pd.DataFrame(searched)}
+        frame = tables["Search"].assign(run="searched")
+        verdicts: dict[str, Verdict] = {}
+        rows = None if last is None else last[1]
+        if last is not None and rows is not None:
+            fresh = last[0]
+            seconds += float(rows.frame["seconds"].sum())
+            own, verdicts = fresh.tables(rows)
+            tables = {**own, **tables}
+            frame = pd.concat([frame, own["Fresh run"].assign(run=own["Fresh run"]["design"])])
+        if not searched:
+            frame = pd.DataFrame()
+        caption = "Against cost, with 2 standard errors of the fresh run. Dots: the search."
+        start = self.start
+        return Result(
+            f"Which design serves best for {self.goal}?",
+            verdicts=verdicts,
+            tables={k: t.set_index(t.columns[0]) for k, t in tables.items() if len(t)},
+            figures={caption: Drawing(frame, draw_frontier)} if len(frame) else {},
+            notes=[*notes_of(start.cells[0]), *NOTES],
+            attempted=sum(m.attempted for m in measured.values()),
+            failed=sum(m.failed for m in measured.values()),
+            missing=int(rows is None),
+            asked=start.asked,
+            command=start.command_line(),
+            seconds=seconds,
+            versions=versions(),
         )
 
 
-def _loss(measured: Measured, goal: Goal) -> float:
-    """Return what is to be small; of designs without any usable data set it is infinite."""
-    value = measured["score"].value
-    if not np.isfinite(value):
-        return float("inf")
-    return -value if MORE_IS_BETTER[goal.kind] else value
+@dataclass(frozen=True)
+class _Fresh:
+    """The best design and those it is held against in data sets of their own.
+
+    Parameters
+    ----------
+    designs
+        Position of each cell group's design, and its part of the budget.
+    """
+
+    search: _Search
+    best: int
+    others: Sequence[int]
+    designs: Sequence[tuple[int, int]]
+    study: Study
+
+    @classmethod
+    def of(cls, search: _Search, best: int, others: Sequence[int]) -> _Fresh:
+        """Write down the fresh run, at all parts of the budget."""
+        members, designs = [], []
+        for design in (best, *others):
+            cells = search.cells_of(design)
+            for part, (subjects, sessions, _) in enumerate(cells[0].options["sizes"]):
+                size = {"sessions": sessions}
+                if search.goal.kind == "effect":
+                    size["subjects"] = subjects
+                members.append(tuple(replace(cell, **size) for cell in cells))
+                designs.append((design, part))
+        study = search.study(FRESH, members, int(search.start.question["fresh"]))
+        return cls(search, best, others, designs, study)
+
+    def tables(self, rows: Rows) -> tuple[dict[str, pd.DataFrame], dict[str, Verdict]]:
+        """Return the tables of the fresh run, and verdicts on its gains."""
+        search, strata = self.search, self.search.strata
+        measured = gather(rows, len(self.designs))
+        table, recovery = [], []
+        for (design, part), own in zip(self.designs, measured, strict=True):
+            cell, role = search.cells_of(design)[0], search.role_of(design)
+            subjects, sessions, cost = cell.options["sizes"][part]
+            name = "best" if design == self.best else NAMES[role]
+            tried = _Tried(role, cell, subjects, sessions, cost, own)
+            table.append(search.row(tried, name))
+            if part == len(cell.options["sizes"]) - 1 and search.goal.kind == "parameters":
+                recovery += [
+                    {
+                        "design": name,
+                        "parameter": parameter,
+                        "spread": own[f"spread_{parameter}"],
+                        "rmse": _root(own[f"squared_error_{parameter}"]),
+                        "90% covers": own[f"covered_{parameter}"],
+                    }
+                    for parameter in AGENTS[cell.model].parameters.names
+                ]
+        fresh = pd.DataFrame(table)
+        last = {design: i for i, (design, _) in enumerate(self.designs)}
+        verdicts, gains = {}, []
+        for other in self.others:
+            first, second = (
+                [last[d] * strata + m for m in range(strata)] for d in (self.best, other)
+            )
+            gain = difference(rows, first, second, "score")
+            known = search.goal.kind != "effect"
+            bits = difference(rows, first, second, "information") if known else NOTHING
+            name = NAMES[search.role_of(other)]
+            verdict = self._verdict(gain)
+            verdicts[f"gain over {name}"] = verdict
+            half = 1.959964 * gain.error
+            row = {"over": name, "gain": gain, "low": gain.value - half}
+            gains.append({**row, "high": gain.value + half, "bits": bits, "verdict": verdict.word})
+        winner = fresh[fresh["design"] == "best"].iloc[-1:].assign(recovery=self._command())
+        tables = {"Best design": winner, "Gains in the fresh run": pd.DataFrame(gains)}
+        tables |= {"Fresh run": fresh, "Recovery in the fresh run": pd.DataFrame(recovery)}
+        return tables, verdicts
+
+    def _verdict(self, gain: Score) -> Verdict:
+        """Judge whether the best design is better, by the 95% interval of the difference."""
+        sign = 1.0 if MORE_IS_BETTER[self.search.goal.kind] else -1.0
+        half = 1.959964 * gain.error
+        told = f"difference {gain}, limit 0"
+        if not np.isfinite(half):
+            return Verdict("not judged", (told,))
+        ends = (-sign * gain.value - half, -sign * gain.value + half)
+        reading = read_against(-sign * gain.value, *ends, (0.0,))
+        n = int(self.search.start.question["fresh"])
+        return judge(("confirmed", "not confirmed"), (reading,), (told,), n, unit="data set")
+
+    def _command(self) -> str:
+        """Return the command that recovers a model's parameters from the best design."""
+        cell = self.search.cells_of(self.best)[0]
+        sessions = cell.options["sizes"][-1][1]
+        changed = settings_asked(cell.make())
+        size = cell.make().size
+        if size is not None and cell.settings[size] != make(cell.environment).settings[size]:
+            changed[size] = cell.settings[size]
+        return command_line(
+            "recover",
+            cell.environment,
+            model=cell.model,
+            subjects=500,
+            sessions=sessions if sessions > 1 else None,
+            set=changed,
+            seed=self.search.start.seed + 1,
+        )
+
+
+def _root(square: Score) -> Score:
+    """Return the root of a mean square, by the delta method."""
+    root = square.value**0.5
+    return Score(root, square.error / (2 * root) if root > 0 else 0.0)
+
+
+def draw_frontier(designs: pd.DataFrame) -> Figure:
+    """Draw score and information against cost: all designs, and the fresh run's with errors."""
+    cost = next(name for name in designs if str(name).startswith("cost in "))
+    judged = [name for name in (*JUDGED_BY.values(), "bits") if name in designs]
+    names = [name for name in judged if np.isfinite(designs[name].map(float)).any()]
+    figure, axes = draw.panels(len(names))
+    figure.set_size_inches(3.6 * len(names), 3.2)
+    searched = designs[designs["run"] == "searched"]
+    fresh = list(designs[designs["run"] != "searched"].groupby("run", sort=False))
+    for axis, name in zip(axes, names, strict=True):
+        dots = searched[np.isfinite(searched[name].map(float))]
+        values = [float(value) for value in dots[name]]
+        draw.line(axis, list(dots[cost]), values, (draw.GREY, ".", "none"), "searched", 3)
+        for (run_of, own), style in zip(fresh, draw.styles(len(fresh)), strict=True):
+            draw.curve(axis, list(own[cost]), list(own[name]), style, str(run_of))
+        axis.set(xscale="log", xlabel=str(cost).removeprefix("cost in "), ylabel=name)
+    draw.key(figure, axes[0])
+    return figure

@@ -1,19 +1,16 @@
-"""What designs are worth in so many data sets, gathered part by part."""
+"""What designs are worth in so many data sets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
-from knownminds.agents.parameters import Array
-from knownminds.validation.engine.monte_carlo import NOTHING, Score, Tally
+from knownminds.validation.engine.scores import NOTHING, Score, mean
 from knownminds.validation.engine.study import Rows
 
-KEPT = ("score", "information", "right")  # and columns that begin as these do, of parameters
+SCORES = ("score", "information", "right")  # and columns that begin as these do, of parameters
 OF_PARAMETERS = ("spread_", "squared_error_", "covered_")
 
 
@@ -24,18 +21,15 @@ class Measured:
     Parameters
     ----------
     attempted, failed
-        Data sets; those that could not be judged, which are left out of the means.
+        Data sets; those that could not be judged, which are left out of the means. Of an effect
+        they count as not rejecting.
     scores
         Means by name: score, information (bits), and what is known of each parameter.
-    messages
-        Why data sets failed, each with how often.
     """
 
     attempted: int
     failed: int
     scores: Mapping[str, Score]
-    messages: Mapping[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
 
     def __getitem__(self, name: str) -> Score:
         """Return a mean; nothing where there is none."""
@@ -48,47 +42,27 @@ class Measured:
 
     def together(self, other: Measured) -> Measured:
         """Return the means over these data sets and others, which are independent of them."""
-        n, total = np.array([self.n, other.n]), max(self.n + other.n, 1)
+        total = max(self.n + other.n, 1)
         scores = {}
         for name in self.scores:
-            pair = (self.scores[name], other.scores[name])
-            known = [(s, k) for s, k in zip(pair, n, strict=True) if k]
-            mean = sum(s.value * k for s, k in known) / total if known else np.nan
-            error = np.sqrt(sum((s.error * k) ** 2 for s, k in known)) / total
-            scores[name] = Score(float(mean), float(error))
-        messages = dict(self.messages)
-        for message, count in other.messages.items():
-            messages[message] = messages.get(message, 0) + count
-        return Measured(
-            self.attempted + other.attempted,
-            self.failed + other.failed,
-            scores,
-            messages,
-            self.seconds + other.seconds,
-        )
+            pairs = [(m[name], m.n) for m in (self, other) if m.n]
+            value = sum(score.value * n for score, n in pairs) / total if pairs else np.nan
+            error = np.sqrt(sum((score.error * n) ** 2 for score, n in pairs)) / total
+            scores[name] = Score(float(value), float(error))
+        attempted, failed = self.attempted + other.attempted, self.failed + other.failed
+        return Measured(attempted, failed, scores)
 
 
-def gather(rows: Rows, members: Sequence[int]) -> list[Measured]:
-    """Gather the designs of a study, each of so many cells in a row, which weigh the same."""
-    found, cell = [], 0
-    for strata in members:
-        parts = [_of_cell(rows, cell + m) for m in range(strata)]
-        cell += strata
-        scores = {}
-        for name in parts[0].scores:
-            own = [part.scores[name] for part in parts]
-            error = float(np.sqrt(sum(score.error**2 for score in own))) / strata
-            scores[name] = Score(float(np.mean([score.value for score in own])), error)
-        found.append(
-            Measured(
-                sum(part.attempted for part in parts),
-                sum(part.failed for part in parts),
-                scores,
-                {m: n for part in parts for m, n in part.messages.items()},
-                sum(part.seconds for part in parts),
-            )
-        )
-    return found
+def gather(rows: Rows, designs: int) -> list[Measured]:
+    """Gather the designs of a study, each of as many cells, which weigh the same."""
+    strata = len(rows.study.cells) // designs
+    measured = []
+    for design in range(designs):
+        parts = [_of_cell(rows, design * strata + m) for m in range(strata)]
+        scores = {name: _averaged([part[name] for part in parts]) for name in parts[0].scores}
+        attempted = sum(part.attempted for part in parts)
+        measured.append(Measured(attempted, sum(part.failed for part in parts), scores))
+    return measured
 
 
 def difference(rows: Rows, first: Sequence[int], second: Sequence[int], name: str) -> Score:
@@ -97,55 +71,30 @@ def difference(rows: Rows, first: Sequence[int], second: Sequence[int], name: st
     Parameters
     ----------
     first, second
-        The cells of each, in the same order; those of a pair have the same minds.
+        The cells of each, in the same order; those of a pair have the same agents.
     """
     parts = []
     for a, b in zip(first, second, strict=True):
-        tally = Tally()
-        pairs = zip(rows.tables(cell=a), rows.tables(cell=b), strict=True)
-        for mine, theirs in pairs:
-            apart = mine[name].to_numpy(dtype=float) - theirs[name].to_numpy(dtype=float)
-            usable = (mine["status"] != "failed") & (theirs["status"] != "failed")
-            kept = apart[usable.to_numpy() & np.isfinite(apart)]
-            tally.add(kept[:, None])
-        if tally.n < 2:
-            return NOTHING
-        parts.append(Score(float(tally.mean[0]), tally.error(np.ones(1))))
-    error = float(np.sqrt(sum(part.error**2 for part in parts))) / len(parts)
-    return Score(float(np.mean([part.value for part in parts])), error)
+        pair = [rows.of(cell).set_index("replicate") for cell in (a, b)]
+        values = [own.loc[own["status"] != "failed", name].astype(float) for own in pair]
+        parts.append(mean((values[0] - values[1]).dropna()))
+    return _averaged(parts) if all(np.isfinite(part.error) for part in parts) else NOTHING
+
+
+def _averaged(scores: Sequence[Score]) -> Score:
+    """Return the mean of independent scores."""
+    error = float(np.sqrt(sum(score.error**2 for score in scores))) / len(scores)
+    return Score(float(np.mean([score.value for score in scores])), error)
 
 
 def _of_cell(rows: Rows, cell: int) -> Measured:
-    """Gather the data sets of a cell; of an effect, those that failed count as not rejecting."""
+    table = rows.of(cell)
     effect = rows.study.cells[cell].options["goal"] == "effect"
-    tally, failed, seconds = Tally(), 0, 0.0
-    messages: dict[str, int] = {}
-    names: list[str] = []
-    for table in rows.tables(cell=cell):
-        seconds += float(table["seconds"].sum())
-        broken = table["status"] == "failed"
-        failed += int(broken.sum())
-        for message, count in table.loc[broken, "message"].value_counts().items():
-            messages[str(message)] = messages.get(str(message), 0) + int(count)
-        usable = table if effect else table[~broken]
-        if "score" not in usable:  # the engine's rows of a batch that failed as a whole
-            usable = usable.assign(score=0.0 if effect else np.nan)
-        names = names or [name for name in _kept(usable) if not effect or name == "score"]
-        if len(usable):
-            tally.add(_features(usable, names))
-    attempted = rows.study.units(cell)
-    if tally.n == 0:
-        return Measured(attempted, failed, {"score": NOTHING, "information": NOTHING}, messages)
-    weights = np.eye(len(names))
-    mean = tally.mean
-    scores = {name: Score(float(mean[k]), tally.error(weights[k])) for k, name in enumerate(names)}
-    return Measured(attempted, 0 if effect else failed, scores, messages, seconds)
-
-
-def _kept(table: pd.DataFrame) -> list[str]:
-    return [str(n) for n in table if n in KEPT or str(n).startswith(OF_PARAMETERS)]
-
-
-def _features(table: pd.DataFrame, names: Sequence[str]) -> Array:
-    columns: list[Any] = [table[n].to_numpy(dtype=float) for n in names]
-    return np.column_stack(columns)
+    broken = table["status"] == "failed"
+    usable = table if effect else table[~broken]
+    if effect:
+        usable = usable.reindex(columns=["score"]).fillna(0.0)
+    names = [str(n) for n in usable if n in SCORES or str(n).startswith(OF_PARAMETERS)]
+    scores = {name: mean(usable[name].to_numpy(dtype=float)) for name in names}
+    nothing = {"score": NOTHING, "information": NOTHING}
+    return Measured(len(table), 0 if effect else int(broken.sum()), scores or nothing)

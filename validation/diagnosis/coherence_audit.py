@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Unpack
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Diagnosis, session_stream
-from knownminds.environments.diagnosis.diagnosis import Parts
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 from knownminds.inference.diagnosis.coherence import answers_of
 from knownminds.inference.diagnosis.conditional_independence import conditional_independence
@@ -21,10 +20,13 @@ from knownminds.inference.diagnosis.iterated_expectation import iterated_expecta
 from knownminds.inference.diagnosis.monotone_choice import monotone_choice
 from knownminds.inference.diagnosis.predictive_gain import predictive_gain
 from knownminds.validation.engine.arguments import check_settings, one_of
-from knownminds.validation.engine.engine import Running, run
-from knownminds.validation.engine.monte_carlo import Score, share
-from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.scores import NOTHING, share_of
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.pages import figures as draw
+
+if TYPE_CHECKING:
+    from knownminds.validation.power.questions import Audit
 
 LEVEL = 0.05
 RATIONAL = "random_utility"
@@ -54,15 +56,36 @@ DIALS: Mapping[str, tuple[str, tuple[float, ...]]] = {
 }
 
 
-class Verdict(NamedTuple):
+# Settings besides the dials, with their defaults.
+SETTINGS: Mapping[str, Any] = {
+    "network": "heart",
+    "contexts": 200,
+    "repeats": 5,
+    "permutations": 199,
+    "bootstraps": 200,
+    "parts": "distribution",
+}
+OPTIONS = ()  # of `audit` that this one takes besides settings, replicates and seed
+NOTES = (
+    f"Shares of data sets, with Monte-Carlo errors, in which a test rejects at {LEVEL:g}, in which "
+    "the published reading finds a violation, and in which the percentile interval of the "
+    f"published bootstraps lies above zero, which is nobody's reading. {RATIONAL} is rational and "
+    "reports what it acts on: of it, every rejection is a false alarm. -: no such finding.",
+)
+
+
+class Finding(NamedTuple):
     """What a test says of a data set; None where it has no such finding.
 
     Parameters
     ----------
-    rejected : whether our test rejects at `LEVEL`
-    published : whether the published reading finds a violation
-    percentile : whether the percentile interval of the published bootstraps lies above zero, which
-        is nobody's reading
+    rejected
+        Whether our test rejects at `LEVEL`.
+    published
+        Whether the published reading finds a violation.
+    percentile
+        Whether the percentile interval of the published bootstraps lies above zero, which is
+        nobody's reading.
     """
 
     rejected: bool
@@ -70,123 +93,7 @@ class Verdict(NamedTuple):
     percentile: bool | None = None
 
 
-Verdicts = Mapping[str, Verdict]
-
-
-@dataclass(frozen=True)
-class CoherenceAudit(Reported):
-    """How often each test rejects, by kind of mind and its dial.
-
-    Parameters
-    ----------
-    rows
-        One row per mind, value of the dial and test: rejected, published and percentile (shares of
-        data sets, see `Verdict`; NaN where there is no such finding) and replicates.
-    study
-        The design, the tests and the kinds of minds, a cell each.
-    """
-
-    study: Study
-    rows: pd.DataFrame
-    versions: Mapping[str, str]
-
-    @property
-    def contexts(self) -> int:
-        """Contexts of each session."""
-        return int(self.study.cells[0].settings["n_contexts"])
-
-    @property
-    def repeats(self) -> int:
-        """How often each context is asked about."""
-        return int(self.study.cells[0].settings["repeats"])
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per mind, value of the dial and test."""
-        return self.rows.copy()
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        cell = self.study.cells[0]
-        return {
-            "contexts": self.contexts,
-            "repeats": self.repeats,
-            "permutations": cell.options["permutations"],
-            "bootstraps": cell.options["bootstraps"],
-            "parts": cell.settings["parts"],
-            "seed": self.study.seed,
-            "rows": self.rows,
-            "versions": self.versions,
-        }
-
-    def rejected(self, mind: str, dial: float, test: str) -> Score:
-        """Return the share of data sets in which our test rejects, with its error."""
-        row = self._row(mind, dial, test)
-        return share(row["rejected"] * row["replicates"], int(row["replicates"]))
-
-    def published(self, mind: str, dial: float, test: str) -> Score:
-        """Return the share in which the published variant finds a violation, with its error."""
-        return self._share(mind, dial, test, "published")
-
-    def percentile(self, mind: str, dial: float, test: str) -> Score:
-        """Return the share in which the percentile interval lies above zero, with its error."""
-        return self._share(mind, dial, test, "percentile")
-
-    def _share(self, mind: str, dial: float, test: str, name: str) -> Score:
-        row = self._row(mind, dial, test)
-        if np.isnan(row[name]):
-            return Score(float("nan"), float("nan"))
-        return share(row[name] * row["replicates"], int(row["replicates"]))
-
-    def _row(self, mind: str, dial: float, test: str) -> Any:
-        rows = self.rows
-        own = rows[(rows["mind"] == mind) & (rows["dial"] == dial) & (rows["test"] == test)]
-        return own.iloc[0]
-
-    def __str__(self) -> str:
-        """The table for a paper: a line per mind and dial, ours and published by test.
-
-        Then how often percentile intervals of the published bootstraps lie above zero.
-        """
-        told = [test for test in TESTS if (self.rows["test"] == test).any()]
-        lines = [
-            f"tests of coherence on known deciders, {self.contexts} contexts x {self.repeats}: "
-            f"share rejected at {LEVEL:g} / published finding",
-            f"{'mind':<22}{'dial':>7}{'n':>6}"
-            + "".join(f"{test.replace('conditional ', ''):>26}" for test in told),
-        ]
-        for (mind, dial), own in self.rows.groupby(["mind", "dial"], sort=False):
-            cells = []
-            for test in told:
-                ours = self.rejected(str(mind), float(dial), test)  # type: ignore[arg-type]
-                theirs = self.published(str(mind), float(dial), test)  # type: ignore[arg-type]
-                found = "-" if np.isnan(theirs.value) else f"{theirs.value:.3f}"
-                cells.append(f"{f'{ours} / {found}':>26}")
-            n = int(own["replicates"].iloc[0])
-            lines.append(f"{mind:<22}{dial:>7g}{n:>6}" + "".join(cells))
-        lines.append("(Monte-Carlo errors; -: the paper calls nothing a violation)")
-        apart = self.rows[self.rows["percentile"].notna()]
-        if len(apart):
-            lines.append("percentile intervals of the published bootstraps above zero, no reading:")
-        for row in apart.to_dict("records"):
-            told_apart = self.percentile(row["mind"], row["dial"], row["test"])
-            lines.append(f"{row['mind']:<22}{row['dial']:>7g}  {row['test']:<26}{told_apart!s:>14}")
-        return "\n".join(lines)
-
-
-def coherence_audit(
-    dials: Mapping[str, Sequence[float]] | None = None,
-    *,
-    tests: Sequence[str] | None = None,
-    replicates: int = 200,
-    network: str = "heart",
-    contexts: int = 200,
-    repeats: int = 5,
-    permutations: int = 199,
-    bootstraps: int = 200,
-    parts: Parts = "distribution",
-    seed: int = 0,
-    **running: Unpack[Running],
-) -> CoherenceAudit:
+def study(question: Audit) -> Study:
     """Let known deciders answer as in the paper's design, and test each one.
 
     The rational ones report truthfully: they state what they act on, rounded to .01. Their
@@ -196,61 +103,49 @@ def coherence_audit(
 
     Parameters
     ----------
-    dials
-        By model, the values of its dial; None for `DIALS`.
-    tests
-        Which; None for all of `TESTS`.
-    replicates
-        Deciders for each value of a dial.
-    parts
-        How P(z | x) is asked for, see `Diagnosis`.
-    running
-        Where and how it is computed, see `Running`.
+    question
+        Its settings: `tests` (all of `TESTS` if none), by model the values of its dial (`DIALS` if
+        none), how P(z | x) is asked for (`parts`, see `Diagnosis`), and the others of `SETTINGS`.
+        Its replicates are deciders for each value of a dial.
 
     Raises
     ------
     ValueError
-        If a model has no dial here, there is no such test, or there are no replicates.
+        If a setting is unknown (the nearest are named), or does not fit.
     """
-    wanted = {k: v for k, (_, v) in DIALS.items()} if dials is None else dict(dials)
-    strange = [model for model in wanted if model not in DIALS]
-    if strange:
-        raise ValueError(f"Dials are those of {', '.join(DIALS)}; got {strange[0]!r}.")
-    asked = list(TESTS) if tests is None else list(tests)
-    for test in asked:
+    given = dict(question.settings or {})
+    check_settings(given, {"tests": (), **SETTINGS, **{name: [0.0] for name in DIALS}})
+    dials = {name: np.atleast_1d(given[name]).tolist() for name in DIALS if name in given}
+    dials = dials or {name: list(values) for name, (_, values) in DIALS.items()}
+    settings = {name: given.get(name, usual) for name, usual in SETTINGS.items()}
+    tests = given.get("tests", list(TESTS))
+    tests = [tests] if isinstance(tests, str) else list(tests)
+    for test in tests:
         one_of("test", test, TESTS)
-    environment = Diagnosis(network=network, n_contexts=contexts, repeats=repeats, parts=parts)
-    options = {"tests": asked, "permutations": permutations, "bootstraps": bootstraps}
+    options = {"tests": tests, **{k: settings[k] for k in ("permutations", "bootstraps")}}
+    environment = Diagnosis(
+        network=settings["network"],
+        n_contexts=settings["contexts"],
+        repeats=settings["repeats"],
+        parts=settings["parts"],
+    )
     cells = tuple(
         Cell(
             environment.name,
             environment.settings,
             model,
-            law={"dial": float(v)},
+            law={"dial": float(value)},
             options=options,
             batch=25,
         )
-        for model, values in wanted.items()
-        for v in values
+        for model, values in dials.items()
+        for value in values
     )
-    question = {
-        "subject_matter": "coherence",
-        "set": {
-            **{model: list(map(float, values)) for model, values in wanted.items()},
-            **options,
-            "network": network,
-            "contexts": contexts,
-            "repeats": repeats,
-            "parts": parts,
-        },
-        "replicates": replicates,
-        "seed": seed,
-    }
-    study = Study("audit", cells, replicates, seed, "replicate", question)
-    return run(study, test_deciders, summarise, **running)
+    asked = question.asked() | {"set": {**dials, "tests": tests, **settings}}
+    return Study("audit", cells, question.replicates, question.seed, "replicate", asked)
 
 
-def test_deciders(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
+def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Test some deciders, each at its own address, the same for every dial: one row each."""
     cell = study.cells[batch.cell]
     environment, model = cell.make(), AGENTS[cell.model]
@@ -271,43 +166,48 @@ def test_deciders(study: Study, batch: Batch, threads: int | None) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-test_deciders.__test__ = False  # type: ignore[attr-defined]  # no test of ours for pytest
-
-
-def summarise(rows: Rows) -> CoherenceAudit:
+def say(rows: Rows) -> Result:
     """Count in how many data sets each test rejects; those that failed are no data sets."""
-    told = []
-    for c, cell in enumerate(rows.study.cells):
-        found = rows.frame(cell=c)
-        found = found[found["status"] == "ok"]
+    table = []
+    for number, cell in enumerate(rows.study.cells):
+        own = rows.of(number)
+        own = own[own["status"] == "ok"]
+        if len(own) == 0:
+            continue
         for test in (test for test in TESTS if test in cell.options["tests"]):
             shares = {
-                name: float(found[f"{name}, {test}"].mean()) if len(found) else np.nan
-                for name in Verdict._fields
+                name: NOTHING if column.isna().any() else share_of(column.to_numpy(dtype=bool))
+                for name, column in ((n, own[f"{n}, {test}"]) for n in Finding._fields)
             }
-            row = {"mind": cell.model, "dial": cell.law["dial"], "test": test, **shares}
-            told.append(row | {"replicates": len(found)})
-    return CoherenceAudit(rows.study, pd.DataFrame(told), rows.versions)
+            row = {"decider": cell.model, "dial": cell.law["dial"], "test": test, **shares}
+            table.append(row | {"data sets": len(own)})
+    frame = pd.DataFrame(table)
+    return rows.result(
+        "What do the tests of coherence do to known deciders?",
+        tables={"Findings": frame.set_index(["decider", "dial", "test"])} if table else {},
+        figures={f"Share rejected, by dial. Dashed: {LEVEL}.": Drawing(frame, draw_rejections)}
+        if table
+        else {},
+        notes=NOTES,
+    )
 
 
-def audit(
-    settings: Mapping[str, Any], *, replicates: int, seed: int, **running: Unpack[Running]
-) -> CoherenceAudit:
-    """Audit with settings by name, as one types them: arguments of `coherence_audit`, and dials.
-
-    Raises
-    ------
-    ValueError
-        If a name is none of these (the nearest are named), or a value does not fit.
-    """
-    known: dict[str, Any] = {"tests": (), "network": "heart", "parts": "distribution"}
-    known |= dict.fromkeys(("contexts", "repeats", "permutations", "bootstraps"), 1)
-    check_settings(settings, known | {name: [0.0] for name in DIALS})
-    dials = {name: np.atleast_1d(settings[name]).tolist() for name in DIALS if name in settings}
-    given = {name: settings[name] for name in known if name in settings}
-    if isinstance(given.get("tests"), str):
-        given["tests"] = [given["tests"]]
-    return coherence_audit(dials or None, **given, replicates=replicates, seed=seed, **running)
+def draw_rejections(frame: pd.DataFrame) -> Figure:
+    """Draw how often each test rejects, a panel each, against the dial."""
+    deciders = list(dict.fromkeys(frame["decider"]))
+    looks = dict(zip(deciders, draw.styles(len(deciders)), strict=True))
+    groups = list(frame.groupby("test", sort=False))
+    figure, axes = draw.panels(len(groups))
+    for axis, (test, whole) in zip(axes, groups, strict=True):
+        for decider, own in whole.sort_values("dial").groupby("decider", sort=False):
+            scores = own["rejected"].tolist()
+            draw.curve(axis, own["dial"].tolist(), scores, looks[decider], str(decider))
+        draw.limit(axis, LEVEL)
+        draw.entitle(axis, str(test))
+        axis.set_xlabel("dial")
+    axes[0].set_ylabel("share rejected")
+    draw.key(figure, axes[0], columns=3)
+    return figure
 
 
 def minds(model: str, value: float, first: int, last: int, seed: int) -> Array:
@@ -325,42 +225,42 @@ def minds(model: str, value: float, first: int, last: int, seed: int) -> Array:
     return theta
 
 
-def _independence(calibrated: bool) -> Callable[..., Verdict]:
-    def test(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Verdict:
+def _independence(calibrated: bool) -> Callable[..., Finding]:
+    def test(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Finding:
         found = conditional_independence(
             data, calibrated=calibrated, replicates=replicates, bootstraps=bootstraps, seed=seed
         )
         read = found.published
         assert read is not None
-        return Verdict(found.p_value <= LEVEL, read.above_zero, read.percentile_above_zero)
+        return Finding(found.p_value <= LEVEL, read.above_zero, read.percentile_above_zero)
 
     return test
 
 
-def _gain(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Verdict:
+def _gain(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Finding:
     found = predictive_gain(
         data, learner="tree", replicates=replicates, bootstraps=bootstraps, seed=seed
     ).belief
-    return Verdict(found.p_value <= LEVEL, found.above_zero)
+    return Finding(found.p_value <= LEVEL, found.above_zero)
 
 
-def _monotone(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Verdict:
+def _monotone(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Finding:
     found = monotone_choice(data, bootstraps=0)
-    return Verdict(found.p_turning <= LEVEL, found.fraction > 0)
+    return Finding(found.p_turning <= LEVEL, found.fraction > 0)
 
 
-def _elicitation(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Verdict:
+def _elicitation(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Finding:
     found = elicitation_consistency(data, replicates=replicates, bootstraps=0, seed=seed)
     least = min(d.p_value for d in found.distances)
-    return Verdict(min(1.0, len(found.distances) * least) <= LEVEL)
+    return Finding(min(1.0, len(found.distances) * least) <= LEVEL)
 
 
-def _iterated(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Verdict:
+def _iterated(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Finding:
     # The paper sets the ratio beside that of a random forest and calls none a violation.
-    return Verdict(iterated_expectation(data, bootstraps=0, seed=seed).gap.p_value <= LEVEL)
+    return Finding(iterated_expectation(data, bootstraps=0, seed=seed).gap.p_value <= LEVEL)
 
 
-TESTS: Mapping[str, Callable[..., Verdict]] = {
+TESTS: Mapping[str, Callable[..., Finding]] = {
     "conditional independence": _independence(False),
     "calibrated": _independence(True),
     "predictive gain": _gain,

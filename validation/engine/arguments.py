@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,11 @@ def resolve_model(model: type[Agent] | str) -> type[Agent]:
             f"{unknown('model', model, AGENTS)} A model of your own comes with --plugin FILE."
         )
     return AGENTS[model]
+
+
+def several(values: Any) -> list[Any]:
+    """Return one value or several as a list."""
+    return list(values) if isinstance(values, Sequence) else [values]
 
 
 def one_of(kind: str, value: str, names: Iterable[str]) -> None:

@@ -6,6 +6,7 @@ folder.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import inspect
 import json
@@ -147,6 +148,11 @@ def write_list(folder: Path) -> None:
     """Note in a study's folder which files its members came from."""
     if _files:
         (folder / LISTED).write_text(json.dumps(list(map(str, _files))), encoding="utf-8")
+
+
+def file_versions() -> dict[str, str]:
+    """Return the beginning of the SHA-256 of each file that was loaded, by its name."""
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest()[:12] for file in _files}
 
 
 def load_list(folder: Path) -> None:

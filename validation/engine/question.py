@@ -10,9 +10,12 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -27,8 +30,10 @@ from typing import (
 
 import typer
 
+from knownminds.validation.completion import completes, named_or_usual
+from knownminds.validation.completion import named as check_member
 from knownminds.validation.options import DesignName, Out, Workers
-from knownminds.validation.reading import resolve_experiment
+from knownminds.validation.reading import read_numbers, read_settings, resolve_experiment
 
 from .notebook import notebook_bar
 
@@ -98,8 +103,100 @@ def option(
     return asks(annotated[kind, told], default=default, **how)
 
 
+# Fields whose words the shell completes, and that are refused early where they name no member.
+MEMBERS = {
+    "environment": "environment",
+    "model": "model",
+    "models": "model",
+    "adaptive": "model",
+    "measure": "measure",
+}
+# Of a field's annotation: how it is typed. The first that fits counts.
+KINDS: tuple[tuple[str, Any], ...] = (
+    ("Mapping[str, float]", list[str]),
+    ("Mapping[str, Any]", list[str]),
+    ("Sequence[int]", list[int]),
+    ("Sequence[float]", list[float]),
+    ("Sequence[", list[str]),
+    ("bool", bool),
+    ("Path", Path),
+    ("float", float),
+    ("int", int),
+)
+
+
+# Type checkers read `default` and `kw_only` off the calls alone, where they are said by name.
+def named(flag: str, *, default: Any = MISSING) -> Any:
+    """Return a field whose option has another name, "--set" for instance."""
+    return field(default=default, metadata={"flag": flag})
+
+
+def read_with(read: Callable[[Any], Any], *, default: Any = MISSING, kw_only: bool = True) -> Any:
+    """Return a field whose words a function reads."""
+    return field(default=default, kw_only=kw_only, metadata={"read": read})
+
+
+def argument(*, default: Any = MISSING, kw_only: bool = False) -> Any:
+    """Return a field that is typed without a name, and is given in Python without one."""
+    return field(default=default, kw_only=kw_only, metadata={"argument": True})
+
+
+def positional(flag: str = "", *, default: Any = MISSING, kw_only: bool = False) -> Any:
+    """Return a field that may be given in Python without its name."""
+    return field(default=default, kw_only=kw_only, metadata={"flag": flag})
+
+
+def declared(own: Any, help: str) -> Typed:
+    """Return how a field is typed, from its annotation, its default and its help."""
+    kind = next((kind for text, kind in KINDS if text in own.type), str)
+    if "read" in own.metadata:
+        kind = str
+    flag = own.metadata.get("flag") or f"--{own.name.removesuffix('_').replace('_', '-')}"
+    read = own.metadata.get("read")
+    if read is None and "Mapping[str, float]" in own.type:
+        read = partial(read_numbers, flag)
+    elif read is None and "Mapping[str, Any]" in own.type:
+        read = read_settings
+    member = MEMBERS.get(own.name)
+    more: dict[str, Any] = {"help": help}
+    if member:
+        more["autocompletion"] = completes(f"{member}s")
+    annotated: Any = Annotated
+    if own.metadata.get("argument"):
+        if member and member != "measure":  # audits have names besides
+            more["callback"] = check_member(member)
+        return Typed(annotated[kind, typer.Argument(**more)], inspect.Parameter.empty)
+    if own.name == "model":
+        more["callback"] = named_or_usual
+    if kind is bool:
+        return Typed(annotated[bool, typer.Option(flag, **more)], False)
+    if own.default not in (MISSING, None, "", ()):
+        more["help"] = f"{help} Default: {own.default}."  # Rich takes brackets for markup
+    return Typed(annotated[kind | None, typer.Option(flag, **more)], None, read=read)
+
+
+def field_helps(kind: type) -> dict[str, str]:
+    """Return the first sentence about each parameter in a class's docstring, or in its bases'."""
+    helps: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        text = inspect.cleandoc(base.__doc__ or "")
+        _, _, listed = text.partition("Parameters\n----------\n")
+        listed, _, _ = listed.partition("\n\n")
+        names: list[str] = []
+        for line in listed.splitlines():
+            if not line.startswith(" "):
+                names = [name.strip() for name in line.split(",")]
+                helps |= dict.fromkeys(names, "")
+            else:
+                for name in names:
+                    helps[name] = f"{helps[name]} {line.strip()}".strip()
+    return {name: re.split(r"(?<=\.) ", text)[0] for name, text in helps.items()}
+
+
 @dataclass_transform(
-    kw_only_default=True, frozen_default=True, field_specifiers=(asks, option, field)
+    kw_only_default=True,
+    frozen_default=True,
+    field_specifiers=(asks, option, field, named, argument, positional, read_with),
 )
 def frozen_question(kind: type[T]) -> type[T]:
     """Make a frozen dataclass of a question; its arguments have names but where `asks` says so."""
@@ -111,7 +208,7 @@ class Question(Generic[R]):
     """What a command is asked."""
 
     command: ClassVar[str]
-    help: ClassVar[str]
+    help: ClassVar[str] = ""  # the docstring's first line where it is empty
     verb: ClassVar[str]  # the function's name
 
     def answer(self) -> R:
@@ -120,16 +217,25 @@ class Question(Generic[R]):
 
     @classmethod
     def typed(cls) -> dict[str, Typed]:
-        """How each field is typed, in order; a subclass may leave that to its base."""
-        found: dict[str, Typed] = {}
+        """How each field is typed, in order, but for those of `StudyQuestion`."""
+        helps = field_helps(cls)
+        running = {own.name for own in fields(StudyQuestion)} | {"tell"}
+        options: dict[str, Typed] = {}
         for own in fields(cls):
             # A subclass that narrows a field's type does not repeat how it is typed.
             known = (vars(base).get("__dataclass_fields__", {}) for base in cls.__mro__)
-            told = (at[own.name].metadata.get("typed") for at in known if own.name in at)
-            how = next(filter(None, told), None)
+            given = (at[own.name].metadata.get("typed") for at in known if own.name in at)
+            how = next(filter(None, given), None)
             if how is not None:
-                found[own.name] = how
-        return found
+                options[own.name] = how
+            elif own.name not in running:
+                options[own.name] = declared(own, helps.get(own.name, ""))
+        return options
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Values of the fields that need not be given."""
+        return {own.name: own.default for own in fields(cls) if own.default is not MISSING}
 
     def asked(self) -> dict[str, Any]:
         """What was asked, by the names of the options."""
@@ -152,7 +258,7 @@ class Question(Generic[R]):
         own = {field.name for field in fields(cls)}
         for name, how in cls.typed().items():
             value = given[how.name or name]
-            if value is not None and name in own:
+            if value is not None and name in own and name != "truth":
                 found[name] = value if how.read is None else how.read(value)
         return found
 
@@ -191,7 +297,10 @@ RUNNING = {
         Annotated[str | None, typer.Option(help="tcp://HOST:PORT of a dask cluster.")], None
     ),
     "share": Typed(
-        Annotated[str | None, typer.Option(help="2/3: only the second third, to be merged later.")],
+        Annotated[
+            str | None,
+            typer.Option(help="2/3: only the second third; all into one folder."),
+        ],
         None,
     ),
     "out": Typed(Out, None),
@@ -223,8 +332,9 @@ class ExperimentQuestion(StudyQuestion[R]):
         found = super().read(given)
         models = cls.named(found)
         agents = [resolve_model(model) for model in models]
+        values = given["values"] if "values" in given else given["truth"]
         found["environment"], found["truth"] = resolve_experiment(
-            given["environment"], agents, None, given["values"], given["design"]
+            given["environment"], agents, None, values, given["design"]
         )
         return found
 
@@ -330,4 +440,4 @@ def in_one(values: Mapping[str, str]) -> str:
 def _told(value: Any) -> str:
     if isinstance(value, float):
         return repr(float(value)).removesuffix(".0")  # repr: all digits, or the study is another
-    return value if isinstance(value, str) else json.dumps(value)
+    return str(value) if isinstance(value, str | Path) else json.dumps(value)

@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,23 +19,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from knownminds.environments import Environment, make
+from knownminds.agents import AGENTS
+from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
+from knownminds.environments.record.folders import write_text
 
-from .members import load_list
+from .members import file_versions, load_list, write_list
 from .question import command_line
-from .source import source_hash
+from .result import Result
 
 Unit = Literal["subject", "replicate"]
 
-DIGESTS = "parts.sha256"  # of the parts as they were written, as sha256sum writes them
 
-
-class NotFinished(ValueError):  # noqa: N818 - one says it so
-    """A part of a study is asked for that is not computed yet."""
-
-
-# Settings that experiments got later: without a value they leave the streams of draws as they were.
-LATER = ("thought_words", "stimuli")
+# Settings that leave the streams of draws as they are where they have no value.
+WITHOUT_DRAWS = ("thought_words", "stimuli")
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ class Cell:
         settings = {
             name: value
             for name, value in self.settings.items()
-            if value is not None or name not in LATER
+            if value is not None or name not in WITHOUT_DRAWS
         }
         content = [self.environment, settings, self.model, self.truth, self.lapse]
         return int(_hash([*content, self.law] if self.law else content)[:15], 16)
@@ -190,7 +186,7 @@ class Study:
 
     def identity(self) -> dict[str, Any]:
         """Everything that determines the numbers, JSON-able."""
-        return {
+        content = {
             "command": self.command,
             "cells": [cell.content() for cell in self.cells],
             "replicates": self.replicates,
@@ -198,34 +194,28 @@ class Study:
             "unit": self.unit,
             "question": dict(self.question),
             "remarks": [list(sentences) for sentences in self.remarks],
-            "source": source_hash(self),
-            "versions": versions(),
         }
+        identity: dict[str, Any] = json.loads(json.dumps(content, default=dict))
+        return identity
 
     @classmethod
-    def read(cls, folder: str | os.PathLike[str]) -> tuple[Study, dict[str, Any]]:
-        """Read the study of a folder, and its whole identity."""
-        file = Path(folder) / "study.json"
-        if not file.is_file():
-            raise ValueError(f"A study folder holds a study.json; there is none in {folder}.")
-        load_list(Path(folder))
-        try:
-            identity = json.loads(file.read_text(encoding="utf-8"))
-            study = cls(
-                identity["command"],
-                tuple(Cell(**cell) for cell in identity["cells"]),
-                identity["replicates"],
-                identity["seed"],
-                identity["unit"],
-                identity["question"],
-                tuple(tuple(sentences) for sentences in identity["remarks"]),
-            )
-            dict(identity["versions"])
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(
-                f"{file} is damaged or was not written by a study ({error}). Use another folder."
-            ) from None
-        return study, identity
+    def of(cls, identity: Mapping[str, Any]) -> Study:
+        """Return the study of an identity."""
+        return cls(
+            identity["command"],
+            tuple(Cell(**cell) for cell in identity["cells"]),
+            identity["replicates"],
+            identity["seed"],
+            identity["unit"],
+            identity["question"],
+            tuple(tuple(sentences) for sentences in identity["remarks"]),
+        )
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What was asked, by option, the experiment first."""
+        asked = dict(self.question)
+        return {"experiment": asked.pop("subject_matter", ""), **asked}
 
     def command_line(self) -> str:
         """Return the command line that computes the study again."""
@@ -235,163 +225,180 @@ class Study:
 
 @dataclass(frozen=True)
 class Rows:
-    """The results of a finished study, read part by part, so that memory stays small.
+    """The rows of a study that are there, one for each unit, with `cell`, `status`, `message`.
 
     Parameters
     ----------
-    study, folder
-        What was studied, and where its parts are.
+    study
+        What was studied.
+    parts
+        The rows of each batch that is there.
     versions
-        Of the code that computed it.
+        Of the packages that computed them; several where a study was resumed with others.
     """
 
     study: Study
-    folder: Path
-    versions: Mapping[str, str]
+    parts: Mapping[Batch, pd.DataFrame]
+    versions: tuple[Mapping[str, str], ...]
 
-    def tables(
-        self, columns: Sequence[str] | None = None, cell: int | None = None
-    ) -> Iterator[pd.DataFrame]:
-        """Go through the parts in the order of the study, `columns` of them (those they have)."""
-        for batch in self.study.batches():
-            if cell is None or batch.cell == cell:
-                yield self.part(batch, columns)
+    @classmethod
+    def read(cls, folder: str | os.PathLike[str]) -> Rows:
+        """Read what there is of the study in a folder; nothing is computed.
 
-    def frame(
-        self,
-        columns: Sequence[str] | None = None,
-        cell: int | None = None,
-        most: int | None = None,
-    ) -> pd.DataFrame:
-        """Return all rows, or every k-th so that there are at most `most`."""
-        cells = range(len(self.study.cells)) if cell is None else [cell]
-        total = sum(self.study.units(c) for c in cells)
-        kept = Thinned(total, total if most is None else most)
-        for table in self.tables(columns, cell):
-            kept.add(table)
-        return kept.frame
+        Raises
+        ------
+        ValueError
+            If the folder holds no study, or one of its files is damaged.
+        """
+        study, used = read_study(folder)
+        parts = Path(folder) / "parts"
+        there = finished_parts(parts)
+        batches = [batch for batch in study.batches() if study.part_name(batch) in there]
+        frames = {b: read_part(parts / study.part_name(b), len(b)) for b in batches}
+        return cls(study, frames, used)
 
     @cached_property
-    def _digests(self) -> Mapping[str, str]:
-        return digests_of(self.folder)
+    def frame(self) -> pd.DataFrame:
+        """All rows, in the order of the study."""
+        parts = [self.parts[batch] for batch in self.study.batches() if batch in self.parts]
+        empty = pd.DataFrame(columns=["cell", "replicate", "status", "message", "seconds"])
+        return pd.concat(parts, ignore_index=True) if parts else empty
 
-    def part(self, batch: Batch, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return the rows of a batch; ValueError if they are missing or damaged."""
-        file = self.folder / "parts" / self.study.part_name(batch)
-        try:
-            _check_digest(file, self._digests)
-            with pq.ParquetFile(file.absolute(), page_checksum_verification=True) as part:
-                names = part.schema_arrow.names
-                some = None if columns is None else [c for c in columns if c in names]
-                table = part.read(columns=some)
-            if table.num_rows != len(batch):
-                raise pa.ArrowInvalid(f"{table.num_rows} rows instead of {len(batch)}")
-        except FileNotFoundError:
-            raise NotFinished(
-                f"The study in {self.folder} is not finished: part {file.name} is missing. "
-                "Run the same command again; it goes on from here."
-            ) from None
-        except (OSError, pa.ArrowException) as error:
-            told = " ".join(str(error).split())
-            raise ValueError(
-                f"A part of the study is damaged: {file} ({told}). "
-                "Delete it and run the same command again; only this part is computed anew."
-            ) from None
-        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
-        return frame
-
-
-class Thinned:
-    """Every k-th of so many rows that come in pieces, so that there are at most `most`."""
-
-    def __init__(self, total: int, most: int):
-        self.step = max(1, -(-total // most))
-        self._seen = 0
-        self._kept: list[pd.DataFrame] = []
-
-    def add(self, table: pd.DataFrame) -> None:
-        """Take in the next rows."""
-        kept = table.iloc[(-self._seen) % self.step :: self.step]
-        if len(kept):
-            self._kept.append(kept)
-        self._seen += len(table)
+    def of(self, cell: int) -> pd.DataFrame:
+        """Return the rows of a cell."""
+        return self.frame[self.frame["cell"] == cell]
 
     @property
-    def frame(self) -> pd.DataFrame:
-        """The rows that are kept."""
-        return pd.concat(self._kept, ignore_index=True)
+    def missing(self) -> int:
+        """How many units are not there."""
+        units = sum(self.study.units(cell) for cell in range(len(self.study.cells)))
+        return units - len(self.frame)
+
+    def result(self, title: str, **parts: Any) -> Result:
+        """Return a result of these rows: counts, and what was asked, are filled in."""
+        frame = self.frame
+        several = "Parts were computed with different versions of packages; see study.json."
+        notes = [*parts.pop("notes", ()), *([several] if len(self.versions) > 1 else [])]
+        given: dict[str, Any] = {
+            "attempted": len(frame),
+            "failed": int((frame["status"] == "failed").sum()),
+            "missing": self.missing,
+            "rows": frame,
+            "asked": self.study.asked,
+            "command": self.study.command_line(),
+            "seconds": float(frame["seconds"].sum()),
+            "versions": self.versions[-1],
+        }
+        return Result(title, notes=notes, **given | parts)
+
+    def statuses(self, of: str = "fits") -> dict[str, pd.DataFrame]:
+        """Return tables that count the statuses and the messages of all units."""
+        frame = self.frame
+        counts = frame["status"].value_counts()
+        statuses = pd.DataFrame({of: counts, "share": counts / max(len(frame), 1)})
+        spoken = frame.loc[frame["message"].fillna("") != "", "message"].value_counts()
+        messages = pd.DataFrame({of: spoken.rename_axis("message")})
+        return {f"Status of the {of}": statuses, "Messages": messages}
 
 
-def versions() -> dict[str, str]:
-    """Versions of what the numbers depend on."""
-    names = ("knownminds", "numpy", "scipy", "numba", "pymc", "nutpie")
-    found = {name: importlib.metadata.version(name) for name in names}
-    return {"python": platform.python_version(), **found}
-
-
-def digests_of(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each part as it was written; empty for a folder of earlier versions."""
+def read_study(
+    folder: str | os.PathLike[str],
+) -> tuple[Study, tuple[Mapping[str, str], ...]]:
+    """Read the study of a folder, and the versions of packages that it was computed with."""
+    file = Path(folder) / "study.json"
+    if not file.is_file():
+        raise ValueError(f"A study folder holds a study.json; there is none in {folder}.")
+    load_list(Path(folder))
     try:
-        lines = (folder / DIGESTS).read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return {}
-    pairs = [line.split("  ", 1) for line in lines]
-    # Of a part that was written twice, the last.
-    return {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
+        content = json.loads(file.read_text(encoding="utf-8"))
+        used = tuple(dict(each) for each in content.pop("versions"))
+        study = Study.of(content)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f"{file} is damaged or was not written by a study ({error}). Use another folder."
+        ) from None
+    for cell in study.cells:
+        for kind, name, registry in (
+            ("model", cell.model, AGENTS),
+            ("environment", cell.environment, ENVIRONMENTS),
+        ):
+            if name not in registry:
+                raise ValueError(f"{file}: {unknown(kind, name, registry)}")
+    return study, used
 
 
-def note_digest(folder: Path, name: str, content: bytes) -> None:
-    """Write down the SHA-256 of a part that is about to be put in its place."""
-    line = f"{hashlib.sha256(content).hexdigest()}  {name}\n"
-    with (folder / DIGESTS).open("a", encoding="utf-8") as file:
-        file.write(line)
+def claim(study: Study, folder: Path) -> tuple[Mapping[str, str], ...]:
+    """Take a new folder, or make sure that it holds this very study.
+
+    Returns
+    -------
+    The versions of packages that compute it, this process's last.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds anything else.
+    """
+    file, mine = folder / "study.json", study.identity()
+    used: tuple[Mapping[str, str], ...] = ()
+    if file.exists():
+        there, used = read_study(folder)
+        if (theirs := there.identity()) != mine:
+            point, old, new = _first_difference("study", theirs, mine)
+            raise ValueError(
+                f"The folder {folder} holds another study ({point} is {old!r}, here {new!r}). "
+                "Name another folder, or repeat the command that made it."
+            )
+    elif strangers := [f.name for f in folder.iterdir() if not f.name.startswith(".")]:
+        raise ValueError(
+            f"A study needs a folder of its own; {folder} holds {strangers[0]!r}. Name another one."
+        )
+    now = versions()
+    if now != (used or ({},))[-1]:
+        used = (*(each for each in used if each != now), now)
+        write_list(folder)
+        write_text(file, json.dumps({**mine, "versions": used}, indent=2))
+    return used
 
 
-def _check_digest(file: Path, digests: Mapping[str, str]) -> None:
-    """Raise ArrowInvalid if a part is not as it was written; earlier versions did not note it."""
-    known = digests.get(file.name)
-    if known is not None and hashlib.sha256(file.read_bytes()).hexdigest() != known:
-        raise pa.ArrowInvalid("its numbers are not those that the study has written")
+def _first_difference(name: str, theirs: Any, mine: Any) -> tuple[str, Any, Any]:
+    """Find the innermost entry in which two contents differ."""
+    if isinstance(theirs, dict) and isinstance(mine, dict):
+        inner = next(k for k in {**mine, **theirs} if theirs.get(k) != mine.get(k))
+        return _first_difference(inner, theirs.get(inner), mine.get(inner))
+    if isinstance(theirs, list) and isinstance(mine, list) and len(theirs) == len(mine):
+        pairs = zip(theirs, mine, strict=True)
+        return _first_difference(name, *next((a, b) for a, b in pairs if a != b))
+    return name, theirs, mine
+
+
+def read_part(file: Path, units: int) -> pd.DataFrame:
+    """Read the rows of a batch; ValueError if the file is damaged."""
+    try:
+        with pq.ParquetFile(file.absolute(), page_checksum_verification=True) as part:
+            table = part.read()
+        if table.num_rows != units:
+            raise pa.ArrowInvalid(f"{table.num_rows} rows instead of {units}")
+    except (OSError, pa.ArrowException) as error:
+        why = " ".join(str(error).split())
+        raise ValueError(
+            f"A part of the study is damaged: {file} ({why}). "
+            "Delete it and run the same command again; only this part is computed anew."
+        ) from None
+    frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
+    return frame
 
 
 def finished_parts(parts: Path) -> set[str]:
-    """Names of the parts that are there and end as Parquet files do."""
-    if not parts.is_dir():
-        return set()
-    return {file.name for file in parts.iterdir() if _whole(file)}
+    """Return the names of the parts that are there; they are put in place whole."""
+    return {file.name for file in parts.glob("*.parquet")}
 
 
-def _whole(file: Path) -> bool:
-    if file.suffix != ".parquet" or file.stat().st_size < 8:
-        return False
-    with file.open("rb") as stream:
-        stream.seek(-4, os.SEEK_END)
-        return stream.read() == b"PAR1"
-
-
-def difference(key: str, theirs: Any, mine: Any, here: str = "here") -> str:
-    """Say in which point two identities, their entry `key`, differ."""
-    if key == "source":
-        return "a study made with another state of the code, knownminds' or your own"
-    if key == "versions" and isinstance(theirs, dict):
-        names = [k for k in {**mine, **theirs} if theirs.get(k) != mine.get(k)]
-        told = ", ".join(f"{k} {theirs.get(k)} instead of {mine.get(k)}" for k in names)
-        return f"a study made with {told}"
-    kind = "another study" if key == "question" else "a study of another design"
-    point, a, b = _point(key, theirs, mine)
-    return f"{kind} ({point} is {a!r}, {here} {b!r})"
-
-
-def _point(name: str, theirs: Any, mine: Any) -> tuple[str, Any, Any]:
-    """Find the innermost entry in which they differ."""
-    if isinstance(theirs, dict) and isinstance(mine, dict):
-        inner = next(k for k in {**mine, **theirs} if theirs.get(k) != mine.get(k))
-        return _point(inner, theirs.get(inner), mine.get(inner))
-    if name == "cells" and isinstance(theirs, list):
-        if len(theirs) != len(mine):
-            return "number of cells", len(theirs), len(mine)
-        return _point(name, *next((a, b) for a, b in zip(theirs, mine, strict=True) if a != b))
-    return name, theirs, mine
+def versions() -> dict[str, str]:
+    """Return the versions of what the numbers depend on: packages, and files of the user's."""
+    names = ("knownminds", "numpy", "scipy", "numba", "pymc", "nutpie")
+    packages = {name: importlib.metadata.version(name) for name in names}
+    return {"python": platform.python_version(), **packages, **file_versions()}
 
 
 def _hash(content: Any) -> str:

@@ -27,7 +27,7 @@ not identified          one of them is not
 not judged              fewer than 20 data sets
 (confused)              a pair is named if the interval of its share begins above 0.05
 ----------------------  ----------------------------------------------------------------------
-calibration of a quantity (`rank_uniformity.judge`)
+calibration of a quantity (`judge_ranks`)
 ----------------------------------------------------------------------------------------------
 calibrated              p-value of the gamma statistic above the level: 0.05 over all quantities
                         of a study together
@@ -36,7 +36,8 @@ over-confident          rejected, and the ranks spread too far: the posterior is
 under-confident         rejected, and the ranks spread too little: the posterior is too wide
 miscalibrated           rejected, and neither explains it
 not judged              too few replicates to notice, with a chance of 80%, a posterior that is
-                        0.5 times as wide as it should be
+                        0.5 times as wide as it should be; or not rejected, but more than 5% of the
+                        posteriors failed or did not converge
 (named)                 mean or spread is named beyond 3 standard errors, the larger one also
                         beyond 2 if neither is clear; no spread if the mean is beyond 0.1 to 0.9
 ----------------------  ----------------------------------------------------------------------
@@ -85,13 +86,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import atanh, ceil, inf, isnan, log10, sqrt
-from typing import Any, Literal
+from math import atanh, ceil, inf, isfinite, isnan, log10, nan, sqrt
+from typing import Any
 
 import scipy
 from scipy.special import ndtri
 
-from .monte_carlo import share
+from .scores import Score, share
 
 RECOVERABLE_R = 0.8
 WEAK_R = 0.5
@@ -115,27 +116,9 @@ LEAST_FOR_SIZE = 100  # data sets
 LEAST_SIZE, MOST_SIZE = 0.025, 0.075  # false alarms of a test at 5% whose size holds
 RATES_LEVEL = 0.05  # of the test that outcome rates are those of the dials, over a whole study
 
-Word = Literal[
-    "recoverable",
-    "weak",
-    "not identified",
-    "not judged",
-    "size holds",
-    "too many false alarms",
-    "too few false alarms",
-    "confirmed",
-    "not confirmed",
-    "between recoverable and weak",
-    "between weak and not identified",
-    "between recoverable and not identified",
-    "between too few false alarms and size holds",
-    "between size holds and too many false alarms",
-    "between too few false alarms and too many false alarms",
-    "between confirmed and not confirmed",
-]  # calibrations have words that combine: see the table
-RECOVERY: tuple[Word, ...] = ("recoverable", "weak", "not identified")
+RECOVERY: tuple[str, ...] = ("recoverable", "weak", "not identified")
 OPEN = ("between recoverable and weak", "between recoverable and not identified")  # may be
-SIZES: tuple[Word, ...] = ("too few false alarms", "size holds", "too many false alarms")
+SIZES: tuple[str, ...] = ("too few false alarms", "size holds", "too many false alarms")
 
 
 @dataclass(frozen=True)
@@ -156,40 +139,71 @@ class More:
     def __str__(self) -> str:
         """Say it in a sentence."""
         if self.count is None:
-            return f"So near the limit, no feasible number of {self.unit}s decides."
-        if self.count == 1:
-            return (
-                f"One more {self.unit} decides (with a chance of 80% if the true number is the "
-                "estimated one)."
-            )
-        return (
-            f"About {self.count:,} more {self.unit}s decide (with a chance of 80% if the true "
-            "number is the estimated one)."
-        )
+            return f"no feasible number of {self.unit}s decides"
+        return f"about {self.count:,} more {self.unit}{'s' * (self.count > 1)} decide"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A word from the table above and the reasons for it, each a sentence.
+    """A word from the table above, and the numbers that it rests on.
 
     Parameters
     ----------
+    reasons
+        Each a number with its error and its limits, or why nothing is judged.
     more
         What would decide where the word is "between" others; None elsewhere.
     """
 
-    word: Word
-    reasons: tuple[str, ...]
+    word: str
+    reasons: tuple[str, ...] = ()
     more: More | None = None
 
     def __str__(self) -> str:
-        """Word and reasons in one line."""
-        return f"{self.word}: {' '.join(self.reasons)}"
+        """Word, reasons and what would decide, in one line."""
+        parts = [*self.reasons, *([] if self.more is None else [str(self.more)])]
+        return f"{self.word} ({'; '.join(parts)})" if parts else self.word
+
+    @property
+    def tone(self) -> str:
+        """Return "good", "fair" or "bad"; "" of any other word."""
+        if self.word.startswith("between "):
+            return "fair"
+        first = self.word.partition(", ")[0]
+        return next((tone for tone, words in TONES.items() if first in words), "")
 
     def to_dict(self) -> dict[str, Any]:
         """Word as "verdict", reasons, and as "more" what would decide: count and unit, or None."""
         more = None if self.more is None else {"count": self.more.count, "unit": self.more.unit}
         return {"verdict": self.word, "reasons": list(self.reasons), "more": more}
+
+
+TONES: Mapping[str, tuple[str, ...]] = {
+    "good": ("recoverable", "calibrated", "size holds", "confirmed", "reached"),
+    "fair": ("weak", "too few false alarms"),
+    "bad": (
+        "not identified",
+        "too many false alarms",
+        "not confirmed",
+        "not reached",
+        "not reproduced",
+        "not finished",
+        "biased high",
+        "biased low",
+        "over-confident",
+        "under-confident",
+        "miscalibrated",
+    ),
+}
+
+
+def reason(name: str, value: float, error: float, *limits: float) -> str:
+    """Write down a number, its standard error and the limits that it is held against."""
+    told = f"{name} {beside(value, *limits)}"
+    told += f" ({error:.3f})" if isfinite(error) else ""
+    return (
+        f"{told}, {'limit' if len(limits) == 1 else 'limits'} {', '.join(f'{x:g}' for x in limits)}"
+    )
 
 
 @dataclass(frozen=True)
@@ -243,8 +257,8 @@ def read_bar(beyond: float, error: float) -> Reading:
 
 
 def combined(
-    words: Sequence[Word], readings: Sequence[Reading], n: float, *, unit: str, size: float = 1
-) -> tuple[Word, More | None]:
+    words: Sequence[str], readings: Sequence[Reading], n: float, *, unit: str, size: float = 1
+) -> tuple[str, More | None]:
     """Return the word of several readings, the worst of which counts, and what would decide.
 
     Parameters
@@ -261,7 +275,7 @@ def combined(
     times = max(
         needed for reading in readings for k, needed in reading.needed.items() if first <= k < last
     )
-    word: Any = f"between {words[first]} and {words[last]}"
+    word = f"between {words[first]} and {words[last]}"
     fits = n * (times - 1)
     return word, More(None if fits > MOST_MORE else _rounded_up(fits / size), unit)
 
@@ -279,13 +293,25 @@ def _rounded_up(count: float) -> int:
     return max(1, ceil(count / step) * step)
 
 
+def judge(
+    words: Sequence[str],
+    readings: Sequence[Reading],
+    reasons: Sequence[str],
+    n: float,
+    *,
+    unit: str = "subject",
+    size: float = 1,
+) -> Verdict:
+    """Return the verdict of several readings, the worst of which counts; see `combined`."""
+    word, more = combined(words, readings, n, unit=unit, size=size)
+    return Verdict(word, tuple(reasons), more)
+
+
 def judge_recovery(
-    r: float,
-    coverage: float,
-    coverage_error: float,
+    r: Score,
+    coverage: Score,
     *,
     n: int,
-    r_error: float | None = None,
     failed: float = 0.0,
     attempted: int | None = None,
     varies: bool = True,
@@ -297,127 +323,80 @@ def judge_recovery(
 
     Parameters
     ----------
-    r, r_error
-        Correlation of estimate and truth, NaN where the estimates do not vary; its Monte-Carlo
-        standard error. Fisher's own, 1 / sqrt(n - 3) for atanh r, is used where it is larger.
-    coverage, coverage_error
-        Share of the 90% intervals that hold the truth, and its Monte-Carlo standard error.
+    r
+        Correlation of estimate and truth, NaN where the estimates do not vary. Fisher's own error,
+        1 / sqrt(n - 3) for atanh r, is used where it is larger.
+    coverage
+        Share of the 90% intervals that hold the truth.
     n
         Usable fits.
     failed, attempted
         Share of the attempted fits that failed or did not converge, and their number (n if None).
-    varies
-        Whether the truth differs between subjects.
-    finite
-        Whether the estimates are small enough that r can be computed.
+    varies, finite
+        Whether the truth differs between subjects; whether the estimates are small enough for r.
     unit, size
         What more can be asked for, and how many fits one of it brings.
     """
     if n < LEAST_FITS:
         return _too_few(n)
     if not varies:
-        return Verdict("not judged", ("The truth is the same for all, so nothing can correlate.",))
+        return Verdict("not judged", ("the truth is the same for all",))
     if not finite:
-        return Verdict("not judged", ("Some estimates are too large for r to be computed.",))
-    if isnan(r):
-        return Verdict("not identified", ("The estimates do not vary with the subject.",))
-    if r_error is not None and isnan(r_error):
-        return _no_error()
-
-    followed = _read_r(r, r_error, n)
-    low = read_bar(LOWEST_COVERAGE - coverage, coverage_error)
-    high = read_bar(coverage - HIGHEST_COVERAGE, coverage_error)
-    held = low if coverage <= HIGHEST_COVERAGE else high
-    if isnan(coverage):
-        held = Reading(1, 1, {})
-    tried = n if attempted is None else attempted
-    failed_error = share(failed * tried, tried).error
-    sound = read_bar(failed - MOST_FAILURES, failed_error)
-    word, more = combined(RECOVERY, (followed, held, sound), n, unit=unit, size=size)
-    reasons = [_about_r(r, followed), _about_coverage(coverage, coverage_error, held)]
+        return Verdict("not judged", ("some estimates are too large for r to be computed",))
+    if isnan(r.value):
+        return Verdict("not identified", ("the estimates do not vary",))
+    if isnan(r.error):
+        return _NO_ERROR
+    error = share(failed * (attempted or n), attempted or n).error
+    readings = (_read_r(r, n), _read_coverage(coverage), read_bar(failed - MOST_FAILURES, error))
+    reasons = [
+        reason("r", r.value, r.error, WEAK_R, RECOVERABLE_R),
+        "no 90% intervals"
+        if isnan(coverage.value)
+        else reason(
+            "90% intervals cover", coverage.value, coverage.error, LOWEST_COVERAGE, HIGHEST_COVERAGE
+        ),
+    ]
     if failed > MOST_FAILURES:
-        reasons.append(_about_failures(failed, failed_error, sound))
-    return Verdict(word, (*reasons, *([] if more is None else [str(more)])), more)
+        reasons.append(reason("failed or not converged", failed, error, MOST_FAILURES))
+    return judge(RECOVERY, readings, reasons, n, unit=unit, size=size)
 
 
 def _too_few(n: int) -> Verdict:
-    return Verdict("not judged", (f"Usable fits: {n}; {LEAST_FITS} are needed.",))
+    return Verdict("not judged", (f"{n} usable fits, {LEAST_FITS} are needed",))
 
 
-def _no_error() -> Verdict:
-    reason = "How much chance is in it cannot be computed from the fits of a single replicate."
-    return Verdict("not judged", (reason,))
+_NO_ERROR = Verdict("not judged", ("a single replicate gives no standard error",))
 
 
-def _read_r(r: float, r_error: float | None, n: int) -> Reading:
+def _read_r(r: Score, n: int) -> Reading:
     """Hold r against its thresholds on Fisher's scale, falling: the best word comes first."""
     most = 1 - 1e-12  # Fisher's z of a perfect correlation is infinite
-    within = min(max(r, -most), most)
-    own = 0.0 if r_error is None else r_error / (1 - within**2)
-    error = max(own, 1 / sqrt(n - 3))
+    within = min(max(r.value, -most), most)
+    error = max(r.error / (1 - within**2), 1 / sqrt(n - 3))
     z = -atanh(within)
     limits = [-atanh(RECOVERABLE_R), -atanh(WEAK_R)]
     return read_against(z, z - CLEAR * error, z + CLEAR * error, limits)
 
 
-def _about_r(r: float, followed: Reading) -> str:
-    told = beside(r, RECOVERABLE_R, WEAK_R)
-    if not followed.is_open:
-        return (
-            f"Estimates follow the truth closely (r = {told}).",
-            f"Estimates follow the truth loosely (r = {told}, below {RECOVERABLE_R}).",
-            f"Estimates hardly follow the truth (r = {told}, below {WEAK_R}).",
-        )[followed.first]
-    if len(followed.needed) == 1:
-        near = RECOVERABLE_R if 0 in followed.needed else WEAK_R
-        return f"How closely estimates follow the truth is open: r = {told} is near {near}."
-    return (
-        f"How closely estimates follow the truth is open: r = {told} may be above {RECOVERABLE_R} "
-        f"or below {WEAK_R}."
-    )
+def _read_coverage(coverage: Score) -> Reading:
+    if isnan(coverage.value):
+        return Reading(1, 1, {})
+    beyond = max(LOWEST_COVERAGE - coverage.value, coverage.value - HIGHEST_COVERAGE)
+    return read_bar(beyond, coverage.error)
 
 
-def _about_coverage(coverage: float, error: float, held: Reading) -> str:
-    if isnan(coverage):
-        return "There are no 90% intervals."
-    told = beside(coverage, LOWEST_COVERAGE, HIGHEST_COVERAGE, percent=True)
-    rarely = "rarely" if coverage < LOWEST_COVERAGE else "often"
-    if held.is_open:
-        return (
-            f"Whether 90% intervals hold the truth too {rarely} is open: in {told}, with a "
-            f"standard error of {error:.1%}."
-        )
-    if held.first:
-        return f"90% intervals hold the truth too {rarely}: in {told}."
-    return f"90% intervals hold the truth in {told}."
-
-
-def _about_failures(failed: float, error: float, sound: Reading) -> str:
-    told = beside(failed, MOST_FAILURES, percent=True)
-    if sound.is_open:
-        return (
-            f"{told} of the fits failed or did not converge, with a standard error of {error:.1%}: "
-            "whether too many is open."
-        )
-    return f"{told} of the fits failed or did not converge: too many."
-
-
-def beside(value: float, *limits: float, percent: bool = False) -> str:
-    """Write a number down with so many digits that it does not seem to reach a threshold."""
-    scale, digits = (100, 0) if percent else (1, 2)
-    for more in range(digits, digits + 6):
-        told = f"{value:.{more}%}" if percent else f"{value:.{more}f}"
-        seen = float(told.rstrip("%")) / scale
-        if all((seen < limit) == (value < limit) for limit in limits) and all(
-            (seen > limit) == (value > limit) for limit in limits
-        ):
+def beside(value: float, *limits: float) -> str:
+    """Write a number down with so many digits that it does not seem to reach a limit."""
+    for digits in range(3, 9):
+        told = f"{value:.{digits}f}"
+        seen = float(told)
+        if all(((seen < x) == (value < x)) and ((seen > x) == (value > x)) for x in limits):
             return told
     return told
 
 
-def judge_region(
-    width: float, *, n: int, error: float = 0.0, unit: str = "subject", size: float = 1
-) -> Verdict:
+def judge_region(width: Score, *, n: int, unit: str = "subject", size: float = 1) -> Verdict:
     """Judge what sessions say about a parameter within a region of true values.
 
     Errors and coverage are no guide there: an estimate that ignores the data is close to all
@@ -426,9 +405,8 @@ def judge_region(
 
     Parameters
     ----------
-    width, error
-        Mean width of the 90% intervals on the unconstrained scale over that of the prior's own,
-        and its Monte-Carlo standard error.
+    width
+        Mean width of the 90% intervals on the unconstrained scale over that of the prior's own.
     n
         Usable fits.
     unit, size
@@ -436,17 +414,13 @@ def judge_region(
     """
     if n < LEAST_FITS:
         return _too_few(n)
-    if isnan(error):
-        return _no_error()
+    if isnan(width.error):
+        return _NO_ERROR
     limits = (RECOVERABLE_WIDTH, WEAK_WIDTH)
-    reading = read_against(width, width - CLEAR * error, width + CLEAR * error, limits)
-    word, more = combined(RECOVERY, (reading,), n, unit=unit, size=size)
-    told = beside(width, *limits, percent=True)
-    reasons = [f"Intervals are {told} as wide as the prior's."]
-    if more is not None:
-        reasons.append(f"The standard error of that, {error:.1%}, leaves the word open.")
-        reasons.append(str(more))
-    return Verdict(word, tuple(reasons), more)
+    span = CLEAR * width.error
+    reading = read_against(width.value, width.value - span, width.value + span, limits)
+    told = reason("relative width", width.value, width.error, *limits)
+    return judge(RECOVERY, (reading,), (told,), n, unit=unit, size=size)
 
 
 def judge_size(rejected: float, n: int, *, failed: float = 0.0) -> Verdict:
@@ -460,32 +434,66 @@ def judge_size(rejected: float, n: int, *, failed: float = 0.0) -> Verdict:
         Share of the data sets without an estimate.
     """
     if n < LEAST_FOR_SIZE:
-        return Verdict("not judged", (f"Data sets: {n}; {LEAST_FOR_SIZE} are needed.",))
+        return Verdict("not judged", (f"{n} data sets, {LEAST_FOR_SIZE} are needed",))
     interval = scipy.stats.binomtest(round(rejected * n), n).proportion_ci(method="wilson")
-    low, high = float(interval.low), float(interval.high)
+    limits = (LEAST_SIZE, MOST_SIZE)
     told = (
-        f"The test rejects in {rejected:.1%} of {n} data sets without an effect (95% interval "
-        f"{low:.1%} to {high:.1%}), 5% promised."
+        f"rejects {beside(rejected, *limits)} of {n:,}, 95% interval {interval.low:.3f} to "
+        f"{interval.high:.3f}, limits {LEAST_SIZE}, {MOST_SIZE}"
     )
-    reasons = [told]
     if failed > MOST_FAILURES:
-        told = beside(failed, MOST_FAILURES, percent=True)
-        reasons.append(f"{told} of the data sets gave no estimate: too many.")
-        return Verdict("not judged", tuple(reasons))
-    if low > 0.05:
-        reasons.append("That is more often than promised.")
-    if high < 0.05:
-        reasons.append("That is more rarely than promised.")
-    reading = read_against(rejected, low, high, (LEAST_SIZE, MOST_SIZE))
-    word, more = combined(SIZES, (reading,), n, unit="data set")
-    if more is not None:
-        reasons.append(f"It holds its size from {LEAST_SIZE:.1%} to {MOST_SIZE:.1%}.")
-        reasons.append(str(more))
-    return Verdict(word, tuple(reasons), more)
+        return Verdict("not judged", (told, reason("no estimate", failed, nan, MOST_FAILURES)))
+    reading = read_against(rejected, float(interval.low), float(interval.high), limits)
+    return judge(SIZES, (reading,), (told,), n, unit="data set")
+
+
+def judge_ranks(
+    p_value: float, level: float, mean: Score, spread: Score, *, failed: float = 0.0
+) -> Verdict:
+    """Judge whether the ranks of true values among draws of the posterior are uniform.
+
+    Parameters
+    ----------
+    p_value, level
+        Of the test of uniformity; up to the level it rejects.
+    mean
+        Mean rank as a share of the range; 0.5 if uniform.
+    spread
+        Variance of the ranks over that of a posterior of the right width; 1 if uniform.
+    failed
+        Share of the posteriors that failed or did not converge.
+    """
+    test = reason("p", p_value, nan, level)
+    if p_value > level:
+        if failed > MOST_FAILURES:
+            unsound = reason("failed or not converged", failed, nan, MOST_FAILURES)
+            return Verdict("not judged", (test, unsound))
+        return Verdict("calibrated", (test,))
+    bias = _errors_off(mean.value - 0.5, mean.error)
+    width = _errors_off(spread.value - 1, spread.error)
+    if not 1 - FURTHEST_MEAN <= mean.value <= FURTHEST_MEAN:
+        width = 0.0  # nearly all ranks sit at one end
+    threshold = CLEAR_ERRORS
+    if max(bias, width) <= CLEAR_ERRORS:
+        threshold = max(LEAST_ERRORS, min(bias, width))  # only the larger of the two is named
+    words = []
+    if bias > threshold:
+        words.append("biased high" if mean.value < 0.5 else "biased low")
+    if width > threshold:
+        words.append("over-confident" if spread.value > 1 else "under-confident")
+    shape = (f"mean rank {mean}, uniform 0.5", f"spread {spread}, uniform 1")
+    return Verdict(", ".join(words) or "miscalibrated", (test, *shape))
+
+
+def _errors_off(deviation: float, error: float) -> float:
+    """Size of a deviation in standard errors; ranks that do not vary have an error of 0."""
+    if error > 0:
+        return abs(deviation) / error
+    return inf if deviation else 0.0
 
 
 def judge_trials(differing: int, trials: int, apart: float) -> Verdict:
-    """Judge whether a mind lives in words the sessions that it lives directly.
+    """Judge whether an agent that answers in words has the sessions that it has directly.
 
     Parameters
     ----------
@@ -493,25 +501,20 @@ def judge_trials(differing: int, trials: int, apart: float) -> Verdict:
         Trials that differ between the paths, the same answers being withheld, and all of them.
     apart
         Largest difference between the estimates of both paths on the unconstrained scale, over
-        subjects of whom every answer was read; NaN if there are none.
+        subjects of whom all answers were read; NaN if there are none.
     """
     if trials == 0:
-        return Verdict("not judged", ("No trial was lived.",))
-    reasons = [f"{differing:,} of {trials:,} trials differ from those of the direct path."]
-    if isnan(apart):
-        reasons.append("No subject has all answers and both estimates, so none are compared.")
-    elif apart == 0:
-        reasons.append("Where every answer was read, the estimates are identical.")
-    else:
-        reasons.append(f"Where every answer was read, estimates differ by up to {apart:.2g}.")
+        return Verdict("not judged", ("no trial took place",))
+    estimates = "no subject to compare" if isnan(apart) else f"estimates differ by {apart:.2g}"
+    reasons = (f"{differing:,} of {trials:,} trials differ", estimates)
     sound = differing == 0 and not apart > 0
-    return Verdict("confirmed" if sound else "not confirmed", tuple(reasons))
+    return Verdict("confirmed" if sound else "not confirmed", reasons)
 
 
 def judge_outcomes(
     counts: Mapping[str, int], expected: Mapping[str, float], trials: int, level: float
 ) -> Verdict:
-    """Judge whether every trial has an outcome, and each as often as the dials say.
+    """Judge whether each trial has an outcome, and each outcome its rate.
 
     Parameters
     ----------
@@ -520,42 +523,32 @@ def judge_outcomes(
     expected
         Probability of each outcome.
     trials
-        How many were lived.
+        How many took place.
     level
         Of the exact binomial test of each rate.
     """
-    told = sum(counts.values())
+    n = sum(counts.values())
     if trials == 0:
-        return Verdict("not judged", ("No trial was lived.",))
-    reasons = [f"{told:,} of {trials:,} trials have an outcome."]
-    strange = []
-    for name, count in counts.items():
-        if told and scipy.stats.binomtest(count, told, expected[name]).pvalue < level:
-            strange.append(f"{name} {count / told:.1%} instead of {expected[name]:.1%}")
-    if strange:
-        reasons.append(f"Rates are not those of the dials: {', '.join(strange)}.")
-    else:
-        reasons.append("No rate differs from that of the dials by more than chance.")
-    sound = told == trials and not strange
-    return Verdict("confirmed" if sound else "not confirmed", tuple(reasons))
+        return Verdict("not judged", ("no trial took place",))
+    differ = [
+        f"{name} {count / n:.3f} instead of {expected[name]:.3f}"
+        for name, count in counts.items()
+        if n and scipy.stats.binomtest(count, n, expected[name]).pvalue < level
+    ]
+    sound = n == trials and not differ
+    reasons = (f"{n:,} of {trials:,} trials have an outcome", *differ)
+    return Verdict("confirmed" if sound else "not confirmed", reasons)
 
 
 def judge_bounds(
-    coverage: Mapping[str, tuple[float, float]],
-    plain: Mapping[str, float],
-    *,
-    n: int,
-    missing: int,
-    failed: float = 0.0,
+    coverage: Mapping[str, Score], *, n: int, missing: int, failed: float = 0.0
 ) -> Verdict:
     """Judge whether bounds on estimates that lack answers hold the truth.
 
     Parameters
     ----------
     coverage
-        By parameter, the share of 90% bounds that hold the truth and its Monte-Carlo error.
-    plain
-        The same share of 90% intervals that take answers to be missing at random.
+        By parameter, the share of 90% bounds that hold the truth.
     n
         Usable fits.
     missing
@@ -564,23 +557,16 @@ def judge_bounds(
         Share of the attempted fits that failed.
     """
     if missing == 0:
-        return Verdict("not judged", ("No answer is missing.",))
+        return Verdict("not judged", ("no answer is missing",))
     if n < LEAST_FITS:
         return _too_few(n)
     if failed > MOST_FAILURES:
-        told = beside(failed, MOST_FAILURES, percent=True)
-        return Verdict("not judged", (f"{told} of the fits failed.",))
-    lowest = min(coverage, key=lambda name: coverage[name][0])
-    worst = min(plain, key=lambda name: plain[name])
-    reasons: tuple[str, ...] = (
-        f"Bounds at 90% hold the truth in {coverage[lowest][0]:.0%} ({lowest}) or more; intervals "
-        f"that take answers to be missing at random in {plain[worst]:.0%} ({worst}) or more.",
-    )
-    readings = [read_bar(0.9 - held, error) for held, error in coverage.values()]
-    word, more = combined(("confirmed", "not confirmed"), readings, n, unit="subject")
-    if more is not None:
-        reasons += ("Whether that is less than the 90% promised is open.", str(more))
-    return Verdict(word, reasons, more)
+        return Verdict("not judged", (reason("failed", failed, nan, MOST_FAILURES),))
+    lowest = min(coverage, key=lambda name: coverage[name].value)
+    readings = [read_bar(0.9 - score.value, score.error) for score in coverage.values()]
+    worst = coverage[lowest]
+    told = reason(f"bounds of {lowest} cover", worst.value, worst.error, 0.9)
+    return judge(("confirmed", "not confirmed"), readings, (told,), n)
 
 
 def about_reliability(reliability: float) -> str:

@@ -1,4 +1,4 @@
-"""What every model and measure must pass, the stored results, the gallery of them, the doctor.
+"""What every model and measure must pass, and the doctor.
 
 Imported by the command line; itself imports every study.
 """

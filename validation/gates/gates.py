@@ -1,14 +1,13 @@
-"""Gates: what every model and measure has to pass, computed once at full size and stored."""
+"""Gates: what every model and measure has to pass at its recommended design before a release."""
 
 from __future__ import annotations
 
 import datetime
 import importlib.resources
-import json
 import os
 import tomllib
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from time import perf_counter
@@ -18,17 +17,16 @@ import numpy as np
 import pandas as pd
 
 from knownminds.agents import AGENTS, Agent
-from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
-from knownminds.environments.record.folders import check_writable, writable, write_text
-from knownminds.environments.record.result import Result, plain
+from knownminds.environments import Environment, make, unknown
+from knownminds.environments.record.csv_cells import csv_text
+from knownminds.environments.record.folders import writable, write_text
 from knownminds.inference import MEASURES
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 from knownminds.validation.engine.question import command_line
+from knownminds.validation.engine.result import Result, flat
+from knownminds.validation.engine.scores import Score
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import CLEAR, WEAK_R
-from knownminds.validation.engine.workers import in_worker
-
-from .sources import sources_of
 
 KINDS = ("recovery", "shuffled", "calibration", "audit")  # the last of measures
 # Units by kind and form: subjects of a recovery and of its control, replicates of the others.
@@ -41,7 +39,19 @@ CLEAR_FALL, NO_FALL = 3.5, 2.0
 # What contradicts that a design gives a parameter back; words in between contradict nothing.
 NOT_BACK = ("weak", "not identified", "between weak and not identified")
 GONE = ("lost", "less", "between lost and less")
-STORED = "stored_results.json"
+GATES, CONTRADICTIONS, RUNS = "Gates", "Contradictions", "Runs"  # titles of tables
+ROW = ["gate", "name", "quantity"]  # what names a row
+SCORES = ("r", "bias", "rmse", "coverage", "r_shuffled", "mean_rank", "spread", "p", "rejected")
+COUNTS, RUN = ("attempted", "failed"), ("seconds", "command")
+NOTES = (
+    "Quantities are parameters; of a calibration also the log-likelihood, of an audit true "
+    "effects. r, bias, rmse, coverage: of estimates against truths, and of 90% intervals (of an "
+    "audit, of 95% intervals). r shuffled: the same r from sessions with shuffled answers, the "
+    "negative control. mean rank, spread, p: of the ranks of a calibration. rejected: share of "
+    "the data sets in which a test rejects at 5%. Monte-Carlo standard errors in parentheses.",
+    f"Shuffled: lost, r falls clearly and is clearly below {WEAK_R}; less, it falls and is clearly "
+    f"above; kept, Fisher's z falls by less than {NO_FALL:g} standard errors.",
+)
 
 # What can go wrong with the numbers of one gate; the others go on.
 FAILURES = (ArithmeticError, ValueError, RuntimeError)
@@ -86,150 +96,15 @@ class Recommendation:
         """The model."""
         return AGENTS[self.model]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The model's parameters."""
-        return self.agent.parameters.names
-
-    @property
-    def given_back(self) -> tuple[str, ...]:
-        """Parameters that the design is said to give back."""
-        return tuple(name for name in self.names if name not in self.open)
-
     def make(self) -> Environment:
         """Build the experiment."""
         return resolve_environment(make(self.environment, **self.settings), self.trials)
 
     def kinds(self) -> tuple[str, ...]:
         """Which gates the model has: none without parameters."""
-        if not self.names:
+        if not len(self.agent.parameters):
             return ()
         return tuple(kind for kind in KINDS[:3] if kind != "shuffled" or not self.control)
-
-    def command(self, study: str = "recover", **more: Any) -> str:
-        """Return the command line of a study at this design."""
-        sizes = {"trials": self.trials, "sessions": self.sessions if self.sessions > 1 else None}
-        asked = {"model": self.model, "set": self.settings, **sizes, **more}
-        return command_line(study, self.environment, **asked)
-
-
-@dataclass(frozen=True)
-class Gate:
-    """One gate of one model or measure: what was computed, when, from what, and what came out.
-
-    Parameters
-    ----------
-    kind
-        "recovery" (parameters given back), "shuffled" (the same from shuffled sessions: its
-        negative control), "calibration" (single posteriors) or "audit" (of a measure).
-    name
-        Of the model, of an audit the measure.
-    units
-        Subjects; replicates of a calibration, data sets for each kind of mind of an audit.
-    sources
-        Hashes of what model (or measure) and experiment did, as they were.
-    quantities
-        By parameter (of a calibration also the log-likelihood; of an audit by true effect):
-        numbers, and a "verdict".
-    attempted, failed
-        Units; those without a result.
-    sentences
-        Of a recovery: what a single session cannot tell, by its expected Fisher information.
-    """
-
-    kind: str
-    name: str
-    environment: str
-    settings: Mapping[str, Any]
-    trials: int
-    sessions: int
-    units: int
-    seed: int
-    date: str
-    command: str
-    versions: Mapping[str, str]
-    sources: Mapping[str, str]
-    quantities: Mapping[str, Mapping[str, Any]]
-    attempted: int
-    failed: int
-    seconds: float
-    sentences: Sequence[str] = ()
-
-    @property
-    def design(self) -> dict[str, Any]:
-        """What the numbers belong to."""
-        names = ("kind", "name", "environment", "settings", "trials", "sessions", "units", "seed")
-        return {name: getattr(self, name) for name in names}
-
-    @property
-    def older_than(self) -> tuple[str, ...]:
-        """Which of "the model's code", "the experiment's code" ... have changed since."""
-        if self.name not in {**AGENTS, **MEASURES} or self.environment not in ENVIRONMENTS:
-            return ()
-        now = sources_of(self.kind, self.name, self.environment)
-        return tuple(f"the {k}'s code" for k, v in now.items() if self.sources.get(k) != v)
-
-    def verdicts(self) -> dict[str, str]:
-        """Return the verdict on each quantity."""
-        return {name: str(found["verdict"]) for name, found in self.quantities.items()}
-
-
-@dataclass(frozen=True)
-class Gates(Result):
-    """Gates that were computed or found in a store.
-
-    Parameters
-    ----------
-    gates
-        All that were asked for and came out.
-    computed
-        How many of them were computed now; the others were in the store.
-    problems
-        By "kind of model": why it gave no result.
-    """
-
-    gates: tuple[Gate, ...]
-    computed: int
-    problems: Mapping[str, str]
-
-    def of(self, name: str, kind: str) -> Gate | None:
-        """Return a gate, or None if there is none."""
-        return next((g for g in self.gates if (g.name, g.kind) == (name, kind)), None)
-
-    def contradictions(self) -> tuple[str, ...]:
-        """Say where results contradict what is claimed of the recommended designs."""
-        return tuple(sentence for gate in self.gates for sentence in contradictions(gate))
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per quantity of each gate."""
-        rows = [
-            {"name": gate.name, "gate": gate.kind, "quantity": name, **found}
-            for gate in self.gates
-            for name, found in gate.quantities.items()
-        ]
-        return pd.DataFrame(rows)
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        told: dict[str, Any] = super().content()
-        return told | {"contradictions": self.contradictions()}
-
-    def __str__(self) -> str:
-        """One line per gate, then what contradicts the recommendations."""
-        lines = []
-        for gate in self.gates:
-            words: dict[str, list[str]] = {}
-            for name, word in gate.verdicts().items():
-                words.setdefault(word, []).append(name)
-            told = "; ".join(f"{word}: {', '.join(names)}" for word, names in words.items())
-            old = f" [older than {' and '.join(gate.older_than)}]" if gate.older_than else ""
-            lines.append(f"{gate.kind:<12}{gate.name:<38}{told}{old}")
-        lines += [f"no result: {name}: {why}" for name, why in self.problems.items()]
-        found = self.contradictions()
-        lines += [f"contradicts the recommendation: {sentence}" for sentence in found]
-        stored = len(self.gates) - self.computed
-        lines.append(f"{len(self.gates)} gates, {self.computed} computed now, {stored} from store")
-        return "\n".join(lines)
 
 
 @cache
@@ -254,10 +129,9 @@ def gates(
     kinds: Sequence[str] | None = None,
     small: bool = False,
     seed: int = SEED,
-    store: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> Gates:
+) -> Result:
     """Put models through their gates at the recommended designs, and measures through audits.
 
     Parameters
@@ -268,221 +142,193 @@ def gates(
         Any of recovery, shuffled, calibration and audit; all if None.
     small
         A tenth of the size (30 instead of 300 subjects): to see that it works.
-    store
-        A JSON file that keeps each gate as soon as it is computed. What it has already of the same
-        design, size, seed and files is not computed again.
     workers
         Processes; as many as there are cores if None.
     progress
         Called with (gates done, gates in all).
 
+    Returns
+    -------
+    Table "Gates", a row per gate and quantity; "Contradictions" of what is claimed of the designs,
+    at full size; "Without a result", gates that failed; "Runs", time and command of each gate.
+
     Raises
     ------
     ValueError
-        For unknown names or kinds, or a store that is no store.
+        For unknown names or kinds.
     """
-    for kind in kinds or ():
-        if kind not in KINDS:
-            raise ValueError(unknown("gate", kind, KINDS))
+    known = [*recommendations(), *MEASURES]
+    for what, given, members in (("gate", kinds, KINDS), ("model or measure", names, known)):
+        for name in given or ():
+            if name not in members:
+                raise ValueError(unknown(what, name, members))
     if workers is not None and workers < 1:
         raise ValueError(f"The number of workers is at least 1; got {workers}.")
     if seed < 0:
         raise ValueError(f"Seeds are whole numbers from 0 on; got {seed}.")
-    known = [*recommendations(), *MEASURES]
-    for name in names or ():
-        if name not in known:
-            raise ValueError(unknown("model or measure", name, known))
-    asked = [
-        (kind, name, (SMALL if small else LARGE)[kind], seed)
+    units = SMALL if small else LARGE
+    tasks = [
+        (kind, name, units[kind], seed)
         for kind, name in _in_order(names or known)
         if kinds is None or kind in kinds
     ]
-    stored = {} if store is None else read_gates(store)
-    if store is not None:
-        check_writable(Path(store))
-        larger = [k for k in stored if small and stored[k].units > SMALL[k[0]]]
-        if larger:
-            raise ValueError(
-                f"Small gates do not replace large ones; {store} holds the large {larger[0][0]} of "
-                f"{larger[0][1]}. Name another file with --store."
-            )
-    fresh = {(*key, gate.units, gate.seed) for key, gate in stored.items() if _holds(gate)}
-    todo = [task for task in asked if task not in fresh]
-    problems: dict[str, str] = {}
-    done = {task[:2]: stored[task[:2]] for task in asked if task in fresh}
-    n_done = len(done)
-    if progress is not None:
-        progress(n_done, len(asked))
-    for (kind, name, *_), found in _compute(todo, workers):
-        n_done += 1
-        if isinstance(found, str):
-            problems[f"{kind} of {name}"] = found
-        else:
-            done[kind, name] = found
-            if store is not None:
-                _keep(store, found)
+    outcomes: dict[tuple[str, str], pd.DataFrame | str] = {}
+    for done, (task, outcome) in enumerate(_compute(tasks, workers), start=1):
+        outcomes[task[:2]] = outcome
         if progress is not None:
-            progress(n_done, len(asked))
-    order = [task[:2] for task in asked if task[:2] in done]
-    return Gates(tuple(done[key] for key in order), len(todo) - len(problems), problems)
+            progress(done, len(tasks))
+    in_order = [(task[:2], outcomes[task[:2]]) for task in tasks]
+    tables = [table for _, table in in_order if isinstance(table, pd.DataFrame)]
+    reasons = [(*key, reason) for key, reason in in_order if isinstance(reason, str)]
+    empty = pd.DataFrame(columns=[*ROW, "verdict", *COUNTS, *RUN])
+    whole = pd.concat(tables, ignore_index=True) if tables else empty
+    columns = [name for name in ("verdict", *SCORES, *COUNTS) if name in whole]
+    runs = whole.drop_duplicates(ROW[:2]).set_index(ROW[:2])
+    asked = {"gate": kinds, "small": small, "seed": seed}
+    return Result(
+        "Do recommended designs give models back, and do tests keep their size?",
+        tables={
+            GATES: whole.set_index(ROW)[columns],
+            CONTRADICTIONS: contradictions(whole),
+            "Without a result": pd.DataFrame(reasons, columns=[*ROW[:2], "reason"]),
+            RUNS: runs[list(RUN)],
+        },
+        notes=NOTES,
+        attempted=int(runs["attempted"].sum()),
+        failed=int(runs["failed"].sum()),
+        asked={"names": names, **asked},
+        command=command_line("gates", *(names or ()), **asked),
+        seconds=float(runs["seconds"].sum()),
+        versions=versions(),
+    )
+
+
+def write_gates(result: Result, file: str | os.PathLike[str]) -> None:
+    """Write the table of gates as CSV, with today's date and the version; four digits of each."""
+    table = result[GATES].join(result[RUNS])
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    stamp = {"date": date, "version": result.versions["knownminds"]}
+    with writable(Path(file).parent):
+        rows = flat(table).dropna(axis="columns", how="all").assign(**stamp)
+        text = csv_text(rows, float_format="%.4g")
+        write_text(Path(file), text)
 
 
 def _in_order(names: Sequence[str]) -> list[tuple[str, str]]:
     """Return kind and name of all gates, kind by kind and those of short sessions first."""
     designs = [recommendations()[name] for name in names if name in recommendations()]
-    designs.sort(key=lambda one: one.make().n_trials * one.sessions)
-    found = [(kind, one.model) for kind in KINDS for one in designs if kind in one.kinds()]
-    return [*found, *(("audit", name) for name in names if name in MEASURES)]
+    designs.sort(key=lambda design: design.make().n_trials * design.sessions)
+    of_models = [(kind, one.model) for kind in KINDS for one in designs if kind in one.kinds()]
+    return [*of_models, *(("audit", name) for name in names if name in MEASURES)]
 
 
 Task = tuple[str, str, int, int]
 
 
 def _compute(
-    todo: Sequence[Task], workers: int | None
-) -> Generator[tuple[Task, Gate | str], None, None]:
-    processes = min(workers or os.cpu_count() or 1, max(len(todo), 1))
+    tasks: Sequence[Task], workers: int | None
+) -> Generator[tuple[Task, pd.DataFrame | str], None, None]:
+    processes = min(workers or os.cpu_count() or 1, max(len(tasks), 1))
     if processes == 1:
-        yield from (_attempt(task) for task in todo)
+        yield from (_attempt(task) for task in tasks)
         return
     from joblib import Parallel, delayed, parallel_config
 
     with parallel_config("loky", n_jobs=processes, inner_max_num_threads=1):
         parallel = Parallel(return_as="generator_unordered", batch_size=1)
-    yield from parallel(delayed(in_worker)(os.getpid(), _attempt, task) for task in todo)
+    yield from parallel(delayed(_attempt)(task) for task in tasks)
 
 
-def _attempt(task: Task) -> tuple[Task, Gate | str]:
+def _attempt(task: Task) -> tuple[Task, pd.DataFrame | str]:
+    """Return the rows of a gate, or why it has none."""
+    kind, name, units, seed = task
+    began = perf_counter()
     try:
-        return task, _gate(*task)
+        table = _WORK[kind](name, units, seed)
     except FAILURES as error:
         return task, " ".join(str(error).split())
+    table = table.rename_axis("quantity").reset_index()
+    table.insert(0, "gate", kind)
+    table.insert(1, "name", name)
+    return task, table.assign(seconds=round(perf_counter() - began, 1))
 
 
-def _gate(kind: str, name: str, units: int, seed: int) -> Gate:
-    design = _design_of(kind, name)
-    environment, began = design.make(), perf_counter()
-    written = sources_of(kind, name, design.environment)
-    quantities, command, attempted, failed, sentences = {
-        "recovery": _recovery,
-        "shuffled": _shuffled,
-        "calibration": _calibration,
-        "audit": _audit,
-    }[kind](design, environment, units, seed)
-    return Gate(
-        kind=kind,
-        name=name,
-        environment=design.environment,
-        settings=dict(design.settings),
-        trials=environment.n_trials,
-        sessions=design.sessions,
-        units=units,
-        seed=seed,
-        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        command=command,
-        versions=versions(),
-        sources=written,
-        quantities=_rounded(quantities),
-        attempted=attempted,
-        failed=failed,
-        seconds=round(perf_counter() - began, 1),
-        sentences=sentences,
-    )
+def _counts(study: Result) -> dict[str, Any]:
+    return {"attempted": study.attempted, "failed": study.failed, "command": study.command}
 
 
-def _design_of(kind: str, name: str) -> Recommendation:
-    """Return the recommended design of a model, or that in which a measure is audited."""
-    if kind != "audit":
-        return recommendations()[name]
-    measure = MEASURES[name]
-    return Recommendation(name, measure.environments[0], dict(measure.settings))
-
-
-Computed = tuple[dict[str, dict[str, Any]], str, int, int, tuple[str, ...]]
-
-
-def _recovery(design: Recommendation, environment: Environment, units: int, seed: int) -> Computed:
+def _recovery(name: str, units: int, seed: int) -> pd.DataFrame:
     from knownminds.validation.recovery.parameter_recovery import recover
 
-    found = recover(
-        environment, design.agent, subjects=units, sessions=design.sessions, seed=seed, workers=1
+    design = recommendations()[name]
+    study = recover(
+        design.make(), name, subjects=units, sessions=design.sessions, seed=seed, workers=1
     )
-    quantities = {}
-    for scores in found.parameters:
-        numbers = {"r": scores.r, "bias": scores.bias, "rmse": scores.rmse}
-        numbers["coverage"] = scores.coverage["90"]
-        values: dict[str, Any] = {name: score.value for name, score in numbers.items()}
-        values |= {f"{name}_error": score.error for name, score in numbers.items()}
-        quantities[scores.name] = values | {"verdict": scores.verdict.word}
-    command = design.command(subjects=units, seed=seed)
-    return quantities, command, found.attempted, found.failed, found.identifiability
+    table = study["Estimates"][["verdict", "r", "bias", "rmse"]]
+    return table.assign(coverage=study["Intervals"]["90% covers"], **_counts(study))
 
 
-def _calibration(
-    design: Recommendation, environment: Environment, units: int, seed: int
-) -> Computed:
+def _calibration(name: str, units: int, seed: int) -> pd.DataFrame:
     from knownminds.validation.calibration.calibration import calibrate
 
-    found = calibrate(
-        environment, design.agent, replicates=units, sessions=design.sessions, seed=seed, workers=1
+    design = recommendations()[name]
+    study = calibrate(
+        design.make(), name, replicates=units, sessions=design.sessions, seed=seed, workers=1
     )
-    quantities = {
-        name: {
-            "mean_rank": one.mean,
-            "spread": one.spread,
-            "p": one.p_value,
-            "verdict": one.word,
-        }
-        for name, one in found.quantities.items()
-    }
-    command = design.command("calibrate", replicates=units, seed=seed)
-    return quantities, command, found.attempted, found.failed, ()
+    table = study["Ranks"][["verdict", "mean", "spread", "p"]].rename(columns={"mean": "mean_rank"})
+    return table.assign(**_counts(study))
 
 
-def _shuffled(design: Recommendation, environment: Environment, units: int, seed: int) -> Computed:
+def _audit(name: str, units: int, seed: int) -> pd.DataFrame:
+    from knownminds.validation.power.audit import audit
+
+    study = audit(name, replicates=units, seed=seed, workers=1)
+    verdicts = [verdict.word for verdict in study.verdicts.values()]  # of minds without an effect
+    table = study["Operating characteristics"].reset_index()
+    effects = [f"effect {effect:.3g}" for effect in table["effect"][len(verdicts) :]]
+    table.index = pd.Index(["no effect"] * len(verdicts) + effects)
+    table["verdict"] = verdicts + [""] * len(effects)
+    table = table.rename(columns={"95% covers": "coverage"})
+    return table[["verdict", "rejected", "bias", "coverage"]].assign(**_counts(study))
+
+
+def _shuffled(name: str, units: int, seed: int) -> pd.DataFrame:
     """Correlate truth and most probable parameters, of sessions as they are and shuffled."""
     from knownminds.inference import maximum_a_posteriori
     from knownminds.validation.engine.simulated_data import simulated_data
     from knownminds.validation.recovery.parameter_recovery import shuffled
 
+    design = recommendations()[name]
     model = design.agent
-    trials = simulated_data(model, environment, subjects=units, sessions=design.sessions, seed=seed)
-    frame = trials.frame
-    truth = frame.drop_duplicates("subject").set_index("subject")[
-        [f"true_{name}" for name in design.names]
-    ]
-    quantities: dict[str, dict[str, Any]] = {name: {} for name in design.names}
-    failed = 0
-    for key, record in (("r", trials), ("r_shuffled", shuffled(trials, seed))):
-        fit = maximum_a_posteriori(model, record, workers=1)
+    names = list(model.parameters.names)
+    trials = simulated_data(
+        model, design.make(), subjects=units, sessions=design.sessions, seed=seed
+    )
+    truth = trials.frame.drop_duplicates("subject").set_index("subject")
+    truth = truth[[f"true_{name}" for name in names]]
+    correlations, failed = {}, 0
+    for column, data in (("r", trials), ("r_shuffled", shuffled(trials, seed))):
+        fit = maximum_a_posteriori(model, data, workers=1)
         usable = np.array([status != "failed" for status in fit.status])
         failed = max(failed, int((~usable).sum()))
-        own = model.parameters.unconstrain(truth.loc[list(fit.subjects)].to_numpy(dtype=float))
-        for k, name in enumerate(design.names):
-            quantities[name][key] = _correlation(own[usable, k], fit.z[usable, k])
-    for values in quantities.values():
-        values["verdict"] = judge_fall(values["r"], values["r_shuffled"], n=units - failed)
-    command = f"knownminds gates {design.model} --gate shuffled --seed {seed}"
-    if units == SMALL["shuffled"]:
-        command += " --small"
-    return quantities, command, units, failed, ()
+        z = model.parameters.unconstrain(truth.loc[list(fit.subjects)].to_numpy(dtype=float))
+        correlations[column] = [
+            Score(_correlation(z[usable, k], fit.z[usable, k])) for k in range(len(names))
+        ]
+    table = pd.DataFrame(correlations, index=names)
+    falls = zip(table["r"].map(float), table["r_shuffled"].map(float), strict=True)
+    table["verdict"] = [judge_fall(*both, n=units - failed) for both in falls]
+    small = units == SMALL["shuffled"]
+    command = command_line("gates", name, gate="shuffled", seed=seed, small=small)
+    return table.assign(attempted=units, failed=failed, command=command)
 
 
-def _audit(design: Recommendation, environment: Environment, units: int, seed: int) -> Computed:
-    from knownminds.validation.power.audit import audit
-
-    found = audit(design.model, environment=environment, replicates=units, seed=seed, workers=1)
-    quantities = {}
-    for entry in found.entries:
-        numbers = {"rejected": entry.rejected, "bias": entry.bias, "coverage": entry.coverage}
-        values: dict[str, Any] = {name: score.value for name, score in numbers.items()}
-        values |= {f"{name}_error": score.error for name, score in numbers.items()}
-        null = entry in found.null
-        values["verdict"] = found.verdicts[entry.trials].word if null else "-"
-        quantities["no effect" if null else f"effect {entry.effect:.3g}"] = values
-    attempted, failed = (sum(getattr(e, n) for e in found.entries) for n in ("attempted", "failed"))
-    command = f"knownminds audit {design.model} --replicates {units} --seed {seed}"
-    return quantities, command, attempted, failed, ()
+_WORK = {
+    "recovery": _recovery,
+    "shuffled": _shuffled,
+    "calibration": _calibration,
+    "audit": _audit,
+}
 
 
 def judge_fall(r: float, r_shuffled: float, *, n: int) -> str:
@@ -520,79 +366,37 @@ def _correlation(truth: np.ndarray[Any, Any], z: np.ndarray[Any, Any]) -> float:
     return float(np.corrcoef(truth, z)[0, 1])
 
 
-def contradictions(gate: Gate) -> tuple[str, ...]:
-    """Say where a gate contradicts what is claimed of its recommended design."""
-    if gate.units < LARGE[gate.kind] or gate.name not in recommendations():
-        return ()
-    design, found = recommendations()[gate.name], []
-    for name, word in gate.verdicts().items():
-        claim = ""
-        if gate.kind == "recovery" and word in NOT_BACK and name not in design.open:
-            claim = "given back"
-        if gate.kind == "recovery" and word == "recoverable" and name in design.open:
-            claim = "not given back"
-        if gate.kind == "shuffled" and name not in design.open:
-            if word in GONE and name in design.kept:
-                claim = "kept"
-            if word == "kept" and name not in design.kept:
-                claim = "lost"
-        if gate.kind == "calibration" and word not in ("calibrated", "not judged"):
-            claim = "calibrated"
-        if claim:
-            found.append(f"{gate.kind} of {gate.name}: {name} is {word!r}, and said to be {claim}.")
-    return tuple(found)
+def contradictions(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of gates of full size that contradict what is claimed of their designs.
+
+    Parameters
+    ----------
+    table
+        gate, name, quantity, verdict and attempted of each row.
+
+    Returns
+    -------
+    The rows' gate, name, quantity and verdict, with `claimed`: the word that is claimed.
+    """
+    rows = []
+    for row in table.to_dict("records"):
+        design = recommendations().get(row["name"])
+        if design is None or row["attempted"] < LARGE[row["gate"]]:
+            continue
+        claimed = _contradicted(row["gate"], row["quantity"], row["verdict"], design)
+        if claimed:
+            rows.append({name: row[name] for name in (*ROW, "verdict")} | {"claimed": claimed})
+    return pd.DataFrame(rows, columns=[*ROW, "verdict", "claimed"])
 
 
-def read_gates(store: str | os.PathLike[str]) -> dict[tuple[str, str], Gate]:
-    """Read a store, by (kind, model); empty if the file does not exist yet."""
-    file = Path(store)
-    if not file.exists():
-        return {}
-    return _parsed(file.read_text(encoding="utf-8"), str(file))
-
-
-def stored_gates() -> dict[tuple[str, str], Gate]:
-    """Read the results that are shipped, by (kind, model)."""
-    file = importlib.resources.files("knownminds.validation.gates") / STORED
-    return _parsed(file.read_text(encoding="utf-8"), STORED)
-
-
-def _parsed(text: str, where: str) -> dict[tuple[str, str], Gate]:
-    try:
-        entries = [Gate(**entry) for entry in json.loads(text)]
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"{where} holds no gates ({error}). Name another file with --store."
-        ) from None
-    return {(gate.kind, gate.name): gate for gate in entries}
-
-
-def _keep(store: str | os.PathLike[str], gate: Gate) -> None:
-    kept = read_gates(store) | {(gate.kind, gate.name): gate}
-    places = {name: place for place, name in enumerate([*AGENTS, *MEASURES])}
-    order = sorted(kept, key=lambda key: (KINDS.index(key[0]), places.get(key[1], len(places))))
-    lines = [json.dumps(plain(asdict(kept[key]))) for key in order]
-    with writable(Path(store).parent):
-        write_text(Path(store), "[\n" + ",\n".join(lines) + "\n]\n")  # one line per gate: diffs
-
-
-def _holds(gate: Gate) -> bool:
-    """Say whether a stored gate is that of the design as it is now, and of the files."""
-    if gate.name not in (MEASURES if gate.kind == "audit" else recommendations()):
-        return False
-    design = _design_of(gate.kind, gate.name)
-    now = (design.environment, dict(design.settings), design.sessions)
-    same = now == (gate.environment, dict(gate.settings), gate.sessions)
-    return same and design.make().n_trials == gate.trials and not gate.older_than
-
-
-def _rounded(quantities: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Keep four digits: the Monte-Carlo error is in the second."""
-
-    def short(value: Any) -> Any:
-        return float(f"{value:.4g}") if isinstance(value, float | np.floating) else value
-
-    return {
-        name: {key: short(value) for key, value in found.items()}
-        for name, found in quantities.items()
+def _contradicted(gate: str, quantity: str, word: str, design: Recommendation) -> str:
+    """Return what is claimed of a quantity where a verdict contradicts it; "" elsewhere."""
+    is_open, is_kept = quantity in design.open, quantity in design.kept
+    cases = {
+        "given back": gate == "recovery" and word in NOT_BACK and not is_open,
+        "not given back": gate == "recovery" and word == "recoverable" and is_open,
+        "kept": gate == "shuffled" and word in GONE and is_kept and not is_open,
+        "lost": gate == "shuffled" and word == "kept" and not is_kept and not is_open,
+        "calibrated": gate == "calibration" and word not in ("calibrated", "not judged"),
     }
+    return next((claimed for claimed, contradicted in cases.items() if contradicted), "")

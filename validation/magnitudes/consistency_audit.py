@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Unpack
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS
@@ -24,117 +24,32 @@ from knownminds.inference.magnitudes.consistency_score import (
     shift_scores,
 )
 from knownminds.inference.magnitudes.magnitude_answers import BASE, BOTH, IMAGE, MULTIMODAL
-from knownminds.validation.engine.arguments import check_settings
-from knownminds.validation.engine.engine import Running, run
-from knownminds.validation.engine.monte_carlo import Score, share
-from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.arguments import check_settings, several
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.scores import mean, share_of
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.pages import figures as draw
+
+if TYPE_CHECKING:
+    from knownminds.validation.power.questions import Audit
 
 MODEL = "static_bayes_observer"
 EXACT = "perfect, exact"  # without noise
-THRESHOLD = 5
 AT_ONCE = 250  # participants simulated at a time, which bounds the memory
 TRIALS = (33, 99, 297, 990)
+# Of the minds: prior weight in the base condition (0 in the perfect ones), by how much it grows in
+# each ablation where the mind adapts, noise in fractions of the unit; and a score whose share of
+# participants is told, as it looks like adaptation.
+SETTINGS = {"prior_weight": 0.3, "shift": 0.1, "sigma": 0.06, "threshold": 5}
+OPTIONS = ("trials",)  # of `audit` that this one takes besides settings, replicates and seed
+NOTES = (
+    f"Scores of {len(COMPARISONS)} comparisons, from {-MOST} to {MOST}, with Monte-Carlo errors. "
+    "5% and 95%: quantiles of the participants. Trials are those of each task, condition and "
+    "modality.",
+)
 
 
-@dataclass(frozen=True)
-class ConsistencyAudit(Reported):
-    """Scores of known minds over trials per condition.
-
-    Parameters
-    ----------
-    score
-        By observer and trials per condition, those of simulated participants, [R].
-    prior_weight, shift, sigma
-        Of the minds: prior weight in the base condition (0 in the perfect one), by how much it
-        grows in each ablation where the mind adapts, and noise in fractions of the unit.
-    threshold
-        A score that looks like adaptation.
-    study
-        The minds and numbers of trials, a cell each.
-    """
-
-    score: Mapping[tuple[str, int], Array]
-    prior_weight: float
-    shift: float
-    sigma: float
-    threshold: int
-    study: Study
-    versions: Mapping[str, str]
-
-    def expected(self, observer: str, trials: int) -> Score:
-        """Mean score with its Monte-Carlo error."""
-        values = self.score[observer, trials]
-        return Score(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))))
-
-    def reaching(self, observer: str, trials: int) -> Score:
-        """Share of participants that score at least the threshold, with its error."""
-        values = self.score[observer, trials]
-        return share(float((values >= self.threshold).sum()), len(values))
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per observer and number of trials."""
-        rows = []
-        for (observer, trials), values in self.score.items():
-            low, high = np.quantile(values, [0.05, 0.95])
-            rows.append(
-                {
-                    "observer": observer,
-                    "trials": trials,
-                    "expected": self.expected(observer, trials).value,
-                    "expected_error": self.expected(observer, trials).error,
-                    "sd": float(values.std(ddof=1)),
-                    "low": float(low),
-                    "high": float(high),
-                    "reaching": self.reaching(observer, trials).value,
-                    "reaching_error": self.reaching(observer, trials).error,
-                    "participants": len(values),
-                }
-            )
-        return pd.DataFrame(rows)
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        return {
-            "prior_weight": self.prior_weight,
-            "shift": self.shift,
-            "sigma": self.sigma,
-            "threshold": self.threshold,
-            "seed": self.study.seed,
-            "rows": self.to_frame(),
-            "versions": self.versions,
-        }
-
-    def __str__(self) -> str:
-        """The table for a paper."""
-        lines = [
-            f"consistency score of known minds ({len(COMPARISONS)} comparisons, {-MOST} to {MOST})",
-            f"prior weight {self.prior_weight:g}, shift {self.shift:g}, noise {self.sigma:g}",
-            f"{'observer':<16}{'trials':>8}{'expected':>18}{'sd':>8}{'5% to 95%':>14}"
-            f"{f'score >= {self.threshold}':>18}",
-        ]
-        for row in self.to_frame().to_dict("records"):
-            expected = Score(row["expected"], row["expected_error"])
-            reaching = Score(row["reaching"], row["reaching_error"])
-            middle = f"{row['low']:+.0f} to {row['high']:+.0f}"
-            lines.append(
-                f"{row['observer']:<16}{row['trials']:>8}{expected!s:>18}{row['sd']:>8.2f}"
-                f"{middle:>14}{reaching!s:>18}"
-            )
-        return "\n".join([*lines, "(Monte-Carlo errors; trials per task, condition and modality)"])
-
-
-def consistency_audit(
-    *,
-    trials: Sequence[int] = TRIALS,
-    prior_weight: float = 0.3,
-    shift: float = 0.1,
-    sigma: float = 0.06,
-    threshold: int = THRESHOLD,
-    participants: int = 500,
-    seed: int = 0,
-    **running: Unpack[Running],
-) -> ConsistencyAudit:
+def study(question: Audit) -> Study:
     """Let known minds play all conditions of the three tasks, and score them.
 
     The minds are static Bayesian observers: one whose prior weight grows in every ablation, one
@@ -142,73 +57,48 @@ def consistency_audit(
 
     Parameters
     ----------
-    trials
-        Per task, condition and modality; multiples of 33.
-    prior_weight, shift, sigma
-        Of the minds; noise in fractions of the unit.
-    threshold
-        Whose share of participants is told.
-    participants
-        For each kind of mind and number of trials.
-    running
-        Where and how it is computed, see `Running`.
+    question
+        Its trials are those of each task, condition and modality, multiples of 33; its settings
+        are `SETTINGS`; its replicates are participants of each kind of mind and number of trials.
 
     Raises
     ------
     ValueError
-        If a number does not fit.
+        If a setting is unknown (the nearest are named), or a number does not fit.
     """
-    if not 0 < prior_weight < 1 or not 0 <= shift <= 1 - prior_weight or not sigma > 0:
+    given = dict(question.settings or {})
+    check_settings(given, SETTINGS)
+    settings = SETTINGS | given
+    weight, shift, sigma = (float(settings[name]) for name in ("prior_weight", "shift", "sigma"))
+    if not 0 < weight < 1 or not 0 <= shift <= 1 - weight or not sigma > 0:
         raise ValueError(
             "The prior weight lies between 0 and 1, also after the shift, and noise is above 0; "
-            f"got {prior_weight:g}, {shift:g} and {sigma:g}."
+            f"got {weight:g}, {shift:g} and {sigma:g}."
         )
-    if participants < 2:
-        raise ValueError(f"An audit needs at least 2 participants; got {participants}.")
+    if question.replicates < 2:
+        raise ValueError(f"An audit needs at least 2 participants; got {question.replicates}.")
+    trials = list(TRIALS) if question.trials is None else several(question.trials)
     each = len(WINDOWS) * 11
     for n in trials:
         if n < each or n % each:
             raise ValueError(f"Conditions have a multiple of {each} trials; got {n}.")
-    minds = {"prior_weight": prior_weight, "shift": shift, "sigma": sigma}
     cells = tuple(
         Cell(
             MULTIMODAL[0],
             {"repeats": n // each},
             MODEL,
             law={"observer": observer, "trials": n, "number": k},
-            options={**minds, "threshold": threshold, "tasks": list(MULTIMODAL)},
+            options={**settings, "tasks": list(MULTIMODAL)},
             batch=AT_ONCE,
         )
         for k, observer in enumerate((*KNOWN_OBSERVERS, EXACT))
         for n in trials
     )
-    question = {
-        "subject_matter": "consistency",
-        "trials": list(trials),
-        "set": {**minds, "threshold": threshold},
-        "replicates": participants,
-        "seed": seed,
-    }
-    study = Study("audit", cells, participants, seed, "replicate", question)
-    return run(study, score_minds, summarise, **running)
+    asked = question.asked() | {"trials": trials, "set": settings}
+    return Study("audit", cells, question.replicates, question.seed, "replicate", asked)
 
 
-def audit(
-    settings: Mapping[str, Any], *, replicates: int, seed: int, **running: Unpack[Running]
-) -> ConsistencyAudit:
-    """Audit with settings by name, as one types them: arguments of `consistency_audit`.
-
-    Raises
-    ------
-    ValueError
-        If a name is none of these (the nearest are named), or a value does not fit.
-    """
-    numbers = dict.fromkeys(("prior_weight", "shift", "sigma"), 0.0)
-    check_settings(settings, {"trials": [1], "threshold": THRESHOLD, **numbers})
-    return consistency_audit(**settings, participants=replicates, seed=seed, **running)
-
-
-def score_minds(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
+def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Let known minds play all conditions of the tasks, and score them: one row each."""
     cell = study.cells[batch.cell]
     observer, options = cell.law["observer"], cell.options
@@ -236,18 +126,51 @@ def score_minds(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     return pd.DataFrame({"score": score, "status": "ok", "message": ""})
 
 
-def summarise(rows: Rows) -> ConsistencyAudit:
-    """Gather the scores of a finished audit."""
+def say(rows: Rows) -> Result:
+    """Score each kind of mind and number of trials by itself."""
     cells = rows.study.cells
-    score = {
-        (cell.law["observer"], cell.law["trials"]): rows.frame(["score"], c)["score"].to_numpy()
-        for c, cell in enumerate(cells)
-    }
-    told = {name: cells[0].options[name] for name in ("prior_weight", "shift", "sigma")}
-    return ConsistencyAudit(
-        score, **told, threshold=cells[0].options["threshold"], study=rows.study,
-        versions=rows.versions,
-    )  # fmt: skip
+    threshold = cells[0].options["threshold"]
+    table = []
+    for number, cell in enumerate(cells):
+        own = rows.of(number)
+        scores = own.loc[own["status"] == "ok", "score"].to_numpy(dtype=float)
+        if len(scores) < 2:
+            continue
+        low, high = np.quantile(scores, [0.05, 0.95])
+        table.append(
+            {
+                "observer": cell.law["observer"],
+                "trials": cell.law["trials"],
+                "expected": mean(scores),
+                "sd": float(scores.std(ddof=1)),
+                "5%": float(low),
+                "95%": float(high),
+                f"score >= {threshold}": share_of(scores >= threshold),
+                "participants": len(scores),
+            }
+        )
+    frame = pd.DataFrame(table)
+    return rows.result(
+        "What does the consistency score give to known minds?",
+        tables={"Scores of known minds": frame.set_index(["observer", "trials"])} if table else {},
+        figures={"Expected score over trials per condition.": Drawing(frame, draw_expected)}
+        if table
+        else {},
+        notes=NOTES,
+    )
+
+
+def draw_expected(frame: pd.DataFrame) -> Figure:
+    """Draw the expected score of each kind of mind against the number of trials."""
+    groups = list(frame.sort_values("trials").groupby("observer", sort=False))
+    figure, (axis,) = draw.panels(1)
+    for (observer, own), style in zip(groups, draw.styles(len(groups)), strict=True):
+        draw.curve(axis, own["trials"].tolist(), own["expected"].tolist(), style, str(observer))
+    draw.scale(axis, frame["trials"].tolist())
+    draw.limit(axis, 0)
+    axis.set(xlabel="trials per condition", ylabel="score")
+    draw.key(figure, axis, columns=2)
+    return figure
 
 
 def _weights(

@@ -15,8 +15,8 @@ from knownminds.inference.magnitudes.factor_evidence import FACTORS
 from knownminds.inference.magnitudes.magnitude_answers import (
     BASE,
 )
-from knownminds.validation.engine.monte_carlo import share
 from knownminds.validation.engine.question import command_line, in_one
+from knownminds.validation.engine.scores import share
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import (
     Finding,

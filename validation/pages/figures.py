@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.record.plots import GREEK, symbol
-from knownminds.validation.engine.monte_carlo import Score
+from knownminds.validation.engine.scores import Score
 
 from .figure_data import figure_data
 from .page import counted

@@ -82,6 +82,20 @@ def places(page: Page, found: Finding) -> list[tuple[str, str]]:
     return [*kept, *_first("table", cells, names), *found.anchors]
 
 
+def asked_texts(asked: Mapping[str, Any]) -> dict[str, str]:
+    """Return what was asked as texts, by option; what was not asked is left out."""
+    texts = {}
+    for name, value in asked.items():
+        if value is None or value is False or value in ("", [], {}, ()):
+            continue
+        if isinstance(value, Mapping):
+            text = ", ".join(f"{key}={one}" for key, one in value.items())
+        else:
+            text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        texts[name.replace("_", " ")] = text
+    return texts
+
+
 def kinds(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the class of each column of a table: "words" where most cells are no numbers."""
     return [
@@ -123,6 +137,7 @@ _PAPER = Environment(
     lstrip_blocks=True,
 )
 _PAPER.filters |= {
+    "asked": asked_texts,
     "attributes": _attributes,
     "drawing": drawing,
     "kinds": kinds,

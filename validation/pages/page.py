@@ -11,9 +11,7 @@ from typing import Any
 import pandas as pd
 
 from knownminds.environments import Rate
-from knownminds.validation.engine.arguments import settings_but_size
-from knownminds.validation.engine.monte_carlo import Score
-from knownminds.validation.engine.study import Cell
+from knownminds.validation.engine.scores import Score
 from knownminds.validation.engine.verdicts import Verdict
 
 ERRORS = "Monte-Carlo standard errors in parentheses."
@@ -197,24 +195,6 @@ class Page:
     def __post_init__(self) -> None:
         """Leave out what is empty."""
         object.__setattr__(self, "tables", [table for table in self.tables if table[2]])
-
-
-def about_experiment(cell: Cell) -> list[tuple[str, str]]:
-    """Name the experiment and its settings, but for the number of trials."""
-    told = listed(settings_but_size(cell.make()))
-    return [("experiment", cell.environment), *([("settings", told)] if told else [])]
-
-
-def about_time(seconds: float) -> tuple[str, str]:
-    """Say how long the computation took."""
-    return "computing time", f"{seconds:,.1f} s, summed over processes"
-
-
-def about_truth(cell: Cell) -> str:
-    """Say where the true values come from."""
-    held = listed(cell.truth)
-    told = f"drawn from the priors{', but ' + held if held else ''}"
-    return f"{told}; lapse rate {cell.lapse:g}" if cell.lapse else told
 
 
 def listed(values: Mapping[str, Any]) -> str:

@@ -71,20 +71,6 @@ class Aim:
             return "equivalence"
         return "assurance" if drawn else "power"
 
-    def meaning(self, null: float) -> str:
-        """Say what the share is of."""
-        if self.width is not None:
-            return (
-                "Precision is the share of data sets whose 95% interval is narrower than "
-                f"{self.width:g}."
-            )
-        if self.rope is not None:
-            return (
-                "Equivalence is the share of data sets whose 90% interval lies within "
-                f"{self.rope:g} of {null:g}: two one-sided tests at 5% (Schuirmann 1987)."
-            )
-        return ""
-
     def reached(self, table: pd.DataFrame, null: float) -> NDArray[np.bool_]:
         """Say which data sets count, [rows]; those without an estimate do not."""
         names = {"width": ("low", "high"), "rope": INNER}

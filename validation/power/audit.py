@@ -2,198 +2,121 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import isnan
+from dataclasses import fields
+from math import hypot
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from knownminds.agents import AGENTS
-from knownminds.environments import Environment, make, unknown
-from knownminds.environments.record.text_table import text_table
+from knownminds.environments import Environment, unknown
 from knownminds.inference import MEASURES, Measure
-from knownminds.validation.engine.arguments import resolve_environment, settings_asked
-from knownminds.validation.engine.engine import read, run
+from knownminds.validation.engine.arguments import (
+    resolve_environment,
+    set_to,
+    settings_asked,
+    several,
+)
+from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import verb
-from knownminds.validation.engine.reported import Reported
-from knownminds.validation.engine.sensitivity import (
-    found_difference,
-    found_share,
-    trials_for_share,
-)
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.scores import NOTHING, Score
 from knownminds.validation.engine.study import Cell, Rows, Study
-from knownminds.validation.engine.verdicts import NOTICED, Verdict, judge_size
+from knownminds.validation.engine.verdicts import LEAST_SIZE, MOST_SIZE, Verdict, judge_size
+from knownminds.validation.pages import figures as draw
 from knownminds.validation.studies import AUDITS, load
 
 from .aims import LEVEL
 from .dials import GroupDial
-from .operating_characteristics import Characteristics, characteristics, test_batch
-from .power_study import several
-from .questions import AskAudit
+from .operating_characteristics import characteristics, test_batch
+from .questions import Audit
 
 FITS_PER_BATCH = 512
 EFFECTS = (0.1, 0.2, 0.4)
+NAMES = ["model", "effect", "trials"]
+NOTES = (
+    "Monte-Carlo standard errors in parentheses. Units are the subjects of a data set; of one "
+    "subject, its sessions. Data sets without an estimate count as not rejecting, and are left out "
+    "of the other scores; units without a value are left out of their data set and counted.",
+    f"rejected: share of the data sets whose test rejects at {LEVEL:.0%}. bias and spread: "
+    "mean and standard deviation of estimate - truth; standard error: the mean of those that the "
+    "analysis itself reports, which should equal the spread. wrong sign, exaggeration: of the "
+    "rejecting data sets, share with the wrong sign, and mean |estimate| over mean |effect|, both "
+    "from the null value (Gelman and Carlin 2014).",
+    f"Size holds: the test rejects in {LEAST_SIZE} to {MOST_SIZE} of the data sets without an "
+    "effect (Bradley 1978).",
+)
+
+audit = verb(Audit, __name__)
 
 
-@dataclass(frozen=True)
-class Audit(Reported):
-    """The outcome of an audit.
-
-    Parameters
-    ----------
-    null
-        Under minds that have the measure's null value, one entry per number of trials.
-    violators
-        Under minds that deviate, one entry per size of the deviation and number of trials.
-    verdicts
-        On the size of the test, by number of trials.
-    """
-
-    study: Study
-    measure: Measure
-    null: tuple[Characteristics, ...]
-    violators: tuple[Characteristics, ...]
-    verdicts: Mapping[int, Verdict]
-    versions: Mapping[str, str]
-
-    @property
-    def entries(self) -> tuple[Characteristics, ...]:
-        """All entries, the null ones first."""
-        return (*self.null, *self.violators)
-
-    @property
-    def missed(self) -> list[str]:
-        """Sentences on which false alarms and biases so many data sets would have found."""
-        return [about_missed(entry) for entry in self.null if entry.bias.error > 0]
-
-    @property
-    def seconds(self) -> float:
-        """Computing time, summed over processes."""
-        return sum(entry.seconds for entry in self.entries)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per kind of mind and number of trials."""
-        return pd.DataFrame([entry.to_dict() for entry in self.entries])
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        cell = self.study.cells[0]
-        size = [
-            {
-                "trials": entry.trials,
-                "size": entry.rejected.value,
-                "size_error": entry.rejected.error,
-                "verdict": self.verdicts[entry.trials].word,
-                "reasons": list(self.verdicts[entry.trials].reasons),
-            }
-            for entry in self.null
-        ]
-        return {
-            "measure": self.measure.name,
-            "environment": cell.environment,
-            "null_model": self.measure.rational,
-            "violator": self.measure.violator,
-            "subjects": cell.subjects,
-            "sessions": cell.sessions,
-            "replicates": self.study.replicates,
-            "seed": self.study.seed,
-            "level": 0.05,
-            "attempted": sum(entry.attempted for entry in self.entries),
-            "failed": sum(entry.failed for entry in self.entries),
-            "size": size,
-            "entries": self.to_frame().to_dict("records"),
-            "seconds": round(self.seconds, 3),
-            "versions": dict(self.versions),
-        }
-
-    def __str__(self) -> str:
-        """One line per kind of mind and number of trials, then the verdicts."""
-        cell = self.study.cells[0]
-        lines = [
-            f"audit of {self.measure.name} in {cell.environment}, {cell.subjects} subjects x "
-            f"{cell.sessions} sessions"
-        ]
-        head = ("effect, trials, minds", "rejected (5%)", "bias", "sd", "own s.e.", "95% cov.")
-        rows = [
-            (f"{one.effect:.3g}, {one.trials}, {one.cell.model}", one.rejected, one.bias,
-             one.spread, one.standard_error, one.coverage)
-            for one in self.entries
-        ]  # fmt: skip
-        lines += text_table(head, rows)
-        for trials, verdict in self.verdicts.items():
-            lines.append(f"{trials} trials: {verdict}")
-        lines += self.missed
-        return "\n".join([*lines, "(Monte-Carlo errors)"])
+def compute(question: Audit) -> Result:
+    """Answer what `audit` is asked."""
+    name = question.measure
+    if name in MEASURES:
+        return run(study(question), test_batch, say, **question.running)
+    if name not in AUDITS:
+        raise ValueError(unknown("measure", name, [*MEASURES, *AUDITS]))
+    taken = {"measure", "replicates", "settings", "seed", *question.running}
+    taken |= set(load(f"{AUDITS[name]}:OPTIONS"))
+    for own in fields(question):
+        if own.name not in taken and getattr(question, own.name) != own.default:
+            raise ValueError(
+                f"The audit of {name} has a design of its own; got --{own.name}. Leave it out."
+            )
+    made = load(f"{AUDITS[name]}:study")(question)
+    return run(made, load(f"{AUDITS[name]}:work"), say, **question.running)
 
 
-def about_missed(entry: Characteristics) -> str:
-    """Say which errors the data sets without an effect would have found."""
-    n = entry.attempted
-    often, rarely = found_share(n, LEVEL), found_share(n, LEVEL, above=False)
-    more = trials_for_share((often + LEVEL) / 2, LEVEL)
-    bias = found_difference(entry.bias.error)
-    if isnan(rarely):
-        return (
-            f"With {n} data sets of {entry.trials} trials a test that rejects too often, in "
-            f"{often:.1%} or more, is found with a chance of {NOTICED:.0%}, and so is a bias of "
-            f"{bias:.3g}; half as many false alarms beyond 5% take about {more:,} data sets."
-        )
-    return (
-        f"With {n} data sets of {entry.trials} trials a test that rejects in {often:.1%} or more, "
-        f"or in {rarely:.1%} or less, is found with a chance of {NOTICED:.0%}, and so is a bias of "
-        f"{bias:.3g}; half as many false alarms beyond 5% take about {more:,} data sets."
-    )
+def say(rows: Rows) -> Result:
+    """Make a result of the rows of an audit, of a measure or one of `AUDITS`."""
+    name = rows.study.question["subject_matter"]
+    result: Result = load(f"{AUDITS[name]}:say")(rows) if name in AUDITS else score_measure(rows)
+    asked = {"measure": name, **{k: v for k, v in result.asked.items() if k != "experiment"}}
+    return result.about(asked=asked)
 
 
-audit = verb(AskAudit, __name__)
-
-
-def compute(question: AskAudit) -> Audit:
-    """Answer what `audit` is asked of a measure."""
-    measure, subjects, sessions = question.measure, question.subjects, question.sessions
-    if measure not in MEASURES:
-        raise ValueError(unknown("measure", measure, MEASURES))
-    found = MEASURES[measure]
-    environment = resolve_environment(
-        question.environment or make(found.environments[0], **found.settings)
-    )
+def study(question: Audit) -> Study:
+    """Check what is asked of a measure, and write down its designs."""
+    found = MEASURES[question.measure]
+    environment = question.environment
+    if not isinstance(environment, Environment):
+        name = environment or found.environments[0]
+        environment = set_to(resolve_environment(name), found.settings)
+    environment = set_to(resolve_environment(environment), question.settings)
     found = found.in_place(environment)
+    subjects, sessions = question.subjects, question.sessions
     if subjects < found.least_subjects:
         least = found.least_subjects
         raise ValueError(f"The test is over subjects and needs at least {least}; got {subjects}.")
-    wanted = usual_effects(found) if question.effects is None else question.effects
-    for effect in wanted:
+    effects = usual_effects(found) if question.effects is None else question.effects
+    for effect in effects:
         if not np.isfinite(effect):
             raise ValueError(f"The size of an effect is a number; got {effect:g}.")
-    trials = several(question.trials)
-    if len(trials) == 0:
+    designs = [resolve_environment(environment, n) for n in several(question.trials)]
+    if not designs:
         raise ValueError("An audit needs a number of trials; got none.")
-    cells = [
-        _cell(found, resolve_environment(environment, n), None, subjects, sessions)
-        for n in trials
-        if found.rational
-    ]
+    cells = [_cell(found, one, None, subjects, sessions) for one in designs if found.rational]
     cells += [
-        _cell(found, resolve_environment(environment, n), float(effect), subjects, sessions)
-        for effect in wanted
-        for n in trials
+        _cell(found, one, float(effect), subjects, sessions)
+        for effect in effects
+        for one in designs
     ]
     if not cells:
-        raise ValueError(f"{measure} has no null value: an audit needs an effect; got none.")
+        raise ValueError(f"{found.name} has no null value: an audit needs an effect; got none.")
     asked = question.asked() | {
         "environment": environment.name,
-        "effect": list(map(float, wanted)),
-        "trials": [resolve_environment(environment, n).n_trials for n in trials],
+        "effect": list(map(float, effects)),
+        "trials": [one.n_trials for one in designs],
         "set": settings_asked(environment),
     }
-    replicates, seed = question.replicates, question.seed
-    study = Study("audit", tuple(cells), replicates, seed, "replicate", asked)
-    check_step_loop(study)
-    return run(study, test_batch, summarise, **question.running)
+    made = Study("audit", tuple(cells), question.replicates, question.seed, "replicate", asked)
+    check_step_loop(made)
+    return made
 
 
 def usual_effects(measure: Measure) -> tuple[float, ...]:
@@ -216,45 +139,6 @@ def usual_effects(measure: Measure) -> tuple[float, ...]:
     middle, ends = (turns[0] + turns[-1]) / 2, (turns[-1] - turns[0]) / 8
     where = (middle - ends, middle, middle + ends)
     return tuple(float(f"{np.interp(turn, turns, values):.3g}") for turn in where)
-
-
-def read_audit(folder: str | os.PathLike[str]) -> Any:
-    """Read a finished audit, of a measure or one of `AUDITS`; nothing is computed anew."""
-    return read(folder, "audit", summarise_found)
-
-
-def summarise_found(rows: Rows) -> Any:
-    """Gather a finished audit of whatever it is about."""
-    about = AUDITS.get(rows.study.question["subject_matter"])
-    return summarise(rows) if about is None else load(f"{about}:summarise")(rows)
-
-
-def summarise_begun(rows: Rows) -> Any:
-    """Gather what there is of an audit; None while there are no minds without an effect."""
-    if all("effect" in cell.law for cell in rows.study.cells):
-        return None
-    return summarise_found(rows)
-
-
-def summarise(rows: Rows) -> Audit:
-    """Gather the kinds of minds of a finished audit."""
-    study = rows.study
-    measure = MEASURES[study.cells[0].options["measure"]]
-    entries = [characteristics(rows, c) for c in range(len(study.cells))]
-    null = tuple(entry for entry in entries if "effect" not in entry.cell.law)
-    return Audit(
-        study=study,
-        measure=measure,
-        null=null,
-        violators=tuple(entry for entry in entries if "effect" in entry.cell.law),
-        verdicts={
-            entry.trials: judge_size(
-                entry.rejected.value, entry.attempted, failed=entry.failed / entry.attempted
-            )
-            for entry in null
-        },
-        versions=rows.versions,
-    )
 
 
 def _cell(
@@ -283,3 +167,123 @@ def _cell(
         options={"measure": measure.name, "comparison": "one"},
         batch=max(1, FITS_PER_BATCH // subjects),
     )
+
+
+def score_measure(rows: Rows) -> Result:
+    """Score the audit of a measure, each kind of mind and number of trials by itself."""
+    cells = rows.study.cells
+    measure = MEASURES[cells[0].options["measure"]]
+    table, sizes = [], []
+    verdicts: dict[str, Verdict] = {}
+    for number, cell in enumerate(cells):
+        own = rows.of(number)
+        if len(own) == 0:
+            continue
+        trials, failed = cell.make().n_trials, float((own["status"] == "failed").mean())
+        scored = characteristics(cell, own)
+        scored["rejected"] = scored.pop("power")
+        table.append({"model": cell.model, "trials": trials, **scored})
+        if "effect" in cell.law:
+            continue
+        verdict = judge_size(scored["rejected"].value, len(own), failed=failed)
+        low, high = by_chance(len(own))
+        verdicts[f"{trials} trials"] = verdict
+        sizes.append(
+            {
+                "trials": trials,
+                "rejected": scored["rejected"],
+                "least by chance": low,
+                "most by chance": high,
+                "data sets": len(own),
+                "verdict": verdict.word,
+            }
+        )
+    tables = {
+        "Size of the test": pd.DataFrame(sizes),
+        "Operating characteristics": pd.DataFrame(table),
+    }
+    named = {
+        title: table.set_index([name for name in NAMES if name in table])
+        for title, table in tables.items()
+        if len(table)
+    }
+    return rows.result(
+        f"What does {measure.name} do to minds whose true value is known?",
+        verdicts=verdicts,
+        tables=named | rows.statuses("data sets"),
+        figures=_figures(*tables.values()),
+        notes=[f"{measure.name}: {measure.summary} ({measure.source}).", *NOTES],
+    )
+
+
+def by_chance(n: int) -> tuple[float, float]:
+    """Return the ends of the band in which an exact test of n data sets lies in 95%."""
+    half = 1.96 * (LEVEL * (1 - LEVEL) / n) ** 0.5
+    return max(LEVEL - half, 0.0), LEVEL + half
+
+
+# Figures
+
+
+def _figures(sizes: pd.DataFrame, characteristics: pd.DataFrame) -> Mapping[str, Drawing]:
+    found = {}
+    if len(sizes):
+        found[
+            "Share of the data sets without an effect in which the test rejects, with 2 standard "
+            f"errors. Line: the {LEVEL:.0%} that are promised; shaded: 95% of exact tests by "
+            "chance."
+        ] = Drawing(sizes, draw_size)
+    if len(sizes) < len(characteristics):
+        found[
+            "By the true value (at the left, minds without the effect): share of data sets that "
+            "reject, bias, reported standard error over the spread, and coverage of 95% "
+            "intervals; with 2 standard errors."
+        ] = Drawing(characteristics[characteristics["effect"].notna()], draw_characteristics)
+    return found
+
+
+def draw_size(sizes: pd.DataFrame) -> Figure:
+    """Draw how often the test rejects a true null hypothesis, against the number of trials."""
+    figure, (axis,) = draw.panels(1)
+    low, high = sizes[["least by chance", "most by chance"]].iloc[0]
+    axis.axhspan(low, high, color=draw.GREY, alpha=0.25, linewidth=0)
+    draw.limit(axis, LEVEL, "-")
+    trials = sizes["trials"].tolist()
+    draw.curve(axis, trials, sizes["rejected"].tolist(), draw.styles(1)[0])
+    draw.scale(axis, trials)
+    top = max(2 * LEVEL, axis.get_ylim()[1])
+    axis.set(xlabel="trials", ylabel="rejected without an effect", ylim=(0, top))
+    return figure
+
+
+def draw_characteristics(frame: pd.DataFrame) -> Figure:
+    """Draw power, bias, and how honest errors and intervals are, against the true value."""
+    figure, axes = draw.panels(4)
+    pairs = zip(frame["standard error"], frame["spread"], strict=True)
+    honesty = pd.Series([_honesty(*pair) for pair in pairs], frame.index)
+    frame = frame.assign(honesty=honesty).sort_values("effect")
+    groups = list(frame.groupby("trials"))
+    shown = (
+        ("rejected", "rejected", LEVEL),
+        ("bias", "bias", 0.0),
+        ("honesty", "standard error / spread", 1.0),
+        ("95% covers", "95% intervals cover", 0.95),
+    )
+    for axis, (column, title, reference) in zip(axes, shown, strict=True):
+        for (trials, own), style in zip(groups, draw.styles(len(groups)), strict=True):
+            effects = own["effect"].tolist()
+            draw.curve(axis, effects, own[column].tolist(), style, f"{trials} trials")
+        draw.limit(axis, reference)
+        draw.entitle(axis, title)
+        axis.set_xlabel("true value")
+    axes[0].set_ylim(0, 1.02)
+    draw.key(figure, axes[0])
+    return figure
+
+
+def _honesty(own: Score, actual: Score) -> Score:
+    """Reported standard error over the actual one; both have errors, taken as independent."""
+    if not own.value > 0 or not actual.value > 0:
+        return NOTHING
+    ratio = own.value / actual.value
+    return Score(ratio, ratio * hypot(own.error / own.value, actual.error / actual.value))

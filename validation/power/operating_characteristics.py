@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,18 +13,12 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, make, session_stream
 from knownminds.inference import FittedMeasure, Measure, SubjectMeasure
+from knownminds.validation.engine import scores
 from knownminds.validation.engine.group_fits import sample_group
 from knownminds.validation.engine.group_law import COLUMN, design_of_sessions
-from knownminds.validation.engine.monte_carlo import (
-    NOTHING,
-    Agreement,
-    Coverage,
-    Score,
-    Tally,
-    share,
-)
 from knownminds.validation.engine.population import Lived, Subjects, draw_subjects, live
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.scores import NOTHING, Score
+from knownminds.validation.engine.study import Batch, Cell, Study
 
 from .aims import INNER, LEVEL, MASS, NORMAL, Aim, null_of, sample_tests
 from .dials import GroupDial, resolve_measure
@@ -34,96 +27,6 @@ COMPARISONS = ("one", "between", "paired")
 ESTIMATORS = ("two_stage", "hierarchical")
 _EFFECT = 2**31  # last part of the address of a replicate's own effect
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
-
-
-@dataclass(frozen=True)
-class Characteristics:
-    """What becomes of a design's data sets, each number with its Monte-Carlo error.
-
-    Parameters
-    ----------
-    cell
-        The design.
-    effect
-        Mean true effect of the data sets.
-    attempted, failed, excluded
-        Data sets; those without an estimate, which count as not rejecting; subjects or sessions
-        left out of the others.
-    rejected
-        Share of all data sets whose test rejects at 5%: power, or size if there is no effect. Of
-        an `Aim`, the share that reaches it.
-    bias, spread, standard_error
-        Mean error of the estimates; standard deviation of that error (its own error holds for
-        normal estimates); the mean standard error that the analysis itself reports.
-    coverage, width
-        Of the 95% intervals.
-    sign_error, exaggeration
-        Among the rejecting data sets: share with the wrong sign; mean |estimate| over mean
-        |effect|, both from the null value (Gelman and Carlin 2014). NaN where there is no effect.
-    messages, doubts
-        Why data sets failed, and what speaks against those that did not (sampling that did not
-        converge), each with how often.
-    """
-
-    cell: Cell
-    effect: float
-    attempted: int
-    failed: int
-    excluded: int
-    rejected: Score
-    bias: Score
-    spread: Score
-    standard_error: Score
-    coverage: Score
-    width: Score
-    sign_error: Score
-    exaggeration: Score
-    messages: Mapping[str, int]
-    doubts: Mapping[str, int]
-    seconds: float
-
-    @property
-    def trials(self) -> int:
-        """Trials per session."""
-        return self.cell.make().n_trials
-
-    @property
-    def unit(self) -> str:
-        """What the sample is made of: participants, or repeats of one mind."""
-        return "repeat" if self.cell.subjects == 1 else "participant"
-
-    def to_dict(self) -> dict[str, Any]:
-        """All numbers by name; scores as NAME and NAME_error."""
-        told: dict[str, Any] = {
-            "model": self.cell.model,
-            "subjects": self.cell.subjects,
-            "sessions": self.cell.sessions,
-            "trials": self.trials,
-            "unit": self.unit,
-            "effect": self.effect,
-            "attempted": self.attempted,
-            "failed": self.failed,
-            "excluded": self.excluded,
-        }
-        if "dollars" in self.cell.options:
-            told |= dict(zip(DOLLARS, self.cell.options["dollars"], strict=True))
-        for name in SCORES:
-            score: Score = getattr(self, name)
-            told[name], told[f"{name}_error"] = score.value, score.error
-        return told
-
-
-DOLLARS = ("dollars_low", "dollars_high")
-SCORES = (
-    "rejected",
-    "bias",
-    "spread",
-    "standard_error",
-    "coverage",
-    "width",
-    "sign_error",
-    "exaggeration",
-)
 
 
 def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
@@ -418,68 +321,52 @@ def _group_contrast(measure: FittedMeasure, fit: Any) -> Array:
     return np.asarray(total)
 
 
-def characteristics(rows: Rows, cell: int) -> Characteristics:
-    """Gather what became of the data sets of a cell."""
-    study, design = rows.study, rows.study.cells[cell]
-    agreement, coverage = Agreement(), Coverage((0.95,))
-    errors = Agreement()  # of the reported standard error against nothing
-    failed = excluded = rejected = wrong = 0
-    seconds = total = 0.0
-    sizes = Tally()  # |estimate| and |effect| of the rejecting data sets
-    null, aim = _null(design), Aim.of(design.options)
-    messages: dict[str, int] = {}
-    doubts: dict[str, int] = {}
-    for table in rows.tables(cell=cell):
-        seconds += float(table["seconds"].sum())
-        broken = table["status"] == "failed"
-        failed += int(broken.sum())
-        for which, counts in ((broken, messages), (~broken & (table["status"] != "ok"), doubts)):
-            for message, n in table.loc[which, "message"].value_counts().items():
-                counts[str(message)] = counts.get(str(message), 0) + int(n)
-        usable = table[~broken]
-        if len(usable) == 0:
-            continue
-        effect, estimate = (usable[c].to_numpy(dtype=float) for c in ("effect", "estimate"))
-        total += float(effect.sum())
-        excluded += int(usable["excluded"].sum())
-        agreement.add(effect, estimate)
-        error = usable["standard_error"].to_numpy(dtype=float)
-        errors.add(np.zeros(len(error)), error)
-        ends = [usable[c].to_numpy(dtype=float)[:, None] for c in ("low", "high")]
-        coverage.add(effect, *ends)
-        hit = aim.reached(usable, null)
-        rejected += int(hit.sum())
-        real = hit & (effect != null) & aim.tests
-        pair = np.column_stack([estimate[real], effect[real]]) - null
-        wrong += int((np.sign(pair[:, 0]) != np.sign(pair[:, 1])).sum())
-        sizes.add(np.abs(pair))
-    n = study.units(cell)
-    return Characteristics(
-        cell=design,
-        effect=total / agreement.n if agreement.n else np.nan,
-        attempted=n,
-        failed=failed,
-        excluded=excluded,
-        rejected=share(rejected, n) if np.isfinite(null) or aim.width else NOTHING,
-        bias=agreement.bias,
-        spread=_spread(agreement),
-        standard_error=errors.bias,
-        coverage=coverage.shares["95"],
-        width=coverage.widths["95"],
-        sign_error=share(wrong, sizes.n),
-        exaggeration=_ratio(sizes),
-        messages=messages,
-        doubts=doubts,
-        seconds=seconds,
+def characteristics(cell: Cell, rows: pd.DataFrame) -> dict[str, Any]:
+    """Return what becomes of the data sets of a cell, by the names of a table's columns.
+
+    The first is called as `Aim.name` says: the share of all data sets whose test rejects at 5%, or
+    that reach the aim; failed ones do not. Wrong sign and exaggeration are of the rejecting data
+    sets: mean |estimate| over mean |effect|, both from the null value (Gelman and Carlin 2014).
+    """
+    null, aim = _null(cell), Aim.of(cell.options)
+    usable = rows[rows["status"] != "failed"]
+    columns = ("effect", "estimate", "standard_error", "low", "high", "excluded")
+    effect, estimate, error, low, high, excluded = (
+        usable.reindex(columns=[name])[name].to_numpy(dtype=float) for name in columns
     )
+    found = scores.agreement(effect, estimate)
+    covers, width = scores.coverage(effect, low, high)
+    hit = aim.reached(usable, null) if len(usable) else np.zeros(0, dtype=bool)
+    real = hit & (effect != null) & aim.tests
+    signed = np.sign(estimate[real] - null) != np.sign(effect[real] - null)
+    judged = np.isfinite(null) or aim.width is not None
+    name = aim.name(cell.law.get("effect_sd", 0.0))
+    of_tests = {
+        "wrong sign": scores.share(int(signed.sum()), int(real.sum())),
+        "exaggeration": _ratio(abs(estimate[real] - null), abs(effect[real] - null)),
+    }
+    return {
+        "effect": float(effect.mean()) if len(effect) else np.nan,
+        "data sets": len(rows),
+        name: scores.share(int(hit.sum()), len(rows)) if judged else NOTHING,
+        **(of_tests if aim.tests else {}),
+        "95% width": width,
+        "bias": found.bias,
+        "spread": _spread(found),
+        "standard error": scores.mean(error),
+        "95% covers": covers,
+        "failed": int((rows["status"] == "failed").sum()),
+        "left out": int(np.nansum(excluded)),
+    }
 
 
-def _spread(agreement: Agreement) -> Score:
-    if agreement.n < 2:
+def _spread(found: scores.Agreement) -> Score:
+    """Return the standard deviation of the errors; its own error holds for normal estimates."""
+    if found.n < 2:
         return NOTHING
-    square = agreement.root_mean_square.value**2 - agreement.bias.value**2
-    deviation = float(np.sqrt(max(square, 0.0) * agreement.n / (agreement.n - 1)))
-    return Score(deviation, deviation / float(np.sqrt(2 * (agreement.n - 1))))
+    square = found.rmse.value**2 - found.bias.value**2
+    deviation = float(np.sqrt(max(square, 0.0) * found.n / (found.n - 1)))
+    return Score(deviation, deviation / float(np.sqrt(2 * (found.n - 1))))
 
 
 def _null(cell: Cell) -> float:
@@ -488,10 +375,9 @@ def _null(cell: Cell) -> float:
     return null_of(measure, cell.options["comparison"])
 
 
-def _ratio(sizes: Tally) -> Score:
+def _ratio(values: Array, others: Array) -> Score:
     """Return the ratio of two means with its error by the delta method."""
-    if sizes.n == 0:
+    if len(values) == 0:
         return NOTHING
-    value, other = sizes.mean
-    ratio = float(value / other)
-    return Score(ratio, sizes.error(np.array([1.0, -ratio])) / float(other))
+    ratio = float(values.mean() / others.mean())
+    return Score(ratio, scores.error_of(values - ratio * others) / float(others.mean()))

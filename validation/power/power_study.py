@@ -2,253 +2,154 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
+from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment
-from knownminds.environments.record.text_table import text_table
 from knownminds.inference import FittedMeasure, Measure, identifiability
 from knownminds.validation.engine.arguments import (
     check_truth,
     one_of,
     resolve_environment,
     resolve_model,
+    several,
 )
-from knownminds.validation.engine.engine import read, run
+from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.group_law import checked_correlations
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import verb
-from knownminds.validation.engine.reported import Reported
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.study import Batch, Cell, Rows, Study, read_study
+from knownminds.validation.engine.verdicts import Verdict, reason
+from knownminds.validation.pages import figures as draw
+from knownminds.validation.recovery.questions import Confuse
 
-from .aims import Aim, null_of
+from .aims import Aim
 from .dials import resolve_measure
 from .operating_characteristics import (
     COMPARISONS,
     ESTIMATORS,
-    Characteristics,
     characteristics,
     dial_of,
     test_batch,
 )
 from .pilot import Pilot, check_not_stated, read_pilot
-from .questions import PILOT, SIZES, AskPower, AskSequential, PowerQuestion
+from .questions import PILOT, SIZES, Power
 
 if TYPE_CHECKING:
     from knownminds.validation.costs.observed import Observed
 
-Comparison = Literal["one", "between", "paired"]
-Estimator = Literal["two_stage", "hierarchical"]
 FITS_PER_BATCH = 512  # some 70 ms of fitting
 READ_FROM = 0.9  # of the 95% intervals hold the truth where the size of an effect can be read
+USUAL = 0.8  # the power that designs are mostly asked for
+REPLICATES = 400
+NOTES = (
+    "Monte-Carlo standard errors in parentheses. power, assurance: share of all data sets whose "
+    "test rejects at 5%; precision: of those whose 95% interval is narrower than --width; "
+    "equivalence: of those whose 90% interval lies within --rope of the null value, two one-sided "
+    "tests at 5% (Schuirmann 1987). Data sets that failed count as misses. wrong sign and "
+    "exaggeration (mean estimated over mean true size) are those of the data sets that reject "
+    "(Gelman and Carlin 2014).",
+    "The sampling unit of a design of one subject is a repeat: sessions of one agent. The test "
+    "speaks about that agent (one language model at one temperature), not about others. Else it is "
+    "a participant, whose sessions are repeats and are fitted together; seeds of one language "
+    "model are repeats, not participants.",
+    f"Where 95% intervals clearly cover less than {READ_FROM:.0%}, a test that rejects says that "
+    "there is something, not how large it is: the size of the effect is not confirmed.",
+)
+
+power = verb(Power, __name__)
 
 
-@dataclass(frozen=True)
-class Power(Reported):
-    """The outcome of a power study: one entry per design.
+def compute(question: Power) -> Result:
+    """Answer what `power` is asked: designs, a search, a stopping rule, or rival models."""
+    if question.against:
+        return confusion_of(question).answer()
+    if question.find is not None:
+        from .smallest_design import search
 
-    Parameters
-    ----------
-    effect, effect_sd
-        Size of the effect on the natural scale; if its sd is positive the effect is drawn for
-        each data set, and power is the assurance over that prior.
-    """
+        return search(question)
+    if question.stop is not None:
+        from .sequential import stopping
 
-    study: Study
-    measure: str
-    comparison: str
-    estimator: str
-    effect: float
-    effect_sd: float
-    designs: tuple[Characteristics, ...]
-    versions: Mapping[str, str]
+        return stopping(question)
+    return designs(question)
 
-    @property
-    def seconds(self) -> float:
-        """Computing time, summed over processes."""
-        return sum(design.seconds for design in self.designs)
 
-    @property
-    def aim(self) -> Aim:
-        """What is counted of the data sets."""
-        return Aim.of(self.study.cells[0].options)
+def read_power(folder: str | Path) -> Result:
+    """Return what the study in a folder says, also if it is not finished."""
+    study, _ = read_study(folder)
+    if study.cells[0].law.get("part_of_search") == "start":
+        from .smallest_design import read_search
 
-    @property
-    def name(self) -> str:
-        """What the share of the data sets is called."""
-        return self.aim.name(self.effect_sd)
+        return read_search(Path(folder))
+    if "rule" in study.cells[0].options:
+        from .sequential import say as say_rule
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row per design; `power` is the share of data sets whose test rejects."""
-        frame = pd.DataFrame([design.to_dict() for design in self.designs])
-        return frame.rename(columns={"rejected": "power", "rejected_error": "power_error"})
+        return say_rule(Rows.read(folder))
+    return say(Rows.read(folder))
 
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        cell = self.study.cells[0]
-        return {
-            "environment": cell.environment,
-            "model": cell.model,
-            "measure": self.measure,
-            "comparison": self.comparison,
-            "estimator": self.estimator,
-            "effect": self.effect,
-            "effect_sd": self.effect_sd,
-            **self.aim.options,
-            "replicates": self.study.replicates,
-            "seed": self.study.seed,
-            "attempted": sum(design.attempted for design in self.designs),
-            "failed": sum(design.failed for design in self.designs),
-            "designs": self.to_frame().to_dict("records"),
-            "sampling_unit": " ".join(about_units(self.designs)),
-            "seconds": round(self.seconds, 3),
-            "versions": dict(self.versions),
-        }
 
-    def __str__(self) -> str:
-        """One line per design, then what the sample is made of."""
-        name = self.name
-        lines = [f"{name} for {about_effect(self)}, {self.study.replicates} data sets per design"]
-        of_tests = ("wrong sign", "exaggeration") if self.aim.tests else ()
-        heads = ["subjects x sessions x trials", name, *of_tests, "95% width", "bias"]
-        rows = [
-            (
-                " x ".join(map(str, size_of_design(d))),
-                d.rejected,
-                *((d.sign_error, d.exaggeration) if of_tests else ()),
-                d.width,
-                d.bias,
+def with_single_sizes(question: Power) -> Power:
+    """Return the question with numbers where lists of one number stand."""
+    sizes = {name: several(getattr(question, name))[0] for name in SIZES}
+    return replace(question, **sizes)
+
+
+def confusion_of(question: Power) -> Confuse:
+    """Return the comparison of models that is asked with `against`."""
+    allowed = (
+        "environment", "model", "against", "criterion", "subjects", "sessions", "trials",
+        "replicates", "truth", "pilot", "unconverged", "seed", "tell", *question.running,
+    )  # fmt: skip
+    for name, usual in Power.defaults().items():
+        if name not in allowed and getattr(question, name) != usual:
+            raise ValueError(
+                "With --against models are compared and no effect is looked for; got "
+                f"--{name.replace('_', '-')}. Leave one of them out."
             )
-            for d in self.designs
-        ]
-        if "dollars" in self.study.cells[0].options:
-            heads.append("dollars")
-            priced = zip(rows, self.designs, strict=True)
-            rows = [(*row, dollars_told(design)) for row, design in priced]
-        lines += text_table(heads, rows)
-        lines += about_design(self.designs[0].cell)
-        lines += about_losses(self.designs)
-        lines += [about_reading(d) for d in self.designs if not can_be_read(d)]
-        return "\n".join([*lines, *about_units(self.designs), "(Monte-Carlo errors)"])
-
-
-def about_effect(power: Power) -> str:
-    """Say which effect is looked for, and how."""
-    cell = power.study.cells[0]
-    size = f"{power.effect:g}"
-    if power.effect_sd:
-        size = f"{size} (drawn with sd {power.effect_sd:g})"
-    where = {
-        "one": f"{power.measure} = {size}",
-        "between": f"a difference in {power.measure} of {size} between two groups",
-        "paired": f"a difference in {power.measure} of {size} between two conditions",
-    }[power.comparison]
-    return f"{where}, {cell.model} in {cell.environment}, {power.estimator.replace('_', '-')} test"
-
-
-def about_design(cell: Cell) -> list[str]:
-    """Say what is counted, unless it is rejections, and what was taken from pilot and run."""
-    from knownminds.validation.costs.observed import about_run  # its room sees this one
-
-    aim, pilot = Aim.of(cell.options), Pilot.of(cell)
-    measure = resolve_measure(cell.options["measure"], AGENTS[cell.model])
-    meaning = aim.meaning(null_of(measure, cell.options["comparison"]))
-    run = [about_run(cell.options["run"])] if "run" in cell.options else []
-    return [*([meaning] if meaning else []), *(pilot.sentences if pilot else []), *run]
-
-
-def dollars_told(design: Characteristics) -> str:
-    """Write down what all sessions of a design cost."""
-    low, high = design.cell.options["dollars"]
-    return f"{low:.4g} to {high:.4g}"
-
-
-def about_unit(design: Characteristics) -> str:
-    """Name the sampling unit in a sentence."""
-    if design.unit == "repeat":
-        return (
-            "The sampling unit is a repeat: sessions of one mind. The test speaks about that mind "
-            "(one language model at one temperature), not about others."
-        )
-    return (
-        "The sampling unit is a participant; its sessions are repeats and are fitted together. "
-        "Seeds of one language model are repeats, not participants."
+    one_of("criterion", question.criterion, ("aic", "bic"))
+    return Confuse(
+        question.environment,
+        [question.model, *question.against],
+        criteria=[question.criterion],
+        subjects=question.subjects,
+        sessions=question.sessions,
+        trials=question.trials,
+        replicates=question.replicates or REPLICATES,
+        truth=question.truth,
+        pilot=question.pilot,  # type: ignore[arg-type]
+        unconverged=question.unconverged,
+        seed=question.seed,
+        **question.running,
     )
 
 
-def about_failures(design: Characteristics) -> str:
-    """Say how many data sets gave no estimate, and why."""
-    why = "; ".join(f"{n} x {message}" for message, n in design.messages.items())
-    return f"{design.failed} of {design.attempted} data sets failed and count as misses: {why}"
-
-
-def can_be_read(design: Characteristics) -> bool:
-    """Say whether the size of the effect can be read: unless its intervals clearly cover less."""
-    return not design.coverage.value + 2 * design.coverage.error < READ_FROM
-
-
-def about_reading(design: Characteristics) -> str:
-    """Say why the size of an effect cannot be read from a design."""
-    size = " x ".join(map(str, size_of_design(design)))
-    return (
-        f"{size} (subjects, sessions, trials): 95% intervals hold the true effect in "
-        f"{design.coverage} of the data sets, and the estimate is off by {design.bias}. A test "
-        "that rejects says here that there is something, not how large it is."
-    )
-
-
-def size_of_design(design: Characteristics) -> tuple[int, int, int]:
-    """Return subjects, sessions and trials."""
-    return design.cell.subjects, design.cell.sessions, design.trials
-
-
-def about_losses(designs: Sequence[Characteristics]) -> list[str]:
-    """Say in which designs data sets failed or are doubtful, and why."""
-    told = []
-    for design in designs:
-        size = " x ".join(map(str, size_of_design(design)))
-        if design.failed:
-            told.append(f"{size} (subjects, sessions, trials): {about_failures(design)}")
-        for message, n in list(design.doubts.items())[:2]:
-            why = f"{n} of {design.attempted} data sets: {message}"
-            told.append(f"{size} (subjects, sessions, trials): {why}")
-    return told
-
-
-def about_units(designs: Sequence[Characteristics]) -> list[str]:
-    """Name the sampling unit; it differs between designs of one mind and of several."""
-    units = {design.unit: about_unit(design) for design in designs}
-    if len(units) == 1:
-        return list(units.values())
-    of = {"repeat": "one mind", "participant": "several subjects"}
-    return [f"Designs of {of[unit]}: {told}" for unit, told in units.items()]
-
-
-power = verb(AskPower, __name__)
-
-
-def compute(question: AskPower) -> Power:
-    """Answer what `power` is asked."""
+def designs(question: Power) -> Result:
+    """Study every combination of the sizes."""
     sought = sought_in(question)
     sizes = {name: several(getattr(question, name)) for name in SIZES}
     cells = sought.cells(sizes["subjects"], sizes["sessions"], sizes["trials"], question.effect_sd)
     sought.check_identified(sizes["trials"])
     lengths = [cell.make().n_trials for cell in cells[: len(sizes["trials"])]]
+    replicates = question.replicates or REPLICATES
     asked = question.asked() | sizes | {"trials": lengths, "effect": sought.effect}
-    study = Study("power", cells, question.replicates, question.seed, "replicate", asked)
+    asked |= {"replicates": replicates}
+    study = Study("power", cells, replicates, question.seed, "replicate", asked)
     check_step_loop(study)
     if question.tell is not None and sought.estimator == "hierarchical":
         question.tell(price_of(study))
-    return run(study, test_batch, summarise, **question.running)
+    return run(study, test_batch, say, **question.running)
 
 
 def price_of(study: Study) -> str:
@@ -267,25 +168,107 @@ def price_of(study: Study) -> str:
     )
 
 
-def read_power(folder: str | os.PathLike[str]) -> Power:
-    """Read a finished power study from its folder; nothing is computed anew."""
-    return read(folder, "power", summarise)
-
-
-def summarise(rows: Rows) -> Power:
-    """Gather the designs of a finished study."""
-    study = rows.study
-    cell = study.cells[0]
-    return Power(
-        study=study,
-        measure=cell.options["measure"],
-        comparison=cell.options["comparison"],
-        estimator="hierarchical" if cell.method == "hierarchical" else "two_stage",
-        effect=cell.law["effect"],
-        effect_sd=cell.law["effect_sd"],
-        designs=tuple(characteristics(rows, c) for c in range(len(study.cells))),
-        versions=rows.versions,
+def say(rows: Rows) -> Result:
+    """Say what becomes of the data sets of each design."""
+    study, table = rows.study, []
+    for number, cell in enumerate(study.cells):
+        own = rows.of(number)
+        if len(own):
+            table.append({**size_of(cell), **characteristics(cell, own), **_dollars(cell)})
+    title = title_of(study.question)
+    if not table:
+        return rows.result(title)
+    frame = pd.DataFrame(table)
+    step = study.cells[0].law.get("part_of_search")
+    part = ["One step of a search for the smallest design."] if step else []
+    figures = {}
+    if len(frame) > 1:
+        figures["Against the size of the design, with 2 standard errors. Dashed: 0.8, and 1."] = (
+            Drawing(frame, draw_designs)
+        )
+    return rows.result(
+        title,
+        verdicts=readings(frame),
+        tables={"Designs": frame.set_index(list(SIZES)), **rows.statuses("data sets")},
+        figures=figures,
+        notes=[*part, *notes_of(study.cells[0]), *NOTES],
     )
+
+
+def readings(frame: pd.DataFrame) -> dict[str, Verdict]:
+    """Judge in each design whether the size of the effect can be read."""
+    verdicts = {}
+    for row in frame.to_dict("records"):
+        covers = row["95% covers"]
+        told = reason("95% intervals cover", covers.value, covers.error, READ_FROM)
+        if np.isnan(covers.value):
+            verdict = Verdict("not judged", ("no estimates",))
+        elif covers.value + 2 * covers.error < READ_FROM:
+            verdict = Verdict("not confirmed", (told,))
+        else:
+            verdict = Verdict("confirmed", (told,))
+        size = " x ".join(str(row[name]) for name in SIZES)
+        verdicts[f"size of the effect, {size}"] = verdict
+    return verdicts
+
+
+def size_of(cell: Cell) -> dict[str, int]:
+    """Return subjects, sessions and trials of a design."""
+    return dict(zip(SIZES, (cell.subjects, cell.sessions, cell.make().n_trials), strict=True))
+
+
+def _dollars(cell: Cell) -> dict[str, float]:
+    """Return what all sessions of a design cost, where a run says what one takes."""
+    return dict(zip(("dollars low", "dollars high"), cell.options.get("dollars", ()), strict=False))
+
+
+def title_of(question: Mapping[str, Any], find: str = "") -> str:
+    """Return the question: how often designs find an effect, or how many of `find` do."""
+    effect = " and ".join(f"{name} = {size}" for name, size in question["effect"].items())
+    if question["comparison"] != "one":
+        effect = f"a difference of {effect}"
+    if question.get("width") is not None:
+        width = f"{question['width']:g}"
+        if find:
+            return f"How many {find} make the 95% interval of {effect} narrower than {width}?"
+        return f"How often is the 95% interval of {effect} narrower than {width}?"
+    if question.get("rope") is not None:
+        if find:
+            return f"How many {find} show {effect} to be negligible?"
+        return f"How often is {effect} shown to be negligible?"
+    return f"How many {find} detect {effect}?" if find else f"How often is {effect} detected?"
+
+
+def notes_of(cell: Cell) -> list[str]:
+    """Return fixed texts on where groups and prices come from."""
+    notes = []
+    if Pilot.of(cell) is not None:
+        notes.append(
+            "The group of each data set is a draw from the posterior of the pilot, and as many "
+            "answers are lost at random as the pilot lacks: numbers are averaged over what the "
+            "pilot leaves open."
+        )
+    if "run" in cell.options:
+        notes.append("Dollars go by what the run took: tokens and money of its sessions.")
+    return notes
+
+
+def draw_designs(frame: pd.DataFrame) -> Figure:
+    """Draw power, width of the intervals, and exaggeration against the size of the design."""
+    name = frame.columns[list(frame.columns).index("data sets") + 1]
+    names = [n for n in (name, "95% width", "exaggeration") if n in frame]
+    sizes = list(frame[list(SIZES)].itertuples(index=False, name=None))
+    figure, axes = draw.panels(len(names))
+    for axis, own in zip(axes, names, strict=True):
+        draw.size_curves(axis, sizes, list(frame[own]))
+        draw.entitle(axis, own)
+        axis.set_ylim(bottom=0)
+    draw.limit(axes[0], USUAL)
+    axes[0].set_ylim(0, 1.02)
+    if "exaggeration" in names:
+        draw.limit(axes[-1], 1)
+    draw.key(figure, axes[0])
+    return figure
 
 
 @dataclass(frozen=True)
@@ -426,21 +409,17 @@ def _batch(fits: int, estimator: str) -> int:
     return 1 if estimator == "hierarchical" else max(1, FITS_PER_BATCH // fits)
 
 
-def several(values: Any) -> list[Any]:
-    """Return one value or several as a list."""
-    return list(values) if isinstance(values, Sequence) else [values]
-
-
-def sought_in(question: PowerQuestion[Any]) -> Sought:
+def sought_in(question: Power) -> Sought:
     """Check what a power study is asked, and write it down."""
     environment, agent = resolve_environment(question.environment), resolve_model(question.model)
     comparison, estimator = question.comparison, question.estimator
     agent.check_plays(environment)
     one_of("comparison", comparison, COMPARISONS)
     one_of("estimator", estimator, ESTIMATORS)
-    if len(question.effect) != 1:
-        raise ValueError(f"An effect is one measure and its size; got {dict(question.effect)}.")
-    ((name, size),) = question.effect.items()
+    effect = dict(question.effect or {})
+    if len(effect) != 1:
+        raise ValueError(f"An effect is one measure and its size; got {effect}.")
+    ((name, size),) = effect.items()
     measure = resolve_measure(name, agent, environment)
     pilot = _pilot_of(question, environment, agent)
     own = None
@@ -494,11 +473,11 @@ def sought_in(question: PowerQuestion[Any]) -> Sought:
     )
 
 
-def _observed(question: PowerQuestion[Any], environment: Environment) -> Observed | None:
+def _observed(question: Power, environment: Environment) -> Observed | None:
     """Read the run by which sessions are priced, if there is one."""
     if question.run is None:
         return None
-    if isinstance(question, AskSequential):
+    if question.stop is not None:
         raise ValueError("The cost of a stopping rule is told in units; leave --run out.")
     from knownminds.validation.costs.observed import Observed
 
@@ -512,9 +491,7 @@ def _observed(question: PowerQuestion[Any], environment: Environment) -> Observe
     return found
 
 
-def _pilot_of(
-    question: PowerQuestion[Any], environment: Environment, agent: type[Agent]
-) -> Pilot | None:
+def _pilot_of(question: Power, environment: Environment, agent: type[Agent]) -> Pilot | None:
     """Read the pilot of a study, if it has one; what would contradict it is refused."""
     if question.pilot is None:
         if question.unconverged:
@@ -522,14 +499,14 @@ def _pilot_of(
         return None
     if isinstance(question.pilot, Pilot):
         return question.pilot
-    if isinstance(question, AskSequential):
+    if question.stop is not None:
         raise ValueError("A stopping rule is studied with a stated group; leave --from out.")
     stated = {"--set": question.truth, "--spread": question.spread}
     check_not_stated(stated | {"--correlation": question.correlation})
     return read_pilot(question.pilot, environment.name, agent, question.unconverged)
 
 
-def _own_sizes(question: PowerQuestion[Any], pilot: Pilot | None, measure: Measure) -> Array:
+def _own_sizes(question: Power, pilot: Pilot | None, measure: Measure) -> Array:
     """Return the effects that the pilot holds possible, [draws]."""
     if pilot is None:
         raise ValueError(f"An effect {PILOT!r} is that of a pilot; add --from FIT.")

@@ -2,193 +2,47 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import make
-from knownminds.environments.record.text_table import text_table
 from knownminds.inference import StoppingRule, SubjectMeasure
-from knownminds.validation.engine.engine import read, run
-from knownminds.validation.engine.monte_carlo import NOTHING, Score, Tally, share
+from knownminds.validation.engine import scores
+from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop
-from knownminds.validation.engine.question import verb
-from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.pages import figures as draw
 
 from .aims import LEVEL, sample_tests
 from .dials import resolve_measure
-from .model_power import ModelPower
-from .model_power import summarise as summarise_models
 from .operating_characteristics import conditions_lived, sample_of
-from .power_study import Power, Sought, sought_in
-from .power_study import summarise as summarise_power
-from .questions import AskSequential
+from .power_study import REPLICATES, Sought, sought_in, with_single_sizes
+from .questions import SIZES, Power
 
-FOUND = {1: "effect", 0: "", -1: "no effect"}
-
-
-@dataclass(frozen=True)
-class Stopped:
-    """What becomes of data sets under a stopping rule, each number with its Monte-Carlo error.
-
-    Parameters
-    ----------
-    cell : the design at its largest
-    effect : true size of the effect
-    attempted, failed : data sets; those without a test at some look, which go on to the last
-    rejected : share that stops with an effect: power, or false alarms where there is none
-    accepted : share that stops for the absence of one (Bayes factors alone)
-    fixed : share of the same data sets that the usual test rejects at 5% at the last look, once
-    units : mean number of units at the stop
-    stops : share of data sets that stop at each look
-    bias : mean error of the estimate at the stop
-    coverage : of the 95% interval at the stop
-    seconds : of computing
-    """
-
-    cell: Cell
-    effect: float
-    attempted: int
-    failed: int
-    rejected: Score
-    accepted: Score
-    fixed: Score
-    units: Score
-    stops: tuple[Score, ...]
-    bias: Score
-    coverage: Score
-    seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """All numbers by name; scores as NAME and NAME_error."""
-        told: dict[str, Any] = {
-            "model": self.cell.model,
-            "effect": self.effect,
-            "attempted": self.attempted,
-            "failed": self.failed,
-        }
-        for name in ("rejected", "accepted", "fixed", "units", "bias", "coverage"):
-            score: Score = getattr(self, name)
-            told[name], told[f"{name}_error"] = score.value, score.error
-        return told | {"stops": [stop.value for stop in self.stops]}
+NOTES = (
+    "Monte-Carlo standard errors in parentheses. found: share of data sets that stop with an "
+    "effect (false alarms where there is none); found none: that stop for its absence. once, "
+    "at the end: the same data sets, tested a single time at 5% at the last look. units: at the "
+    "stop, on average. The 95% intervals are those of a single look; after a stop they may cover "
+    "less. A data set without a test at some look is counted as failed, and goes on there.",
+)
 
 
-@dataclass(frozen=True)
-class Sequential(Reported):
-    """The outcome of a study of a stopping rule.
-
-    Parameters
-    ----------
-    rule : the rule
-    measure, comparison : what is tested
-    null, effect : data sets without an effect, and with the one that was asked
-    """
-
-    study: Study
-    rule: StoppingRule
-    measure: str
-    comparison: str
-    null: Stopped
-    effect: Stopped
-    versions: Mapping[str, str]
-
-    @property
-    def unit(self) -> str:
-        """What is counted: sessions of one mind, or subjects."""
-        return str(self.study.cells[0].options["unit"])
-
-    @property
-    def seconds(self) -> float:
-        """Computing time, summed over processes."""
-        return self.null.seconds + self.effect.seconds
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row without an effect, and one with it."""
-        return pd.DataFrame([one.to_dict() for one in (self.null, self.effect)])
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        cell = self.study.cells[0]
-        return {
-            "environment": cell.environment,
-            "model": cell.model,
-            "measure": self.measure,
-            "comparison": self.comparison,
-            "rule": self.rule.told(),
-            "levels": list(self.rule.levels) if self.rule.kind == "alpha_spending" else None,
-            "nominal": self.rule.nominal,
-            "unit": self.unit,
-            "replicates": self.study.replicates,
-            "seed": self.study.seed,
-            "null": self.null.to_dict(),
-            "effect": self.effect.to_dict(),
-            "seconds": round(self.seconds, 3),
-            "versions": dict(self.versions),
-        }
-
-    def __str__(self) -> str:
-        """One line for each kind of data sets, then what it means."""
-        cell = self.study.cells[0]
-        lines = [
-            f"stopping rule for {self.measure} in {cell.environment}, {cell.model}, "
-            f"{self.study.replicates} data sets each: {self.rule}"
-        ]
-        head = ("effect", "found", "found none", "once, at the end", self.unit, "bias", "95% cov.")
-        rows = [
-            (f"{one.effect:.3g}", one.rejected, one.accepted, one.fixed, one.units, one.bias,
-             one.coverage)
-            for one in (self.null, self.effect)
-        ]  # fmt: skip
-        lines += text_table(head, rows)
-        return "\n".join([*lines, *sentences(self), "(Monte-Carlo errors)"])
-
-
-def sentences(found: Sequential) -> list[str]:
-    """Say what the rule does to errors and cost."""
-    null, effect, most = found.null, found.effect, found.rule.most
-    alarms = null.rejected
-    promised = (
-        f"False alarms: {alarms} of the data sets without an effect; the rule promises nothing "
-        "about them."
-    )
-    if found.rule.nominal is not None:
-        promised = (
-            f"False alarms: {alarms} of the data sets without an effect, where the rule promises "
-            f"{found.rule.nominal:g}."
-        )
-    told = [
-        promised,
-        f"It asks {null.units.value:.1f} of {most} {found.unit} on average where there is none, "
-        f"and {effect.units.value:.1f} where it is {effect.effect:g}.",
-        f"At the stop the estimate of an effect of {effect.effect:g} is off by {effect.bias} on "
-        "average.",
-    ]
-    for one in (null, effect):
-        if one.failed:
-            told.append(
-                f"{one.failed} of {one.attempted} data sets with an effect of {one.effect:g} had "
-                "no test at some look and went on there."
-            )
-    return told
-
-
-sequential_design = verb(AskSequential, __name__)
-
-
-def compute(question: AskSequential) -> Sequential:
+def stopping(question: Power) -> Result:
     """Answer what `power --stop` is asked."""
+    question = with_single_sizes(question)
     rule = (
         question.stop
         if isinstance(question.stop, StoppingRule)
-        else StoppingRule.read(question.stop)
+        else StoppingRule.read(question.stop or "")
     )
     sought = sought_in(question)
     measure = sought.measure
@@ -217,18 +71,21 @@ def compute(question: AskSequential) -> Sequential:
             f"With a stopping rule the numbers of {question.unit} are its looks; got "
             f"--{question.unit} {least[question.unit]}. Leave it out."
         )
-    size = (rule.most, question.sessions) if many else (question.subjects, rule.most)
+    single: dict[str, Any] = {name: getattr(question, name) for name in SIZES}
+    size = (rule.most, single["sessions"]) if many else (single["subjects"], rule.most)
     null = 0.0 if sought.comparison != "one" else measure.null
     options = {"rule": rule.told(), "unit": question.unit}
     cells = tuple(
-        _with(_cell(replace(sought, size=effect), size, question.trials, null), options)
+        _with(_cell(replace(sought, size=effect), size, single["trials"], null), options)
         for effect in (null, sought.size)
     )
-    sought.check_identified([question.trials])
+    sought.check_identified([single["trials"]])
     asked = question.asked() | {"effect": sought.effect, "trials": cells[0].make().n_trials}
-    study = Study("power", cells, question.replicates, question.seed, "replicate", asked)
+    replicates = question.replicates or REPLICATES
+    asked |= {"replicates": replicates, question.unit: None}
+    study = Study("power", cells, replicates, question.seed, "replicate", asked)
     check_step_loop(study)
-    return run(study, stop_batch, summarise, **question.running)
+    return run(study, stop_batch, say, **question.running)
 
 
 def _cell(sought: Sought, size: tuple[int, int], trials: int | None, null: float) -> Cell:
@@ -247,11 +104,6 @@ def _cell(sought: Sought, size: tuple[int, int], trials: int | None, null: float
 
 def _with(cell: Cell, options: Mapping[str, Any]) -> Cell:
     return replace(cell, options={**cell.options, **options})
-
-
-def read_sequential(folder: str | os.PathLike[str]) -> Sequential:
-    """Read a finished study of a stopping rule from its folder; nothing is computed anew."""
-    return read(folder, "power", summarise)
 
 
 def stop_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
@@ -303,74 +155,61 @@ def stopped(
     )
 
 
-def summarise(rows: Rows) -> Sequential:
-    """Gather the data sets of a finished study."""
+def say(rows: Rows) -> Result:
+    """Say what the rule does to data sets without an effect and with it."""
     study = rows.study
-    cell = study.cells[1]
-    rule = StoppingRule.of(cell.options["rule"])
-    null, effect = (_gathered(rows, c, rule) for c in range(2))
-    return Sequential(
-        study=study,
-        rule=rule,
-        measure=cell.options["measure"],
-        comparison=cell.options["comparison"],
-        null=null,
-        effect=effect,
-        versions=rows.versions,
-    )
-
-
-def summarise_found(rows: Rows) -> Power | Sequential | ModelPower | None:
-    """Gather a study of designs, models or a rule; of a rule's, None until both are there."""
-    if "rivals" in rows.study.cells[0].options:
-        return summarise_models(rows)
-    if "rule" not in rows.study.cells[0].options:
-        return summarise_power(rows)
-    there = [any(len(table) for table in rows.tables(cell=c)) for c in range(2)]
-    return summarise(rows) if all(there) else None
-
-
-def _gathered(rows: Rows, cell: int, rule: StoppingRule) -> Stopped:
-    looks = range(len(rule.looks))
-    counts: Counter[str] = Counter()
-    means = {name: Tally() for name in ("effect", "units", "bias")}
-    seconds = 0.0
-    for table in rows.tables(cell=cell):
-        seconds += float(table["seconds"].sum())
-        estimated = table[np.isfinite(table["estimate"])]
-        low, high = estimated["low"], estimated["high"]
+    rule = StoppingRule.of(study.cells[0].options["rule"])
+    unit = study.cells[0].options["unit"]
+    levels = rule.levels if rule.kind == "alpha_spending" else [np.nan] * len(rule.looks)
+    looks = pd.DataFrame({unit: rule.looks, "level": levels})
+    table = []
+    for number, name in enumerate(("no effect", "effect")):
+        own = rows.of(number)
+        if len(own) == 0:
+            continue
+        n, estimated = len(own), own[np.isfinite(own["estimate"])]
         truth = estimated["effect"]
-        off = estimated["estimate"] - truth
-        for name, values in (("effect", table["effect"]), ("units", table["units"]), ("bias", off)):
-            means[name].add(values.to_numpy(dtype=float)[:, None])
-        told = {
-            "all": len(table),
-            "failed": int((table["status"] == "failed").sum()),
-            "rejected": int((table["found"] == 1).sum()),
-            "accepted": int((table["found"] == -1).sum()),
-            "fixed": int(table["at_the_end"].sum()),
-            "estimated": len(estimated),
-            "held": int(((low <= truth) & (truth <= high)).sum()),
-        }
-        counts.update(told | {f"look {k}": int((table["look"] == k).sum()) for k in looks})
-    n = counts["all"]
-    return Stopped(
-        cell=rows.study.cells[cell],
-        effect=_mean(means["effect"]).value,
-        attempted=n,
-        failed=counts["failed"],
-        rejected=share(counts["rejected"], n),
-        accepted=share(counts["accepted"], n),
-        fixed=share(counts["fixed"], n),
-        units=_mean(means["units"]),
-        stops=tuple(share(counts[f"look {k}"], n) for k in looks),
-        bias=_mean(means["bias"]),
-        coverage=share(counts["held"], counts["estimated"]),
-        seconds=seconds,
+        held = (estimated["low"] <= truth) & (truth <= estimated["high"])
+        stops = [int((own["look"] == k).sum()) for k in range(len(rule.looks))]
+        shares: list[Any] = [scores.share(k, n) for k in stops]
+        looks[f"stops, {name}"] = shares
+        table.append(
+            {
+                "data sets with": name,
+                "effect": float(own["effect"].mean()),
+                "found": scores.share(int((own["found"] == 1).sum()), n),
+                "found none": scores.share(int((own["found"] == -1).sum()), n),
+                "once, at the end": scores.share(int(own["at_the_end"].sum()), n),
+                "units": scores.mean(own["units"]),
+                "bias": scores.mean(estimated["estimate"] - truth),
+                "95% covers": scores.share(int(held.sum()), len(estimated)),
+                "promised": rule.nominal if name == "no effect" else np.nan,
+                "failed": int((own["status"] == "failed").sum()),
+            }
+        )
+    title = f"How does the stopping rule behave for {study.cells[-1].options['measure']}?"
+    if not table:
+        return rows.result(title)
+    return rows.result(
+        title,
+        tables={
+            "Data sets": pd.DataFrame(table).set_index("data sets with"),
+            "Looks": looks.set_index(unit),
+            "Rule": pd.DataFrame({"rule": [str(rule)]}),
+            **rows.statuses("data sets"),
+        },
+        figures={"Share of data sets that have stopped by each look.": Drawing(looks, draw_stops)},
+        notes=NOTES,
     )
 
 
-def _mean(tally: Tally) -> Score:
-    if tally.n == 0:
-        return NOTHING
-    return Score(float(tally.mean[0]), tally.error(np.ones(1)))
+def draw_stops(looks: pd.DataFrame) -> Figure:
+    """Draw the share of data sets that have stopped against the units so far."""
+    figure, (axis,) = draw.panels(1)
+    unit, _, *names = looks.columns
+    for name, style in zip(names, draw.styles(len(names)), strict=True):
+        stopped = np.cumsum([float(share) for share in looks[name]])
+        draw.line(axis, list(looks[unit]), stopped.tolist(), style, name.removeprefix("stops, "))
+    axis.set(xlabel=unit, ylabel="stopped", ylim=(0, 1.02))
+    draw.key(figure, axis)
+    return figure

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Unpack
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -23,9 +23,13 @@ from knownminds.environments import (
 )
 from knownminds.environments.design import Design
 from knownminds.environments.shortcuts import LAST, Right, Rule, habits, looks
-from knownminds.validation.engine.engine import Running, run
-from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.scores import Score, mean
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.pages import figures as draw
+
+if TYPE_CHECKING:
+    from .questions import Audit
 
 CHANCE, RANDOM = "at random", "random_responder"
 MARGIN = 0.01  # of the squared error, that looks take away at a correlation of .1
@@ -42,71 +46,22 @@ SIZES: Mapping[str, Mapping[str, Any]] = {
 _SUMS = ("xx", "xy", "yy")
 _GROUP = "window"  # ranges that everybody notices: a shortcut has to tell values apart within them
 _RANDOM = 2  # of the stream by which a random player chooses
+OPTIONS = ("environment",)  # of `audit` that this one takes besides settings, replicates and seed
+MOST_BARS = 24  # of the figure
+LOOKS = "Numbers: what is looked at in place of what is asked"
+HABITS = "Actions: rules that look at nothing"
+NOTES = (
+    "Standard errors over sessions in parentheses. Looks: r, correlation with the right answer; "
+    "gain, 1 - squared error of the line through what is looked at, by a slope from the other "
+    "sessions, over that of the mean of a window; NRMSE, the root of 1 minus it. Habits: mean "
+    "performance of a trial, and its gain over that of picking at random.",
+    f"A shortcut tells something if its gain is above 0 (of looks {MARGIN:g}, a correlation of .1) "
+    f"at {LEVEL:g} for all of an experiment together: one-sided t tests over sessions with "
+    "Bonferroni's correction.",
+)
 
 
-@dataclass(frozen=True)
-class ShortcutAudit(Reported):
-    """What each shortcut reaches, by experiment.
-
-    Parameters
-    ----------
-    table
-        A row per experiment and shortcut: environment, stimuli, shortcut, kind ("look" or "habit"),
-        r (correlation with the right answer; NaN of habits), score, chance, gain, gain_error,
-        verdict. Of looks the score is 1 - the squared error of the best line through what is
-        looked at, fitted to the other sessions, over that of the mean: NRMSE is the root of 1
-        minus it, and chance 0. Of habits it is the mean performance of a trial.
-    trials
-        How many trials all sessions had, by experiment.
-    study
-        The experiments, a cell each.
-    """
-
-    table: pd.DataFrame
-    study: Study
-    versions: Mapping[str, str]
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per experiment and shortcut."""
-        return self.table.copy()
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        return {
-            "seed": self.study.seed,
-            "sessions": self.study.replicates,
-            "level": LEVEL,
-            "rows": self.table,
-            "versions": self.versions,
-        }
-
-    def __str__(self) -> str:
-        """The table, a line per shortcut."""
-        lines = [
-            f"shortcuts of {len(self.study.cells)} experiments, "
-            f"{self.study.replicates} sessions each",
-            f"{'experiment':<36}{'shortcut':<42}{'r':>7}{'score':>9}{'chance':>9}{'gain':>18}"
-            "  verdict",
-        ]
-        for row in self.table.to_dict("records"):
-            place = row["environment"] + (f", {row['stimuli']}" if row["stimuli"] else "")
-            r = "-" if np.isnan(row["r"]) else f"{row['r']:.2f}"
-            gain = f"{row['gain']:+.3f} ({row['gain_error']:.3f})"
-            lines.append(
-                f"{place:<36}{row['shortcut']:<42}{r:>7}{row['score']:>9.3f}{row['chance']:>9.3f}"
-                f"{gain:>18}  {row['verdict']}"
-            )
-        return "\n".join([*lines, "(standard errors over sessions)"])
-
-
-def shortcut_audit(
-    environments: Sequence[str] | str | None = None,
-    *,
-    settings: Mapping[str, Any] | None = None,
-    sessions: int = 40,
-    seed: int = 0,
-    **running: Unpack[Running],
-) -> ShortcutAudit:
+def study(question: Audit) -> Study:
     """Ask what a participant reaches by each shortcut of an experiment alone.
 
     A number is asked for: the right answer is regressed on one thing that can be counted (the
@@ -117,66 +72,42 @@ def shortcut_audit(
     outcome was that was picked, or else how often the rule agrees with the first of the
     experiment's models, at the means of its priors, in what that model finds most probable.
 
-    A shortcut tells something if its gain is above 0, of numbers above .01 (which is what a
-    correlation of .1 brings), at a level of .05 for all shortcuts of an experiment together
-    (one-sided t tests over sessions, Bonferroni's correction).
-
     Parameters
     ----------
-    environments
-        One or several; all, and decoupled stimuli beside the published ones, if None.
-    settings
-        Of the experiments.
-    sessions
-        Of each experiment.
-    running
-        Where and how it is computed, see `Running`.
+    question
+        Its environment, or several as the setting `environment`; all of them, and decoupled stimuli
+        beside the published ones, if none. The other settings are those of the experiments; its
+        replicates are sessions of each.
 
     Raises
     ------
     ValueError
         If an experiment is unknown, a setting does not fit, or there are less than 3 sessions.
     """
-    if sessions < 3:
-        raise ValueError(f"Errors over sessions need at least 3 of them; got {sessions}.")
-    given = dict(settings or {})
-    named = [environments] if isinstance(environments, str) else environments
-    names = list(named or ENVIRONMENTS)
+    if question.replicates < 3:
+        raise ValueError(
+            f"Errors over sessions need at least 3 of them; got {question.replicates}."
+        )
+    given = dict(question.settings or {})
+    several = given.pop("environment", [])
+    one = question.environment
+    names = [one if isinstance(one, str) else one.name] if one else np.atleast_1d(several).tolist()
+    names = names or list(ENVIRONMENTS)
+    cells = []
     for name in names:
         if name not in ENVIRONMENTS:
             raise ValueError(unknown("environment", name, ENVIRONMENTS))
-    places = []
-    for name in names:
-        both = ("stimuli" in ENVIRONMENTS[name].setting_table) and "stimuli" not in given
-        for stimuli in ("published", "decoupled") if both else (None,):
-            told = {**SIZES.get(name, {}), **given}
-            places.append((name, told | ({"stimuli": stimuli} if stimuli else {})))
-    for name, own in places:
-        _check_audited(make(name, **own))
-    cells = tuple(
-        Cell(name, own, RANDOM, law={"number": list(ENVIRONMENTS).index(name)}, batch=10)
-        for name, own in places
-    )
-    question = {
-        "subject_matter": "shortcuts",
-        "set": {**({"environment": names} if named else {}), **given},
-        "replicates": sessions,
-        "seed": seed,
-    }
-    study = Study("audit", cells, sessions, seed, "replicate", question)
-    return run(study, take_shortcuts, summarise, **running)
+        both = "stimuli" in ENVIRONMENTS[name].setting_table and "stimuli" not in given
+        for stimuli in ({"stimuli": s} for s in ("published", "decoupled")) if both else ({},):
+            settings = {**SIZES.get(name, {}), **given, **stimuli}
+            _check_audited(make(name, **settings))
+            law = {"number": list(ENVIRONMENTS).index(name)}
+            cells.append(Cell(name, settings, RANDOM, law=law, batch=10))
+    asked = question.asked() | {"environment": one and names[0]}
+    return Study("audit", tuple(cells), question.replicates, question.seed, "replicate", asked)
 
 
-def audit(
-    settings: Mapping[str, Any], *, replicates: int, seed: int, **running: Unpack[Running]
-) -> ShortcutAudit:
-    """Audit with settings as one types them: `environment`, and those of the experiments."""
-    own = dict(settings)
-    named = own.pop("environment", None)
-    return shortcut_audit(named, settings=own, sessions=replicates, seed=seed, **running)
-
-
-def take_shortcuts(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
+def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Let every shortcut be taken in each session: one row each."""
     cell = study.cells[batch.cell]
     environment = cell.make()
@@ -193,12 +124,28 @@ def take_shortcuts(study: Study, batch: Batch, threads: int | None) -> pd.DataFr
     return pd.DataFrame(rows)
 
 
-def summarise(rows: Rows) -> ShortcutAudit:
-    """Gather the shortcuts of a finished audit."""
-    found = [
-        row for c, cell in enumerate(rows.study.cells) for row in _summed(rows.frame(None, c), cell)
-    ]
-    return ShortcutAudit(pd.DataFrame(found), rows.study, rows.versions)
+def say(rows: Rows) -> Result:
+    """Say what each shortcut of each experiment reaches."""
+    scored: dict[str, list[dict[str, Any]]] = {LOOKS: [], HABITS: []}
+    for number, cell in enumerate(rows.study.cells):
+        own = rows.of(number).dropna(axis="columns", how="all")
+        own = own[own["status"] == "ok"]
+        if len(own) < 3:
+            continue
+        looking = any(str(column).endswith("|xx") for column in own)
+        scored[LOOKS if looking else HABITS] += _shortcuts_of(own, cell, looking)
+    names = ["experiment", "stimuli", "shortcut"]
+    tables = {title: pd.DataFrame(found) for title, found in scored.items() if found}
+    looks = tables.get(LOOKS, pd.DataFrame())
+    drawing = Drawing(looks, draw_looks)
+    return rows.result(
+        "What does each shortcut reach?",
+        tables={title: table.set_index(names) for title, table in tables.items()},
+        figures={"Gain of the looks that reach most. Grey: nothing found.": drawing}
+        if len(looks)
+        else {},
+        notes=NOTES,
+    )
 
 
 def _check_audited(environment: Environment) -> None:
@@ -289,48 +236,54 @@ def _reference(environment: Environment) -> Any:
     )
 
 
-def _summed(frame: pd.DataFrame, cell: Cell) -> list[dict[str, Any]]:
+def _shortcuts_of(rows: pd.DataFrame, cell: Cell, looking: bool) -> list[dict[str, Any]]:
     """Return what each shortcut of an experiment reaches."""
-    names = list(
-        dict.fromkeys(column.partition("|")[0] for column in map(str, frame) if "|" in column)
-    )
-    stimuli = cell.settings.get("stimuli") or ""
-    told = {"environment": cell.environment, "stimuli": stimuli}
-    looking = f"{names[0]}|xx" in frame
-    found = []
-    for name in names:
-        if looking:
-            found.append({**told, **_of_look(frame, name)})
-        elif name != CHANCE:
-            found.append({**told, **_of_habit(frame, name)})
+    columns = [str(column) for column in rows if "|" in str(column)]
+    shortcuts = dict.fromkeys(column.partition("|")[0] for column in columns)
+    about = {"experiment": cell.environment, "stimuli": cell.settings.get("stimuli") or ""}
+    found = [
+        {**about, "shortcut": name, **(_look if looking else _habit)(rows, name)}
+        for name in shortcuts
+        if name != CHANCE
+    ]
     level = LEVEL / len(found)
     for row in found:
-        above = row["gain"] - (MARGIN if looking else 0.0)
-        error = max(row["gain_error"], 1e-12)  # the same in every session
-        reached = stats.t.sf(above / error, len(frame) - 1) < level
+        above = row["gain"].value - (MARGIN if looking else 0.0)
+        error = max(row["gain"].error, 1e-12)  # the same in every session
+        reached = stats.t.sf(above / error, len(rows) - 1) < level
         row["verdict"] = FOUND if reached else NOTHING
     return found
 
 
-def _of_look(frame: pd.DataFrame, name: str) -> dict[str, Any]:
-    xx, xy, yy = (frame[f"{name}|{what}"].to_numpy(dtype=float) for what in _SUMS)
+def _look(rows: pd.DataFrame, name: str) -> dict[str, Any]:
+    xx, xy, yy = (rows[f"{name}|{what}"].to_numpy(dtype=float) for what in _SUMS)
     with np.errstate(invalid="ignore", divide="ignore"):
         r = float(xy.sum() / np.sqrt(xx.sum() * yy.sum())) if xx.sum() > 0 else 0.0
         slope = np.nan_to_num((xy.sum() - xy) / (xx.sum() - xx), posinf=0.0, neginf=0.0)
     saved = 2 * slope * xy - slope**2 * xx  # of the squared error, by a slope from other sessions
-    gain = saved.sum() / yy.sum()
+    gain = float(saved.sum() / yy.sum())
     error = float(np.std(saved - gain * yy, ddof=1) * np.sqrt(len(yy)) / yy.sum())
-    return {
-        "shortcut": name, "kind": "look", "r": r, "score": float(gain), "chance": 0.0,
-        "gain": float(gain), "gain_error": error,
-    }  # fmt: skip
+    return {"r": r, "gain": Score(gain, error), "NRMSE": float(np.sqrt(max(1 - gain, 0)))}
 
 
-def _of_habit(frame: pd.DataFrame, name: str) -> dict[str, Any]:
-    score, chance = (frame[f"{one}|score"].to_numpy(dtype=float) for one in (name, CHANCE))
-    difference = score - chance
-    return {
-        "shortcut": name, "kind": "habit", "r": np.nan, "score": float(score.mean()),
-        "chance": float(chance.mean()), "gain": float(difference.mean()),
-        "gain_error": float(difference.std(ddof=1) / np.sqrt(len(score))),
-    }  # fmt: skip
+def _habit(rows: pd.DataFrame, name: str) -> dict[str, Any]:
+    score, chance = (rows[f"{one}|score"].to_numpy(dtype=float) for one in (name, CHANCE))
+    means = {"score": float(score.mean()), "at random": float(chance.mean())}
+    return {**means, "gain": mean(score - chance)}
+
+
+def draw_looks(looks: pd.DataFrame) -> Figure:
+    """Draw the gain of the looks that reach most, a bar each."""
+    gains = looks["gain"].map(float)
+    most = looks.loc[gains.nlargest(MOST_BARS).index[::-1]]
+    names = [
+        f"{row['experiment']}{', ' + row['stimuli'] if row['stimuli'] else ''}: {row['shortcut']}"
+        for row in most.to_dict("records")
+    ]
+    figure, (axis,) = draw.panels(1)
+    figure.set_size_inches(7.2, 1.0 + 0.24 * len(names))
+    colours = np.where((most["verdict"] == FOUND).to_numpy(), "C0", "0.75").tolist()
+    axis.barh(range(len(names)), gains[most.index].clip(lower=0), color=colours)
+    axis.set_yticks(range(len(names)), names, fontsize=draw.SMALL)
+    axis.set(xlim=(0, 1), xlabel="share of squared error taken away")
+    return figure

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,38 +11,36 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy
+from matplotlib.figure import Figure
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import make
 from knownminds.environments.record.folders import writable
 from knownminds.validation.engine.arguments import one_of, resolve_environment
-from knownminds.validation.engine.engine import Running, claim, read, run
+from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop
-from knownminds.validation.engine.question import verb
-from knownminds.validation.engine.reported import Reported
-from knownminds.validation.engine.study import NotFinished, Study, versions
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.scores import Score
+from knownminds.validation.engine.study import Rows, Study, claim, read_study, versions
+from knownminds.validation.engine.verdicts import Verdict, reason
+from knownminds.validation.pages import figures as draw
 
-from .aims import Aim
-from .model_power import ModelPower, read_model_power
-from .operating_characteristics import Characteristics, test_batch
+from .operating_characteristics import test_batch
 from .pilot import Pilot
 from .power_study import (
-    Power,
+    NOTES,
     Sought,
-    about_design,
-    about_effect,
-    about_reading,
-    about_unit,
-    can_be_read,
-    read_power,
+    notes_of,
+    readings,
+    say,
     sought_in,
-    summarise,
+    title_of,
+    with_single_sizes,
 )
-from .questions import AskSmallest
-from .sequential import Sequential, read_sequential
+from .questions import SIZES, Power
 
-FIND = ("sessions", "subjects", "trials")
 DATA_SETS = 100  # of a step: Monte-Carlo error of power .04 at most, so steps stay cheap
+REPLICATES = 1000  # of the confirmation
 STEPS = 30  # at most
 FIRST = 8  # the first size that is tried
 FASTEST = 4  # the next size is at most so many times the largest so far
@@ -51,224 +48,109 @@ LEAST_TARGET, MOST_TARGET = 0.06, 0.99
 PRECISE = 0.1  # a search ends when the 90% interval is this narrow, relative to its middle
 MASS = 0.9  # of the interval of the smallest size
 ATTEMPTS = 3  # confirmations before the search gives up
+ABOUT = (
+    "In the search the share is taken to rise as Phi(a + b sqrt(size)). The answer is confirmed if "
+    "the share in a fresh run, which does not enter the search, reaches the target within two of "
+    f"its Monte-Carlo errors. low and high: {MASS:.0%} interval of the answer; a size above --most "
+    "is not excluded where high is empty.",
+)
 
 
-@dataclass(frozen=True)
-class SmallestDesign(Reported):
-    """The smallest size of a design that reaches a power, and how sure that is.
-
-    Parameters
-    ----------
-    find, target
-        What was varied, and the power that is asked for.
-    size
-        The smallest size; None if even `most` does not reach the target.
-    low, high
-        90% interval of the size from the search; above `most` where that is not excluded.
-    steps
-        Every design that was tried, in order.
-    confirmation
-        A run at `size` with fresh data sets; it does not enter the search.
-    message
-        Why there is no size, or why it is not confirmed; empty otherwise.
-    """
-
-    question: Mapping[str, Any]
-    find: str
-    target: float
-    most: int
-    size: int | None
-    low: float
-    high: float
-    steps: tuple[Characteristics, ...]
-    confirmation: Power | None
-    message: str
-    versions: Mapping[str, str]
-
-    @property
-    def design(self) -> Characteristics | None:
-        """The confirmed design."""
-        return self.confirmation.designs[0] if self.confirmation else None
-
-    @property
-    def name(self) -> str:
-        """What the share of the data sets is called."""
-        return Aim.of(self.steps[0].cell.options).name(0.0)
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether the fresh run reaches the target within two Monte-Carlo errors."""
-        design = self.design
-        return design is not None and _reaches(design, self.target)
-
-    @property
-    def seconds(self) -> float:
-        """Computing time, summed over processes."""
-        last = self.confirmation.seconds if self.confirmation else 0.0
-        return sum(step.seconds for step in self.steps) + last
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per design that was tried, the confirmation last."""
-        tried = [*self.steps, *([self.design] if self.design else [])]
-        frame = pd.DataFrame([design.to_dict() for design in tried])
-        return frame.rename(columns={"rejected": "power", "rejected_error": "power_error"})
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        design = self.design
-        found = None
-        if design is not None and self.confirmation is not None:
-            found = self.confirmation.to_dict()["designs"][0]
-        return {
-            "question": dict(self.question),
-            "find": self.find,
-            "target": self.target,
-            "smallest": {
-                self.find: self.size,
-                "low": self.low,
-                "high": self.high,
-                "mass": MASS,
-            },
-            "confirmed": self.confirmed,
-            "confirmation": found,
-            "message": self.message,
-            "steps": self.to_frame().iloc[: len(self.steps)].to_dict("records"),
-            "sampling_unit": about_unit(self.steps[0]),
-            "seconds": round(self.seconds, 3),
-            "versions": dict(self.versions),
-        }
-
-    def __str__(self) -> str:
-        """Return the answer in words, then every design that was tried."""
-        lines = [about_answer(self)]
-        for step in self.steps:
-            lines.append(
-                f"  {size_of(step, self.find):>6} {self.find}: {self.name} {step.rejected}"
-            )
-        lines += about_design(self.steps[0].cell)
-        if self.design is not None and not can_be_read(self.design):
-            lines.append(about_reading(self.design))
-        lines.append(about_unit(self.steps[0]))
-        return "\n".join(lines)
-
-
-def about_answer(found: SmallestDesign) -> str:
-    """Give the answer in a sentence or two."""
-    if found.size is None or found.confirmation is None:
-        return found.message
-    power = found.confirmation.designs[0].rejected
-    verb = "are" if found.confirmed else "were tried last as"
-    told = (
-        f"{found.size} {found.find} {verb} the smallest number for {found.target:.0%} {found.name} "
-        f"({MASS:.0%} interval {found.low:.0f} to {found.high:.0f}): "
-        f"{about_effect(found.confirmation)}. A fresh run of "
-        f"{found.confirmation.designs[0].attempted} data sets has {found.name} {power}."
-    )
-    return f"{told} {found.message}".strip()
-
-
-def size_of(design: Characteristics, find: str) -> int:
-    """Return the size of a design in what was varied."""
-    sizes = {
-        "subjects": design.cell.subjects,
-        "sessions": design.cell.sessions,
-        "trials": design.trials,
-    }
-    return sizes[find]
-
-
-smallest_design = verb(AskSmallest, __name__)
-
-
-def compute(question: AskSmallest) -> SmallestDesign:
-    """Answer what `smallest_design` is asked."""
-    one_of("size to find", question.find, FIND)
-    sought, target = sought_in(question), question.target
-    if not LEAST_TARGET <= target <= MOST_TARGET:
+def search(question: Power) -> Result:
+    """Answer what `power --find` is asked."""
+    replicates = question.replicates or REPLICATES
+    question = replace(with_single_sizes(question), replicates=replicates)
+    one_of("size to find", str(question.find), SIZES)
+    if not LEAST_TARGET <= question.target <= MOST_TARGET:
         raise ValueError(
-            f"The target power lies in [{LEAST_TARGET}, {MOST_TARGET}]; got {target:g}."
+            f"The target power lies in [{LEAST_TARGET}, {MOST_TARGET}]; got {question.target:g}."
         )
     if question.share is not None:
         raise ValueError("A search goes step by step and has no shares; use workers or dask.")
+    sought = sought_in(question)
     content = question.asked() | {"effect": sought.effect}
-    del content[question.find]
-    search = _Search(sought, question, content)
+    del content[str(question.find)]
+    wanted = _Search(sought, question, content)
     sought.check_identified([None if question.find == "trials" else question.trials])
-    start = search.study(search.sizes[0], question.replicates, "start")
+    start = wanted.study(wanted.sizes[0], REPLICATES, "start")
     check_step_loop(start)
-    running = question.running
-    out = running.pop("out", None)
-    if out is None:
-        return search.follow(lambda study, _: run(study, test_batch, summarise, **running))
-    with writable(out) as folder:
-        claim(start, folder)
+    running: dict[str, Any] = {**question.running}
+    out = running.pop("out")
+    if out is not None:
+        with writable(out) as folder:
+            claim(start, folder)
 
-    def step(study: Study, name: str) -> Power:
-        there: Running = {**running, "out": folder / name}
-        return run(study, test_batch, summarise, **there)
+    def step(study: Study, name: str) -> Result:
+        there = {} if out is None else {"out": Path(out) / name}
+        return run(study, test_batch, say, **running, **there)
 
-    return search.follow(step)
-
-
-def read_smallest_design(folder: str | os.PathLike[str]) -> SmallestDesign:
-    """Read a finished search from its folder; nothing is computed anew."""
-    place = Path(folder)
-    study, identity = Study.read(place)
-    search = _Search.of(study)
-
-    def step(_: Study, name: str) -> Power:
-        if not (place / name / "study.json").is_file():
-            raise NotFinished(
-                f"The search in {place} is not finished: {name} is missing. Run the same command "
-                "again; it goes on from here."
-            )
-        return read(place / name, "power", summarise)
-
-    found = search.follow(step)
-    return replace(found, versions=identity["versions"])
+    return wanted.follow(step)
 
 
-def read_power_or_search(
-    folder: str | os.PathLike[str],
-) -> Power | SmallestDesign | Sequential | ModelPower:
-    """Read what `power` left: a study, of a rule, of models, or a search with its steps."""
-    study, _ = Study.read(folder)
-    if "rivals" in study.cells[0].options:
-        return read_model_power(folder)
-    if "rule" in study.cells[0].options:
-        return read_sequential(folder)
-    # The cell that names a search's own folder; those of its steps are named after the step.
-    if study.cells[0].law.get("part_of_search") == "start":
-        return read_smallest_design(folder)
-    return read_power(folder)
+def read_search(folder: Path) -> Result:
+    """Return what the search in a folder says, as far as it went."""
+    study, _ = read_study(folder)
+
+    def step(_: Study, name: str) -> Result | None:
+        if not (folder / name / "study.json").is_file():
+            return None
+        result = say(Rows.read(folder / name))
+        return result if result.finished else None
+
+    return _Search.of(study).follow(step)
+
+
+@dataclass
+class _Way:
+    """What a search has tried so far, and what it says of the answer."""
+
+    curve: _Curve
+    tried: list[dict[str, Any]] = field(default_factory=list)
+    size: int | None = None
+    outcome: str = "not finished"
+    seconds: float = 0.0
+
+    def add(self, part: str, size: int, result: Result, *, counts: bool = True) -> Score:
+        """Take in the study of a size; return the share that reaches the aim."""
+        row: dict[str, Any] = result["Designs"].reset_index().to_dict("records")[0]  # type: ignore[assignment]
+        self.tried.append({"part": part, **row})
+        self.seconds += result.seconds
+        share: Score = row[share_name(pd.DataFrame([row]))]
+        if counts:
+            self.curve.add(size, share.value * row["data sets"], row["data sets"])
+        return share
+
+
+def share_name(designs: pd.DataFrame) -> str:
+    """Return what the share that reaches the aim is called: the column after "data sets"."""
+    columns = list(designs.columns)
+    return str(columns[columns.index("data sets") + 1])
 
 
 @dataclass(frozen=True)
 class _Search:
     """What is searched; the path is a function of the results, so that it can be gone again."""
 
-    question: Sought
-    asked: AskSmallest
-    content: Mapping[str, Any]
+    sought: Sought
+    asked: Power
+    content: dict[str, Any]
 
     @classmethod
     def of(cls, study: Study) -> _Search:
-        """Rebuild the search from the study of its folder."""
-        told, cell = study.question, study.cells[0]
-        names = {own.name for own in fields(AskSmallest)} & set(told)
-        asked: dict[str, Any] = {name: told[name] for name in names}
+        """Return the search of the study in its folder."""
+        told, cell = dict(study.question), study.cells[0]
+        names = {own.name for own in fields(Power)} & set(told)
+        asked: dict[str, Any] = {name: told[name] for name in names if told[name] is not None}
         asked["environment"] = make(cell.environment, **cell.settings)
         asked["truth"] = {k: v for k, v in told["set"].items() if k not in cell.settings}
-        asked["effect_sd"] = told["effect_sd"] or 0.0
-        asked["pilot"] = Pilot.of(cell)
-        asked |= {"unconverged": False, "run": None}
-        question = AskSmallest(**asked)
+        asked |= {"pilot": Pilot.of(cell), "unconverged": False, "run": None}
+        question = Power(**asked)
         return cls(sought_in(question), question, told)
 
     @property
     def find(self) -> str:
         """What is varied."""
-        return self.asked.find
+        return str(self.asked.find)
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -284,73 +166,95 @@ class _Search:
 
     def _possible(self, trials: int) -> bool:
         try:
-            resolve_environment(self.question.environment, trials)
+            resolve_environment(self.sought.environment, trials)
         except ValueError:
             return False
         return True
 
     def study(self, size: int, data_sets: int, name: str) -> Study:
         """Return the study of one size; its data sets belong to this name alone."""
-        sizes = {name: getattr(self.asked, name) for name in FIND} | {self.find: size}
-        cells = self.question.cells(
-            [sizes["subjects"]],
-            [sizes["sessions"]],
-            [sizes["trials"]],
-            self.asked.effect_sd,
-            {"part_of_search": name},
-        )
-        return Study("power", cells, data_sets, self.asked.seed, "replicate", dict(self.content))
+        sizes = {name: getattr(self.asked, name) for name in SIZES} | {self.find: size}
+        subjects, sessions, trials = ([sizes[one]] for one in SIZES)
+        law = {"part_of_search": name}
+        cells = self.sought.cells(subjects, sessions, trials, self.asked.effect_sd, law)
+        return Study("power", cells, data_sets, self.asked.seed, "replicate", self.content)
 
-    def follow(self, result_of: Callable[[Study, str], Power]) -> SmallestDesign:
+    def follow(self, result_of: Callable[[Study, str], Result | None]) -> Result:
         """Go the way of the search; `result_of` computes or reads the study of a name."""
-        target = self.asked.target
-        curve = _Curve(self.sizes, target)
-        steps: list[Characteristics] = []
-        confirmation: Power | None = None
-        message, confirmations = "", 0
-        size = self._at_least(FIRST)
-        while len(steps) < STEPS:
-            name = f"step-{len(steps):02d}"
-            steps.append(result_of(self.study(size, DATA_SETS, name), name).designs[0])
-            curve.add(size, steps[-1].rejected.value * steps[-1].attempted, steps[-1].attempted)
-            low, middle, high = curve.quantiles((1 - MASS) / 2, 0.5, (1 + MASS) / 2)
-            if low > self.asked.most and size == self.sizes[-1]:
-                power, what = steps[-1].rejected, self.question.aim.name(0.0)
-                message = (
-                    f"Even {self.sizes[-1]} {self.find} do not reach {target:.0%} {what}: "
-                    f"there it is {power}. Raise --most, or change another size of the design."
-                )
-                confirmation = None
+        target, most = self.asked.target, self.sizes[-1]
+        way = _Way(_Curve(self.sizes, target))
+        size, confirmations = self._at_least(FIRST), 0
+        for step in range(STEPS):
+            name = f"step-{step:02d}"
+            result = result_of(self.study(size, DATA_SETS, name), name)
+            if result is None:
                 break
-            last = len(steps) == STEPS
+            way.add("search", size, result)
+            low, middle, high = way.curve.interval
+            if low > self.asked.most and size == most:
+                way.outcome = "not reached"
+                break
+            last = step == STEPS - 1
             if high - low <= max(PRECISE * middle, self._spacing) or last:
-                if confirmations == ATTEMPTS:
-                    message = f"Not confirmed in {ATTEMPTS} fresh runs; the last is shown."
+                way.size, name = self._at_least(middle), f"confirmation-{confirmations}"
+                fresh = result_of(self.study(way.size, self.asked.replicates or 1, name), name)
+                if fresh is None:
                     break
-                size = self._at_least(middle)
-                name = f"confirmation-{confirmations}"
-                confirmation = result_of(self.study(size, self.asked.replicates, name), name)
                 confirmations += 1
-                fresh = confirmation.designs[0]
-                if _reaches(fresh, target):
+                share = way.add("fresh run", way.size, fresh, counts=False)
+                if share.value + 2 * share.error >= target:
+                    way.outcome = "confirmed"
                     break
-                curve.add(size, fresh.rejected.value * fresh.attempted, fresh.attempted)
-                low, middle, high = curve.quantiles((1 - MASS) / 2, 0.5, (1 + MASS) / 2)
-                message = "" if not last else "The search ended before a size was confirmed."
-            size = self._at_least(min(middle, FASTEST * max(size_of(s, self.find) for s in steps)))
-        low, middle, high = curve.quantiles((1 - MASS) / 2, 0.5, (1 + MASS) / 2)
-        found = None if confirmation is None else size_of(confirmation.designs[0], self.find)
-        return SmallestDesign(
-            question=self.content,
-            find=self.find,
-            target=target,
-            most=self.asked.most,
-            size=found,
-            low=low if low > self.asked.most else self._at_least(low),
-            high=high if high > self.asked.most else self._at_least(high),
-            steps=tuple(steps),
-            confirmation=confirmation,
-            message=message,
+                if confirmations == ATTEMPTS or last:
+                    way.outcome = "not confirmed"
+                    break
+                n = way.tried[-1]["data sets"]
+                way.curve.add(way.size, share.value * n, n)
+                _, middle, _ = way.curve.interval
+            largest = max(row[self.find] for row in way.tried)
+            size = self._at_least(min(middle, FASTEST * largest))
+        return self._answer(way)
+
+    def _answer(self, way: _Way) -> Result:
+        """Return the result of a search, as far as it went."""
+        title = title_of(self.content, self.find)
+        if not way.tried:
+            return Result(title, missing=1, asked=self.content)
+        tried = pd.DataFrame(way.tried)
+        name = share_name(tried)
+        low, _, high = way.curve.interval
+        found = None if way.outcome == "not reached" else way.size
+        answer = {
+            self.find: found,
+            "low": self._at_least(low) if low <= self.asked.most else None,
+            "high": self._at_least(high) if high <= self.asked.most else None,
+            "target": self.asked.target,
+            name: tried[name].iloc[-1],
+        }
+        share: Score = tried[name].iloc[-1]
+        word = Verdict(way.outcome, (reason(name, share.value, share.error, self.asked.target),))
+        start = self.study(self.sizes[0], 1, "start")
+        fresh = tried[tried["part"] == "fresh run"]
+        searched = tried.assign(low=low, high=high, target=self.asked.target, find=self.find)
+        return Result(
+            title,
+            verdicts={"the smallest design": word, **readings(fresh.iloc[-1:])},
+            tables={
+                "Smallest design": pd.DataFrame([answer]).astype(object),
+                "Designs that were tried": tried.set_index(["part", *SIZES]),
+            },
+            figures={
+                "Left: share of each design that was tried and of the fresh run, with 2 standard "
+                "errors; dashed, the target. Right: the way of the search. Shaded: the interval of "
+                "the answer.": Drawing(searched, draw_search)
+            },
+            notes=[*notes_of(start.cells[0]), *ABOUT, *NOTES],
+            attempted=int(tried["data sets"].sum()),
+            failed=int(tried["failed"].sum()),
+            missing=int(way.outcome == "not finished"),
+            asked=start.asked,
+            command=start.command_line(),
+            seconds=way.seconds,
             versions=versions(),
         )
 
@@ -361,10 +265,6 @@ class _Search:
     def _at_least(self, size: float) -> int:
         position = int(np.searchsorted(self.sizes, size - 1e-9))
         return self.sizes[min(position, len(self.sizes) - 1)]
-
-
-def _reaches(design: Characteristics, target: float) -> bool:
-    return design.rejected.value + 2 * design.rejected.error >= target
 
 
 class _Curve:
@@ -389,9 +289,37 @@ class _Curve:
             + (n - successes) * scipy.stats.norm.logsf(eta)
         )
 
+    @property
+    def interval(self) -> tuple[float, float, float]:
+        """Ends and middle of the interval of the size: low, middle, high."""
+        low, middle, high = self.quantiles((1 - MASS) / 2, 0.5, (1 + MASS) / 2)
+        return low, middle, high
+
     def quantiles(self, *shares: float) -> tuple[float, ...]:
         """Return quantiles of the size."""
         density = np.exp(self.log_density - self.log_density.max()).sum(axis=1)
         cumulative = np.cumsum(density) / density.sum()
         log_size = np.log(self.size[:, 0])
         return tuple(float(np.exp(np.interp(share, cumulative, log_size))) for share in shares)
+
+
+def draw_search(tried: pd.DataFrame) -> Figure:
+    """Draw a search: share against size, and size against step."""
+    figure, (left, right) = draw.panels(2)
+    figure.set_size_inches(7.2, 3.2)
+    find, name = tried["find"].iloc[0], share_name(tried)
+    sizes = list(tried[find])
+    for (part, own), style in zip(tried.groupby("part", sort=False), draw.styles(2), strict=False):
+        look = (*style[:2], "none")
+        draw.curve(left, list(own[find]), list(own[name]), look, str(part))
+        draw.line(right, list(own.index + 1), list(own[find]), look)
+    low, high = max(tried["low"].iloc[0], 1.0), min(tried["high"].iloc[0], 1.5 * max(sizes))
+    if low < high:
+        left.axvspan(low, high, color=draw.GREEN, alpha=0.2, linewidth=0, zorder=0)
+        right.axhspan(low, high, color=draw.GREEN, alpha=0.2, linewidth=0, zorder=0)
+    draw.limit(left, tried["target"].iloc[0])
+    draw.scale(left, sizes)
+    left.set(xlabel=find, ylabel=name, ylim=(0, 1.02))
+    right.set(xlabel="step", ylabel=find)
+    draw.key(figure, left)
+    return figure

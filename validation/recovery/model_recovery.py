@@ -18,21 +18,20 @@ p(j | i) / sum over i' of p(j | i').
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from statsmodels.stats.proportion import proportion_confint
 
 from knownminds.agents import AGENTS, Agent, Selection
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, session_stream, unknown
-from knownminds.environments.record.result import Result
-from knownminds.environments.record.text_table import text_table
 from knownminds.inference.fits.cross_validation import Folds, cross_validate, kept_apart, probes
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_likelihood
@@ -45,29 +44,30 @@ from knownminds.validation.engine.arguments import (
     resolve_environment,
     resolve_model,
     selection_of,
+    several,
 )
-from knownminds.validation.engine.engine import read, run
+from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import Lived, check_step_loop, draw_subjects, live
 from knownminds.validation.engine.question import verb
-from knownminds.validation.engine.reported import Reported
-from knownminds.validation.engine.sensitivity import found_share, trials_for_share
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.scores import Score, share
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.verdicts import (
     ABOVE_CHANCE,
     CONFUSED_SHARE,
     LEAST_DATA_SETS,
-    NOTICED,
     RECOVERABLE_SHARE,
     RECOVERY,
     Reading,
     Verdict,
-    combined,
+    judge,
     read_against,
 )
+from knownminds.validation.pages import figures as draw
+from knownminds.validation.power.pilot import Pilot, check_not_stated, model_of, read_pilot
 
 from .questions import Confuse
 
-Criterion = Literal["aic", "bic", "cv", "loo"]
 # What each is called, and whether a larger score is the better one.
 CRITERIA: Mapping[str, tuple[str, bool]] = {
     "aic": ("AIC", False),
@@ -76,421 +76,104 @@ CRITERIA: Mapping[str, tuple[str, bool]] = {
     "loo": ("PSIS-LOO", True),
 }
 LEFT_OUT = ("cv", "loo")  # criteria that leave sequences out
+SIZES = ("subjects", "sessions", "trials")
 
 TIE = 1e-5  # scores this close are equal: optima are found to within 1e-6 per subject
 MASS = 0.95
 INVERSION_DRAWS = 4_000
 BATCH = 256  # subjects: some 3 s of simulating and fitting with all criteria
-
-
-@dataclass(frozen=True)
-class Shares:
-    """A matrix of shares with its 95% intervals; rows are simulated, columns best fitted.
-
-    Parameters
-    ----------
-    value, low, high
-        [M, M]; NaN in an inversion matrix where a model was never the best.
-    """
-
-    value: Array
-    low: Array
-    high: Array
-
-
-@dataclass(frozen=True)
-class Confusion(Result):
-    """Which model won the data sets of which, by one criterion.
-
-    Parameters
-    ----------
-    criterion
-        "aic", "bic", "cv" or "loo".
-    models
-        Names of the rows and columns.
-    counts
-        Data sets of model i (row) for which model j (column) was best, [M, M].
-    undecided, failed, unreliable
-        Data sets of each model with equal best scores; with a fit that failed; decided, but with
-        a Pareto k above 0.7 (of "loo" alone), [M].
-    confusion
-        p(best fit = j | simulated = i); failed and undecided data sets are in the denominator.
-    inversion
-        p(simulated = i | best fit = j), the models being equally probable beforehand.
-    verdicts
-        One for each model.
-    """
-
-    criterion: str
-    models: tuple[str, ...]
-    counts: NDArray[np.int64]
-    undecided: NDArray[np.int64]
-    failed: NDArray[np.int64]
-    unreliable: NDArray[np.int64]
-    confusion: Shares
-    inversion: Shares
-    verdicts: tuple[Verdict, ...]
-
-    @property
-    def n(self) -> NDArray[np.int64]:
-        """Data sets of each model, [M]."""
-        total: NDArray[np.int64] = self.counts.sum(axis=1) + self.undecided + self.failed
-        return total
-
-    @classmethod
-    def of(
-        cls,
-        criterion: str,
-        models: Sequence[str],
-        counts: NDArray[np.int64],
-        undecided: NDArray[np.int64],
-        failed: NDArray[np.int64],
-        unreliable: NDArray[np.int64],
-        rng: np.random.Generator,
-    ) -> Confusion:
-        """Turn counts into shares, intervals and verdicts."""
-        n = counts.sum(axis=1) + undecided + failed
-        confusion, inversion = confusion_shares(counts, n), inversion_shares(counts, n, rng)
-        verdicts = tuple(
-            judge_model(models, i, n[i], confusion, inversion, undecided[i], failed[i])
-            for i in range(len(models))
-        )
-        return cls(
-            criterion,
-            tuple(models),
-            counts,
-            undecided,
-            failed,
-            unreliable,
-            confusion,
-            inversion,
-            verdicts,
-        )
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per pair of simulated and fitted model."""
-        rows = []
-        for i, simulated in enumerate(self.models):
-            for j, fitted in enumerate(self.models):
-                row: dict[str, Any] = {
-                    "criterion": self.criterion,
-                    "simulated": simulated,
-                    "fitted": fitted,
-                    "n": self.n[i],
-                    "best": self.counts[i, j],
-                }
-                for prefix, shares in (("", self.confusion), ("inversion_", self.inversion)):
-                    row[prefix + "share"] = shares.value[i, j]
-                    row[prefix + "low"] = shares.low[i, j]
-                    row[prefix + "high"] = shares.high[i, j]
-                for name in ("undecided", "failed", "unreliable"):
-                    row[name] = getattr(self, name)[i]
-                rows.append(row | {"verdict": self.verdicts[i].word if i == j else ""})
-        return pd.DataFrame(rows)
-
-    def __str__(self) -> str:
-        """Both matrices, rows simulated and columns best fitted, and the verdicts."""
-        title, _ = CRITERIA[self.criterion]
-        m, named = len(self.models), list(enumerate(self.models))
-        lines = []
-        for told, shares in (
-            ("p(best fit | simulated)", self.confusion),
-            ("p(simulated | best fit)", self.inversion),
-        ):
-            lines.append(f"{title}: {told}")
-            cells = [[name, *(_cell(shares, i, j) for j in range(m))] for i, name in named]
-            lines += text_table(("simulated", *self.models), cells)
-        if not (self.undecided.any() or self.failed.any()):
-            lines.append(f"{self.n[0]} data sets of each model, none undecided, none failed")
-        else:
-            counts = [(name, self.n[i], self.undecided[i], self.failed[i]) for i, name in named]
-            lines += text_table(("simulated", "data sets", "undecided", "failed"), counts)
-        for name, verdict in zip(self.models, self.verdicts, strict=True):
-            lines.append(f"{name}: {verdict}")
-        if self.unreliable.any():
-            lines.append(
-                f"{self.unreliable.sum()} of {self.n.sum()} data sets rest on a Pareto k above "
-                f"{LARGEST_PARETO_K}."
-            )
-        return "\n".join(lines)
-
-
-def _cell(shares: Shares, i: int, j: int) -> str:
-    value, low, high = (matrix[i, j] for matrix in (shares.value, shares.low, shares.high))
-    return "-" if np.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
-
-
-def confusion_shares(counts: NDArray[np.int64], n: NDArray[np.int64]) -> Shares:
-    """Return counts [M, M] as shares of the data sets n [M] of each row, with Wilson's intervals.
-
-    (Wilson 1927.)
-    """
-    low, high = np.empty(counts.shape), np.empty(counts.shape)
-    for i, j in np.ndindex(counts.shape):
-        interval = scipy.stats.binomtest(int(counts[i, j]), int(n[i])).proportion_ci(
-            MASS, method="wilson"
-        )
-        low[i, j], high[i, j] = interval.low, interval.high
-    return Shares(counts / n[:, None], low, high)
-
-
-def inversion_shares(
-    counts: NDArray[np.int64], n: NDArray[np.int64], rng: np.random.Generator
-) -> Shares:
-    """Return p(simulated | best fit) under equal prior probabilities, [M, M].
-
-    Quantiles of the posterior under Jeffreys' prior (module docstring); as is usual, an interval
-    reaches 0 where the share is 0 and 1 where it is 1 (Brown, Cai and DasGupta 2001).
-    """
-    share = counts / n[:, None]
-    total = share.sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        value = share / total
-    draws = rng.beta(counts + 0.5, n[:, None] - counts + 0.5, (INVERSION_DRAWS, *counts.shape))
-    draws /= draws.sum(axis=1, keepdims=True)
-    low, high = np.quantile(draws, [0.5 - MASS / 2, 0.5 + MASS / 2], axis=0)
-    # fmin and fmax: the ends stay what they are where the value is NaN
-    low, high = np.fmin(low, value), np.fmax(high, value)
-    never = total == 0
-    low[:, never], high[:, never] = np.nan, np.nan
-    return Shares(value, low, high)
-
-
-def judge_model(
-    models: Sequence[str],
-    i: int,
-    n: int,
-    confusion: Shares,
-    inversion: Shares,
-    undecided: int,
-    failed: int,
-) -> Verdict:
-    """Judge whether data of model number i can be told from those of its rivals.
-
-    Parameters
-    ----------
-    n, undecided, failed
-        Data sets of this model: all, those without a winner, those with a failed fit.
-    """
-    if n < LEAST_DATA_SETS:
-        return Verdict("not judged", (f"Data sets: {n}; {LEAST_DATA_SETS} are needed.",))
-    name = models[i]
-    reasons = [f"Its data are best fitted by itself in {_cell(confusion, i, i)}."]
-    if np.isnan(inversion.value[i, i]):
-        reasons.append("It was never the best.")
-    else:
-        reasons.append(f"Where it is the best, it is the truth in {_cell(inversion, i, i)}.")
-    for j, other in enumerate(models):
-        if j != i and confusion.low[i, j] > CONFUSED_SHARE:
-            reasons.append(f"Data of {name} are taken for {other} in {_cell(confusion, i, j)}.")
-    if undecided:
-        reasons.append(f"{undecided} of {n} data sets are explained equally well by the best.")
-    if failed:
-        reasons.append(f"One model or several could not be fitted to {failed} of {n} data sets.")
-    least = 1 / len(models) + ABOVE_CHANCE
-    readings = [_read_share(shares, i, least) for shares in (confusion, inversion)]
-    word, more = combined(RECOVERY, readings, n, unit="data set")
-    if more is not None:
-        reasons.append(
-            f"Intervals that hold {RECOVERABLE_SHARE} (recoverable) or {least:.2f} (weak) leave "
-            "the word open."
-        )
-        reasons.append(str(more))
-    return Verdict(word, tuple(reasons), more)
-
-
-def _read_share(shares: Shares, i: int, least: float) -> Reading:
-    """Hold a share on the diagonal against its thresholds, falling; none is the worst of all."""
-    value, low, high = (float(m[i, i]) for m in (shares.value, shares.low, shares.high))
-    if np.isnan(value):
-        return Reading(2, 2, {})
-    return read_against(-value, -high, -low, (-RECOVERABLE_SHARE, -least))
-
-
-@dataclass(frozen=True)
-class ModelRecovery(Reported):
-    """The outcome of a model-recovery study.
-
-    Parameters
-    ----------
-    confusions
-        One for each criterion.
-    attempted, failed
-        Data sets; those that failed by at least one criterion.
-    notes
-        The most frequent reasons of failures, and how often sequences had to be left out by
-        fitting anew.
-    seconds
-        Computing time, summed over processes and over the runs of a resumed study.
-    """
-
-    study: Study
-    models: tuple[str, ...]
-    criteria: tuple[str, ...]
-    confusions: tuple[Confusion, ...]
-    attempted: int
-    failed: int
-    notes: tuple[str, ...]
-    seconds: float
-    versions: Mapping[str, str] = field(repr=False)
-
-    def __getitem__(self, criterion: str) -> Confusion:
-        """Return the matrices of a criterion."""
-        one_of("criterion", criterion, self.criteria)
-        return self.confusions[self.criteria.index(criterion)]
-
-    @property
-    def missed(self) -> str:
-        """Say which confusions so many data sets would have found."""
-        n = self.study.replicates
-        share = found_share(n, CONFUSED_SHARE)
-        if np.isnan(share):
-            return f"With {n} data sets of each model no confusion, however common, is named."
-        half = (share + CONFUSED_SHARE) / 2
-        return (
-            f"With {n} data sets of each model, a rival that truly takes at least {share:.1%} of "
-            f"them is named with a chance of {NOTICED:.0%}; for one that takes {half:.1%} about "
-            f"{trials_for_share(half, CONFUSED_SHARE):,} are needed."
-        )
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per criterion and pair of simulated and fitted model."""
-        return pd.concat([c.to_frame() for c in self.confusions], ignore_index=True)
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        cell = self.study.cells[0]
-        matrices: dict[str, dict[str, Any]] = {"confusion": {}, "inversion": {}, "verdicts": {}}
-        counts: dict[str, dict[str, Any]] = {"undecided": {}, "failures": {}, "unreliable": {}}
-        for c in self.confusions:
-            for name in ("confusion", "inversion"):
-                matrices[name][c.criterion] = _nested(c, getattr(c, name))
-            matrices["verdicts"][c.criterion] = {
-                model: verdict.to_dict()
-                for model, verdict in zip(c.models, c.verdicts, strict=True)
-            }
-            for name, numbers in (
-                ("undecided", c.undecided),
-                ("failures", c.failed),
-                ("unreliable", c.unreliable),
-            ):
-                counts[name][c.criterion] = dict(zip(c.models, numbers.tolist(), strict=True))
-        return {
-            "environment": cell.environment,
-            "settings": dict(cell.settings),
-            "models": list(self.models),
-            "criteria": list(self.criteria),
-            "sequences": ["session", *cell.options["separate"]]
-            if "separate" in cell.options
-            else None,
-            "lapse_in": list(cell.options["lapse_in"]),
-            "all_trials": cell.options.get("all_trials", True),
-            "truth": {c.model: dict(c.truth) for c in self.study.cells if c.truth},
-            "lapse": cell.lapse,
-            "subjects": cell.subjects,
-            "replicates": self.study.replicates,
-            "sessions": cell.sessions,
-            "seed": self.study.seed,
-            "attempted": self.attempted,
-            "failed": self.failed,
-            **matrices,
-            **counts,
-            "notes": list(self.notes),
-            "seconds": round(self.seconds, 3),
-            "versions": dict(self.versions),
-        }
-
-    def __str__(self) -> str:
-        """Both matrices for each criterion, and the verdicts."""
-        cell, replicates = self.study.cells[0], self.study.replicates
-        subjects = "1 subject" if cell.subjects == 1 else f"{cell.subjects} subjects"
-        lines = [
-            f"model recovery in {cell.environment}, {replicates} data sets of {subjects} per model "
-            "(95% intervals in brackets)"
-        ]
-        for confusion in self.confusions:
-            lines += ["", str(confusion)]
-        lines += ["", self.missed]
-        lines += [f"{self.attempted} data sets attempted, {self.failed} failed", *self.notes]
-        return "\n".join(lines)
-
-
-def _nested(c: Confusion, shares: Shares) -> dict[str, Any]:
-    return {
-        simulated: {
-            fitted: {
-                "count": int(c.counts[i, j]),
-                "share": shares.value[i, j],
-                "low": shares.low[i, j],
-                "high": shares.high[i, j],
-            }
-            for j, fitted in enumerate(c.models)
-        }
-        for i, simulated in enumerate(c.models)
-    }
-
+NOTES = (
+    f"share: p(best fit | simulated), with {MASS:.0%} intervals of Wilson; inversion: p(simulated "
+    "| best fit), the models being equally probable beforehand. Data sets without a winner "
+    "(undecided) and data sets that one of the models could not be fitted to (failed) stay in the "
+    "denominators. poor Pareto k: decided data sets of PSIS-LOO with a k above "
+    f"{LARGEST_PARETO_K}.",
+    f"Recoverable: both shares on the diagonals are {RECOVERABLE_SHARE} or more; weak: at least "
+    f"{ABOVE_CHANCE} above chance; where the interval of one holds a limit, the verdict is between "
+    f"two words. confused: the interval of that share begins above {CONFUSED_SHARE}. At least "
+    f"{LEAST_DATA_SETS} data sets are needed.",
+)
 
 confuse = verb(Confuse, __name__)
 
 
-def compute(question: Confuse) -> ModelRecovery:
+def compute(question: Confuse) -> Result:
     """Answer what `confuse` is asked."""
-    return run(confusion_study(question), score_batch, summarise, **question.running)
-
-
-def read_confusion(folder: str | os.PathLike[str]) -> ModelRecovery:
-    """Read a finished model-recovery study from its folder; nothing is computed anew."""
-    return read(folder, "confuse", summarise)
+    study = confusion_study(question)
+    check_step_loop(study)
+    return run(study, score_batch, say, **question.running)
 
 
 def confusion_study(question: Confuse) -> Study:
-    """Check what `confuse` is asked and return the study."""
-    environment = resolve_environment(question.environment, question.trials)
+    """Check what is asked and return the study: a cell for each design and model."""
+    environment = resolve_environment(question.environment)
     rivals = [resolve_model(model) for model in question.models]
-    names = [model.name for model in rivals]
     check_rivals(rivals, environment)
     _check_criteria(question.criteria)
     held = truth_by_model(rivals, question.truth)
-    subjects, sessions = question.subjects, question.sessions
+    pilot = _pilot(question, environment, rivals)
+    grids = {name: several(getattr(question, name)) for name in SIZES}
+    cells = []
+    for subjects, sessions, trials in product(*grids.values()):
+        if min(subjects, sessions) < 1:
+            raise ValueError(f"Subjects and sessions are at least 1; got {subjects}, {sessions}.")
+        there = resolve_environment(environment, trials)
+        options = _options(question, there, rivals, sessions)
+        cells += [
+            Cell(
+                there.name,
+                there.settings,
+                model.name,
+                held[model.name],
+                check_lapse(question.lapse),
+                law=pilot.law() if pilot is not None and pilot.model == model.name else {},
+                sessions=sessions,
+                subjects=subjects,
+                options=options,
+                batch=subjects * max(1, BATCH // subjects),
+            )
+            for model in rivals
+        ]
+    if not cells:
+        raise ValueError("A design needs subjects, sessions and trials; got none of one of them.")
+    lengths = list(dict.fromkeys(cell.make().n_trials for cell in cells))
+    asked = question.asked() | grids | {"trials": lengths}
+    return Study("confuse", tuple(cells), question.replicates, question.seed, "subject", asked)
+
+
+def _options(
+    question: Confuse, environment: Environment, rivals: Sequence[type[Agent]], sessions: int
+) -> dict[str, Any]:
+    """Return how the rivals are compared; what they have in common shows in a single subject."""
     options: dict[str, Any] = {
-        "rivals": names,
+        "rivals": [model.name for model in rivals],
         "criteria": list(question.criteria),
         "all_trials": question.all_trials,
     }
     selection = common_selection(rivals, question.all_trials)
-
-    def study_with(options: Mapping[str, Any]) -> Study:
-        cells = tuple(
-            Cell(
-                environment.name,
-                environment.settings,
-                model.name,
-                held[model.name],
-                check_lapse(question.lapse),
-                sessions=sessions,
-                subjects=subjects,
-                options=options,
-                # Whole data sets in each part: their scores are summed there.
-                batch=subjects * max(1, BATCH // max(subjects, 1)),
-            )
-            for model in rivals
-        )
-        asked = question.asked() | {"trials": environment.n_trials}
-        seed = question.seed
-        return Study("confuse", cells, question.replicates, seed, "subject", asked)
-
-    # What the rivals have in common shows in the sessions of a single subject.
-    study = study_with(options)
+    first = Cell(environment.name, environment.settings, rivals[0].name, sessions=sessions)
+    study = Study("confuse", (first,), seed=question.seed)
     lived = live(study, Batch(0, 0, 1), draw_subjects(study, Batch(0, 0, 1)))
     data = [lived.data(model, selection=selection) for model in rivals]
     options["lapse_in"] = [d.model.name for d in data if question.fit_lapse and _heeds_lapse(d)]
     if not set(LEFT_OUT).isdisjoint(question.criteria):
-        stimuli = _stimuli(lived, rivals)
-        options["separate"] = list(kept_apart(data, stimuli))
+        options["separate"] = list(kept_apart(data, _stimuli(lived, rivals)))
         _folds(lived, options["separate"])
-    study = study_with(options)
-    check_step_loop(study)
-    return study
+    return options
+
+
+def _pilot(
+    question: Confuse, environment: Environment, rivals: Sequence[type[Agent]]
+) -> Pilot | None:
+    """Read the pilot, a fit of one of the models."""
+    if question.pilot is None:
+        if question.unconverged:
+            raise ValueError("--unconverged is said of a pilot; add --from FIT.")
+        return None
+    check_not_stated({"--set": question.truth})
+    fitted = model_of(question.pilot)
+    model = next((one for one in rivals if one.name == fitted), rivals[0])
+    return read_pilot(question.pilot, environment.name, model, question.unconverged)
 
 
 def check_rivals(rivals: Sequence[type[Agent]], environment: Environment) -> None:
@@ -549,15 +232,6 @@ def common_selection(rivals: Sequence[type[Agent]], all_trials: bool) -> Selecti
     if all_trials or not selections or any(model.remembers for model in rivals):
         return None
     return selections[0]
-
-
-def _about_trials(rivals: Sequence[type[Agent]], all_trials: bool) -> list[str]:
-    """Say which trials were fitted where that is not all without saying."""
-    told = [model.selection for model in rivals if model.selection is not None][:1]
-    if told and not all_trials and common_selection(rivals, all_trials) is None:
-        went = ", ".join(model.name for model in rivals if model.remembers)
-        return [f"All trials were fitted, not the {told[0].trials} alone: {went} go by all trials."]
-    return [selection.told(all_trials) for selection in told]
 
 
 def _heeds_lapse(data: ModelData) -> bool:
@@ -646,108 +320,251 @@ def score_model(
     return scores, reasons
 
 
-def summarise(rows: Rows) -> ModelRecovery:
-    """Name the winners of a finished study and count them."""
-    study = rows.study
-    options = study.cells[0].options
-    models, criteria = tuple(options["rivals"]), tuple(options["criteria"])
-    tallies = {name: _Tally.of(name, len(models)) for name in criteria}
-    messages: dict[str, int] = {}
-    seconds, refitted, failed = 0.0, 0, 0
-    for c in range(len(study.cells)):
-        for table in _data_sets(rows, c):
-            seconds += float(table["seconds"].sum())
-            _, data_set = np.unique(table["replicate"], return_inverse=True)
-            lost = np.zeros(data_set.max() + 1, dtype=bool)
-            for tally in tallies.values():
-                lost |= tally.add(c, table, data_set, models)
-            failed += int(lost.sum())
-            for message in table.loc[table["status"] == "failed", "message"]:
-                messages[message] = messages.get(message, 0) + 1
-            for name in models:
-                if f"refitted_{name}" in table:
-                    refitted += int(np.nansum(table[f"refitted_{name}"]))
-    worst = sorted(messages.items(), key=lambda item: -item[1])[:3]
-    n_subjects = sum(study.units(c) for c in range(len(study.cells)))
-    notes = _about_trials([AGENTS[name] for name in models], options.get("all_trials", True))
-    notes += [f"{n} of {n_subjects} subjects: {message}" for message, n in worst]
-    if refitted:
-        notes.append(
-            f"{refitted} sequences with a Pareto k above {LARGEST_PARETO_K} were predicted by a "
-            "posterior drawn without them."
-        )
-    return ModelRecovery(
-        study=study,
-        models=models,
-        criteria=criteria,
-        confusions=tuple(t.confusion(models, study.seed) for t in tallies.values()),
-        attempted=study.replicates * len(models),
-        failed=failed,
-        notes=tuple(notes),
-        seconds=seconds,
-        versions=rows.versions,
-    )
+# What the rows say
 
 
-def _data_sets(rows: Rows, cell: int) -> Iterator[pd.DataFrame]:
-    """Go through the parts of a cell, rearranged so that no data set lies in two of them."""
-    size = rows.study.cells[cell].subjects
-    left = pd.DataFrame()
-    for part in rows.tables(cell=cell):
-        table = pd.concat([left, part], ignore_index=True) if len(left) else part
-        whole = len(table) - len(table) % size
-        left = table[whole:]
-        if whole:
-            yield table[:whole]
+@dataclass(frozen=True)
+class Winners:
+    """Which model won the data sets of which, by one criterion in one design, [M] or [M, M].
 
+    Parameters
+    ----------
+    counts
+        Data sets of model i (row) for which model j (column) was best.
+    undecided, failed, unreliable
+        Data sets of each model with equal best scores; with a fit that failed; decided, but with
+        a Pareto k above 0.7 (of "loo" alone).
+    """
 
-@dataclass
-class _Tally:
-    """Winners by one criterion, counted while the parts go by."""
-
-    criterion: str
     counts: NDArray[np.int64]
     undecided: NDArray[np.int64]
     failed: NDArray[np.int64]
     unreliable: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, criterion: str, m: int) -> _Tally:
-        def none() -> NDArray[np.int64]:
-            return np.zeros(m, dtype=np.int64)
+    @property
+    def n(self) -> NDArray[np.int64]:
+        """Data sets of each model."""
+        total: NDArray[np.int64] = self.counts.sum(axis=1) + self.undecided + self.failed
+        return total
 
-        return cls(criterion, np.zeros((m, m), dtype=np.int64), none(), none(), none())
 
-    def add(
-        self, c: int, table: pd.DataFrame, data_set: NDArray[np.int64], models: Sequence[str]
-    ) -> NDArray[np.bool_]:
-        """Count the data sets of a part of cell c; return which of them failed."""
-        # A part in which every row failed has no scores at all.
-        scores = table.reindex(columns=[f"{self.criterion}_{name}" for name in models])
-        totals = np.zeros((int(data_set.max()) + 1, len(models)))
-        np.add.at(totals, data_set, scores.to_numpy(dtype=float))
-        lost: NDArray[np.bool_] = np.any(np.isnan(totals), axis=1)
-        winner = best_of(totals, larger=CRITERIA[self.criterion][1])
-        self.counts[c] += np.bincount(winner[winner >= 0], minlength=len(models))
-        self.failed[c] += int(lost.sum())
-        self.undecided[c] += int(((winner < 0) & ~lost).sum())
-        if self.criterion == "loo":
-            k = table.reindex(columns=[f"pareto_k_{name}" for name in models]).to_numpy(dtype=float)
-            poor = np.any(~(k <= LARGEST_PARETO_K), axis=1)
-            any_poor = np.bincount(data_set, poor.astype(float)) > 0
-            self.unreliable[c] += int((any_poor & (winner >= 0)).sum())
-        return lost
+def winners(tables: Sequence[pd.DataFrame], criterion: str, models: Sequence[str]) -> Winners:
+    """Count the winners of each model's data sets by one criterion.
 
-    def confusion(self, models: Sequence[str], seed: int) -> Confusion:
-        return Confusion.of(
-            self.criterion,
-            models,
-            self.counts,
-            self.undecided,
-            self.failed,
-            self.unreliable,
-            session_stream(seed),
-        )
+    Parameters
+    ----------
+    tables
+        The rows of each model's data sets, a row for each subject.
+    """
+    m = len(models)
+    counts = np.zeros((m, m), dtype=np.int64)
+    undecided, failed, unreliable = (np.zeros(m, dtype=np.int64) for _ in range(3))
+    for i, table in enumerate(tables):
+        # A study in which every row failed has no scores at all.
+        scores = table.reindex(columns=[f"{criterion}_{name}" for name in models]).astype(float)
+        totals = scores.groupby(table["replicate"]).sum().to_numpy(copy=True)
+        lost = scores.isna().any(axis=1).groupby(table["replicate"]).any().to_numpy()
+        totals[lost] = np.nan
+        winner = best_of(totals, larger=CRITERIA[criterion][1])
+        counts[i] = np.bincount(winner[winner >= 0], minlength=m)
+        failed[i] = lost.sum()
+        undecided[i] = ((winner < 0) & ~lost).sum()
+        if criterion == "loo":
+            k = table.reindex(columns=[f"pareto_k_{name}" for name in models]).astype(float)
+            poor = (~(k <= LARGEST_PARETO_K)).any(axis=1).groupby(table["replicate"]).any()
+            unreliable[i] = (poor.to_numpy() & (winner >= 0)).sum()
+    return Winners(counts, undecided, failed, unreliable)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """A matrix of shares with its 95% intervals; rows are simulated, columns best fitted.
+
+    Parameters
+    ----------
+    value, low, high
+        [M, M]; NaN in an inversion matrix where a model was never the best.
+    """
+
+    value: Array
+    low: Array
+    high: Array
+
+
+def confusion_shares(counts: NDArray[np.int64], n: NDArray[np.int64]) -> Shares:
+    """Return counts [M, M] as shares of the data sets n [M] of each row, with Wilson's intervals.
+
+    (Wilson 1927.)
+    """
+    low, high = proportion_confint(counts, n[:, None], 1 - MASS, "wilson")
+    return Shares(counts / n[:, None], np.asarray(low), np.asarray(high))
+
+
+def inversion_shares(
+    counts: NDArray[np.int64], n: NDArray[np.int64], rng: np.random.Generator
+) -> Shares:
+    """Return p(simulated | best fit) under equal prior probabilities, [M, M].
+
+    Quantiles of the posterior under Jeffreys' prior (module docstring); as is usual, an interval
+    reaches 0 where the share is 0 and 1 where it is 1 (Brown, Cai and DasGupta 2001).
+    """
+    share = counts / n[:, None]
+    total = share.sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        value = share / total
+    draws = rng.beta(counts + 0.5, n[:, None] - counts + 0.5, (INVERSION_DRAWS, *counts.shape))
+    draws /= draws.sum(axis=1, keepdims=True)
+    low, high = np.quantile(draws, [0.5 - MASS / 2, 0.5 + MASS / 2], axis=0)
+    # fmin and fmax: the ends stay what they are where the value is NaN
+    low, high = np.fmin(low, value), np.fmax(high, value)
+    never = total == 0
+    low[:, never], high[:, never] = np.nan, np.nan
+    return Shares(value, low, high)
+
+
+def judge_model(won: Winners, i: int, confusion: Shares, inversion: Shares) -> Verdict:
+    """Judge whether data of model number i can be told from those of its rivals."""
+    n = int(won.n[i])
+    if n < LEAST_DATA_SETS:
+        return Verdict("not judged", (f"{n} data sets, {LEAST_DATA_SETS} are needed",))
+    least = 1 / len(won.n) + ABOVE_CHANCE
+    limits = f"limits {least:.3g}, {RECOVERABLE_SHARE}"
+    reasons = [
+        f"best fitted by itself {_interval(confusion, i)}, {limits}",
+        f"the truth where best {_interval(inversion, i)}, {limits}",
+    ]
+    readings = [_read_share(shares, i, least) for shares in (confusion, inversion)]
+    return judge(RECOVERY, readings, reasons, n, unit="data set")
+
+
+def _interval(shares: Shares, i: int) -> str:
+    value, low, high = (float(m[i, i]) for m in (shares.value, shares.low, shares.high))
+    return "never" if np.isnan(value) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _read_share(shares: Shares, i: int, least: float) -> Reading:
+    """Hold a share on the diagonal against its thresholds, falling; none is the worst of all."""
+    value, low, high = (float(m[i, i]) for m in (shares.value, shares.low, shares.high))
+    if np.isnan(value):
+        return Reading(2, 2, {})
+    return read_against(-value, -high, -low, (-RECOVERABLE_SHARE, -least))
+
+
+def say(rows: Rows) -> Result:
+    """Name the winners of a study and count them, by design and criterion."""
+    study, first = rows.study, rows.study.cells[0]
+    models, criteria = list(first.options["rivals"]), list(first.options["criteria"])
+    grid = len(study.cells) > len(models)
+    pairs, counts, verdicts, figures = [], [], {}, {}
+    lost: set[tuple[int, int]] = set()
+    for start in range(0, len(study.cells), len(models)):
+        cell = study.cells[start]
+        tables = [_whole(rows.of(start + i), cell.subjects) for i in range(len(models))]
+        if min(map(len, tables)) == 0:
+            continue
+        size = dict(zip(SIZES, (cell.subjects, cell.sessions, cell.make().n_trials), strict=True))
+        for criterion in criteria:
+            title = CRITERIA[criterion][0]
+            design: dict[str, Any] = {"criterion": title, **(size if grid else {})}
+            won = winners(tables, criterion, models)
+            confusion = confusion_shares(won.counts, won.n)
+            inversion = inversion_shares(won.counts, won.n, session_stream(study.seed))
+            for i, model in enumerate(models):
+                verdict = judge_model(won, i, confusion, inversion)
+                verdicts[", ".join(map(str, (model, *design.values())))] = verdict
+                itself = share(int(won.counts[i, i]), int(won.n[i]))
+                counts.append({**design, "model": model, **_counts(won, i, criterion, itself)})
+                counts[-1]["verdict"] = verdict.word
+            own = _pairs(models, won, confusion, inversion)
+            pairs.append(own.assign(**design))
+            caption = (
+                f"Confusion (left) and inversion matrix by {', '.join(map(str, design.values()))}"
+            )
+            figures[f"{caption}. Rows: simulated; columns: best fit."] = Drawing(own, draw_matrices)
+        for i, table in enumerate(tables):
+            failed = table.loc[table["status"] == "failed", "replicate"].unique()
+            lost |= {(start + i, int(replicate)) for replicate in failed}
+    if not pairs:
+        return rows.result(_title(first, models))
+    names = ["criterion", *(SIZES if grid else ())]
+    return rows.result(
+        _title(first, models),
+        verdicts=verdicts,
+        tables={
+            "Data sets by model": pd.DataFrame(counts).set_index([*names, "model"]),
+            "Shares": pd.concat(pairs).set_index([*names, "simulated", "fitted"]),
+            **rows.statuses(),
+        },
+        figures=figures,
+        attempted=study.replicates * len(study.cells),
+        failed=len(lost),
+        notes=[*_about_selection(models, first.options["all_trials"]), *NOTES],
+    )
+
+
+def _title(cell: Cell, models: Sequence[str]) -> str:
+    return f"Does {cell.environment} tell {', '.join(models[:-1])} and {models[-1]} apart?"
+
+
+def _whole(table: pd.DataFrame, subjects: int) -> pd.DataFrame:
+    """Return the rows of those data sets all of whose subjects are there."""
+    sizes = table.groupby("replicate")["replicate"].transform("size")
+    return table[sizes == subjects]
+
+
+def _counts(won: Winners, i: int, criterion: str, itself: Score) -> dict[str, Any]:
+    numbers = {
+        "data sets": int(won.n[i]),
+        "best fitted by itself": itself,
+        "undecided": int(won.undecided[i]),
+        "failed": int(won.failed[i]),
+    }
+    return numbers | ({"poor Pareto k": int(won.unreliable[i])} if criterion == "loo" else {})
+
+
+def _pairs(
+    models: Sequence[str], won: Winners, confusion: Shares, inversion: Shares
+) -> pd.DataFrame:
+    """Return a row for each pair of simulated and fitted model."""
+    rows = []
+    for (i, simulated), (j, fitted) in product(enumerate(models), enumerate(models)):
+        row: dict[str, Any] = {"simulated": simulated, "fitted": fitted}
+        row["best"] = int(won.counts[i, j])
+        for name, shares in (("share", confusion), ("inversion", inversion)):
+            row[name] = float(shares.value[i, j])
+            row[f"{name} low"], row[f"{name} high"] = shares.low[i, j], shares.high[i, j]
+        row["confused"] = i != j and bool(confusion.low[i, j] > CONFUSED_SHARE)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _about_selection(models: Sequence[str], all_trials: bool) -> list[str]:
+    """Say which trials were fitted where that is not all without saying."""
+    rivals = [AGENTS[name] for name in models]
+    chosen = [model.selection for model in rivals if model.selection is not None][:1]
+    if chosen and not all_trials and common_selection(rivals, all_trials) is None:
+        return ["All trials were fitted, since one of the models goes by all of them."]
+    return [selection.told(all_trials) for selection in chosen]
+
+
+def draw_matrices(pairs: pd.DataFrame) -> Figure:
+    """Draw the confusion and the inversion matrix, with the share in each cell."""
+    models = list(dict.fromkeys(pairs["simulated"]))
+    m = len(models)
+    figure, axes = draw.panels(2)
+    figure.set_size_inches(3.4 + 1.5 * m, 1.5 + 0.5 * m)
+    for axis, name, title in zip(
+        axes,
+        ("share", "inversion"),
+        ("p(best fit | simulated)", "p(simulated | best fit)"),
+        strict=True,
+    ):
+        values = pairs[name].to_numpy().reshape(m, m)
+        draw.heat_map(axis, values, models if name == "share" else [""] * m, models)
+        draw.entitle(axis, title)
+        axis.set_xlabel("best fit")
+    axes[0].set_ylabel("simulated")
+    return figure
 
 
 def best_of(totals: Array, *, larger: bool) -> NDArray[np.int64]:

@@ -1,20 +1,17 @@
-"""Parameter recovery: simulate known minds, fit them, and set truth beside estimate."""
+"""Parameter recovery: simulate agents whose parameters are known, fit them, and compare."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-import scipy
 
-from knownminds.agents import AGENTS, Parameters, Support
+from knownminds.agents import AGENTS, Parameters
 from knownminds.agents.parameters import Array
-from knownminds.environments import Trials, session_stream, unknown
-from knownminds.environments.record.text_table import text_table
+from knownminds.environments import Trials, session_stream
 from knownminds.inference.fits.identifiability import identifiability
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_a_posteriori, maximum_likelihood
@@ -27,11 +24,11 @@ from knownminds.validation.engine.arguments import (
     resolve_environment,
     resolve_model,
     selection_of,
+    several,
 )
-from knownminds.validation.engine.engine import read, run
+from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.group_fits import sample_group
 from knownminds.validation.engine.group_law import checked_correlations
-from knownminds.validation.engine.monte_carlo import Agreement, Coverage, Score
 from knownminds.validation.engine.population import (
     CHOSEN_PER_BATCH,
     CORRELATED,
@@ -42,23 +39,25 @@ from knownminds.validation.engine.population import (
     live,
 )
 from knownminds.validation.engine.question import verb
-from knownminds.validation.engine.reported import Reported
-from knownminds.validation.engine.sensitivity import (
-    Distances,
-    WouldHaveFound,
-    found_difference,
-    replicates_for,
-)
-from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
-from knownminds.validation.engine.verdicts import LEAST_FITS, Verdict, judge_recovery, judge_region
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.verdicts import Verdict
 
-from .questions import Recover, RecoveryQuestion
-from .readable_range import ByTruth, Stretch, about_stretch, unreadable
+from .questions import Recover
+from .recovery_tables import (
+    MASSES,
+    NOTES,
+    SIZES,
+    correlation_table,
+    recovered,
+    recovery_figures,
+    smallest_designs,
+    surface_figures,
+)
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
 
-Method = Literal["map", "mle", "hierarchical"]
 Way = Literal["posterior", "laplace", "mle"]  # what is estimated alone, and its intervals
 METHODS = ("map", "mle", "hierarchical")
 INTERVALS = ("posterior", "laplace")
@@ -67,285 +66,31 @@ POPULATIONS: Mapping[str, Mapping[str, Any]] = {
     "group": HYPERPRIOR,
     "correlated": CORRELATED,
 }
-MASSES = (0.5, 0.8, 0.9, 0.95)
 NOT_CONVERGED = "not converged"
+LARGEST = "Verdicts above are those of the last design, the largest."
 # Subjects per batch: a quarter of a second with Laplace's intervals, seconds with posteriors.
 BATCH, BATCH_WITH_POSTERIORS = 2048, 512
-ROWS_KEPT = 20_000
-REGIONS = 3
-
-
-@dataclass(frozen=True)
-class ParameterScores:
-    """How one parameter was recovered; bias, RMSE, r and intervals are on the natural scale.
-
-    Parameters
-    ----------
-    bias, rmse
-        Mean and root mean square of estimate - truth.
-    r, concordance
-        Pearson correlation; concordance correlation (Lin 1989), which counts bias as well.
-    coverage, width
-        Share of the intervals of each mass that hold the truth (a missing interval does not),
-        and their mean width.
-    shrinkage
-        1 - slope of estimate on truth, both on the unconstrained scale: 0 none, 1 complete.
-    verdict
-        See `verdicts`.
-    regions
-        The same for thirds of the prior, from low true values to high ones.
-    unreadable
-        True values at which the parameter cannot be read, see `readable_range`.
-    would_have_found
-        Errors that so many fits would have found with a chance of 80%; None where that cannot be
-        told.
-    """
-
-    name: str
-    n: int
-    bias: Score
-    rmse: Score
-    r: Score
-    concordance: Score
-    coverage: Mapping[str, Score]
-    width: Mapping[str, Score]
-    shrinkage: Score
-    verdict: Verdict
-    regions: tuple[RegionScores, ...]
-    unreadable: tuple[Stretch, ...] = ()
-    would_have_found: WouldHaveFound | None = None
-
-
-@dataclass(frozen=True)
-class RegionScores:
-    """How a parameter was recovered where its true value lies in a stretch of the prior.
-
-    Parameters
-    ----------
-    low, high
-        Ends of the stretch on the natural scale.
-    relative_error
-        Root mean square error on the unconstrained scale, in standard deviations of the prior.
-    relative_width
-        Mean width of the 90% intervals on the unconstrained scale over that of the prior's own; an
-        interval that is missing, or wider than the prior's, counts as 1: it says nothing.
-    """
-
-    low: float
-    high: float
-    n: int
-    bias: Score
-    relative_error: Score
-    relative_width: Score
-    coverage: Score
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
-class CorrelationScores:
-    """How the correlation of two parameters over subjects came back, a value for each replicate.
-
-    Parameters
-    ----------
-    name
-        The pair, "alpha, beta".
-    n
-        Replicates with an estimate.
-    bias, rmse, r
-        Mean and root mean square of estimate - truth, and their correlation where the truth varies.
-    coverage
-        Share of the 90% intervals that hold the truth.
-    """
-
-    name: str
-    n: int
-    bias: Score
-    rmse: Score
-    r: Score
-    coverage: Score
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return numbers and Monte-Carlo errors."""
-        told: dict[str, Any] = {"n": self.n}
-        for name in ("bias", "rmse", "r", "coverage"):
-            score: Score = getattr(self, name)
-            told[name], told[f"{name}_error"] = score.value, score.error
-        return told
-
-
-@dataclass(frozen=True)
-class Recovery(Reported):
-    """The outcome of a recovery study.
-
-    Parameters
-    ----------
-    rows
-        Attempted subjects, of more than 20,000 only every k-th (the parts in the study's folder
-        hold all): `true_NAME`, `NAME` (estimate), `z_true_NAME`, `z_NAME`, `low_90_NAME`, ... ,
-        status, message.
-    attempted, failed, statuses
-        Subjects; those without an estimate (left out of all but the counts); all by status.
-    seconds
-        Computing time, summed over processes and over the runs of a resumed study.
-    identifiability
-        What a single session cannot tell, or hardly can, by its expected Fisher information.
-    correlations
-        Of hierarchical fits of subjects whose parameters go together: how each pair came back.
-    """
-
-    study: Study
-    cell: Cell
-    parameters: tuple[ParameterScores, ...]
-    attempted: int
-    failed: int
-    statuses: Mapping[str, int]
-    notes: tuple[str, ...]
-    seconds: float
-    versions: Mapping[str, str]
-    rows: pd.DataFrame = field(repr=False)
-    identifiability: tuple[str, ...] = ()
-    correlations: tuple[CorrelationScores, ...] = ()
-
-    def __getitem__(self, name: str) -> ParameterScores:
-        """Return the scores of a parameter."""
-        for scores in self.parameters:
-            if scores.name == name:
-                return scores
-        raise ValueError(unknown("parameter", name, [s.name for s in self.parameters]))
-
-    @property
-    def missed(self) -> list[str]:
-        """Sentences on what the study could have missed, one for each parameter."""
-        return [
-            s.would_have_found.sentence(s.name)
-            for s in self.parameters
-            if s.would_have_found is not None
-        ]
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per parameter: each score and, as NAME_error, its Monte-Carlo error."""
-        rows = []
-        for s in self.parameters:
-            row: dict[str, Any] = {"parameter": s.name, "n": s.n}
-            for name, score in _flat(s).items():
-                row[name], row[f"{name}_error"] = score.value, score.error
-            rows.append(row | {"verdict": s.verdict.word, "reasons": " ".join(s.verdict.reasons)})
-        return pd.DataFrame(rows)
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        parameters = {}
-        for s in self.parameters:
-            values: dict[str, Any] = {}
-            errors: dict[str, Any] = {}
-            for name in ("bias", "rmse", "r", "concordance", "shrinkage"):
-                score = getattr(s, name)
-                values[name], errors[name] = score.value, score.error
-            for name in ("coverage", "width"):
-                by_mass: Mapping[str, Score] = getattr(s, name)
-                values[name] = {mass: score.value for mass, score in by_mass.items()}
-                errors[name] = {mass: score.error for mass, score in by_mass.items()}
-            parameters[s.name] = {
-                "n": s.n,
-                **values,
-                **s.verdict.to_dict(),
-                "regions": [
-                    {
-                        "low": region.low,
-                        "high": region.high,
-                        "n": region.n,
-                        "bias": region.bias.value,
-                        "relative_error": region.relative_error.value,
-                        "relative_width": region.relative_width.value,
-                        "relative_width_error": region.relative_width.error,
-                        "coverage_90": region.coverage.value,
-                        **region.verdict.to_dict(),
-                    }
-                    for region in s.regions
-                ],
-                "unreadable": s.unreadable,
-                "monte_carlo_error": errors,
-                "would_have_found": None
-                if s.would_have_found is None
-                else asdict(s.would_have_found),
-            }
-        return {
-            "environment": self.cell.environment,
-            "settings": dict(self.cell.settings),
-            "model": self.cell.model,
-            "method": self.cell.method,
-            "options": dict(self.cell.options),
-            "truth": dict(self.cell.truth),
-            "lapse": self.cell.lapse,
-            "population": population_of(self.cell),
-            **({"correlation": told} if (told := self.cell.law.get("correlation")) else {}),
-            "subjects": self.cell.subjects,
-            "replicates": self.study.replicates,
-            "sessions": self.cell.sessions,
-            "seed": self.study.seed,
-            "attempted": self.attempted,
-            "failed": self.failed,
-            "statuses": dict(self.statuses),
-            "notes": list(self.notes),
-            "identifiability": list(self.identifiability),
-            "parameters": parameters,
-            "correlations": {one.name: one.to_dict() for one in self.correlations},
-            "seconds": round(self.seconds, 3),
-            "versions": dict(self.versions),
-        }
-
-    def __str__(self) -> str:
-        """One line per parameter, then the counts and the reasons."""
-        c, s = self.cell, self.study
-        lines = [f"recovery of {c.model} in {c.environment}, {c.method}, {c.subjects} subjects"]
-        if s.replicates > 1:
-            lines[0] += f" x {s.replicates} replicates"
-        head = ("parameter", "bias", "RMSE", "r", "concordance", "90% cov.", "verdict")
-        rows = [
-            (p.name, p.bias, p.rmse, p.r, p.concordance, p.coverage["90"], p.verdict.word)
-            for p in self.parameters
-        ]
-        lines += text_table(head, rows, words=True)
-        counts = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
-        lines.append(f"{self.attempted} attempted: {counts} (Monte-Carlo errors in parentheses)")
-        lines += [f"one session: {sentence}" for sentence in self.identifiability]
-        lines += about_unreadable(self)
-        for pair in self.correlations:
-            told = f"bias {pair.bias}, RMSE {pair.rmse}, r {pair.r}, 90% cov. {pair.coverage}"
-            lines.append(f"cor({pair.name}) in {pair.n} replicates: {told}")
-        lines += self.missed
-        return "\n".join([*lines, *self.notes])
-
-
-def about_unreadable(found: Recovery) -> list[str]:
-    """Say at which true values parameters cannot be read."""
-    return [about_stretch(p.name, stretch) for p in found.parameters for stretch in p.unreadable]
-
-
-def _flat(s: ParameterScores) -> dict[str, Score]:
-    flat = {n: getattr(s, n) for n in ("bias", "rmse", "r", "concordance", "shrinkage")}
-    flat |= {f"coverage_{mass}": score for mass, score in s.coverage.items()}
-    return flat | {f"width_{mass}": score for mass, score in s.width.items()}
-
 
 recover = verb(Recover, __name__)
 
 
-def compute(question: Recover) -> Recovery:
+def compute(question: Recover) -> Result:
     """Answer what `recover` is asked."""
-    cell = recovery_cell(question, question.subjects, question.sessions, question.trials)
-    study = recovery_study((cell,), question, {"trials": cell.make().n_trials})
-    return run(study, fit_batch, summarise, **question.running)
+    grids = {name: several(getattr(question, name)) for name in ("subjects", "sessions", "trials")}
+    for name, grid in grids.items():
+        if len(grid) == 0:
+            raise ValueError(f"A recovery needs at least one number of {name}; got none.")
+    cells = tuple(recovery_cell(question, *sizes) for sizes in product(*grids.values()))
+    lengths = [cell.make().n_trials for cell in cells[: len(grids["trials"])]]
+    asked = {**question.asked(), **grids, "trials": lengths}
+    remarks = tuple(_remarks(cell) for cell in cells)
+    replicates, seed = question.replicates, question.seed
+    study = Study("recover", cells, replicates, seed, "subject", asked, remarks)
+    check_step_loop(study)
+    return run(study, fit_batch, say, **question.running)
 
 
-def read_recovery(folder: str | os.PathLike[str]) -> Recovery:
-    """Read a finished recovery study from its folder; nothing is computed anew."""
-    return read(folder, "recover", summarise)
-
-
-def recovery_cell(
-    question: RecoveryQuestion[Any], subjects: int, sessions: int, trials: int | None
-) -> Cell:
+def recovery_cell(question: Recover, subjects: int, sessions: int, trials: int | None) -> Cell:
     """Check what is asked, and write down the design of these sizes."""
     environment = resolve_environment(question.environment, trials)
     model, method = resolve_model(question.model), question.method
@@ -391,7 +136,7 @@ def recovery_cell(
     )
 
 
-def _batch(subjects: int, options: Mapping[str, Any], method: Method) -> int:
+def _batch(subjects: int, options: Mapping[str, Any], method: str) -> int:
     if method == "hierarchical":
         return subjects
     if "questions" in options:
@@ -412,18 +157,6 @@ def _remarks(cell: Cell) -> tuple[str, ...]:
         all_trials=cell.options.get("all_trials", True),
     )
     return known.sentences
-
-
-def recovery_study(
-    cells: tuple[Cell, ...], question: RecoveryQuestion[Any], sizes: Mapping[str, Any]
-) -> Study:
-    """Return the study of these cells, checked against the step interface."""
-    asked = {**question.asked(), **sizes}
-    remarks = tuple(_remarks(one) for one in cells)
-    seed = question.seed
-    study = Study("recover", cells, question.replicates, seed, "subject", asked, remarks)
-    check_step_loop(study)
-    return study
 
 
 def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
@@ -458,11 +191,9 @@ def goes_together(cell: Cell) -> bool:
     return bool(cell.law.get("correlated") or cell.law.get("correlation"))
 
 
-def population_of(cell: Cell) -> str:
-    """Name the population that a cell's subjects come from."""
-    if cell.law.get("correlated"):
-        return "correlated"
-    return "group" if "group" in cell.law else "prior"
+def unknowns_of(cell: Cell) -> Unknowns:
+    """Return what is estimated in a cell."""
+    return Unknowns.of(AGENTS[cell.model], cell.options["fixed"], cell.options["fit_lapse"])
 
 
 def _pairs_of(fit: HierarchicalFit, subjects: Subjects, cell: Cell) -> dict[str, float]:
@@ -477,40 +208,6 @@ def _pairs_of(fit: HierarchicalFit, subjects: Subjects, cell: Cell) -> dict[str,
         found |= {f"true cor({pair})": truth, f"cor({pair})": float(values.mean())}
         found |= {f"low cor({pair})": float(low), f"high cor({pair})": float(high)}
     return found
-
-
-@dataclass
-class _Pairs:
-    """What is gathered about correlations while the parts go by."""
-
-    agreement: dict[str, Agreement] = field(default_factory=dict)
-    coverage: dict[str, Coverage] = field(default_factory=dict)
-
-    def add(self, usable: pd.DataFrame) -> None:
-        """Take in subjects, of which each replicate has the same values."""
-        first = usable.drop_duplicates("replicate")
-        for name in (str(c) for c in usable if str(c).startswith("true cor(")):
-            pair = name.removeprefix("true ")
-            truth, value = (first[c].to_numpy(dtype=float) for c in (name, pair))
-            ends = [
-                first[f"{end} {pair}"].to_numpy(dtype=float)[:, None] for end in ("low", "high")
-            ]
-            self.agreement.setdefault(pair, Agreement()).add(truth, value)
-            self.coverage.setdefault(pair, Coverage((0.9,))).add(truth, *ends)
-
-    def scores(self) -> tuple[CorrelationScores, ...]:
-        """Score each pair."""
-        return tuple(
-            CorrelationScores(
-                pair.removeprefix("cor(").removesuffix(")"),
-                found.n,
-                found.bias,
-                found.root_mean_square,
-                found.correlation,
-                self.coverage[pair].shares["90"],
-            )
-            for pair, found in self.agreement.items()
-        )
 
 
 def fit_known(
@@ -591,223 +288,54 @@ def shuffled(trials: Trials, seed: int = 0) -> Trials:
     return Trials.from_frame(frame)
 
 
-def summarise(rows: Rows, cell: int = 0) -> Recovery:
-    """Score the rows of a cell of a finished study."""
-    study, design = rows.study, rows.study.cells[cell]
-    options = design.options
-    model = AGENTS[design.model]
-    parameters = Unknowns.of(model, options["fixed"], options["fit_lapse"]).parameters
-    clustered = design.method == "hierarchical" and study.replicates > 1
-    gathered = [_Gathered.of(parameters, k, clustered) for k in range(len(parameters))]
-    again = _Again.of(study, design)
-    pairs = _Pairs()
-    counts: dict[str, int] = {}
-    messages: dict[str, int] = {}
-    seconds = 0.0
-    kept = Thinned(study.units(cell), ROWS_KEPT)
-    for table in rows.tables(cell=cell):
-        kept.add(table)
-        _count(counts, table["status"])
-        unsound = table["status"].isin(["failed", NOT_CONVERGED])
-        _count(messages, table.loc[unsound, "message"])
-        seconds += float(table["seconds"].sum())
-        usable = table[table["status"] != "failed"]
-        with np.errstate(over="ignore", invalid="ignore"):  # runaways of maximum likelihood
-            for one in gathered:
-                one.add(usable)
-        pairs.add(usable)
-    attempted, failed = study.units(cell), counts.get("failed", 0)
-    unsound_share = (failed + counts.get(NOT_CONVERGED, 0)) / attempted
-    worst = sorted(messages.items(), key=lambda item: -item[1])[:3]
-    notes = [f"{n} of {attempted}: {message}" for message, n in worst]
-    if model.selection is not None:
-        notes.insert(0, model.selection.told(options.get("all_trials", True)))
-    return Recovery(
-        study=study,
-        cell=design,
-        parameters=_scored(gathered, unsound_share, attempted, again),
-        attempted=attempted,
-        failed=failed,
-        statuses=counts,
-        notes=tuple(notes),
-        seconds=seconds,
-        versions=rows.versions,
-        rows=kept.frame,
-        identifiability=study.remarks[cell],
-        correlations=pairs.scores(),
+def say(rows: Rows) -> Result:
+    """Score the rows of a study, each design by itself."""
+    study, first = rows.study, rows.study.cells[0]
+    grid = len(study.cells) > 1
+    # Subjects who are fitted one by one make a single recovery longer. A group's size belongs to
+    # the design, and so it does where designs are compared: there it is replicates.
+    alone = first.method != "hierarchical" and study.replicates == len(study.cells) == 1
+    tables: dict[str, list[pd.DataFrame]] = {}
+    verdicts: dict[tuple[int, ...], dict[str, Verdict]] = {}
+    for number, cell in enumerate(study.cells):
+        own = rows.of(number)
+        if (own["status"] == "failed").all():  # also without any row
+            continue
+        scored = recovered(
+            own,
+            unknowns_of(cell).parameters,
+            clustered=cell.method == "hierarchical" and study.replicates > 1,
+            unit="subject" if alone else "replicate",
+            size=1 if alone else cell.subjects,
+        )
+        size = (cell.subjects, cell.sessions, cell.make().n_trials)
+        verdicts[size] = scored.verdicts
+        remarks = study.remarks[number] if study.remarks else ()
+        parts = scored.tables | {
+            "Correlations over subjects": correlation_table(own),
+            "What one session cannot tell": pd.DataFrame({"remark": remarks}),
+        }
+        sizes = dict(zip(SIZES, size, strict=True)) if grid else {}
+        for title, part in parts.items():
+            tables.setdefault(title, []).append(part.assign(**sizes))
+    whole = {title: pd.concat(parts, ignore_index=True) for title, parts in tables.items()}
+    figures: dict[str, Drawing] = {}
+    if whole:
+        figures = surface_figures(whole) if grid else recovery_figures(rows.frame, whole)
+    if whole and grid:
+        whole = {"From which design on": smallest_designs(whole["Estimates"]), **whole}
+    selection = AGENTS[first.model].selection
+    fitted = [] if selection is None else [selection.told(first.options["all_trials"])]
+    return rows.result(
+        f"Can {first.model} be recovered from {first.environment}?",
+        verdicts=verdicts[max(verdicts)] if verdicts else {},
+        tables={title: _named(table, grid) for title, table in whole.items()} | rows.statuses(),
+        figures=figures,
+        notes=[*fitted, *NOTES, *([LARGEST] if grid else [])],
     )
 
 
-def scores_of(rows: pd.DataFrame, parameters: Parameters) -> tuple[ParameterScores, ...]:
-    """Score subjects that `fit_known` fitted, each its own replicate."""
-    unsound = float((rows["status"] == "failed").mean())
-    usable = rows[rows["status"] != "failed"].assign(replicate=0)
-    gathered = [_Gathered.of(parameters, k, clustered=False) for k in range(len(parameters))]
-    with np.errstate(over="ignore", invalid="ignore"):  # runaways of maximum likelihood
-        for one in gathered:
-            one.add(usable)
-        return _scored(gathered, unsound, len(rows), _Again("subject", 1))
-
-
-def _scored(
-    gathered: Sequence[_Gathered], unsound: float, attempted: int, again: _Again
-) -> tuple[ParameterScores, ...]:
-    """Score each parameter; where one cannot be read is judged over all of them together."""
-    lost = unreadable([one.by_truth for one in gathered])
-    return tuple(
-        replace(one.scores(unsound, attempted, again), unreadable=stretches)
-        for one, stretches in zip(gathered, lost, strict=True)
-    )
-
-
-def _count(counts: dict[str, int], values: pd.Series[Any]) -> None:
-    for value, n in values.value_counts().items():
-        counts[str(value)] = counts.get(str(value), 0) + int(n)
-
-
-@dataclass(frozen=True)
-class _Again:
-    """What more can be simulated where a verdict is open, and how many fits one of it brings.
-
-    Subjects who are fitted one by one make a single recovery longer. A group's size belongs to the
-    design, and so it does where designs are compared: there it is replicates.
-    """
-
-    unit: str
-    size: int
-
-    @classmethod
-    def of(cls, study: Study, cell: Cell) -> _Again:
-        alone = cell.method != "hierarchical" and study.replicates == len(study.cells) == 1
-        return cls("subject", 1) if alone else cls("replicate", cell.subjects)
-
-
-@dataclass
-class _Gathered:
-    """All that is gathered about one parameter while the parts go by."""
-
-    name: str
-    support: Support
-    edges: Array  # of the regions, on the unconstrained scale
-    natural: Array  # the same on the natural scale
-    sd: float  # of the prior
-    agreement: Agreement
-    on_z: Agreement
-    coverage: Coverage
-    regions: list[tuple[Agreement, Agreement, Agreement, Coverage]]
-    by_truth: ByTruth
-    distances: Distances
-
-    @classmethod
-    def of(cls, parameters: Parameters, k: int, clustered: bool) -> _Gathered:
-        parameter = list(parameters)[k]
-        inner = parameter.mean + parameter.sd * scipy.stats.norm.ppf(
-            np.arange(1, REGIONS) / REGIONS
-        )
-        edges = np.concatenate([[-np.inf], inner, [np.inf]])
-        support = parameter.support
-        natural = np.concatenate([[support.lower], support.constrain(inner), [support.upper]])
-
-        def fresh() -> tuple[Agreement, Agreement, Agreement, Coverage]:
-            three = (Agreement(clustered) for _ in range(3))
-            return (*three, Coverage((0.9,), clustered))  # type: ignore[return-value]
-
-        return cls(
-            parameter.name,
-            support,
-            edges,
-            natural,
-            parameter.sd,
-            Agreement(clustered),
-            Agreement(clustered),
-            Coverage(MASSES, clustered),
-            [fresh() for _ in range(REGIONS)],
-            ByTruth(support, parameter.mean, parameter.sd, clustered),
-            Distances(),
-        )
-
-    def add(self, usable: pd.DataFrame) -> None:
-        name = self.name
-        if len(usable) == 0:
-            return
-        cluster = usable["replicate"].to_numpy()
-
-        def column(prefix: str) -> Array:
-            return usable[f"{prefix}{name}"].to_numpy(dtype=float)
-
-        true, estimate = column("true_"), column("")
-        z_true, z = column("z_true_"), column("z_")
-        low = np.column_stack([column(f"low_{mass * 100:g}_") for mass in MASSES])
-        high = np.column_stack([column(f"high_{mass * 100:g}_") for mass in MASSES])
-        self.agreement.add(true, estimate, cluster)
-        self.on_z.add(z_true, z, cluster)
-        self.coverage.add(true, low, high, cluster)
-        ninety = MASSES.index(0.9)
-        lower, upper = low[:, ninety], high[:, ninety]
-        self.distances.add(true, lower, upper)
-        with np.errstate(invalid="ignore"):
-            span = self.support.unconstrain(upper) - self.support.unconstrain(lower)
-        width = span / (2 * scipy.stats.norm.ppf(0.95) * self.sd)
-        width = np.where(width < 1, width, 1.0)
-        self.by_truth.add(z_true, width, cluster)
-        region = np.searchsorted(self.edges[1:-1], z_true, side="right")
-        for k, (natural, on_z, widths, coverage) in enumerate(self.regions):
-            here = region == k
-            natural.add(true[here], estimate[here], cluster[here])
-            on_z.add(z_true[here], z[here], cluster[here])
-            widths.add(np.zeros(here.sum()), width[here], cluster[here])
-            coverage.add(true[here], lower[here, None], upper[here, None], cluster[here])
-
-    def scores(self, unsound: float, attempted: int, again: _Again) -> ParameterScores:
-        shares, r = self.coverage.shares, self.agreement.correlation
-        verdict = judge_recovery(
-            r.value,
-            shares["90"].value,
-            shares["90"].error,
-            n=self.agreement.n,
-            r_error=r.error,
-            failed=unsound,
-            attempted=attempted,
-            varies=self.agreement.truth_varies,
-            finite=self.agreement.finite,
-            unit=again.unit,
-            size=again.size,
-        )
-        return ParameterScores(
-            name=self.name,
-            n=self.agreement.n,
-            bias=self.agreement.bias,
-            rmse=self.agreement.root_mean_square,
-            r=r,
-            concordance=self.agreement.concordance,
-            coverage=shares,
-            width=self.coverage.widths,
-            shrinkage=self.on_z.shrinkage,
-            verdict=verdict,
-            regions=tuple(self._region(k, again) for k in range(REGIONS)),
-            would_have_found=self._would_have_found(again),
-        )
-
-    def _would_have_found(self, again: _Again) -> WouldHaveFound | None:
-        bias, shrinkage = self.agreement.bias.error, self.on_z.shrinkage.error
-        n = self.agreement.n
-        if n < LEAST_FITS or not (bias > 0 and shrinkage > 0):
-            return None
-        return WouldHaveFound(
-            bias=found_difference(bias),
-            shrinkage=found_difference(shrinkage),
-            interval_width=self.distances.found_narrowing(0.9, self.coverage.shares["90"].error),
-            half=replicates_for(0.5, 1.0, max(1, round(n / again.size))),
-            unit=again.unit,
-        )
-
-    def _region(self, k: int, again: _Again) -> RegionScores:
-        natural, on_z, widths, coverage = self.regions[k]
-        error, width = on_z.root_mean_square, widths.bias
-        relative = Score(error.value / self.sd, error.error / self.sd)
-        # Of what is simulated more, a third falls into a region.
-        n, size = natural.n, again.size / REGIONS
-        verdict = judge_region(width.value, n=n, error=width.error, unit=again.unit, size=size)
-        low, high = float(self.natural[k]), float(self.natural[k + 1])
-        held = coverage.shares["90"]
-        return RegionScores(low, high, natural.n, natural.bias, relative, width, held, verdict)
+def _named(table: pd.DataFrame, grid: bool) -> pd.DataFrame:
+    """Let the rows of a table be named by parameter and, in a grid, by design."""
+    names = [name for name in ("parameter", "pair", *(SIZES if grid else ())) if name in table]
+    return table.set_index(names) if names else table

@@ -1,4 +1,4 @@
-"""Between which true values a parameter can be read in a design, and where it cannot.
+"""At which true values a parameter cannot be read in a design.
 
 A study looks at twelve bands of each parameter's prior at once, so what one of them seems to show
 is no finding. Two things have to hold, each over all that was looked at (Holm 1979): the bands of a
@@ -8,170 +8,138 @@ as wide as the prior's. Where all bands are alike, some are named in one study o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import scipy
+from numpy.typing import NDArray
+from statsmodels.stats.multitest import multipletests
 
-from knownminds.agents import Support
+from knownminds.agents import Parameter, Parameters
 from knownminds.agents.parameters import Array
-from knownminds.validation.engine.monte_carlo import Agreement, Score
+from knownminds.validation.engine.scores import Clusters, Score, mean, together
 from knownminds.validation.engine.verdicts import LEAST_FITS, WEAK_WIDTH
 
 BANDS = 12  # of the prior, each as probable
 LEVEL = 0.05  # chance of a false name among all bands of all parameters of a study
 
 
-@dataclass(frozen=True)
-class Stretch:
-    """True values at which intervals are clearly about as wide as the prior's.
+def unreadable(
+    parameters: Parameters, widths: Mapping[str, tuple[Array, Array]], clusters: Clusters
+) -> pd.DataFrame:
+    """Return the stretches of true values at which parameters cannot be read.
+
+    Either no band of a parameter is readable, or bands differ and some are not.
 
     Parameters
     ----------
-    low, high
-        Its ends on the natural scale; those of the support where it has none.
-    relative_width
-        Mean width of the 90% intervals there over that of the prior's own, unconstrained scale.
-    open_below, open_above
-        Whether it reaches the end of the support.
+    widths
+        By parameter, true values on the unconstrained scale and the widths of the 90% intervals
+        there over that of the prior's own, [n] each.
+
+    Returns
+    -------
+    parameter, low and high (natural scale, infinite or the support's end where it is open), and
+    relative_width, a `Score`.
+    """
+    bands = [_Bands.of(p, *widths[p.name], clusters) for p in parameters]
+    differ = _holm(np.array([one.p_differ for one in bands]))
+    beyond = _holm(np.concatenate([one.p_beyond for one in bands])).reshape(-1, BANDS)
+    rows = []
+    for one, p, own in zip(bands, differ, beyond, strict=True):
+        lost = own <= LEVEL
+        if p <= LEVEL or lost.all():
+            rows += one.stretches(lost)
+    return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class _Bands:
+    """Mean relative widths in bands of a parameter's prior, [BANDS].
+
+    Parameters
+    ----------
+    free
+        Degrees of freedom of their errors.
     """
 
-    low: float
-    high: float
-    relative_width: Score
-    open_below: bool
-    open_above: bool
+    parameter: Parameter
+    widths: list[Score]
+    sizes: list[int]
+    free: int
 
-    def __contains__(self, value: float) -> bool:
-        """Say whether a value lies there."""
-        return self.low <= value <= self.high
+    @classmethod
+    def of(cls, parameter: Parameter, z_true: Array, width: Array, clusters: Clusters) -> _Bands:
+        band = np.searchsorted(cls.edges(parameter), z_true, side="right")
+        members = [band == k for k in range(BANDS)]
+        widths = [
+            mean(width[here], None if clusters is None else clusters[here]) for here in members
+        ]
+        sizes = [int(here.sum()) for here in members]
+        judged = sum(size >= LEAST_FITS for size in sizes)
+        independent = len(z_true) - judged if clusters is None else len(np.unique(clusters)) - 1
+        return cls(parameter, widths, sizes, independent)
 
-    def told(self, name: str) -> str:
-        """Say which values of a parameter it holds."""
-        if self.open_below and self.open_above:
-            return f"{name} at any value"
-        if self.open_above:
-            return f"{name} above {self.low:.3g}"
-        if self.open_below:
-            return f"{name} below {self.high:.3g}"
-        return f"{name} from {self.low:.3g} to {self.high:.3g}"
-
-
-@dataclass
-class ByTruth:
-    """Widths of intervals by true value, gathered while the parts of a study go by."""
-
-    support: Support
-    mean: float  # of the prior, unconstrained scale
-    sd: float
-    clustered: bool = False
-    _bands: list[Agreement] = field(default_factory=list)
-    _clusters: int = 0
-
-    def __post_init__(self) -> None:
-        """Begin with nothing in every band."""
-        self._bands = [Agreement(self.clustered) for _ in range(BANDS)]
+    @staticmethod
+    def edges(parameter: Parameter) -> Array:
+        """Inner edges of the bands on the unconstrained scale, [BANDS - 1]."""
+        quantiles = scipy.stats.norm.ppf(np.arange(1, BANDS) / BANDS)
+        return np.asarray(parameter.mean + parameter.sd * quantiles)
 
     @property
-    def _edges(self) -> Array:
-        inner = scipy.stats.norm.ppf(np.arange(1, BANDS) / BANDS)
-        return np.asarray(self.mean + self.sd * inner)
-
-    def add(self, z_true: Array, width: Array, cluster: Array) -> None:
-        """Take in true values and relative widths, [n] each."""
-        self._clusters += len(np.unique(cluster))
-        band = np.searchsorted(self._edges, z_true, side="right")
-        for k, widths in enumerate(self._bands):
-            here = band == k
-            widths.add(np.zeros(here.sum()), width[here], cluster[here])
+    def _judged(self) -> tuple[NDArray[np.bool_], Array, Array]:
+        """Which bands are judged, their mean widths and their errors."""
+        value = np.array([score.value for score in self.widths])
+        error = np.array([score.error for score in self.widths])
+        judged = np.array(self.sizes) >= LEAST_FITS
+        judged &= np.isfinite(value) & np.isfinite(error)
+        return judged, value[judged], error[judged]
 
     @property
-    def p_values(self) -> tuple[float, Array]:
-        """How probable so wide intervals are where nothing is lost.
+    def p_differ(self) -> float:
+        """How probable bands are that differ so much, if all are alike."""
+        judged, value, error = self._judged
+        if judged.sum() < 2 or self.free < 1:
+            return np.nan
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = value.var(ddof=1) / (error**2).mean()
+        return float(scipy.stats.f.sf(ratio, judged.sum() - 1, self.free))
 
-        Returns
-        -------
-        That bands differ so much if they are all alike; and that a band's mean width is so large if
-        it is truly at the limit, [bands], NaN where there are fewer than 10 fits.
+    @property
+    def p_beyond(self) -> Array:
+        """How probable so wide intervals are in each band, if it is at the limit; NaN if few.
 
-        Notes
-        -----
         Widths pile up at the prior's own, so a band may show no error at all: its error is the
         average band's where that is larger.
         """
-        scores = [one.bias for one in self._bands]
-        judged = np.array([one.n >= LEAST_FITS for one in self._bands])
-        width = np.array([score.value for score in scores])
-        error = np.array([score.error for score in scores])
-        judged &= np.isfinite(width) & np.isfinite(error)
-        beyond = np.full(BANDS, np.nan)
-        k = int(judged.sum())
-        free = self._clusters - 1 if self.clustered else sum(one.n for one in self._bands) - k
-        if k < 2 or free < 1:
-            return np.nan, beyond
-        width, error = width[judged], error[judged]
-        average = float((error**2).mean())
-        with np.errstate(divide="ignore", invalid="ignore"):  # all intervals as wide as the prior's
-            t = (width - WEAK_WIDTH) / np.maximum(np.sqrt(average), error)
-            ratio = width.var(ddof=1) / average
-        beyond[judged] = scipy.stats.t.sf(t, free)
-        return float(scipy.stats.f.sf(ratio, k - 1, free)), beyond
+        judged, value, error = self._judged
+        p = np.full(BANDS, np.nan)
+        if judged.sum() >= 2 and self.free >= 1:
+            average = np.sqrt((error**2).mean())
+            with np.errstate(divide="ignore", invalid="ignore"):
+                t = (value - WEAK_WIDTH) / np.maximum(average, error)
+            p[judged] = scipy.stats.t.sf(t, self.free)
+        return p
 
-    def joined(self, lost: Sequence[bool]) -> tuple[Stretch, ...]:
-        """Return the bands that are lost, neighbours as one stretch."""
-        inner = self.support.constrain(self._edges).tolist()
-        ends = [self.support.lower, *inner, self.support.upper]
-        found, first = [], 0
-        while first < BANDS:
-            last = first
-            while last < BANDS and lost[last]:
-                last += 1
-            if last > first:
-                width = _together(self._bands[first:last])
-                span = ends[first], ends[last]
-                found.append(Stretch(*span, width, first == 0, last == BANDS))
-            first = last + 1
-        return tuple(found)
-
-
-def unreadable(each: Sequence[ByTruth]) -> list[tuple[Stretch, ...]]:
-    """Return where each parameter of a study cannot be read, as far as the study bears it out.
-
-    Either no band of a parameter is readable, or bands differ and some are not.
-    """
-    found = [one.p_values for one in each]
-    differ = _holm(np.array([p for p, _ in found]))
-    beyond = _holm(np.concatenate([p for _, p in found]))
-    lost = (beyond <= LEVEL).reshape(-1, BANDS)
-    return [
-        one.joined(bands.tolist()) if p <= LEVEL or bands.all() else ()
-        for one, p, bands in zip(each, differ.tolist(), lost, strict=True)
-    ]
+    def stretches(self, lost: NDArray[np.bool_]) -> list[dict[str, object]]:
+        """Return the bands that are lost, neighbours as one row."""
+        support = self.parameter.support
+        ends = [support.lower, *support.constrain(self.edges(self.parameter)), support.upper]
+        rows = []
+        runs = np.split(np.arange(BANDS), np.flatnonzero(np.diff(lost)) + 1)
+        for run in (run for run in runs if lost[run[0]]):
+            width = together([self.widths[k] for k in run], [self.sizes[k] for k in run])
+            row = {"parameter": self.parameter.name, "low": float(ends[run[0]])}
+            rows.append({**row, "high": float(ends[run[-1] + 1]), "relative_width": width})
+        return rows
 
 
 def _holm(p_values: Array) -> Array:
     """Return Holm's (1979) adjusted p-values; 1 where there is none, which counts as no test."""
-    known = np.flatnonzero(np.isfinite(p_values))
+    known = np.isfinite(p_values)
     adjusted = np.ones(len(p_values))
-    order = known[np.argsort(p_values[known])]
-    steps = p_values[order] * (len(order) - np.arange(len(order)))
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    if known.any():
+        adjusted[known] = multipletests(p_values[known], method="holm")[1]
     return adjusted
-
-
-def about_stretch(name: str, stretch: Stretch) -> str:
-    """Say that a parameter cannot be read there, and why."""
-    return (
-        f"{stretch.told(name)} cannot be read in this design: 90% intervals are "
-        f"{stretch.relative_width.value:.0%} as wide there as the prior's."
-    )
-
-
-def _together(parts: Sequence[Agreement]) -> Score:
-    """Return the mean over all pairs of several parts."""
-    n = np.array([part.n for part in parts], dtype=float)
-    scores = [part.bias for part in parts]
-    mean = sum(k * score.value for k, score in zip(n, scores, strict=True)) / n.sum()
-    square = sum((k * score.error) ** 2 for k, score in zip(n, scores, strict=True))
-    return Score(float(mean), float(np.sqrt(square) / n.sum()))

@@ -6,9 +6,15 @@ import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from knownminds.validation.cli.output import check_own_folder, notes, print_json, tell
-from knownminds.validation.cli.study import command
-from knownminds.validation.engine.question import Question, asks, frozen_question, option
+from knownminds.validation.cli.output import check_own_folder
+from knownminds.validation.cli.study import command, leave
+from knownminds.validation.engine.question import (
+    Question,
+    asks,
+    command_line,
+    frozen_question,
+    option,
+)
 from knownminds.validation.options import Experiment, Model, NTrials, Out, Seed
 from knownminds.validation.reading import resolve_experiment
 
@@ -67,12 +73,12 @@ class AskBudget(Question[Any]):
 
 
 def _budget(given: dict[str, Any]) -> None:
-    asked, as_json = AskBudget(**AskBudget.read(given)), given["as_json"]
+    asked = AskBudget(**AskBudget.read(given))
     from knownminds.llm_adapters.runs.prices import parse_price, read_prices
     from knownminds.validation.costs.budget import budget as run_budget
     from knownminds.validation.costs.priced_designs import designs_of
     from knownminds.validation.engine.arguments import resolve_model
-    from knownminds.validation.report import read_result, write_report
+    from knownminds.validation.report import read_result
 
     if asked.out is not None:
         check_own_folder("budget", asked.out)
@@ -96,13 +102,11 @@ def _budget(given: dict[str, Any]) -> None:
         seed=asked.seed,
         designs=designs,
     )
-    if asked.out is not None:
-        result.save(asked.out)
-        notes.print(f"report: {write_report(result, asked.out)}", markup=False, soft_wrap=True)
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        tell(result)
+    options = {name: value for name, value in AskBudget.read(given).items() if name != "out"}
+    typed = {AskBudget.typed()[name].name or name: value for name, value in options.items()}
+    line = {"environment": "", "values": "set", "power_study": "power"}
+    words = {line.get(name, name): value for name, value in typed.items() if name != "environment"}
+    leave(result.about(command=command_line("budget", asked.environment, **words)), given)
 
 
 command(AskBudget, {}, _budget)

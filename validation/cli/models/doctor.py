@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from knownminds.validation.cli.application import app
@@ -12,17 +10,16 @@ from knownminds.validation.options import Json
 
 
 @app.command()
-def doctor(
-    speed: Annotated[bool, typer.Option(help="Whether to measure how fast it is.")] = True,
-    as_json: Json = False,
-) -> None:
-    """Say what is installed, which language models can be asked, and how fast this machine is."""
+def doctor(as_json: Json = False) -> None:
+    """Say what is installed, and which language models can be asked."""
+    from knownminds.validation.gates.doctor import COMPLETE
     from knownminds.validation.gates.doctor import doctor as examine
 
-    found = examine(measure=speed)
+    result = examine()
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        print(found)
-    if not found.sound:
+        print(result)
+    (verdict,) = result.verdicts.values()
+    if verdict.word != COMPLETE:
         raise typer.Exit(1)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from knownminds.validation.cli.study import study
-from knownminds.validation.power.questions import AskAudit
+from knownminds.validation.power.questions import Audit
 
-study(AskAudit)
+study(Audit)

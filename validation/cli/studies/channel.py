@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from knownminds.validation.channel.questions import AskChannel
+from knownminds.validation.channel.questions import Channel
 from knownminds.validation.cli.study import study
 
-study(AskChannel)
+study(Channel)

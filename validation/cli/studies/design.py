@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from knownminds.validation.cli.study import study
-from knownminds.validation.design.questions import AskDesign
+from knownminds.validation.design.questions import Design
 
-study(AskDesign)
+study(Design)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.output import print_json, progress_bar
+from knownminds.validation.cli.output import print_json, progress_bar, tell
 from knownminds.validation.options import Json, Seed, Workers
 
 
@@ -25,26 +25,26 @@ def gates(
         bool, typer.Option("--small", help="A tenth of the size, to see that it works.")
     ] = False,
     seed: Seed = 1,
-    store: Annotated[
-        Path | None, typer.Option(help="A .json file that keeps each gate; it goes on from there.")
+    out: Annotated[
+        Path | None, typer.Option(help="A .csv file for the table, with date and version.")
     ] = None,
     workers: Workers = None,
     as_json: Json = False,
 ) -> None:
     """Put models through recovery, its control and calibration, measures through audits."""
-    from knownminds.validation.gates.gates import gates as run_gates
+    from knownminds.environments.record.folders import check_writable
+    from knownminds.validation.gates.gates import gates as compute
+    from knownminds.validation.gates.gates import write_gates
 
+    if out is not None:
+        check_writable(out)
     with progress_bar("gates") as progress:
-        found = run_gates(
-            name,
-            kinds=gate,
-            small=small,
-            seed=seed,
-            store=store,
-            workers=workers,
-            progress=progress,
+        result = compute(
+            name, kinds=gate, small=small, seed=seed, workers=workers, progress=progress
         )
+    if out is not None:
+        write_gates(result, out)
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        print(found)
+        tell(result)

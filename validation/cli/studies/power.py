@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from knownminds.validation.cli.study import study
-from knownminds.validation.power.questions import PowerQuestion
+from knownminds.validation.power.questions import Power
 
-study(PowerQuestion)
+study(Power)

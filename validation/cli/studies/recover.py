@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from knownminds.validation.cli.study import study
-from knownminds.validation.recovery.questions import RecoveryQuestion
+from knownminds.validation.recovery.questions import Recover
 
-study(RecoveryQuestion)
+study(Recover)

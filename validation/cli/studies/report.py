@@ -18,13 +18,12 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Draw the report of a folder again, without computing anything anew."""
-    from knownminds.validation.report import read_what_is_there, write_report
-    from knownminds.validation.unfinished_page import Unfinished
+    from knownminds.validation.report import read_result, write_report
 
-    found = read_what_is_there(folder)
-    page = write_report(found, folder)
-    if isinstance(found, Unfinished):
-        notes.print(str(found), markup=False, soft_wrap=True)
+    result = read_result(folder)
+    page = write_report(result, folder)
+    if missing := getattr(result, "missing", 0):
+        notes.print(f"not finished: {missing:,} units are missing", markup=False, soft_wrap=True)
     if as_json:
         print_json({"report": str(page)})
     else:

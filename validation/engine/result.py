@@ -1,0 +1,242 @@
+"""What a command answers: verdicts, tables, figures and notes, from which all else follows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from math import isnan
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from knownminds.environments import unknown
+from knownminds.environments.record.text_table import WIDTH, text_table
+
+from .scores import Score
+from .verdicts import Verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+UNSHOWN = 40  # rows of a table from which on it is printed in part
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure: the tidy frame that it shows, and the function that draws it.
+
+    Parameters
+    ----------
+    data
+        Saved as CSV beside the pictures.
+    draw
+        Returns a Matplotlib figure of the frame.
+    """
+
+    data: pd.DataFrame
+    draw: Callable[[pd.DataFrame], Figure]
+
+    def figure(self) -> Figure:
+        """Draw it."""
+        return self.draw(self.data)
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that a command answers. Text, JSON, page, files and notebook view follow from it.
+
+    Parameters
+    ----------
+    title
+        The question.
+    verdicts
+        By what they are about; words and thresholds are those of `verdicts`.
+    tables
+        By title. The index names the rows; cells are numbers, texts or `Score`s. Tables without
+        rows are left out.
+    figures
+        By caption.
+    notes
+        Fixed texts: what columns mean, and rules.
+    attempted, failed
+        Units (subjects, data sets), and those without a result.
+    missing
+        Units of a study that is not finished that are not there yet.
+    rows
+        The units, one each, from which tables and figures are made.
+    asked
+        What was asked, by option.
+    command
+        The command line that asks it again; "" if there is none.
+    seconds
+        Computing time, summed over processes.
+    versions
+        Of the packages that the numbers depend on.
+    """
+
+    title: str
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    figures: Mapping[str, Drawing] = field(default_factory=dict, repr=False)
+    notes: Sequence[str] = ()
+    attempted: int = 0
+    failed: int = 0
+    missing: int = 0
+    rows: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    command: str = ""
+    seconds: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Leave out tables without rows."""
+        object.__setattr__(self, "tables", {k: t for k, t in self.tables.items() if len(t)})
+
+    def __getitem__(self, title: str) -> pd.DataFrame:
+        """Return a table by its title."""
+        if title not in self.tables:
+            raise ValueError(unknown("table", title, list(self.tables)))
+        return self.tables[title]
+
+    @property
+    def finished(self) -> bool:
+        """Whether all units are there."""
+        return self.missing == 0
+
+    def about(self, **more: Any) -> Result:
+        """Return the same with more said about where it comes from."""
+        return replace(self, **more)
+
+    def plot(self, number: int = 1) -> Figure:
+        """Return a figure, counted from 1, as a Matplotlib figure.
+
+        Raises
+        ------
+        ValueError
+            If there is no such figure.
+        """
+        from knownminds.environments.record.plots import showing
+
+        if not 1 <= number <= len(self.figures):
+            raise ValueError(f"There are {len(self.figures)} figures; got number={number}.")
+        return showing(list(self.figures.values())[number - 1].figure())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain values: scores as NAME and NAME_error, missing as None."""
+        return {
+            "title": self.title,
+            "asked": _plain(self.asked),
+            "verdicts": {name: one.to_dict() for name, one in self.verdicts.items()},
+            "tables": {title: records(table) for title, table in self.tables.items()},
+            "notes": list(self.notes),
+            "attempted": self.attempted,
+            "failed": self.failed,
+            "missing": self.missing,
+            "command": self.command,
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    def __str__(self) -> str:
+        """Title, counts, verdicts, and tables that fit a screen."""
+        lines = [self.title]
+        if self.missing:
+            lines.append(f"not finished: {self.missing:,} units are missing")
+        for name, verdict in self.verdicts.items():
+            lines += wrap(f"{name}: {verdict}", WIDTH, subsequent_indent="  ")
+        for title, table in self.tables.items():
+            lines += ["", title, *_printed(table)]
+        for note in self.notes:
+            lines += ["", *wrap(note, WIDTH)]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Show a notebook the page, in a frame of its own."""
+        from knownminds.validation.pages.result_page import page_text
+
+        text = escape(page_text(self), quote=True)
+        return f'<iframe srcdoc="{text}" style="width: 100%; height: 40em; border: 0"></iframe>'
+
+
+def cell_text(value: Any) -> str:
+    """Write a cell of a table: numbers with three decimals, small ones with two digits."""
+    if isinstance(value, np.floating):
+        value = float(value)
+    if isinstance(value, float):
+        if not np.isfinite(value):
+            return "-" if isnan(value) else ("∞" if value > 0 else "-∞")
+        if value == round(value) and abs(value) < 1e6:
+            return f"{value:.0f}"
+        return f"{value:.3f}" if abs(value) >= 0.01 else f"{value:.2g}"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return f"{value:,}"
+    return "-" if value is None else str(value)
+
+
+def shown(table: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """Return head and cells of a table as texts, those of its index first."""
+    whole = named_rows(table)
+    head = [str(name).replace("_", " ") for name in whole]
+    return head, [[cell_text(value) for value in row] for row in whole.itertuples(index=False)]
+
+
+def flat(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with its index as columns, and each score as two: NAME and NAME_error."""
+    whole = named_rows(table)
+    columns: dict[str, Any] = {}
+    for name, column in whole.items():
+        if any(isinstance(value, Score) for value in column):
+            columns[str(name)] = [v.value if isinstance(v, Score) else v for v in column]
+            errors = [v.error if isinstance(v, Score) else np.nan for v in column]
+            columns[f"{name}_error"] = errors
+        else:
+            columns[str(name)] = column.to_numpy()
+    return pd.DataFrame(columns)
+
+
+def named_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with its index as columns, unless that only counts."""
+    return table if table.index.names == [None] else table.reset_index()
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as JSON has them."""
+    rows: list[dict[str, Any]] = _plain(flat(table).to_dict("records"))
+    return rows
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _printed(table: pd.DataFrame) -> list[str]:
+    head, rows = shown(table)
+    several = rows if len(rows) <= UNSHOWN else rows[: UNSHOWN // 2]
+    names = 1 if table.index.names == [None] else table.index.nlevels
+    words = any(not _is_number(row[-1]) for row in several)
+    lines = text_table(head, several, words=words, names=min(names, len(head) - 1) or 1)
+    if len(several) < len(rows):
+        lines.append(f"... {len(rows):,} rows in all; the report and its CSV hold them")
+    return lines
+
+
+def _is_number(text: str) -> bool:
+    return text[:1] in "-0123456789∞"
