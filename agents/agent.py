@@ -156,17 +156,6 @@ class Agent(ABC):
     log_likelihood: ClassVar[Kernel]
     simulate: ClassVar[Kernel]
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse what earlier versions called `prepare`, which nothing would call."""
-        super().__init_subclass__(**options)
-        for name in ("condense", "arrange"):
-            if name in cls.__dict__:
-                raise TypeError(
-                    f"Trials are merged or dealt anew by Agent.prepare; got {name} in "
-                    f"{cls.__name__}. Write prepare = staticmethod(...), with "
-                    "knownminds.agents.merging around what condensed."
-                )
-
     def __init__(self, *, lapse: float = 0.0, actions: int | None = None, **values: float):
         self.theta: Array = self.parameters.vector(values, owner=type(self).__name__)
         if not LAPSE.support.contains(np.asarray(lapse)):
@@ -185,6 +174,11 @@ class Agent(ABC):
     def kernel(cls, n_actions: int) -> Kernel:
         """Return the compiled likelihood for so many actions, which compiled code can call."""
         return cls.log_likelihood
+
+    @classmethod
+    def reads(cls, columns: Mapping[str, Array], n_actions: int) -> dict[str, Array]:
+        """Return what the likelihood reads, from the flat columns of trials, in its order."""
+        return dict(columns)
 
     @classmethod
     def simulation(cls, environment: Environment) -> tuple[Kernel, tuple[str, ...]]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from knownminds.environments import (
+    Design,
     Environment,
     Observation,
     Session,
@@ -25,7 +26,7 @@ from knownminds.environments.streams import session_uniforms
 
 from .agent import Agent
 from .compiled import read_only
-from .compiler.following import follow
+from .compiler.model import Played
 from .parameters import LAPSE, Array
 from .sequences import LANES, Sequences
 
@@ -256,7 +257,11 @@ def play_tables(
         read_only(sequences.pack(there(drawn))),
         *(read_only(sequences.pack(there(flat[name]))) for name in design),
     )
-    parts = packed if model.given in ("both", "either") else (packed,)
+    names, parts = answer_columns(environment), packed
+    if isinstance(kernel, Played):
+        names = kernel.columns
+    elif model.given not in ("both", "either"):
+        parts = (packed,)
 
     def everywhere(values: NDArray[Any], gone: float) -> NDArray[Any]:
         if whole_sessions:
@@ -265,27 +270,35 @@ def play_tables(
         spread[present] = values
         return spread
 
-    given = {
-        name: sequences.unpack(part, len(present))
-        for name, part in zip(answer_columns(environment), parts, strict=True)
+    brought = {
+        name: everywhere(sequences.unpack(part, len(present)), np.nan)
+        for name, part in zip(names, parts, strict=False)
     }
-    whole = {name: everywhere(values, np.nan) for name, values in given.items()}
+    whole = {name: brought[name] for name in answer_columns(environment)}
     action = np.full(n * n_trials, -1)
-    if "action" in given:
-        action = whole["action"] = everywhere(given["action"].astype(np.int64), -1)
+    if "action" in whole:
+        action = np.nan_to_num(whole["action"], nan=-1.0).astype(np.int64)
+        whole["action"] = action
     if model.given == "either":  # what a trial does not ask for is empty
         acts = environment.asks(stimuli) == "action"
         whole["action"] = np.where(acts, action, np.nan)
         whole["response"] = np.where(acts, np.nan, whole["response"])
-    brought = follow(environment, tables, action.reshape(n, n_trials))
-    columns = {**stimuli, **{name: brought[name].ravel() for name in environment.fields.dependent}}
+    later = (*environment.fields.dependent, "reward", *environment.fields.feedback)
+    if set(later) <= brought.keys() and type(environment).follow is Environment.follow:
+        if "present" in brought or not whole_sessions:
+            falls = brought.get("present", np.ones(n * n_trials))
+            brought["present"] = np.nan_to_num(falls) > 0.0
+    else:
+        follows = environment.follow(Design(tables), action.reshape(n, n_trials))
+        brought = {name: column.ravel() for name, column in follows.items()}
+    columns = {**stimuli, **{name: brought[name] for name in environment.fields.dependent}}
     columns = (
         {name: columns[name] for name in fields}
         | whole
-        | {name: brought[name].ravel() for name in ("reward", *environment.fields.feedback)}
+        | {name: brought[name] for name in ("reward", *environment.fields.feedback)}
     )
     if "present" not in brought:
         return Sessions(environment, subject, trial, columns)
-    lived = np.flatnonzero(brought["present"].ravel() & flat.get("present", np.True_))
+    lived = np.flatnonzero(brought["present"] & flat.get("present", np.True_))
     columns = {name: np.take(column, lived) for name, column in columns.items()}
     return Sessions(environment, np.take(subject, lived), np.take(trial, lived), columns)

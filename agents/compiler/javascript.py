@@ -12,21 +12,20 @@ import numpy as np
 from knownminds.environments import Design, Environment
 from knownminds.environments.words.answer import decimal
 
-from . import expressions as ex
-from .cache import tables_in
-from .expressions import DATA, STATE, Expr
-from .following import Bystander
-from .printing import Printer, bare, block, table_name
-from .program import TAKEN, Passage, tables_by_entry, trace_world
+from .errors import explained
+from .printing import Printer, block, table_name, tables
+from .symbols import DATA, STATE, Expr, as_number, new_graph, number, substituted, symbol, within
+from .tracing import Passage, entries
 
-# What JavaScript reckons as Python does, to the last bit.
-EXACT = frozenset(
-    ("number", "symbol", "add", "multiply", "over", "select", "greater", "equal", "not", "and")
-) | {"lookup", "abs", "max", "min", "sqrt"}
+# What JavaScript calculates as Python does, to the last bit.
+EXACT = frozenset(("number", "symbol", "add", "sub", "mul", "div", "select", "gt", "eq", "not"))
+EXACT |= {"and", "lookup", "abs", "sqrt"}
 MOST = 200_000  # combinations of what a world remembers, a trial
 NO_ACTION = -1
 
-_PICK = {"select": "pick"}
+_PYTHON = {"select": "pick", "abs": "abs", "sqrt": "sqrt"}
+_SCRIPT = {"select": "pick", "abs": "Math.abs", "sqrt": "Math.sqrt"}
+_SCRIPT |= {"max": "Math.max", "min": "Math.min"}
 _NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 # What a trial showed and paid, in the order of `Script.told`.
@@ -52,22 +51,30 @@ class Script:
 
     def __init__(self, environment: Environment, told: Collection[str] = ()) -> None:
         self.environment = environment
-        with ex.new_graph():
-            self._passage = trace_world(Bystander, environment.world, environment.drawn)
+        with new_graph(), explained(environment.world):
+            self._action = symbol("action", DATA)
+            self._passage = Passage(
+                environment.world,
+                environment.drawn,
+                self._action,
+                environment.world.span is not None,
+            )
+            self._columns = {**self._passage.shown, **self._passage.paid}
             roots = self._roots()
-            odd = sorted({x.op for x in ex.within(roots)} - EXACT)
+            odd = sorted({x.op for x in within(roots)} - EXACT)
             if odd:
                 raise ValueError(
                     f"A page plays worlds of sums, products, comparisons and tables; that of "
                     f"{environment.name} has {odd[0]}, which browsers round otherwise than Python. "
-                    "Reckon it in the design's tables."
+                    "Calculate it in the design's tables."
                 )
-            shown = [name for name in self._passage.columns if name in environment.fields.dependent]
+            shown = [name for name in self._columns if name in environment.fields.dependent]
             self.shown = tuple(name for name in shown if name in told)
-            self.paid = tuple(n for n in self._passage.columns if n not in shown)
+            self.paid = tuple(name for name in self._columns if name not in shown)
+            self._places = self._read(roots)
             self.text = self._javascript(roots)
-            self._hangs = {a: self._hanging(a) for a in (NO_ACTION, *range(self._n_actions))}
-            self._plays = _as_python(self._passage, roots, self._places())
+            self._depends = {a: self._depending(a) for a in (NO_ACTION, *range(self._n_actions))}
+            self._plays = self._as_python(roots)
         self._known: dict[Any, Any] = {}
 
     @property
@@ -78,7 +85,7 @@ class Script:
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables of the design that it reads."""
-        return self._passage.tables
+        return tuple(dict.fromkeys(table for table, _ in self._places.values()))
 
     @property
     def _n_actions(self) -> int:
@@ -105,15 +112,15 @@ class Script:
             if there is None or there[t]:
                 data = self._data(table, t)
                 after: dict[str, set[float]] = {name: set() for name in self._needed}
-                for action, hangs in self._hangs.items():
-                    columns = hangs["present"].union(*(hangs[n] for n in names))
+                for action, depends in self._depends.items():
+                    columns = depends["present"].union(*(depends[n] for n in names))
                     for made in self._made(t, columns, sets, data, action):
-                        if made[len(passage.columns)] > 0.0:
-                            at = dict(zip(passage.columns, made, strict=False))
+                        if made[len(self._columns)] > 0.0:
+                            at = dict(zip(self._columns, made, strict=False))
                             found.setdefault(action, set()).add(tuple(at[n] for n in names))
-                    for place, name in enumerate(passage.after, len(passage.columns) + 1):
+                    for place, name in enumerate(passage.after, len(self._columns) + 1):
                         if name in after:
-                            own = self._made(t, hangs[name], sets, data, action)
+                            own = self._made(t, depends[name], sets, data, action)
                             after[name] |= {made[place] for made in own}
                 sets |= after
             yield found
@@ -126,9 +133,9 @@ class Script:
             if there is None or there[t]:
                 action = float(actions.get(t, NO_ACTION))
                 made = self._plays(action, *self._data(design.table, t), *state.values())
-                if made[len(passage.columns)] > 0.0:
-                    found[t] = dict(zip(passage.columns, made, strict=False))
-                after = dict(zip(passage.after, made[len(passage.columns) + 1 :], strict=True))
+                if made[len(self._columns)] > 0.0:
+                    found[t] = dict(zip(self._columns, made, strict=False))
+                after = dict(zip(passage.after, made[len(self._columns) + 1 :], strict=True))
                 state = {name: after.get(name, value) for name, value in state.items()}
         return found
 
@@ -159,32 +166,23 @@ class Script:
 
     def _roots(self) -> list[Expr]:
         passage = self._passage
-        return [*passage.columns.values(), ex.as_number(passage.present), *passage.after.values()]
+        return [*self._columns.values(), as_number(passage.present), *passage.after.values()]
 
-    def _places(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+    def _read(self, roots: list[Expr]) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Return the table, and the place in it, of each number that the world reads."""
-        entries = tables_by_entry(self.environment.drawn)
-        found = {}
-        for x in ex.within(self._roots()):
-            if x.op == "symbol" and x.on == DATA and x.value != TAKEN:
-                name = entries.get(x.value, x.value)
-                shape = self.environment.drawn[name]
-                whole = list(_indices(shape))
-                place = whole[int(x.value.rpartition("_")[2])] if shape else ()
-                found[x.value] = name, place
-        return found
+        places = entries(self.environment.drawn)
+        read = [x for x in within(roots) if x.op == "symbol" and x.on == DATA]
+        return {x.value: places[x.value] for x in read if x is not self._action}
 
     def _data(self, table: Mapping[str, Any], t: int) -> tuple[float, ...]:
-        return tuple(float(table[name][(t, *at)]) for name, at in self._places_read)
+        return tuple(float(table[name][(t, *at)]) for name, at in self._places.values())
 
-    def _hanging(self, action: int) -> dict[str, frozenset[str]]:
-        """Return what each column, and each number remembered, hangs on among these numbers."""
-        passage, put = self._passage, {ex.symbol(TAKEN, DATA): ex.number(float(action))}
-        self._places_read = tuple(self._places().values())
-        whole = {**passage.columns, "present": ex.as_number(passage.present), **passage.after}
+    def _depending(self, action: int) -> dict[str, frozenset[str]]:
+        """Return what each column, and each number remembered, depends on among these numbers."""
+        passage, put = self._passage, {self._action: number(action)}
         found = {}
-        for name, x in whole.items():
-            parts = ex.within([ex.substituted(x, put)])
+        for name, x in {**self._columns, "present": passage.present, **passage.after}.items():
+            parts = within([substituted(x, put)])
             symbols = {y.value for y in parts if y.op == "symbol" and y.on == STATE}
             found[name] = frozenset(symbols & passage.start.keys())
         return found
@@ -194,94 +192,79 @@ class Script:
         """What is remembered that texts hang on, in this trial or a later one."""
         wanted = {"present", *self.shown, *self.paid}
         while True:
-            more = {n for hangs in self._hangs.values() for name in wanted for n in hangs[name]}
+            more = {
+                n for depends in self._depends.values() for name in wanted for n in depends[name]
+            }
             if more <= wanted:
                 return wanted & self._passage.after.keys()
             wanted |= more
 
+    def _names(self, roots: list[Expr]) -> dict[Expr, str]:
+        names = {self._action: "action"}
+        for x in within(roots):
+            if x.op == "symbol" and x is not self._action:
+                names[x] = x.value if x.on == STATE else f"{x.value}_t"
+        return names
+
     def _javascript(self, roots: list[Expr]) -> str:
         """Return a function of what is remembered, the design's tables, trial and action."""
         passage = self._passage
-        names = _symbols(roots)
         loads = [f"const {name} = state.{name};" for name in passage.start]
-        for entry, (table, place) in self._places().items():
+        for entry, (table, place) in self._places.items():
             inside = "".join(f"[{k}]" for k in place)
             loads.append(f"const {entry}_t = table.{table}[t]{inside};")
-        printer = _ScriptPrinter(names, by_name=_PICK)
-        texts = [bare(text) for text in printer.write(roots)]
-        n = len(passage.columns)
-        columns = ", ".join(f"{a}: {b}" for a, b in zip(passage.columns, texts, strict=False))
+        printer = _ScriptPrinter(self._names(roots), _SCRIPT)
+        texts = printer.write(roots)
+        n = len(self._columns)
+        columns = ", ".join(f"{a}: {b}" for a, b in zip(self._columns, texts, strict=False))
         after = ", ".join(f"{a}: {b}" for a, b in zip(passage.after, texts[n + 1 :], strict=True))
         ends = f"return {{columns: {{{columns}}}, present: {texts[n]} > 0, after: {{{after}}}}};"
-        tables = [line.replace("np.array(", "").rstrip(")") for line in self._looked_up(roots)]
-        body = [*(f"const {line};" for line in tables), *loads, *printer.taken(), ends]
+        constants = [
+            f"const {t};".replace("np.array(", "").replace(");", ";") for t in tables(roots)
+        ]
+        body = [*constants, *loads, *printer.lines, ends]
         return "\n".join([*block("(state, table, t, action) => {", body), "}"])
 
-    def _looked_up(self, roots: list[Expr]) -> list[str]:
-        named = " ".join(table_name(x.value) for x in ex.within(roots) if x.op == "lookup")
-        return tables_in(roots, named)
+    def _as_python(self, roots: list[Expr]) -> Any:
+        """Return a function of action, data and what is remembered, as the script has it."""
+        printer = Printer(self._names(roots), _PYTHON)
+        texts = printer.write(roots)
+        names = [f"{name}_t" for name in self._places]
+        arguments = ", ".join(["action", *names, *self._passage.start])
+        body = [*printer.lines, f"return ({', '.join(texts)},)"]
+        space: dict[str, Any] = {
+            "np": np,
+            "nan": np.nan,
+            "inf": np.inf,
+            "sqrt": np.sqrt,
+            "pick": lambda c, a, b: a if c else b,
+        }
+        exec("\n".join([*tables(roots), *block(f"def play({arguments}):", body)]), space)
+        play = space["play"]
+        return lambda *values: tuple(float(x) for x in play(*values))
 
 
 class _ScriptPrinter(Printer):
     """Writes the statements that `Printer` writes, in JavaScript."""
 
-    def _assign(self, text: str) -> str:
-        name = super()._assign(text)
-        self._lines[-1] = f"const {self._lines[-1]};"
-        return name
+    assignment = "const {name} = {text};"
 
-    def _name(self, x: Expr) -> str:
-        name = super()._name(x)
-        return _NAMES.get(name, name)
+    def constant(self, value: float) -> str:
+        """Return the text of a number."""
+        text = super().constant(value)
+        return _NAMES.get(text, text)
 
-    def _text(self, x: Expr) -> str:
-        match x.op:
-            case "not":
-                return f"!{self._named(x.args[0])}"
-            case "max" | "min":
-                return f"Math.{super()._text(x)}"
-            case "abs" | "sqrt":
-                return f"Math.{x.op}({self._name(x.args[0])})"
-            case "lookup":
-                at = self._named(x.args[0])
-                inside = f"({at} >= 0) && ({at} < {len(x.value)})"
-                return f"{table_name(x.value)}[Math.trunc({inside} ? {at} : 0)]"
-        return super()._text(x)
+    def text(self, x: Expr) -> str:
+        """Return the text of an operation."""
+        return f"!{self.name(x.args[0])}" if x.op == "not" else super().text(x)
+
+    def looked_up(self, x: Expr, place: str) -> str:
+        """Return the text of an entry of a table; outside of it, the first."""
+        inside = f"({place} >= 0) && ({place} < {len(x.value)})"
+        return f"{table_name(x)}[Math.trunc({inside} ? {place} : 0)]"
 
 
 def key_of(numbers: Collection[float | None]) -> str:
     """Return numbers as a page joins them to find a text; nothing and NaN are "null"."""
     parts = ["null" if x is None or isnan(x) else decimal(x + 0.0) for x in numbers]
     return "|".join(parts)
-
-
-def _symbols(roots: list[Expr]) -> dict[Expr, str]:
-    found = {ex.symbol(TAKEN, DATA): "action"}
-    for x in ex.within(roots):
-        if x.op == "symbol" and x not in found:
-            found[x] = x.value if x.on == STATE else f"{x.value}_t"
-    return found
-
-
-def _as_python(
-    passage: Passage, roots: list[Expr], places: Mapping[str, tuple[str, tuple[int, ...]]]
-) -> Any:
-    """Return a function of action, data and what is remembered, that reckons as the script does."""
-    printer = Printer(_symbols(roots), by_name=_PICK)
-    texts = printer.write(roots)
-    arguments = ", ".join(["action", *(f"{name}_t" for name in places), *passage.start])
-    body = [*printer.taken(), f"return ({', '.join(texts)},)"]
-    lines = [*tables_in(roots, " ".join(body)), *block(f"def play({arguments}):", body)]
-    space: dict[str, Any] = {
-        "np": np,
-        "nan": np.nan,
-        "inf": np.inf,
-        "pick": lambda c, a, b: a if c else b,
-    }
-    exec("\n".join(lines), space)
-    play = space["play"]
-    return lambda *values: tuple(float(x) for x in play(*values))
-
-
-def _indices(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    return product(*map(range, shape))

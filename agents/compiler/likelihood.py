@@ -1,344 +1,453 @@
-"""The text of a likelihood: one forward pass in lanes, with the exact gradient beside it."""
+"""The text of a likelihood: one forward pass in lanes, with the exact gradient beside it.
+
+What is answered enters as symbols: utilities, log odds, the fields of a law. The log density of a
+trial is an expression in these, and its slopes in them times their slopes in the parameters are
+the gradient. One rule for all answers, whatever they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import log2
+from typing import Any
 
-from . import expressions as ex
-from .answers import Form, form_of
-from .expressions import ACTION, DATA, SEQUENCE, STATE, Expr
-from .passes import before, has, spared
-from .printing import BY_LIBRARY, Printer, Rows, bare, block, kept_without_answer, local, may_fail
-from .program import Kind, Program
-from .slopes import Sensitivities, derivative, factored, lowered, outer_and_inner
+import numpy as np
 
-JIT = '@compiled(fastmath={"contract"})'
-PREFIX = "L_"
-ONCE = (*ex.COSTLY, "lookup")  # worth reckoning once where they hang on columns alone
-FIRST = "at_first_"  # before a name: what is remembered so before the first trial
-FEWEST = 512  # trials after which a product of numbers from 1 to 2 is put away
+from .printing import Frame, Printer, block, costly, held, largest, row
+from .symbols import (
+    CONDITIONS,
+    DATA,
+    PARAMETER,
+    STATE,
+    Expr,
+    Symbols,
+    UntraceableError,
+    make,
+    merged,
+    negated,
+    node,
+    number,
+    select,
+    slope,
+    symbol,
+    within,
+)
+from .tracing import Answer, Definition, State, Trial
+
+TINY = 1e-150  # a probability counts at least this
+BITS = 400  # by which a product of probabilities may shrink before its logarithm is taken
+LAPSE = "lapse"
+ACTION, RESPONSE = "action", "response"
 
 
 @dataclass(frozen=True)
-class Score:
-    """What is added to a row on each trial, and what the sum is multiplied by in the end."""
+class Density:
+    """Log density of an answer: linear + sign log(factor); and what a lapse would give.
 
-    parameter: str
-    row: str
-    inner: Expr
-    outer: Expr
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What is reckoned on a trial of one kind.
-
-    Parameters
-    ----------
-    heads : what the answer is made of
-    added : what is added to rows of scores
-    after : what is remembered anew, slopes included
+    Logarithms are taken of products of factors, once in a while. `probability` is that of an
+    action, which has no other form that is quicker; None for numbers.
     """
 
-    kind: Kind
-    form: Form
-    heads: list[Expr]
-    added: dict[str, Expr]
-    after: dict[str, Expr]
+    linear: Any
+    factor: Any
+    probability: Any
+    of_lapse: Any
+
+
+def density(answer: Answer, parts: dict[str, Expr], actions: int) -> Density:
+    """Return the log density of an answer by its parts."""
+    action, response = symbol(ACTION, DATA), symbol(RESPONSE, DATA)
+    one = number(1.0)
+    if answer.law is not None:
+        law = answer.law(**parts)
+        both = merged(
+            lambda: {"own": law.log_density(response), "lapse": law.lapse_density(response)}
+        )
+        return Density(both["own"], one, None, both["lapse"])
+    u = Symbols.of(list(parts.values()))
+    each = number(1.0 / actions)
+    if answer.stated:
+        return Density(number(0.0), one, u[action], each)
+    if actions == 2:
+        lead = u[0] if len(u) == 1 else u[1] - u[0]
+        ahead = lead * select(make("eq", action, 1.0), 1.0, -1.0)
+        e = np.exp(-abs(ahead))
+        chosen = select(ahead > 0.0, 1.0, e) / (1.0 + e)
+        return Density(np.minimum(ahead, 0.0), 1.0 + e, chosen, each)
+    top = node("hold", (np.maximum.reduce(u),))
+    weights = np.exp(u - top).view(Symbols)
+    whole = weights.sum()
+    return Density(u[action] - top, whole, weights[action] / whole, each)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a trial adds to the log-likelihood: linear + log(over) - log(under)."""
+
+    linear: Expr
+    under: Expr
+    over: Expr
 
     @property
-    def later(self) -> list[Expr]:
-        """What is reckoned once the answer's part is known."""
-        return [*self.added.values(), *self.after.values()]
+    def has_product(self) -> bool:
+        """Whether a product is carried along."""
+        return any(x.op != "number" for x in (self.under, self.over))
 
-    @property
-    def roots(self) -> list[Expr]:
-        """All of it."""
-        return [*self.heads, *self.later]
+    def slope(self, head: Expr) -> Expr:
+        """Return the slope in a symbol."""
+        wanted = {head: number(1.0)}
+        linear, under, over = (slope(x, wanted, {}) for x in (self.linear, self.under, self.over))
+        total = make("sub", linear, make("mul", under, 1.0 / self.under))
+        return make("add", total, make("mul", over, 1.0 / self.over))
 
-    def pushed(self, x: Expr) -> bool:
-        """Say whether an expression hangs on how the answer's part comes out."""
-        return any(y in self.form.pushes for y in ex.within([x]))
+
+def terms(densities: list[Density], lapses: bool, either: bool) -> Terms:
+    """Join the parts of an answer: all of them, or with `either` the one that was given."""
+    if either:
+        acts = negated(make("gt", 0.0, symbol(ACTION, DATA)))
+        a, b = densities
+
+        def pair(x: Any, y: Any) -> Expr:
+            return select(acts, x, y)
+
+        densities = [
+            Density(
+                pair(a.linear, b.linear),
+                pair(a.factor, 1.0),
+                pair(_probability(a), _probability(b)),
+                pair(a.of_lapse, b.of_lapse),
+            )
+        ]
+    one, zero = number(1.0), number(0.0)
+    if lapses:
+        rate = symbol(LAPSE, PARAMETER)
+        own: Any = one
+        anyhow: Any = one
+        for d in densities:
+            own, anyhow = own * _probability(d), anyhow * d.of_lapse
+        mixed = np.maximum((1.0 - rate) * own + rate * anyhow, TINY)
+        numbers = any(d.probability is None for d in densities) or either
+        return Terms(np.log(mixed), one, one) if numbers else Terms(zero, one, mixed)
+    linear: Any = zero
+    under: Any = one
+    over: Any = one
+    for d in densities:
+        linear, under = linear + d.linear, under * d.factor
+        if d.probability is not None and d.linear is zero and d.factor is one:
+            over = over * np.maximum(d.probability, TINY)
+    return Terms(linear, under, over)
+
+
+def _probability(d: Density) -> Any:
+    return np.exp(d.linear) if d.probability is None else d.probability
+
+
+def carried(
+    parameters: Iterable[str], start: State, afters: list[State]
+) -> dict[tuple[str, str], Expr]:
+    """Return the slopes of what is remembered that are not always 0, as symbols of their own."""
+    symbols: dict[tuple[str, str], Expr] = {}
+    parameters, count = list(parameters), -1
+    while count < len(symbols):
+        count = len(symbols)
+        for p in parameters:
+            own, known = seeds(p, symbols), {}  # type: ignore[var-annotated]
+            for s in start:
+                slopes = (slope(x[s], own, known) for x in (start, *afters))
+                if (s, p) not in symbols and any(x is not number(0.0) for x in slopes):
+                    symbols[s, p] = symbol(f"{s}_by_{p}", STATE)
+    return symbols
+
+
+def seeds(p: str, symbols: dict[tuple[str, str], Expr]) -> dict[Expr, Expr]:
+    """Return the slopes of symbols in a parameter."""
+    of_states = {symbol(s, STATE): x for (s, q), x in symbols.items() if q == p}
+    return {symbol(p, PARAMETER): number(1.0), **of_states}
 
 
 class Likelihood:
-    """The text of a likelihood and of what it takes in.
+    """The text of a likelihood, without lapses and with them.
 
-    ``log_likelihood(theta, lapse, n_actions, row, start, *columns) -> total, gradient``; columns
-    are those of the program, or what ``prepared(*columns)`` makes of them, where parts of them can
-    be reckoned once.
+    ``log_likelihood(theta, lapse, n_actions, row, start, *columns) -> total, gradient``, where
+    `lapse` is None or an array, and each is compiled for what it is called with.
+
+    Parameters
+    ----------
+    either : whether a trial has an action or a number, not both
+    hoist : whether costly expressions of columns alone become columns
+
+    Attributes
+    ----------
+    columns : trial columns that the definition reads, the answer first
+    used : those that the function takes, before the hoisted ones
+    hoisted : costly expressions of columns alone, by name
+    laws : of the parts of an answer; None for actions
+    afters : what is remembered after a trial, by kind of trial
     """
 
-    def __init__(self, program: Program):
-        self.program = program
-        self.rows = Rows(PREFIX, program.parameters)
-        afters = [kind.after for kind in program.kinds]
-        self.firsts = _made_of_several(program)
-        own = {**program.start, **{x.value.removeprefix(FIRST): x for x in self.firsts}}
-        self.turned = (*program.parameters, *(x.value for x in self.firsts))
-        self.slopes = Sensitivities(self.turned, own, afters)
-        self.start = {**program.start}
-        self.start |= {self.slopes.symbols[key].value: x for key, x in self.slopes.start.items()}
-        for name in ("lapse", "linear", "score_lapse", *([] if program.law else ["product"])):
-            self.rows(name)
-        self.scores: list[Score] = []
-        self.once: dict[Expr, str] = {}  # what is reckoned once, by the name of its column
-        parts = [self._parts(n, kind) for n, kind in enumerate(program.kinds)]
-        for part in parts:
-            self.rows.hold(part.roots)
-            self._find_once(part)
-        self.bodies = [self._trial(part) for part in parts]
-        outer = [score.outer for score in self.scores]
-        self.steady = tuple(
-            x.value
-            for x in ex.within(
-                [*outer, *(x for part in parts for x in part.roots), *self.start.values()]
-            )
-            if x.op == "symbol" and x.on == SEQUENCE
-        )  # columns that are read where a sequence begins
+    def __init__(self, definition: Definition, either: bool = False, hoist: bool = True):
+        self.definition, self.either = definition, either
+        self.start = definition.start
+        self.kind, values = definition.model.kinds or ("", (0,))
+        self.values = values
+        trials = [_trial_of(self.kind, value) for value in values]
+        self.answers = [definition.answers(trial, trial) for trial in trials]
+        self.afters = [definition.after(trial) for trial in trials]
+        forms = [[(answer.law, answer.stated) for answer in one] for one in self.answers]
+        if any(form != forms[0] for form in forms):
+            raise UntraceableError("respond() returns different kinds of answers; return one kind")
+        self.laws = [law for law, _ in forms[0]]
+        self._passes = [_Pass(self, lapses) for lapses in (False, True)]
+        trial_roots = [x for one in self._passes for part in one.parts for x in part.roots]
+        self.roots = [*trial_roots, *self.start.values()]
+        first = [*self.given, *([self.kind] if self.kind else [])]
+        read = [x.value for x in within(self.roots) if _is_column(x)]
+        self.columns = tuple(dict.fromkeys([*first, *sorted(read, key=_rank)]))
+        wanted = [
+            x for x in within(trial_roots)
+            if x.on == DATA and x.args and x.op not in CONDITIONS and costly(x)
+        ] if hoist else []  # fmt: skip
+        self.hoisted = {x: f"once_{k}" for k, x in enumerate(largest(trial_roots, wanted))}
+        left = within([*within(trial_roots, stop=self.hoisted), *self.start.values()], self.hoisted)
+        used = {x.value for x in left if _is_column(x)} | set(first)
+        self.used = tuple(name for name in self.columns if name in used)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """What the function takes in, by name."""
-        if not self.once:
-            return self.program.columns
-        first = ["given" if self.program.law else "action"]
-        read = [c for c in self.program.columns if c in self.rows.read or c in self.steady]
-        kinds = [self.program.kind_column] if self.program.kind_column else []
-        return tuple(dict.fromkeys([*first, *kinds, *read, *self.once.values()]))
-
-    def _parts(self, n: int, kind: Kind) -> Parts:
-        """Return what is reckoned on a trial of this kind."""
-        form = form_of(kind, self.program.actions)
-        suffix = f"_{n}" if len(self.program.kinds) > 1 else ""
-        known: dict[Expr, Expr] = {}
-        heads = [lowered(x, known) for x in form.heads]
-        own = self._after(kind)
-        scores, shared = self._scores(form, suffix, known, set(own.values()))
-        after = {name: lowered(shared.get(x, x), known) for name, x in own.items()}
-        self.scores += scores
-        return Parts(kind, form, heads, {score.row: score.inner for score in scores}, after)
-
-    def _trial(self, parts: Parts) -> list[str]:
-        """Return the statements of a trial, in all lanes."""
-        columns = {c: f"{c}_[t, i]" for c in self.program.columns}
-        given = self._given(parts.kind)
-        passes = self._rare(parts, columns, given)
-        answer: dict[Expr, str] = {} if self.program.law else {ACTION: "action"}
-        pushes = parts.form.pushes
-        loads, names = self.rows.loads(parts.roots, columns, {**answer, **pushes})
-        printer = Printer(names)
-        texts = printer.write(parts.heads, parts.later)
-        body = [*given, *loads, *printer.taken()]
-        body += parts.form.likelihood(texts, self.rows)
-        texts = printer.write(parts.later)
-        body += printer.taken()
-        for (row, x), text in zip(parts.added.items(), texts, strict=False):
-            body += self._added(row, x, text)
-        for (name, x), text in zip(parts.after.items(), texts[len(parts.added) :], strict=True):
-            body += self._renewed(name, x, text, names)
-        return [*passes, *block("for i in range(LANES):", body)]
-
-    def _find_once(self, parts: Parts) -> None:
-        """Find the costly parts that hang on columns alone, as large as they come."""
-        if not self.program.fixed:
-            return  # the number of actions is not known where data are read
-        order = ex.within(parts.roots, stop=self.rows.held)
-        mine = {x for x in order if x.args and x.on == DATA and x.op not in ex.CONDITIONS}
-        mine = {x for x in mine if has(x, ONCE) and not parts.pushed(x)}
-        whole = {a for x in order if x not in mine for a in x.args} | set(parts.roots)
-        for x in order:
-            if x in mine and x in whole and x not in self.rows.kept:
-                name = self.once.setdefault(x, f"once_{len(self.once)}")
-                self.rows.kept[x] = name, f"{name}_[t, i]"
-        for x in order if self.once else ():
-            if x.op == "and" and x.on == DATA and x not in self.rows.kept:
-                name = self.once.setdefault(x, f"once_{len(self.once)}")
-                self.rows.kept[x] = name, f"{name}_[t, i] > 0.0"
-
-    def _rare(self, parts: Parts, columns: dict[str, str], given: list[str]) -> list[str]:
-        """Return passes for what stands under conditions on columns alone."""
-        known = {**self.rows.held, **self.rows.kept}
-        lines: list[str] = []
-        names: dict[Expr, str] = {}
-        for holds, own in spared(parts.roots, known, lambda x: not parts.pushed(x)):
-            named = {x: f"rare_{len(names) + k}" for k, x in enumerate(own)}
-            lines += before(holds, named, self.rows, columns, given)
-            names |= named
-        self.rows.kept |= {x: (name, self.rows(name)) for x, name in names.items()}
-        return lines
-
-    def _scores(
-        self, form: Form, suffix: str, known: dict[Expr, Expr], after: Collection[Expr]
-    ) -> tuple[list[Score], dict[Expr, Expr]]:
-        """Return what each parameter's row adds up; what is alike is added up once.
-
-        And of those slopes that are remembered `after` the trial as well, the form that both have.
-        """
-        found = []
-        rows: dict[Expr, str] = {}
-        shared: dict[Expr, Expr] = {}
-        stands_for: dict[Expr, Expr] = {}  # for a while a symbol, so that it is not taken apart
-
-        def slope(x: Expr, theta: str) -> Expr:
-            own = self.slopes.of(x, theta)
-            if not own.args or own not in after:
-                return own
-            shared[own] = factored(own)
-            symbol = ex.symbol(f"slope {own.number}", STATE)
-            stands_for[symbol] = shared[own]
-            return symbol
-
-        for theta in self.turned:
-            whole = form.score(lambda x, theta=theta: slope(x, theta))  # type: ignore[misc]
-            outer, inner = outer_and_inner(whole)
-            if whole is not ex.ZERO:
-                inner = lowered(ex.substituted(inner, dict(stands_for)), known)
-                if inner not in rows:
-                    rows[inner] = self.rows(f"score_{theta}{suffix}")
-                for name, share in self._shares(theta):
-                    found.append(Score(name, rows[inner], inner, ex.multiply([outer, share])))
-        return found, shared
-
-    def _shares(self, theta: str) -> list[tuple[str, Expr]]:
-        """Return the parameters by which a score is turned, each with the slope of theta in it."""
-        if theta in self.program.parameters:
-            return [(theta, ex.ONE)]
-        whole = self.firsts[ex.symbol(theta, ex.PARAMETER)]
-        return list(_slopes(whole, self.program.parameters).items())
-
-    def _after(self, kind: Kind) -> dict[str, Expr]:
-        """Return what a trial changes: what is remembered, and its slopes."""
-        after = dict(kind.after)
-        for (s, theta), symbol in self.slopes.symbols.items():
-            after[symbol.value] = self.slopes.of(kind.after[s], theta)
-        return {name: x for name, x in after.items() if x is not ex.symbol(name, STATE)}
-
-    def _given(self, kind: Kind) -> list[str]:
-        if self.program.law:
-            here = f"({self._is_given()})"
-            if self.program.kind_column:
-                here += f" & ({self.program.kind_column}_[t, i] == {kind.value}.0)"
-            return [f"given = pick({here}, 1.0, 0.0)"]
-        action = "action = action_[t, i]"
-        if self.program.kind_column:
-            here = f"{self.program.kind_column}_[t, i] == {kind.value}.0"
-            action = f"action = pick({here}, action_[t, i], -1.0)"
-        return [action, "given = pick(action >= 0.0, 1.0, 0.0)"]
-
-    def _is_given(self) -> str:
-        if not self.program.law:
-            return "action_[t, i] >= 0.0"
-        return "given_[t, i] > 0.0" if self.once else "response_[t, i] > -1e300"
-
-    def _added(self, row: str, x: Expr, text: str) -> list[str]:
-        if self.program.given != "action" or may_fail(x):
-            return [f"change = {bare(text)}", f"{row} += pick(given > 0.0, change, 0.0)"]
-        return [f"{row} += {bare(text)}"]
-
-    def _renewed(self, name: str, x: Expr, text: str, names: dict[Expr, str]) -> list[str]:
-        old = ex.symbol(name, STATE)
-        if kept_without_answer(x, old):
-            return [f"{self.rows(name)} = {bare(text)}"]
-        before = names.get(old, self.rows(name))
-        new = [f"new_{name} = {bare(text)}"]
-        return [*new, f"{self.rows(name)} = pick(given > 0.0, new_{name}, {before})"]
+    def given(self) -> tuple[str, ...]:
+        """The columns in which answers stand."""
+        acts = any(law is None for law in self.laws)
+        tells = any(law is not None for law in self.laws)
+        return ((ACTION,) if acts else ()) + ((RESPONSE,) if tells else ())
 
     def lines(self) -> list[str]:
-        """Return the constants and the function."""
-        p = len(self.program.parameters)
-        columns = ", ".join(f"{c}_" for c in self.columns)
-        lanes = block("for i in range(LANES):", self._begin(self.start))
-        trials = block("for t in range(start[block], start[block + 1]):", self._trials())
-        blocks = ["z[:] = 0.0", *lanes, *trials]
-        blocks += block("for i in range(LANES):", self._end())
-        body = [
-            '"""Log-likelihood of each row of theta, with its gradient carried forward."""',
-            "total = np.zeros(len(theta))",
-            f"gradient = np.zeros((len(theta), {p} if lapse is None else {p + 1}))",
-            f"z = np.empty({PREFIX}ROWS * LANES)",
-            *block("for block in range(len(row)):", blocks),
-            "return total, gradient",
-        ]
-        head = f"def log_likelihood(theta, lapse, n_actions, row, start, {columns}):"
-        return [*self.rows.constants(), "", "", JIT, *block(head, body)]
-
-    def _begin(self, start: dict[str, Expr]) -> list[str]:
-        found = [f"{self.rows(f'{name}_all')} = {name}_[t, i]" for name in self.steady]
-        look = block("for t in range(start[block], start[block + 1]):", [
-            *block(f"if {self._is_given()}:", [*found, f"{self.rows('answered')} = 1.0", "break"])
-        ]) if found else []  # fmt: skip
+        """Return the lines of the functions."""
+        columns = ", ".join(f"{name}_all" for name in (*self.used, *self.hoisted.values()))
+        names = ("without_lapses", "with_lapses")
+        whole: list[str] = []
+        for name, one in zip(names, self._passes, strict=True):
+            rate = "lapse, " if one.lapses else ""
+            head = f"def {name}(theta, {rate}row, start, {columns}):"
+            whole += [JIT, *one.frame(head).lines(), "", ""]
         return [
-            *look,
-            *self.rows.begin(start),
-            *([] if self.program.law else [f"{self.rows('product')} = 1.0"]),
-            *block("if lapse is not None:", [f"{self.rows('lapse')} = lapse[q]"]),
+            *whole,
+            JIT,
+            *block(
+                f"def log_likelihood(theta, lapse, n_actions, row, start, {columns}):",
+                [
+                    '"""Log-likelihood of each row of theta, with its gradient."""',
+                    *block(
+                        "if lapse is None:", [f"return {names[0]}(theta, row, start, {columns})"]
+                    ),
+                    f"return {names[1]}(theta, lapse, row, start, {columns})",
+                ],
+            ),
         ]
 
-    def _trials(self) -> list[str]:
-        lines = []
-        if not self.program.law:
-            linear, product = self.rows("linear"), self.rows("product")
-            every = max(1, int(FEWEST / log2(max(2, self.program.actions))))
-            put_away = [f"{linear} -= log({product})", f"{product} = 1.0"]
-            condition = f"if (t - start[block]) % {every} == {every - 1}:"
-            lines += block(condition, block("for i in range(LANES):", put_away))
-        return [*lines, *in_lanes(self.program, self.bodies)]
-
-    def _end(self) -> list[str]:
-        """Return the statements that add up a lane after its last trial."""
-        program, rows = self.program, self.rows
-        outer = ex.within([score.outer for score in self.scores])
-        steady = [x for x in outer if x.on == SEQUENCE and x.op == "symbol"]
-        printer = Printer(rows.steady_names(steady), by_name=BY_LIBRARY)
-        lines = block(f"if {rows('answered')} == 0.0:", ["continue"]) if self.steady else []
-        lines += [f"{local(p)} = theta[q, {j}]" for j, p in enumerate(program.parameters)]
-        lines += [f"{x.value}_all = {rows(f'{x.value}_all')}" for x in steady]
-        for score in self.scores:
-            (text,) = printer.write([score.outer])
-            times = "" if score.outer is ex.ONE else f"{text} * "
-            column = program.parameters.index(score.parameter)
-            lines += [*printer.taken(), f"gradient[q, {column}] += {times}{score.row}"]
-        lapse = [f"gradient[q, {len(program.parameters)}] += {rows('score_lapse')}"]
-        product = "" if program.law else f" - log({rows('product')})"
-        return [
-            "q = row[block, i]",
-            f"total[q] += {rows('linear')}{product}",
-            *lines,
-            *block("if lapse is not None:", lapse),
-        ]
+    def is_given(self, at: str) -> str:
+        """Return the condition that a trial has an answer."""
+        texts = {ACTION: f"{ACTION}_{at} >= 0.0", RESPONSE: f"{RESPONSE}_{at} > -1e300"}
+        if self.either:
+            return f"({texts[ACTION]}) | ({texts[RESPONSE]})"
+        return texts[self.given[0]]
 
 
-def _slopes(x: Expr, parameters: Iterable[str]) -> dict[str, Expr]:
-    """Return the slopes in parameters that are not always 0."""
-    own = {p: derivative(x, {ex.symbol(p, ex.PARAMETER): ex.ONE}, {}) for p in parameters}
-    return {p: slope for p, slope in own.items() if slope is not ex.ZERO}
+JIT = '@compiled(fastmath={"contract"})'
 
 
-def _made_of_several(program: Program) -> dict[Expr, Expr]:
-    """Return what is remembered at first that hangs on several parameters, by a symbol of its own.
+def _is_column(x: Expr) -> bool:
+    return x.op == "symbol" and x.on == DATA
 
-    Scores are turned by it as by one parameter, and only their sums by those that it is made of.
+
+def _rank(name: str) -> tuple[bool, str]:
+    return name != "reward", name  # which comes right after the answer, as elsewhere
+
+
+def _trial_of(kind: str, value: int) -> Callable[[], Trial]:
+    return lambda: Trial({kind: value} if kind else {})
+
+
+class _Part:
+    """What is calculated on a trial of one kind.
+
+    Parameters
+    ----------
+    heads : symbols that stand for the parts of the answer, and what they are
+    terms : what is added to the log-likelihood
+    scores : what is added to the gradient
+    changed : what is remembered anew, slopes included
     """
-    return {
-        ex.symbol(f"{FIRST}{name}", ex.PARAMETER): x
-        for name, x in program.start.items()
-        if len(_slopes(x, program.parameters)) > 1
-    }
+
+    def __init__(
+        self, whole: Likelihood, answers: list[Answer], after: State, lapses: bool,
+        slopes: dict[tuple[str, str], Expr],
+    ):  # fmt: skip
+        actions, parameters = whole.definition.actions, whole.definition.parameters
+        self.heads: dict[Expr, Expr] = {}
+        densities = []
+        for k, answer in enumerate(answers):
+            parts = answer.parts
+            if answer.law is None and not answer.stated and len(parts) == actions == 2:
+                parts = {"0": make("sub", parts["1"], parts["0"])}
+            own = {n: self._head(f"{k}_{n}", x) for n, x in parts.items()}
+            densities.append(density(answer, own, actions))
+        self.terms = terms(densities, lapses, whole.either)
+        pushes = {head: self.terms.slope(head) for head in self.heads}
+        self.scores: list[Any] = []
+        self.changed = {symbol(s, STATE): after[s] for s in whole.start}
+        for p in parameters:
+            own_slopes, known = seeds(p, slopes), {}  # type: ignore[var-annotated]
+            score: Any = number(0.0)
+            for head, x in self.heads.items():
+                score = score + pushes[head] * slope(x, own_slopes, known)
+            self.scores.append(score)
+            for s in whole.start:
+                if (s, p) in slopes:
+                    self.changed[slopes[s, p]] = slope(after[s], own_slopes, known)
+        if lapses:
+            self.scores.append(self.terms.slope(symbol(LAPSE, PARAMETER)))
+        self.changed = {s: x for s, x in self.changed.items() if x is not s}
+
+    def _head(self, name: str, x: Expr) -> Expr:
+        """Return a symbol that stands for a part of an answer, if it depends on parameters."""
+        if not x.on & (PARAMETER | STATE):
+            return x
+        head = symbol(f"head_{name}", PARAMETER)
+        self.heads[head] = x
+        return head
+
+    @property
+    def results(self) -> list[Expr]:
+        """What is calculated once the heads are known."""
+        t = self.terms
+        return [t.linear, t.under, t.over, *self.scores, *self.changed.values()]
+
+    @property
+    def roots(self) -> list[Expr]:
+        """All expressions."""
+        return [*self.heads.values(), *self.results]
 
 
-def in_lanes(program: Program, bodies: list[list[str]]) -> list[str]:
-    """Return one loop over lanes for each kind of trial, entered if any lane has it."""
-    if len(bodies) == 1:
-        return bodies[0]
-    kinds = [(f"there_{n}", kind.value) for n, kind in enumerate(program.kinds)]
-    column = f"{program.kind_column}_[t, i]"
-    lines = [f"{there} = 0" for there, _ in kinds]
-    lines += block(
-        "for i in range(LANES):", [f"{there} += {column} == {value}.0" for there, value in kinds]
-    )
-    for (there, _), body in zip(kinds, bodies, strict=True):
-        lines += block(f"if {there}:", body)
-    return lines
+class _Pass:
+    """The function without lapses, or with them."""
+
+    def __init__(self, whole: Likelihood, lapses: bool):
+        self.whole, self.lapses = whole, lapses
+        start, parameters = whole.start, list(whole.definition.parameters)
+        self.parameters = [*parameters, *([LAPSE] if lapses else [])]
+        slopes = carried(parameters, start, whole.afters)
+        self.parts = [
+            _Part(whole, answers, after, lapses, slopes)
+            for answers, after in zip(whole.answers, whole.afters, strict=True)
+        ]
+        self.start = {symbol(s, STATE): x for s, x in start.items()}
+        for (s, p), x in slopes.items():
+            self.start[x] = slope(start[s], seeds(p, slopes), {})
+        self.product = any(part.terms.has_product for part in self.parts)
+
+    def frame(self, head: str) -> Frame:
+        """Return the function."""
+        whole, n = self.whole, len(self.parameters)
+        kept: dict[Expr, str] = {}  # what has a row: parameters, states, and what is held
+        for part in self.parts:
+            once = held(part.roots, part.heads, len(kept))
+            left = within(part.roots, stop={*once, *whole.hoisted})
+            symbols = [x for x in (*left, *part.changed) if x.op == "symbol" and x.on != DATA]
+            kept |= {x: f"{x.value}_i" for x in symbols if x not in part.heads}
+            kept |= {x: name for x, name in once.items() if x not in kept}
+        places = {x: row(2 + n + k) for k, x in enumerate(kept)}
+        log_product = [f"{row(0)} -= log({row(1)})"] if self.product else []
+        anew = [f"{row(1)} = 1.0"] if self.product else []
+        return Frame(
+            head,
+            ["total = np.zeros(len(theta))", f"gradient = np.zeros((len(theta), {n}))"],
+            2 + n + len(kept),
+            [*anew, *self._begin(kept, places)],
+            [
+                (f"{whole.kind}_all[t, i] == {value}.0" if whole.kind else "", lines)
+                for value, lines in zip(
+                    whole.values, (self._trial(p, kept, places) for p in self.parts), strict=True
+                )
+            ],
+            [
+                *log_product,
+                f"total[q] += {row(0)}",
+                *(f"gradient[q, {k}] += {row(2 + k)}" for k in range(n)),
+            ],
+            self._every([*log_product, *anew]) if self.product else [],
+            "total, gradient",
+        )
+
+    def _trial(self, part: _Part, kept: dict[Expr, str], places: dict[Expr, str]) -> list[str]:
+        """Return the statements of a trial in a lane."""
+        whole, n = self.whole, len(self.parameters)
+        known = {**kept, **whole.hoisted}
+        left = within([*part.roots, *part.changed], stop=known)
+        columns = {symbol(c, DATA): c for c in whole.used} | whole.hoisted
+        first = {*whole.given, whole.kind}
+        read = [c for x, c in columns.items() if x in left or c in first]
+        mine = {x: name for x, name in kept.items() if x in left}
+        body = Printer({**mine, **{x: f"{c}_t" for x, c in columns.items()}})
+        body.names |= dict(zip(part.heads, body.write(part.heads.values()), strict=True))
+        texts = body.write(part.results)
+        here = f" & ({whole.kind}_t == {whole.values[self.parts.index(part)]}.0)"
+        return [
+            *(f"{c}_t = {c}_all[t, i]" for c in read),
+            *(f"{name} = {places[x]}" for x, name in mine.items()),
+            f"given = ({whole.is_given('t')}){here if whole.kind else ''}",
+            *body.lines,
+            *self._added(part.terms, texts[:3]),
+            *(
+                f"{row(2 + k)} += pick(given, {text}, 0.0)"
+                for k, (x, text) in enumerate(zip(part.scores, texts[3 : 3 + n], strict=True))
+                if x is not number(0.0)
+            ),
+            *(
+                f"{places[x]} = pick(given, {text}, {mine[x]})"
+                for x, text in zip(part.changed, texts[3 + n :], strict=True)
+            ),
+        ]
+
+    def _begin(self, kept: dict[Expr, str], places: dict[Expr, str]) -> list[str]:
+        """Return the statements that fill the rows of a lane before its first trial."""
+        names = {symbol(p, PARAMETER): f"theta[q, {k}]" for k, p in enumerate(self.parameters)}
+        if self.lapses:
+            names[symbol(LAPSE, PARAMETER)] = "lapse[q]"
+        roots = [self.start.get(x, x) for x in kept]
+        steady = [x for x in within(roots) if _is_column(x)]
+        printer = Printer({**names, **{x: f"{x.value}_all[s, i]" for x in steady}})
+        texts = printer.write(roots)
+        missing = self.whole.is_given("all[s, i]")
+        look = [
+            "s = start[block]",
+            *block(f"while (s < start[block + 1] - 1) and not ({missing}):", ["s += 1"]),
+        ]
+        stores = [
+            f"{places[x]} = {text}"
+            for x, text in zip(kept, texts, strict=True)
+            if text not in ("0.0", "-0.0")
+        ]
+        return [*(look if steady else []), *printer.lines, *stores]
+
+    def _added(self, terms_: Terms, texts: list[str]) -> list[str]:
+        """Return the statements that add a trial to the log-likelihood."""
+        linear, under, over = texts
+        lines = []
+        if terms_.linear.op != "number":
+            lines.append(f"{row(0)} += pick(given, {linear}, 0.0)")
+        if terms_.under.op != "number":
+            lines.append(f"{row(1)} *= pick(given, {under}, 1.0)")
+        if terms_.over.op != "number":  # may be tiny, so that the product is scaled
+            lines += [
+                f"product = {row(1)} / pick(given, {over}, 1.0)",
+                f"large = product > {1 / TINY}",
+                f"{row(1)} = pick(large, product * {TINY}, product)",
+                f"{row(0)} += pick(large, {float(np.log(TINY))}, 0.0)",
+            ]
+        return lines
+
+    def _every(self, lines: list[str]) -> list[str]:
+        """Return the statements that put the product of all lanes away before it is too large."""
+        every = max(1, int(BITS / log2(max(2, self.whole.definition.actions))))
+        lanes = block("for i in range(LANES):", lines)
+        return block(f"if (t - start[block]) % {every} == {every - 1}:", lanes)

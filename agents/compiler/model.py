@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log
-from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
@@ -16,21 +15,31 @@ from scipy.special import ndtri
 
 from knownminds.agents.agent import Agent, Kernel
 from knownminds.agents.parameters import Array, Parameter, Parameters
+from knownminds.environments import answer_columns
 from knownminds.environments.environment import Choice, Environment, Observation
 from knownminds.environments.world import Payoffs, World
 
-from . import expressions as ex
-from .cache import folder_of, loaded, simulation_source, source
-from .checking import check_kernels, check_simulation
-from .definition import SMALLEST, Law, log_mixed, shares
-from .program import Program, Shapes, trace
-
-PRINTED = ("log_likelihood", "begin", "respond", "report", "update", "quantile", "prepared")
+from .cache import folder_of, loaded, module_text
+from .definition import SMALLEST, Law, log_mixed, probabilities
+from .errors import explained
+from .likelihood import Likelihood
+from .simulation import Simulation
+from .symbols import STATE, evaluated, new_graph, symbol
+from .tracing import Definition, Shapes
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What a definition tells by itself, for so many actions."""
+    """What a definition says by itself.
+
+    Parameters
+    ----------
+    columns : trial columns that the likelihood reads, the answer first
+    given : what is given on a trial
+    n_uniforms : how many uniform numbers a trial takes
+    remembers : whether a trial changes what is remembered
+    span : the range of the numbers that are given
+    """
 
     columns: tuple[str, ...]
     given: str
@@ -39,8 +48,8 @@ class Outline:
     span: tuple[float, float] | None
 
 
-class _Told:
-    """A class attribute that the definition tells, by tracing it at the first use."""
+class _Outlined:
+    """A class attribute that follows from the definition, by tracing it at the first use."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -56,80 +65,104 @@ class _Actions:
         return None if owner.given == "response" else 2
 
 
-class _Prepare:
-    """What is reckoned once of columns, as a class attribute; None where nothing is."""
-
-    def __get__(self, instance: object, owner: type[Model]) -> Any:
-        if owner is Model or (owner.n_actions is None and owner.given != "response"):
-            return None
-        prepared = getattr(owner.kernels(owner.n_actions or 2), "prepared", None)
-        if prepared is None:
-            return None
-
-        def prepare(subject: Any, sequence: Any, columns: tuple[Array, ...], lapse: bool) -> Any:
-            with np.errstate(all="ignore"):
-                return subject, sequence, prepared(*columns)
-
-        return prepare
-
-
-class _Kernel:
-    """A kernel as a class attribute: traced, printed and checked at the first use."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+class _LogLikelihood:
+    """The compiled likelihood as a class attribute: traced and printed at the first use."""
 
     def __get__(self, instance: object, owner: type[Model]) -> Any:
         if owner.n_actions is not None or owner.given == "response":
-            return getattr(owner.kernels(owner.n_actions or 2), self.name)
+            return owner.compiled(owner.n_actions or 2).log_likelihood
 
-        def kernel(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
-            return getattr(owner.kernels(n_actions), self.name)(theta, lapse, n_actions, *rest)
+        def log_likelihood(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
+            return owner.compiled(n_actions).log_likelihood(theta, lapse, n_actions, *rest)
 
-        return kernel
+        return log_likelihood
 
 
 class _Simulate:
-    """The simulation where actions pay what a table "payoffs" holds; see `Model.simulation`."""
+    """The simulation where actions pay what a table "payoffs" holds: what is given alone."""
 
     def __get__(self, instance: object, owner: type[Model]) -> Any:
-        def kernel(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
+        def simulate(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
             actions = owner.n_actions or n_actions or 2
             world, shapes = (Payoffs, {"payoffs": (actions,)}) if n_actions else (World, {})
-            return owner.played_in(world, shapes, actions)[0](theta, lapse, n_actions, *rest)
+            rates = np.zeros(len(theta)) if lapse is None else lapse
+            played = owner.played_in(world, shapes, actions)
+            out = played(theta, rates, n_actions, *rest)
+            return (out[0], out[1]) if owner.given in ("both", "either") else out[0]
 
-        return kernel
+        return simulate
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled likelihood, and what it reads.
+
+    Parameters
+    ----------
+    log_likelihood : the function
+    columns : trial columns that it reads, in the order in which it takes them
+    hoisted : expressions of columns, which it takes after them
+    """
+
+    log_likelihood: Kernel
+    columns: tuple[str, ...]
+    hoisted: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Played:
+    """A compiled simulation; called as kernels are, it returns [columns, places, LANES].
+
+    Parameters
+    ----------
+    kernel : the function
+    columns : names of what comes back: what is given, shown and paid, and "present"
+    tables : the tables of the design that it takes after the uniforms
+    noisy : whether it takes normal numbers as well
+    remembers : whether the world remembers anything from trial to trial
+    depends : whether what is given depends on that
+    """
+
+    kernel: Kernel
+    columns: tuple[str, ...]
+    tables: tuple[str, ...]
+    noisy: bool
+    remembers: bool
+    depends: bool
+
+    def __call__(
+        self,
+        theta: Any,
+        lapse: Any,
+        n_actions: int,
+        row: Any,
+        start: Any,
+        uniforms: Any,
+        *tables: Any,
+    ) -> Array:
+        """Play sequences; kernels have no quantile function, so that noise is made here."""
+        noise = [ndtri(np.maximum(uniforms[:, 1], SMALLEST))] if self.noisy else []
+        found: Array = self.kernel(theta, lapse, n_actions, row, start, uniforms, *noise, *tables)
+        return found
 
 
 # By class and number of actions, and for simulation by the world and its tables; not on the class,
 # which may be sent to another process.
-_kernels: WeakKeyDictionary[type[Model], dict[int, Any]] = WeakKeyDictionary()
-_simulations: WeakKeyDictionary[type[Model], dict[Any, Any]] = WeakKeyDictionary()
+_compiled: WeakKeyDictionary[type[Model], dict[int, Compiled]] = WeakKeyDictionary()
+_played: WeakKeyDictionary[type[Model], dict[Any, Played]] = WeakKeyDictionary()
 
 
-def _told() -> Any:
-    return _Told()
-
-
-def _kernel() -> Any:
-    return _Kernel()
-
-
-def _prepare() -> Any:
-    return _Prepare()
-
-
-def _two_or_any() -> Any:
-    return _Actions()
+def _attribute(descriptor: type) -> Any:
+    return descriptor()
 
 
 class Model(Agent):
-    """A mind written once: parameters as class attributes, and one trial in plain NumPy.
+    """A model written once: parameters as class attributes, and one trial in plain NumPy.
 
     An author writes `begin`, `respond` and `update` (and `report`, where a number is given with an
-    action). Run on symbols, at the first use, they become
-    the likelihood with its exact gradient, the simulation, and the step agent in plain Python; run
-    on numbers they are what all three are held against. Columns and tables are what the methods
+    action). Run on symbols, at the first use, they become the likelihood with its exact gradient
+    and the simulation; run on numbers they are the step agent. `check_agent` holds these against
+    each other. Columns and tables are what the methods
     read. A subclass holds a parameter by setting it to a number, and ties some by properties.
 
     Attributes
@@ -137,6 +170,9 @@ class Model(Agent):
     n_actions
         How many actions there are, 2 unless said otherwise; None for any number, which is
         `self.actions` within the methods.
+    given
+        "either" where a trial asks for an action (`respond`) or for a number (`report`), as `acts`
+        says; else it follows from the methods.
     kinds
         A column that tells kinds of trials apart, and its values: `trial.stage` is then a
         number, and `if trial.stage == 0` is decided when the kernel is made.
@@ -145,17 +181,16 @@ class Model(Agent):
     source: ClassVar[str] = ""
     summary: ClassVar[str] = ""
     parameters: ClassVar[Parameters] = Parameters()
-    n_actions: ClassVar[int | None] = _two_or_any()
+    n_actions: ClassVar[int | None] = _attribute(_Actions)
     kinds: ClassVar[tuple[str, tuple[int, ...]] | None] = None
-    columns: ClassVar[tuple[str, ...]] = _told()
+    columns: ClassVar[tuple[str, ...]] = _attribute(_Outlined)
     design: ClassVar[tuple[str, ...]] = ()  # the world of an experiment says which
-    given: ClassVar[Any] = _told()
-    span: ClassVar[tuple[float, float] | None] = _told()
-    n_uniforms: ClassVar[int] = _told()
-    remembers: ClassVar[bool] = _told()
-    prepare: ClassVar[Any] = _prepare()
-    log_likelihood: ClassVar[Any] = _kernel()
-    simulate: ClassVar[Any] = _Simulate()
+    given: ClassVar[Any] = _attribute(_Outlined)
+    span: ClassVar[tuple[float, float] | None] = _attribute(_Outlined)
+    n_uniforms: ClassVar[int] = _attribute(_Outlined)
+    remembers: ClassVar[bool] = _attribute(_Outlined)
+    log_likelihood: ClassVar[Any] = _attribute(_LogLikelihood)
+    simulate: ClassVar[Any] = _attribute(_Simulate)
 
     _outline: ClassVar[Outline | None] = None
     _own: frozenset[str]  # names of a mind's attributes that are not remembered
@@ -192,33 +227,97 @@ class Model(Agent):
 
     @classmethod
     def outline(cls) -> Outline:
-        """Return what the definition tells by itself."""
+        """Return what the definition says by itself.
+
+        Raises
+        ------
+        ValueError
+            If it cannot be traced, with the line and what to write instead.
+        """
         if cls._outline is None:
-            with ex.new_graph():
-                declared = inspect.getattr_static(cls, "n_actions")
-                program = trace(cls, declared if isinstance(declared, int) else 2)
-                number = program.kinds[0].number
+            declared = inspect.getattr_static(cls, "n_actions")
+            with new_graph(), explained(cls):
+                traced = cls._traced(declared if isinstance(declared, int) else 2)
+                laws = [law for law in traced.laws if law is not None]
+                moved = (
+                    x is not symbol(n, STATE) for after in traced.afters for n, x in after.items()
+                )
                 cls._outline = Outline(
-                    program.columns,
-                    program.given,
-                    2 if number else 1,
-                    program.remembers,
-                    number.law.span if number and number.law else None,
+                    traced.columns,
+                    "response" if traced.laws[0] else "both" if laws else "action",
+                    2 if laws else 1,
+                    any(moved),
+                    laws[0].span if laws else None,
                 )
         return cls._outline
 
     @classmethod
+    def _traced(cls, actions: int) -> Likelihood:
+        either = inspect.getattr_static(cls, "given") == "either"
+        return Likelihood(Definition(cls, actions), either, hoist=cls.prepare is None)
+
+    @classmethod
     def kernel_source(cls, actions: int | None = None) -> str:
-        """Return the text of the likelihood and the step agent, for so many actions."""
-        with ex.new_graph():
-            return source(trace(cls, actions or cls.n_actions or 2))
+        """Return the text of the likelihood, for so many actions."""
+        return cls._printed(actions or cls.n_actions or 2)[0]
+
+    @classmethod
+    def _printed(cls, actions: int) -> tuple[str, Likelihood]:
+        with new_graph(), explained(cls):
+            traced = cls._traced(actions)
+            about = f"Likelihood of {cls.name} for {actions} actions, from its definition."
+            return module_text(about, traced.roots, traced.lines()), traced
+
+    @classmethod
+    def compiled(cls, actions: int) -> Compiled:
+        """Return the likelihood for so many actions, compiled at its first call.
+
+        Raises
+        ------
+        ValueError
+            If the definition cannot be traced, with the line and what to write instead.
+        """
+        known = _compiled.setdefault(cls, {})
+        if actions not in known:
+            text, traced = cls._printed(actions)
+            module = loaded(text, cls.name, folder_of(cls))
+            known[actions] = Compiled(module.log_likelihood, traced.used, tuple(traced.hoisted))
+        return known[actions]
+
+    @classmethod
+    def kernel(cls, n_actions: int) -> Kernel:
+        """Return the compiled likelihood for so many actions, which compiled code can call."""
+        if "log_likelihood" in vars(cls):
+            by_hand: Kernel = cls.log_likelihood
+            return by_hand
+        return cls.compiled(cls.n_actions or n_actions or 2).log_likelihood
+
+    @classmethod
+    def reads(cls, columns: Mapping[str, Array], n_actions: int) -> dict[str, Array]:
+        """Return the flat columns that the kernel takes, what follows from others calculated."""
+        if cls.prepare is not None or "log_likelihood" in vars(cls):
+            return super().reads(columns, n_actions)
+        kernel = cls.compiled(cls.n_actions or n_actions or 2)
+        shape = np.shape(next(iter(columns.values())))
+        found = {name: columns[name] for name in kernel.columns}
+        for k, column in enumerate(evaluated(kernel.hoisted, columns)):
+            found[f"once_{k}"] = np.broadcast_to(np.asarray(column, dtype=float), shape)
+        return found
 
     @classmethod
     def simulation_source(cls, environment: Environment) -> str:
         """Return the text of the simulation in an experiment."""
         actions = cls.n_actions or environment.n_actions or 2
-        with ex.new_graph():
-            return simulation_source(trace(cls, actions, environment.world, environment.drawn))
+        return cls._printed_in(environment.world, environment.drawn, actions)[0]
+
+    @classmethod
+    def _printed_in(
+        cls, world: type[World], shapes: Shapes, actions: int
+    ) -> tuple[str, Simulation]:
+        with new_graph(), explained(cls, world):
+            traced = Simulation(cls, world, shapes, actions)
+            about = f"Simulation of {cls.name} for {actions} actions, in {world.__name__}."
+            return module_text(about, traced.roots, traced.lines()), traced
 
     @classmethod
     def simulation(cls, environment: Environment) -> tuple[Kernel, tuple[str, ...]]:
@@ -227,89 +326,38 @@ class Model(Agent):
         Raises
         ------
         ValueError
-            If the model or the world cannot be traced, if what the kernel plays is something else
-            than what they do, or if the model tells trials apart that the world holds together.
+            If the model or the world cannot be traced, or if the model tells trials apart that the
+            world holds together.
         """
         actions = cls.n_actions or environment.n_actions or 2
-        if not isinstance(inspect.getattr_static(cls, "simulate"), _Simulate):  # one by hand
-            with ex.new_graph():
-                read = trace(cls, actions, environment.world, environment.drawn).design
-            return cls.simulate, cls.design or read
-        kernel, program = cls.played_in(environment.world, environment.drawn, actions)
-        if program.world_goes_on:
-            _check_stretches(cls, environment)
-        return kernel, program.design
+        played = cls.played_in(environment.world, environment.drawn, actions)
+        if "simulate" in vars(cls):  # one by hand
+            by_hand: Kernel = cls.simulate
+            return by_hand, cls.design or played.tables
+        crossed = _crossed(cls, environment) if played.remembers else None
+        if crossed is not None and played.depends:
+            raise ValueError(
+                f"{cls.name} tells trials apart by {crossed!r}, and what {environment.name} shows "
+                f"and pays depends on earlier trials of another {crossed!r}. Leave it out of "
+                "`separate`."
+            )
+        if crossed is not None:  # what follows from the answers is told by whole sessions alone
+            played = replace(played, columns=played.columns[: len(answer_columns(environment))])
+        return played, played.tables
 
     @classmethod
-    def played_in(cls, world: type[World], shapes: Shapes, actions: int) -> tuple[Kernel, Program]:
-        """Return the kernel that simulates the model in a world, and what it was printed from."""
+    def played_in(cls, world: type[World], shapes: Shapes, actions: int) -> Played:
+        """Return what simulates the model in a world, by the shapes of the design's tables."""
         key = actions, world, tuple(sorted(shapes.items()))
-        known = _simulations.setdefault(cls, {})
+        known = _played.setdefault(cls, {})
         if key not in known:
-            with ex.new_graph():
-                program = trace(cls, actions, world, shapes)
-                text = simulation_source(program)
-            module = loaded(
-                text,
-                f"{cls.name}_in_{world.__name__}",
-                folder_of(cls),
-                lambda: check_simulation(cls, text, actions, world, shapes),
-            )
-            numbers = program.given != "action"
-            known[key] = _with_noise(module.simulate) if numbers else module.simulate, program
-        found: tuple[Kernel, Program] = known[key]
-        return found
-
-    @classmethod
-    def kernels(cls, actions: int) -> Any:
-        """Return the printed functions for so many actions, and what is made of their numbers.
-
-        Raises
-        ------
-        ValueError
-            If the definition cannot be traced, or its kernels do something else than it does.
-        """
-        known = _kernels.setdefault(cls, {})
-        if actions not in known:
-            with ex.new_graph():
-                program = trace(cls, actions)
-                text, kind = source(program), program.kinds[0]
-            module = loaded(
-                text, cls.name, folder_of(cls), lambda: check_kernels(cls, text, actions)
-            )
-            own = {name: value for name, value in vars(module).items() if name in PRINTED}
-            law = kind.number.law if kind.number else None
-            known[actions] = SimpleNamespace(
-                **own,
-                law=law,
-                stated=kind.outcome.stated,
-                acts=kind.outcome.law is None,
-                begun_by=program.begun_by,
-            )
-        return known[actions]
-
-    @classmethod
-    def compiled(cls, actions: int) -> Any:
-        """Return the printed functions for so many actions, `log_likelihood` among them."""
-        return cls.kernels(actions)
-
-    @classmethod
-    def reads(cls, columns: Mapping[str, Array], n_actions: int) -> dict[str, Array]:
-        """Return what the kernel reads of flat columns, in its order."""
-        names = cls.outline().columns
-        found = tuple(columns[name] for name in names)
-        prepared = getattr(cls.kernels(n_actions), "prepared", None)
-        if prepared is None:
-            return dict(zip(names, found, strict=True))
-        with np.errstate(all="ignore"):
-            return {f"column_{k}": column for k, column in enumerate(prepared(*found))}
-
-    @classmethod
-    def kernel(cls, n_actions: int) -> Any:
-        """Return the compiled likelihood for so many actions."""
-        if "log_likelihood" in vars(cls):
-            return cls.log_likelihood
-        return cls.kernels(n_actions if cls.given == "action" else 2).log_likelihood
+            text, traced = cls._printed_in(world, shapes, actions)
+            module = loaded(text, f"{cls.name}_in_{world.__name__}", folder_of(cls))
+            known[key] = Played(
+                module.simulate, traced.columns, traced.tables, "response" in traced.given,
+                traced.remembers, traced.depends,
+            )  # fmt: skip
+        return known[key]
 
     @classmethod
     def check_plays(cls, environment: Environment) -> None:
@@ -340,6 +388,10 @@ class Model(Agent):
         """Return the `Law` of a number that is given with the action, `trial.action`."""
         raise NotImplementedError(f"{type(self).__name__} gives no number with an action")
 
+    def acts(self, trial: Any) -> Any:
+        """Say whether a trial asks for an action, in a model whose `given` is "either"."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method acts(self, trial)")
+
     @classmethod
     def reports(cls) -> bool:
         """Say whether a number is given with each action."""
@@ -348,11 +400,11 @@ class Model(Agent):
     def update(self, trial: Any) -> None:
         """Change what is remembered by what the trial brought: `trial.action`, `trial.reward`."""
 
-    # The step agent.
+    # The step agent: the definition run on numbers.
 
     @classmethod
     def begins_by_columns(cls) -> bool:
-        """Whether what is remembered at first hangs on the columns of `separate`."""
+        """Whether what is remembered at first depends on the columns of `separate`."""
         return len(inspect.signature(cls.begin).parameters) > 1
 
     @classmethod
@@ -378,58 +430,49 @@ class Model(Agent):
 
     def reset(self) -> None:
         """Forget everything."""
-        self._made = type(self).kernels(self.actions or 2)
-        self._values = self.theta.tolist()
-        self._states: dict[tuple[Any, ...], list[float]] = {}
+        self._minds: dict[tuple[Any, ...], Model] = {}
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the functions at home: they are made again where this is read."""
-        return {name: value for name, value in self.__dict__.items() if name != "_made"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Find the functions again."""
-        self.__dict__.update(state)
-        self._made = type(self).kernels(self.actions or 2)
-
-    def _state(self, observation: Observation) -> list[float]:
-        """Return what is remembered where this trial belongs."""
+    def _mind(self, observation: Observation) -> Model:
+        """Return the mind that remembers what came before, where this trial belongs."""
         place = tuple([observation[name] for name in self.separate if name in observation])
-        found = self._states.get(place)
-        if found is None:
-            told = [observation] if self._made.begun_by else []
-            found = self._states[place] = self._made.begin(self._values, *told)
-        return found
+        if place not in self._minds:
+            values = dict(zip(self.parameters.names, self.theta.tolist(), strict=True))
+            self._minds[place] = self.mind(values, self.actions or 2, _Row(observation))
+        return self._minds[place]
 
-    def _shares(self, observation: Observation) -> list[float]:
-        parts = self._made.respond(self._values, self._state(observation), observation)
-        return list(parts) if self._made.stated else shares(parts)
+    def _law(self, observation: Observation, action: int | None) -> Law:
+        mind = self._mind(observation)
+        if self.given == "response":
+            law = mind.respond(_Row(observation))
+        elif self.given != "action" and (action is not None or self.given == "either"):
+            law = mind.report(_Row(observation, action=-1 if action is None else action))
+        else:
+            raise NotImplementedError(f"{self.name} gives no responses.")
+        assert isinstance(law, Law)
+        return law
 
     def action_probabilities(self, observation: Observation) -> Array:
         """Return the probability of each action before any lapse."""
-        return np.array(self._shares(observation) if self._made.acts else [])
+        if self.given == "response":
+            return np.array([])
+        with np.errstate(all="ignore"):
+            return np.array(probabilities(self._mind(observation).respond(_Row(observation))))
 
     def learn(self, observation: Observation, action: int, reward: float) -> None:
         """Take in what the action brought; a trial without an answer teaches nothing."""
-        if action >= 0 or (not self._made.acts and observation.get("response", 0.0) is not None):
-            state = self._state(observation)
-            self._made.update(self._values, state, observation, action, reward)
-
-    def _law(self, observation: Observation, action: int | None) -> Law:
-        seen = self._values, self._state(observation), observation
-        if not self._made.acts:
-            parts = self._made.respond(*seen)
-        elif self._made.law is not None and action is not None:
-            parts = self._made.report(*seen, action)
-        else:
-            raise NotImplementedError(f"{self.name} gives no responses.")
-        law: Law = self._made.law(*parts)
-        return law
+        stated = observation.get("response", 0.0) is not None
+        if action >= 0 or (self.given in ("response", "either") and stated):
+            gone = {} if stated else {"response": -inf}  # as kernels have it
+            brought = _Row(observation, action=action, reward=reward, **gone)
+            with np.errstate(all="ignore"):
+                self._mind(observation).update(brought)
 
     def log_density(
         self, observation: Observation, response: float, action: int | None = None
     ) -> float:
         """Return the log density of a response, given the action if there is one; no lapses."""
-        return float(self._law(observation, action).log_density(response))
+        with np.errstate(all="ignore"):
+            return float(self._law(observation, action).log_density(response))
 
     def log_probability(
         self,
@@ -441,52 +484,69 @@ class Model(Agent):
         """Return the log probability (density) of what is given on a trial, lapses included."""
         if response is None or not self.lapse:
             return super().log_probability(observation, action, response, response_range)
-        found = self._shares(observation) if action is not None else [1.0]
-        law = self._law(observation, action)
-        share = found[action or 0]
-        own = float(law.log_density(response)) + (log(share) if share > 0.0 else -inf)
-        return log_mixed(own, float(law.lapse_density(response)) / len(found), self.lapse)
+        shares = self.action_probabilities(observation) if action is not None else np.ones(1)
+        share = float(shares[action or 0])
+        with np.errstate(all="ignore"):
+            law = self._law(observation, action)
+            own = float(law.log_density(response)) + (log(share) if share > 0.0 else -inf)
+            return log_mixed(own, float(law.lapse_density(response)) / len(shares), self.lapse)
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
         """Draw what is given: an action with one uniform number; with a number, two."""
-        made, lapse = self._made, self.lapse
-        if made.law is None:
-            return first_above(self._shares(observation), rng.random(), lapse)
+        lapse, given = self.lapse, self.given
+        if given == "action":
+            return first_above(self.action_probabilities(observation), rng.random(), lapse)
         u, second = rng.random(2).tolist()
-        lapsed, found = u < lapse, self._shares(observation) if made.acts else []
         action = None
-        if lapsed and found:
-            action = first_above([lapse / len(found)] * len(found), u, 0.0)
-        elif found:
-            action = first_above(found, u - lapse, 0.0, 1.0 - lapse)
-        if lapsed:
-            response = float(self._law(observation, action).lapse_at(second))
-        else:
+        if given == "either" and self._mind(observation).acts(_Row(observation)):
+            return first_above(self.action_probabilities(observation), u, lapse)
+        if given == "both":
+            shares = self.action_probabilities(observation)
+            if u < lapse:
+                shares = np.full(len(shares), lapse / len(shares))
+                action = first_above(shares, u, 0.0)
+            else:
+                action = first_above(shares * (1.0 - lapse), u - lapse, 0.0)
+        with np.errstate(all="ignore"):
+            law = self._law(observation, action)
             noise = float(ndtri(max(second, SMALLEST)))
-            seen = self._values, self._state(observation), observation
-            response = float(made.quantile(*seen, action, noise))
+            response = float(law.lapse_at(second) if u < lapse else law.at(noise))
         return response if action is None else (action, response)
 
 
-def first_above(shares: list[float], u: float, lapse: float, whole: float = 1.0) -> int:
-    """Return the first action whose cumulative probability, lapses mixed in, exceeds u.
+class _Row:
+    """A trial on numbers: its columns as attributes, whole numbers as such."""
 
-    Probabilities sum to `whole`.
-    """
+    def __init__(self, observation: Observation, **known: Any):
+        self._observation = observation
+        self.__dict__.update(known)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._observation:
+            raise AttributeError(f"the trial has no {name!r}")
+        value = self._observation[name]
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        self.__dict__[name] = value
+        return value
+
+
+def first_above(shares: Array, u: float, lapse: float) -> int:
+    """Return the first action whose cumulative probability, lapses mixed in, exceeds u."""
     below, each = 0.0, lapse / len(shares)
-    for action, share in enumerate(shares[:-1]):
-        below += ((1.0 - lapse) * share + each) * whole
+    for action, share in enumerate(shares[:-1].tolist()):
+        below += (1.0 - lapse) * share + each
         if u < below:
             return action
     return len(shares) - 1
 
 
 # Names that a parameter must not have, besides those of every agent.
-_OWN = ("theta", "lapse", "actions", "minds", "action", "reward", "response", "trial")
+_OWN = ("theta", "lapse", "actions", "action", "reward", "response", "trial")
 
 
-def _check_stretches(model: type[Model], environment: Environment) -> None:
-    """Raise ValueError if a model forgets between trials that a world holds together."""
+def _crossed(model: type[Model], environment: Environment) -> str | None:
+    """Return a column by which a model tells trials apart that a world holds together."""
     span = environment.world.span
     tables = environment.tables(np.full((1, environment.n_draws), 0.5))
     within = np.ones(environment.n_trials - 1, dtype=bool)
@@ -494,19 +554,5 @@ def _check_stretches(model: type[Model], environment: Environment) -> None:
         within = np.diff(tables[span][0]) == 0
     for name in model.separate:
         if name in tables and (np.diff(tables[name][0])[within] != 0).any():
-            raise ValueError(
-                f"{model.name} tells trials apart by {name!r}, and what {environment.name} shows "
-                f"and pays hangs on earlier trials of another {name!r}. Leave it out of `separate`."
-            )
-
-
-def _with_noise(simulate: Any) -> Any:
-    """Hand a kernel the normal numbers of its uniforms, which it has no quantile function for."""
-
-    def with_noise(
-        theta: Any, lapse: Any, n_actions: int, row: Any, start: Any, uniforms: Any, *design: Any
-    ) -> Any:
-        noise = ndtri(np.maximum(uniforms[:, 1], SMALLEST))
-        return simulate(theta, lapse, n_actions, row, start, uniforms, noise, *design)
-
-    return with_noise
+            return name
+    return None

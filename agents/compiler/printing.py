@@ -1,72 +1,27 @@
-"""Expressions as text: statements in straight lines, and the rows of the buffer they work on."""
+"""Expressions as statements, and the frame that all kernels share: sequences side by side."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from . import expressions as ex
-from .expressions import ACTION, DATA, PARAMETER, SEQUENCE, Expr
+from knownminds.agents.sequences import LANES
 
-LONGEST = 64  # characters of an expression that is written where it is used
-PLAIN = ("add", "multiply", "abs", "not", "greater", "equal", "and")  # cheap, and short to read
-BY_NAME = {  # of the functions that kernels bring along
+from .symbols import COSTLY, PARAMETER, Expr, within
+
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "gt": ">", "eq": "==", "and": "&"}
+INLINE = ("add", "sub", "mul", "gt", "eq", "and", "not")  # written where they are used once
+LONGEST = 60  # characters of what is written where it is used
+KERNEL_CALLS = {
     "exp": "exp_of",
     "log": "log_of",
     "ndtr": "ndtr_of",
     "log_ndtr": "log_ndtr_of",
-    "mills": "mills_of",
-    "select": "pick",  # a branch would cost the compiler several times as much as a call
+    "hazard": "hazard_of",
+    "sqrt": "sqrt",
+    "abs": "abs",
+    "select": "pick",
 }
-
-BY_LIBRARY = {
-    name: BY_NAME[name] for name in (*ex.SCALAR, "select")
-}  # where the others are those of `math`
-
-# Names of the templates; an author's name that is one of them is written with a dash more.
-# fmt: off
-RESERVED = frozenset((
-    "theta", "lapse", "n_actions", "row", "start", "uniforms", "total", "gradient", "z",
-    "block", "i", "q", "t", "side", "x", "e", "missed", "push", "taken", "share", "mixed",
-    "product", "large", "own", "weight", "density", "logarithm", "slope", "change", "top",
-    "whole", "per", "below", "given", "kept", "present", "lead", "p_0", "first", "second",
-    "response", "action", "noise", "state", "trial", "u", "bound", "p", "meant", "any_of",
-    "lapses", "any_number", "each", "there", "both", "alone", "fewer", "part", "exp",
-    "log", "nan", "sqrt", "abs", "max", "min", "np", "pick",
-))
-# fmt: on
-
-
-MADE_UP = ("new_", "held_", "is_", "push_", "there_", "once_", "rare_", "any_")
-
-
-def local(name: str) -> str:
-    """Return the name that a parameter or a remembered number has within a kernel."""
-    numbered = name[:1] in "tuep" and name[1:].isdigit()
-    made_up = name.startswith(MADE_UP)
-    return f"{name}__" if name in RESERVED or numbered or made_up else name
-
-
-def block(head: str, lines: Iterable[str]) -> list[str]:
-    """Put lines under a head that ends in a colon."""
-    return [head, *("    " + line for line in lines)]
-
-
-def bare(text: str) -> str:
-    """Take off brackets that enclose all of the text."""
-    if not text.startswith("("):
-        return text
-    depth = 0
-    for k, c in enumerate(text):
-        depth += (c == "(") - (c == ")")
-        if depth == 0:
-            return text[1:-1] if k == len(text) - 1 else text
-    return text
-
-
-def table_name(table: tuple[float, ...]) -> str:
-    """Return the name of a table's constant."""
-    return f"TABLE_{hashlib.sha256(repr(table).encode()).hexdigest()[:8].upper()}"
 
 
 class Printer:
@@ -75,227 +30,161 @@ class Printer:
     Parameters
     ----------
     names : what has a name already
-    by_name : names of functions
+    calls : names of functions
     """
 
-    def __init__(self, names: Mapping[Expr, str], by_name: Mapping[str, str] = BY_NAME):
+    assignment = "{name} = {text}"
+
+    def __init__(self, names: Mapping[Expr, str], calls: Mapping[str, str] = KERNEL_CALLS):
         self.names = dict(names)
-        self.by_name = by_name
-        self._lines: list[str] = []
+        self.calls = calls
+        self.lines: list[str] = []
         self._made = 0
 
-    def taken(self) -> list[str]:
-        """Return the statements written since the last call."""
-        lines, self._lines = self._lines, []
-        return lines
-
-    def write(self, roots: list[Expr], later: Iterable[Expr] = ()) -> list[str]:
-        """Return the text of each root; the statements that it needs are then `taken`.
-
-        What is needed `later` counts as used.
-        """
-        order = ex.within(roots, stop=self.names)
-        uses = dict.fromkeys([*roots, *later], 1)
-        dividing = set()
-        for x in ex.within([*roots, *later], stop=self.names):
+    def write(self, roots: Iterable[Expr]) -> list[str]:
+        """Return the text of each root; the statements that it needs are added to `lines`."""
+        roots = list(roots)
+        order = within(roots, stop=self.names)
+        uses = dict.fromkeys(roots, 2)
+        for x in order:
             for a in () if x in self.names else x.args:
                 uses[a] = uses.get(a, 0) + 1
-                if x.op == "multiply":
-                    dividing.add(a)
-        once = {x for x in order if x.op == "over" and uses[x] == 1 and x in dividing}
-        once = set() if "over" in self.by_name else once
         for x in order:
-            if x in self.names or x.op == "number" or x in once:
+            if x in self.names or x.op == "number":
                 continue
-            text = self._text(x)
-            if x.op in PLAIN and uses[x] == 1 and len(text) < LONGEST:
+            text = self.text(x)
+            if uses[x] < 2 and x.op in INLINE and len(text) < LONGEST:
                 self.names[x] = f"({text})"
             else:
-                self.names[x] = self._assign(text)
-        return [self._name(r) for r in roots]
+                self._made += 1
+                self.names[x] = f"t{self._made}"
+                self.lines.append(self.assignment.format(name=f"t{self._made}", text=text))
+        return [self.name(x) for x in roots]
 
-    def _assign(self, text: str) -> str:
-        self._made += 1
-        self._lines.append(f"t{self._made} = {text}")
-        return f"t{self._made}"
+    def name(self, x: Expr) -> str:
+        """Return what an expression is called."""
+        return self.constant(x.value) if x.op == "number" else self.names[x]
 
-    def _name(self, x: Expr) -> str:
-        return repr(x.value) if x.op == "number" else self.names[x]
+    def constant(self, value: float) -> str:
+        """Return the text of a number."""
+        return repr(float(value))
 
-    def _named(self, x: Expr) -> str:
-        """Return a name or number: arms of selections do no work, so that none is a branch."""
-        text = self._name(x)
-        if text.startswith("("):
-            text = self.names[x] = self._assign(text[1:-1])
-        return text
+    def text(self, x: Expr) -> str:
+        """Return the text of an operation."""
+        args = [self.name(a) for a in x.args]
+        if x.op in SIGNS:
+            return f"{args[0]} {SIGNS[x.op]} {args[1]}"
+        if x.op == "not":
+            return f"not {args[0]}"
+        if x.op == "hold":
+            return args[0]
+        if x.op == "lookup":
+            return self.looked_up(x, args[0])
+        if x.op == "select" and x.args[0].op == "gt" and {*x.args[0].args} == {*x.args[1:]}:
+            end = "max" if x.args[1] is x.args[0].args[0] else "min"
+            return f"{self.calls.get(end, end)}({args[1]}, {args[2]})"
+        return f"{self.calls[x.op]}({', '.join(args)})"
 
-    def _text(self, x: Expr) -> str:
-        if x.op == "add":
-            return self._sum(x)
-        if x.op == "multiply":
-            return self._product(x)
-        a, b = self._name(x.args[0]), self._name(x.args[-1])
-        match x.op:
-            case "select":
-                first, second = self._named(x.args[1]), self._named(x.args[2])
-                if "select" in self.by_name:
-                    return f"{self.by_name['select']}({bare(a)}, {first}, {second})"
-                return f"{first} if {a} else {second}"
-            case "max" | "min":
-                return f"{x.op}({self._named(x.args[0])}, {self._named(x.args[1])})"
-            case "over" if "over" not in self.by_name:
-                return f"1.0 / {a}"
-            case "greater":
-                return f"{a} > {b}"
-            case "equal":
-                return f"{b} == {a}"
-            case "and":
-                return f"{a} & {b}"
-            case "not":
-                return f"not {a}"
-            case "mills":
-                return f"{BY_NAME[x.op]}({a}, {b})"
-            case "lookup":
-                place = self._named(x.args[0])
-                inside = f"({place} >= 0.0) & ({place} < {len(x.value)}.0)"
-                return f"{table_name(x.value)}[int({place} if {inside} else 0.0)]"
-        return f"{self.by_name.get(x.op, x.op)}({a})"
-
-    def _sum(self, x: Expr) -> str:
-        text = ""
-        for a, c in sorted(ex.terms_of(x).items(), key=lambda pair: pair[1] < 0):
-            size = abs(c)
-            name = self._name(a)
-            part = repr(size) if a is ex.ONE else name if size == 1.0 else f"{size!r} * {name}"
-            if text:
-                text += f" {'-' if c < 0 else '+'} {part}"
-            else:
-                text = f"-{part}" if c < 0 else part
-        return text
-
-    def _product(self, x: Expr) -> str:
-        divided = [a.args[0] for a in x.args if a.op == "over" and a not in self.names]
-        above = [self._name(a) for a in x.args if a.op != "over" or a in self.names]
-        text = " * ".join(above) or "1.0"
-        return text + "".join(f" / {self._name(a)}" for a in divided)
+    def looked_up(self, x: Expr, place: str) -> str:
+        """Return the text of an entry of a table; outside of it, the first."""
+        inside = f"({place} >= 0.0) & ({place} < {len(x.value)}.0)"
+        return f"{table_name(x)}[int(pick({inside}, {place}, 0.0))]"
 
 
-def kept_without_answer(x: Expr, old: Expr) -> bool:
-    """Say whether x is `old` on a trial without an answer, by the way it is made."""
-    if x is old:
-        return True
-    if x.op == "select":
-        c, a, b = x.args
-        return kept_without_answer(b, old) and (_needs_answer(c) or kept_without_answer(a, old))
-    if x.op == "multiply" and old is ex.ZERO:
-        return any(kept_without_answer(a, old) for a in x.args)
-    if x.op == "add":
-        terms = ex.terms_of(x)
-        rest = [a for a, c in terms.items() if not (a is old and c == 1.0)]
-        whole = len(rest) == len(terms)
-        return (whole == (old is ex.ZERO)) and all(kept_without_answer(a, ex.ZERO) for a in rest)
-    return False
+def table_name(x: Expr) -> str:
+    """Return the name of the table in which an expression looks something up."""
+    return f"TABLE_{x.number}"
 
 
-def _needs_answer(c: Expr) -> bool:
-    if c.op == "and":
-        return any(map(_needs_answer, c.args))
-    return c.op == "equal" and c.args[0].op == "number" and c.args[1] is ACTION
+def tables(roots: Iterable[Expr]) -> list[str]:
+    """Return the statements that make the tables in which expressions look something up."""
+    looked_up = [x for x in within(roots) if x.op == "lookup"]
+    return [f"{table_name(x)} = np.array({list(x.value)!r})" for x in looked_up]
 
 
-def may_fail(x: Expr) -> bool:
-    """Say whether data that stand for nothing could make x infinite or NaN."""
-    return any(y.op in ex.COSTLY and y.on & (DATA | SEQUENCE) for y in ex.within([x]))
+def block(head: str, lines: Iterable[str]) -> list[str]:
+    """Put lines under a head that ends in a colon."""
+    return [head, *("    " + line for line in lines)]
 
 
-class Rows:
-    """The rows of LANES numbers that a kernel carries along the trials, all in one flat buffer.
+def costly(x: Expr) -> bool:
+    """Say whether an expression takes more than sums, products and comparisons."""
+    return any(y.op in COSTLY for y in within([x]))
 
-    Only in one buffer can the compiler prove that rows do not overlap, and turn the loop over
-    lanes into vector instructions.
+
+def largest(roots: Iterable[Expr], wanted: Iterable[Expr]) -> list[Expr]:
+    """Return those of the wanted parts of expressions that are in no other wanted part."""
+    roots, chosen = list(roots), set(wanted)
+    order = within(roots)
+    outside = {a for x in order if x not in chosen for a in x.args} | set(roots)
+    return [x for x in order if x in chosen and x in outside]
+
+
+def held(roots: Iterable[Expr], stop: Iterable[Expr] = (), first: int = 0) -> dict[Expr, str]:
+    """Return the costly parts that depend on parameters alone, by the name of their row.
+
+    Names are numbered from `first` on; what depends on `stop` is calculated on every trial.
+    """
+    roots, stop = list(roots), set(stop)
+    wanted = [x for x in within(roots) if x.args and x.on == PARAMETER and costly(x)]
+    wanted = [x for x in wanted if not stop & within([x]).keys()]
+    return {x: f"held_{first + k}" for k, x in enumerate(largest(roots, wanted))}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a kernel does around its trials, in every lane.
+
+    Parameters
+    ----------
+    head : of the function, with what it takes
+    made : statements that make what is returned
+    rows : how many rows of LANES numbers are carried along the trials, in one buffer `z`: only
+        there can LLVM prove that rows do not overlap, and turn loops over lanes into vectors
+    begin, end : statements of a lane before and after its trials
+    trials : statements of a trial, by the condition that tells its kind; "" for all trials
+    every : statements before each trial, for all lanes
+    returned : what is returned
     """
 
-    def __init__(self, prefix: str, parameters: Iterable[str]):
-        self.prefix = prefix
-        self.parameters = tuple(parameters)
-        self.names: dict[str, str] = {}  # of the constants that say where rows begin
-        self.held: dict[Expr, str] = {}  # what hangs on parameters alone, by its name
-        self.kept: dict[Expr, tuple[str, str]] = {}  # what was reckoned before: name and place
-        self.read: dict[str, None] = {}  # the columns that are read
+    head: str
+    made: list[str]
+    rows: int
+    begin: list[str]
+    trials: list[tuple[str, list[str]]]
+    end: list[str]
+    every: list[str]
+    returned: str
 
-    def __call__(self, name: str) -> str:
-        """Return the text of a row's place in this lane; a row is made where it is asked for."""
-        if name not in self.names:
-            constant = f"{self.prefix}{name.upper()}"
-            while constant in self.names.values():  # names that differ in their case alone
-                constant += "_"
-            self.names[name] = constant
-        return f"z[{self.names[name]} + i]"
+    def lines(self) -> list[str]:
+        """Return the lines of the function."""
+        lanes = f"for i in range({LANES}):"
+        loops = list(self.every)
+        for condition, lines in self.trials:
+            loop = block(lanes, lines)
+            if condition:  # entered if any lane has a trial of this kind
+                loops += ["lanes = 0", *block(lanes, [f"lanes += {condition}"])]
+                loop = block("if lanes > 0:", loop)
+            loops += loop
+        body = block("for t in range(start[block], start[block + 1]):", loops)
+        blocks = [
+            *block("if start[block + 1] == start[block]:", ["continue"]),
+            "z[:] = 0.0",
+            *block(lanes, ["q = row[block, i]", *self.begin]),
+            *body,
+            *(block(lanes, ["q = row[block, i]", *self.end]) if self.end else []),
+        ]
+        return block(
+            self.head,
+            [
+                *self.made,
+                f"z = np.empty({self.rows * LANES})",
+                *block("for block in range(len(row)):", blocks),
+                f"return {self.returned}",
+            ],
+        )
 
-    def hold(self, roots: list[Expr]) -> None:
-        """Make rows of costly parts that hang on parameters alone: done once a block."""
-        order = ex.within(roots)
-        costly = {
-            x
-            for x in order
-            if x.args
-            and not x.on & ~(PARAMETER | SEQUENCE)
-            and any(y.op in (*ex.COSTLY, "select") for y in ex.within([x]))
-        }
-        inner = {a for x in order if x in costly for a in x.args}
-        used = {a for x in order if x not in costly for a in x.args} | set(roots)
-        for x in order:
-            if x in costly and (x not in inner or x in used) and x not in self.held:
-                self.held[x] = f"held_{len(self.held)}"
 
-    def loads(
-        self, roots: list[Expr], columns: Mapping[str, str], given: Mapping[Expr, str]
-    ) -> tuple[list[str], dict[Expr, str]]:
-        """Return statements that read what the roots need, and the names it then has.
-
-        `given` has a name already. A column may be called as something remembered is.
-        """
-        lines, names = [], dict(given)
-        for x in sorted(ex.within(roots, stop={**self.held, **self.kept}), key=lambda x: x.number):
-            if x in self.kept:
-                names[x], place = self.kept[x]
-            elif x in self.held:
-                names[x], place = self.held[x], self(self.held[x])
-            elif x.op != "symbol" or x in given:
-                continue
-            elif x.on == DATA:
-                names[x], place = f"{x.value}_t", columns[x.value]
-                self.read[x.value] = None
-            elif x.on == SEQUENCE:
-                names[x], place = f"{x.value}_all", self(f"{x.value}_all")
-            else:
-                names[x], place = local(x.value), self(x.value)
-            lines.append(f"{names[x]} = {place}")
-        return lines, names
-
-    def begin(self, start: Mapping[str, Expr]) -> list[str]:
-        """Return statements that fill the rows of a lane before its first trial."""
-        lines = ["q = row[block, i]"]
-        for k, name in enumerate(self.parameters):
-            lines.append(f"{local(name)} = theta[q, {k}]")
-            if name in self.names:
-                lines.append(f"{self(name)} = {local(name)}")
-        begun = {s: x for s, x in start.items() if s in self.names and x is not ex.ZERO}
-        roots = [*self.held, *begun.values()]
-        steady = [x for x in ex.within(roots) if x.on == SEQUENCE and x.op == "symbol"]
-        lines += [f"{x.value}_all = {self(f'{x.value}_all')}" for x in steady]
-        printer = Printer(self.steady_names(steady), by_name=BY_LIBRARY)
-        texts = printer.write(roots)
-        lines += printer.taken()
-        targets = map(self, [*self.held.values(), *begun])
-        return lines + [f"{a} = {bare(b)}" for a, b in zip(targets, texts, strict=True)]
-
-    def steady_names(self, columns: Iterable[Expr]) -> dict[Expr, str]:
-        """Return the names of parameters, and of columns that are the same in all of a sequence."""
-        names = {ex.symbol(p, PARAMETER): local(p) for p in self.parameters}
-        return names | {x: f"{x.value}_all" for x in columns}
-
-    def constants(self) -> list[str]:
-        """Return the statements that say where each row begins."""
-        places = [f"{name} = {k} * LANES" for k, name in enumerate(self.names.values())]
-        return [*places, f"{self.prefix}ROWS = {len(self.names)}"]
+def row(k: int) -> str:
+    """Return the text of the place of a lane in row k."""
+    return f"z[{k * LANES} + i]"

@@ -1,209 +1,255 @@
-"""The text of a simulation: sessions are played in lanes, answer by answer."""
+"""The text of a simulation: sessions are played in lanes, and what was given comes back with what
+was shown and paid. With the actions given it follows what recorded sessions brought.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import expressions as ex
-from .answers import choice_of, drawn_number
-from .expressions import ACTION, RESPONSE, SCALAR, STATE, Expr
-from .likelihood import JIT, in_lanes
-from .passes import before, guarded, has, spared
-from .printing import Printer, Rows, bare, block
-from .program import Kind, Program
-from .slopes import lowered
+from knownminds.agents.sequences import LANES
+from knownminds.environments.world import World
 
-PREFIX = "S_"
+from .printing import Frame, Printer, held, row
+from .symbols import (
+    DATA,
+    PARAMETER,
+    STATE,
+    Expr,
+    Symbols,
+    make,
+    merged,
+    number,
+    select,
+    symbol,
+    within,
+)
+from .tracing import Answer, Definition, Passage, Shapes, State, Trial, entries
+
+if TYPE_CHECKING:
+    from .model import Model
 
 
-def simulation(program: Program) -> list[str]:
-    """Return the lines of the function and of its constants.
+def _shares(answer: Answer) -> Any:
+    """Return the probability of each action."""
+    parts = list(answer.parts.values())
+    if answer.stated:
+        return Symbols.of(parts)
+    u = Symbols.of([0.0, parts[0]] if len(parts) == 1 else parts)
+    weights = np.exp(u - np.maximum.reduce(u))
+    return weights / weights.sum()
 
-    ``simulate(theta, lapse, n_actions, row, start, uniforms, *design) -> given``; where numbers
-    are given their normal noise stands after the uniforms, and where they are given with actions,
-    ``given, told`` comes back.
+
+class Simulation:
+    """A model in the world of an experiment; without a model, the world by the actions given.
+
+    ``simulate(theta, lapse, n_actions, row, start, uniforms, *tables) -> out[columns, places,
+    LANES]``. Where numbers are given, their normal noise stands after the uniforms. Without a
+    model the actions stand in the place of the uniforms.
+
+    Attributes
+    ----------
+    columns : names of what comes back; "action" or "response", or both, first, and "present",
+        where a trial takes place, last if some may fall away
+    tables : the tables of the design that are read
+    remembers : whether the world remembers anything from trial to trial
+    depends : whether what is given depends on that
     """
-    rows = Rows(PREFIX, program.parameters)
-    rows("lapse")
-    number = program.given != "action"
-    bodies = [_trial(program, kind, rows) for kind in program.kinds]
-    inputs = [f"{name}_" for name in (*(["noise"] if number else []), *program.design)]
-    fill = [
-        f"{rows(f'{name}_all')} = {name}_[start[block], i] if trials else 0.0"
-        for name in program.begun_by
-    ]
-    blocks = ["trials = start[block + 1] > start[block]"] if fill else []
-    fill += rows.begin({**program.start, **program.world_start})
-    fill += block("if lapse is not None:", [f"{rows('lapse')} = lapse[q]"])
-    blank = block("for i in range(LANES):", ["given[t, i] = -1.0"]) if len(bodies) > 1 else []
-    trials = block(
-        "for t in range(start[block], start[block + 1]):", [*blank, *in_lanes(program, bodies)]
-    )
-    told = ["told = np.empty((start[-1], LANES))"] if program.given == "both" else []
-    body = [
-        '"""Play the sequences."""',
-        "given = np.empty((start[-1], LANES))",
-        *told,
-        f"z = np.empty({PREFIX}ROWS * LANES)",
-        *block(
-            "for block in range(len(row)):",
-            [*blocks, "z[:] = 0.0", *block("for i in range(LANES):", fill), *trials],
-        ),
-        "return given, told" if told else "return given",
-    ]
-    arguments = ", ".join(["theta, lapse, n_actions, row, start, uniforms", *inputs])
-    return [*rows.constants(), "", "", JIT, *block(f"def simulate({arguments}):", body)]
 
+    def __init__(self, model: type[Model] | None, world: type[World], shapes: Shapes, actions: int):
+        # Symbols of the graph that this run belongs to.
+        self._u, self._second = symbol("uniform number", DATA), symbol("second number", DATA)
+        self._noise, self._rate = symbol("normal number", DATA), symbol("lapse rate", DATA)
+        self.actions = actions
+        self.definition = None if model is None else Definition(model, actions)
+        anew = model is None or world.span not in model.separate
+        told = self.definition is not None and self._gives_no_action(world, shapes)
+        action = number(-1.0) if told else symbol("action", DATA)
+        self.passage = Passage(world, shapes, action, anew)
+        self.remembers = bool(self.passage.start)
+        self.given: dict[str, Expr] = {}
+        after: State = {}
+        if self.definition is not None:
+            after = self._played(self.definition, shapes)
+        self.state = self._state(after)
+        brought = {**self.passage.shown, **self.passage.paid}
+        self.brought = {n: x for n, x in brought.items() if n not in self.given}
+        self.falls = self.passage.present is not number(1.0)
+        self.columns = (*self.given, *self.brought, *(["present"] if self.falls else []))
+        self.names = entries(shapes)
+        of_world = {symbol(name, STATE) for name in self.passage.start}
+        answered = [*self.given.values(), self.passage.present, *after.values()]
+        self.depends = bool(of_world & within(answered).keys())
+        read = within([*self._roots(), *(x for x, _ in self.state.values())])
+        self._read = [x for x in read if x.op == "symbol" and x.on == DATA]
+        self.tables = tuple(
+            dict.fromkeys(self.names[x.value][0] for x in self._read if x.value in self.names)
+        )
+        self._check_read(model, world)
 
-def _tables(program: Program) -> dict[str, str]:
-    """Return the text of each number that the design holds for a trial."""
-    read = {"noise": "noise_[t, i]", "uniform": "uniforms[t, 1, i]"}
-    for name in program.design:
-        shape = program.arrays.get(name)
-        if shape is None:
-            read[name] = f"{name}_[t, i]"
-            continue
-        for k, place in enumerate(np.ndindex(shape)):
-            read[f"{name}_{k}"] = f"{name}_[t, {', '.join(map(str, place))}, i]"
-    return read
+    def _gives_no_action(self, world: type[World], shapes: Shapes) -> bool:
+        assert self.definition is not None
+        shown = Passage(world, shapes, number(-1.0)).shown
+        (first, *_) = self.definition.answers(*[lambda: Trial(shown, shapes)] * 2)
+        return first.law is not None
 
+    def _played(self, definition: Definition, shapes: Shapes) -> State:
+        """Answer, and return what the model remembers afterwards."""
+        shown = self.passage.shown
+        action, response = symbol("action", DATA), symbol("response", DATA)
+        answers = definition.answers(
+            lambda: Trial(shown, shapes), lambda: Trial({**shown, "action": action}, shapes)
+        )
+        either = definition.model.given == "either"
+        joint = not either and any(answer.law is not None for answer in answers)
+        for answer in answers:
+            if answer.law is None:
+                self.given["action"] = self._action(answer, joint)
+            else:
+                self.given["response"] = self._number(answer)
+        if either:
+            acts = definition.acts(lambda: Trial(shown, shapes))
+            self.given["action"] = select(acts, self.given["action"], -1.0)
+            self.given["response"] = select(acts, -np.inf, self.given["response"])
+        known = {**shown, "action": action, "response": response, **self.passage.paid}
+        return definition.after(lambda: Trial(known, shapes))
 
-def _trial(program: Program, kind: Kind, rows: Rows) -> list[str]:
-    """Return the statements of a trial of this kind, in all lanes."""
-    choice = None if program.law else choice_of(kind.shown, program.actions, drawn=True)
-    law = kind.shown if program.law else kind.reported
-    known: dict[Expr, Expr] = {}
-    falls = kind.present is not ex.TRUE
-    present = [ex.select(kind.present, ex.ONE, ex.ZERO)] if falls else []
-    heads = [lowered(x, known) for x in (*(choice.heads if choice else ()), *present)]
-    numbers = [lowered(x, known) for x in drawn_number(law)] if law else []
-    played = {s: x for s, x in kind.played.items() if x is not ex.symbol(s, STATE)}
-    after = {s: lowered(x, known) for s, x in played.items()}
-    later = [*numbers, *after.values()]
-    rows.hold([*heads, *later])
-    passes = _rare(program, kind, rows, [*heads, *later])
-    loads, names = rows.loads([*heads, *later], _tables(program), {ACTION: "action"})
-    printer = Printer(names)
-    texts = printer.write(heads, later)
-    lines = [*loads, *printer.taken()]
-    if falls:
-        lines.append(f"present = {bare(texts.pop())}")
-    lines.append(f"share = {rows('lapse')}")
-    lines.append(f"u = uniforms[t, {'0, ' if law else ''}i]")
-    lines += ["lapses = u < share"] if law else []
-    if choice:
-        lines += choice.draw(texts, joint=law is not None)
-    if "second = not first" in lines:  # which spares two comparisons
-        printer.names |= {ex.equal(ACTION, 0): "first", ex.equal(ACTION, 1): "second"}
-    kept = f"{program.kind_column}_[t, i] == {kind.value}.0" if program.kind_column else ""
-    lines += [f"kept = {kept}"] if kept else []
-    rare = rare_number(numbers[0]) if law else None
-    if rare:
-        texts = printer.write([rare.usual, numbers[1], *rare.holds], after.values())
-        lines += [*printer.taken(), *_number(texts)]
-    outputs = {"given": "response" if program.law else "action"}
-    outputs |= {"told": "response"} if program.given == "both" else {}
-    for output, what in outputs.items():
-        if falls:
-            lines.append(f"{what}_or_none = pick(present > 0.0, {what}, -1.0)")
-            what += "_or_none"
-        told = f"pick(kept, {what}, {output}[t, i])" if kept else what
-        lines.append(f"{output}[t, i] = {told}")
-    if rare and rare.holds:
-        return passes + _in_passes(program, rows, lines, (texts[2], numbers[0]), after, kept)
-    changed = _changed(rows, printer, names, after, kept)
-    return passes + block("for i in range(LANES):", lines + changed)
+    def _action(self, answer: Answer, joint: bool) -> Expr:
+        """Return the action whose cumulative probability exceeds the uniform number.
 
+        Where a number is given as well, one number decides on lapses of both.
+        """
+        u: Any = self._u
+        rate: Any = self._rate
+        shares, below, action = _shares(answer), number(0.0), number(0.0)
+        for k in range(self.actions - 1):
+            below, any_of = below + shares[k], (k + 1) / self.actions
+            bound = (1.0 - rate) * below + rate * any_of
+            if joint:
+                bound = select(u < rate, rate * any_of, rate + (1.0 - rate) * below)
+            action = action + select(u < bound, 0.0, 1.0)
+        return action
 
-def _rare(program: Program, kind: Kind, rows: Rows, roots: list[Expr]) -> list[str]:
-    """Return passes for what stands under conditions on tables alone, and waits for no answer."""
-    there = f"{program.kind_column}_[t, i] == {kind.value}.0" if program.kind_column else "True"
-    lines: list[str] = []
-    kept: dict[Expr, tuple[str, str]] = {}
-    for holds, own in spared(roots, rows.held, lambda x: not _waits(x)):
-        named = {x: f"rare_{len(kept) + k}" for k, x in enumerate(own)}
-        given = [f"any_given = 1.0 if {there} else 0.0"]
-        lines += before(holds, named, rows, _tables(program), given, "any_given")
-        kept |= {x: (name, rows(name)) for x, name in named.items()}
-    rows.kept |= kept
-    return lines
+    def _number(self, answer: Answer) -> Expr:
+        """Return the number at the second uniform number."""
+        assert answer.law is not None
+        law = answer.law(**answer.parts)
+        lapses = make("gt", self._rate, self._u)
+        drawn = merged(lambda: {"own": law.at(self._noise), "lapse": law.lapse_at(self._second)})
+        return select(lapses, drawn["lapse"], drawn["own"])
 
+    def _state(self, after: State) -> dict[Expr, tuple[Expr, Expr]]:
+        """Return what is remembered at first and after a trial, as far as it matters."""
+        present, start = self.passage.present, self.definition.start if self.definition else {}
+        state = {
+            symbol(n, STATE): (start[n], select(present, x, symbol(n, STATE)))
+            for n, x in after.items()
+        }
+        for name, x in self.passage.after.items():
+            state[symbol(name, STATE)] = (self.passage.start[name], x)
+        while True:
+            outputs = [*self.given.values(), present]
+            outputs += [*self.passage.shown.values(), *self.passage.paid.values()]
+            needed = {x for x in within([*outputs, *(y for _, y in state.values())]) if x in state}
+            if len(needed) == len(state):
+                return state
+            state = {s: pair for s, pair in state.items() if s in needed}
 
-def _waits(x: Expr) -> bool:
-    """Say whether an expression hangs on the answer."""
-    return any(y is ACTION or y is RESPONSE for y in ex.within([x]))
+    def _roots(self) -> list[Expr]:
+        outputs = [*self.given.values(), *self.brought.values(), self.passage.present]
+        return [*outputs, *(x for _, x in self.state.values())]
 
+    def _check_read(self, model: type[Model] | None, world: type[World]) -> None:
+        own = {self._u, self._second, self._noise, self._rate}
+        own |= {symbol("action", DATA), symbol("response", DATA)}
+        odd = [x.value for x in self._read if x.value not in self.names and x not in own]
+        if odd:
+            reader = world.__name__ if model is None else f"{model.name} in {world.__name__}"
+            raise ValueError(
+                f"{reader} reads {odd[0]!r}, which no table of the design holds and no trial "
+                "shows. Choose another experiment, or add it to the tables."
+            )
 
-def _number(texts: list[str]) -> list[str]:
-    """Return the statements that give a response, from the texts of one that is meant and any."""
-    return [
-        f"response = {bare(texts[0])}",
-        f"any_number = {bare(texts[1])}",
-        "response = pick(lapses, any_number, response)",
-    ]
+    @property
+    def roots(self) -> list[Expr]:
+        """All expressions."""
+        return [*self._roots(), *(x for x, _ in self.state.values())]
 
+    def lines(self) -> list[str]:
+        """Return the lines of the function."""
+        joint = "response" in self.given
+        arguments = ["theta", "lapse", "n_actions", "row", "start", "uniforms"]
+        arguments += (["noise"] if joint else []) + [f"{name}_all" for name in self.tables]
+        n = len(self.columns)
+        rows, begin, trial = self._trial(joint)
+        return [
+            "@compiled()",  # nothing may be rounded otherwise than NumPy does it
+            *Frame(
+                f"def simulate({', '.join(arguments)}):",
+                ['"""Play the sequences."""', f"out = np.zeros(({n}, start[-1], {LANES}))"],
+                rows,
+                begin,
+                [("", trial)],
+                [],
+                [],
+                "out",
+            ).lines(),
+        ]
 
-def _changed(
-    rows: Rows, printer: Printer, names: dict[Expr, str], after: dict[str, Expr], kept: str
-) -> list[str]:
-    """Return the statements that change what is remembered."""
-    texts = printer.write(list(after.values()))
-    lines = printer.taken()
-    for (name, _), text in zip(after.items(), texts, strict=True):
-        if kept:
-            before = names.get(ex.symbol(name, STATE), rows(name))
-            lines.append(f"new_{name} = {bare(text)}")
-            lines.append(f"{rows(name)} = pick(kept, new_{name}, {before})")
-        else:
-            lines.append(f"{rows(name)} = {bare(text)}")
-    return lines
+    def _trial(self, joint: bool) -> tuple[int, list[str], list[str]]:
+        """Return how many rows are carried, and the statements before and in a trial."""
+        once = held(self._roots())
+        parts = within(self._roots(), stop=once)
+        parameters = list(self.definition.parameters) if self.definition else []
+        used = [symbol(p, PARAMETER) for p in parameters]
+        kept = {x: f"{x.value}_i" for x in (*used, *self.state) if x in parts or x in self.state}
+        kept |= once
+        places = {x: row(k) for k, x in enumerate(kept)}
+        of_first = {
+            self._u: "uniforms[t, 0, i]" if joint else "uniforms[t, i]",
+            self._second: "uniforms[t, 1, i]",
+            self._noise: "noise[t, i]",
+            self._rate: "lapse[q]",
+        }
+        columns = {x: self._place(x) for x in self._read if x.value in self.names}
 
+        begin = Printer(
+            {symbol(p, PARAMETER): f"theta[q, {k}]" for k, p in enumerate(parameters)}
+            | {x: text.replace("[t", "[start[block]") for x, text in columns.items()}
+        )
+        texts = begin.write([self.state[x][0] if x in self.state else x for x in kept])
+        begin.lines += [f"{places[x]} = {t}" for x, t in zip(kept, texts, strict=True)]
 
-@dataclass(frozen=True)
-class Rare:
-    """A number without what few trials need, and where they do: no condition, or one."""
+        own = {x: f"{x.value.replace(' ', '_')}_t" for x in (*columns, *of_first)}
+        reads = {**columns, **of_first}
+        drawn = [f"{own[x]} = {text}" for x, text in reads.items() if x in parts]
+        body = Printer({**kept, **own})
+        lines = ["q = row[block, i]", *drawn, *(f"{n} = {places[x]}" for x, n in kept.items())]
+        action, response = symbol("action", DATA), symbol("response", DATA)
+        if self.definition is None:
+            lines.append("action = uniforms[t, i]")
+            body.names[action] = "action"
+        for name, x in (("action", action), ("response", response)):
+            if name in self.given:
+                (text,) = body.write([self.given[name]])
+                body.lines.append(f"{name} = {text}")
+                body.names[x] = name
+        changed = {s: x for s, (_, x) in self.state.items() if x is not s}
+        texts = body.write([*self.brought.values(), self.passage.present, *changed.values()])
+        n = len(self.brought)
+        present = texts[n]
+        outputs = [
+            f"pick({present} > 0.0, {name}, -1.0)" if self.falls else name for name in self.given
+        ]
+        outputs += texts[:n] + ([present] if self.falls else [])
+        lines += body.lines
+        lines += [f"out[{k}, t, i] = {text}" for k, text in enumerate(outputs)]
+        stores = zip(changed, texts[n + 1 :], strict=True)
+        lines += [f"{places[x]} = {text}" for x, text in stores]
+        return max(1, len(kept)), begin.lines, lines
 
-    usual: Expr
-    holds: list[Expr]
-
-
-def rare_number(number: Expr) -> Rare:
-    """Take out of a number the arms of selections that have to be reckoned lane by lane."""
-    arms = guarded([number], (), SCALAR)
-    usual = ex.substituted(number, {x: ex.ZERO for found in arms.values() for x in found})
-    if not arms or has(usual, SCALAR):
-        return Rare(number, [])
-    none = ex.TRUE
-    for holds in arms:
-        none = ex.both(none, ex.negation(holds))
-    return Rare(usual, [ex.negation(none)])
-
-
-def _in_passes(
-    program: Program, rows: Rows, lines: list[str], rare: tuple[str, Expr], after: dict[str, Expr],
-    kept: str,
-) -> list[str]:  # fmt: skip
-    """Return a loop that answers, one for the numbers that are rare, and one that goes on."""
-    text, number = rare
-    flag = rows("rare")
-    there = [f"there = ({bare(text)}) & (u >= share)", *(["there = there & kept"] if kept else [])]
-    answering = [*lines, *there, f"{flag} = pick(there, 1.0, 0.0)", "rare += 1 if there else 0"]
-    output = "given" if program.law else "told"
-    action = [] if program.law else ["action = given[t, i]"]
-    given = {ACTION: "action"}
-    loads, names = rows.loads([number], _tables(program), given)
-    printer = Printer(names)
-    (own,) = printer.write([number])
-    alone = [*action, *loads, *printer.taken(), f"{output}[t, i] = {bare(own)}"]
-    loads, names = rows.loads(list(after.values()), _tables(program), given)
-    changes = _changed(rows, Printer(names), names, after, kept)
-    held = [f"kept = {kept}"] if kept else []
-    each = "for i in range(LANES):"
-    return [
-        "rare = 0",
-        *block(each, answering),
-        *block("if rare > 0:", block(each, block(f"if {flag} > 0.0:", alone))),
-        *(block(each, [*held, *action, *loads, *changes]) if changes else []),
-    ]
+    def _place(self, x: Expr) -> str:
+        """Return the text of a number that a table holds for a trial."""
+        table, place = self.names[x.value]
+        return f"{table}_all[t, {''.join(f'{k}, ' for k in place)}i]"

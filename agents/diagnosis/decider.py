@@ -400,13 +400,13 @@ class Decider(Model):
         # What states of distributions got, by context, repetition and part.
         self._dealt: dict[tuple[float, float, float], Array] = {}
 
-    def _mind(self) -> Any:
+    def _fresh_mind(self) -> Any:
         mind = object.__new__(type(self))
         mind.__dict__.update(zip(self.parameters.names, self.theta.tolist(), strict=True))
         return mind
 
     def action_probabilities(self, observation: Observation) -> Array:
-        mind, trial = self._mind(), SimpleNamespace(**observation)
+        mind, trial = self._fresh_mind(), SimpleNamespace(**observation)
         return np.array(mind.shares(expit(mind.believed(trial)), trial.state))
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
@@ -417,7 +417,7 @@ class Decider(Model):
         for before in range(int(part)) if trial.question == DEALT else ():
             left -= self._dealt.get((context, repetition, float(before)), np.nan)
         left = np.nan_to_num(left)  # none, where an earlier number is missing
-        action, response = self._mind().draw(trial, first, second, self.lapse, left)
+        action, response = self._fresh_mind().draw(trial, first, second, self.lapse, left)
         if trial.question == DECISION:
             return int(action)
         self._deal(observation, float(response))

@@ -186,22 +186,7 @@ class MagnitudeObserver(Model):
         return float(law.mean), float(law.sd)
 
 
-class MemorylessObserver(MagnitudeObserver):
-    """Answers each stimulus by itself; its answers are drawn by the definition, run on numbers."""
-
-    def answer(self, trial: Any, u: Any) -> Any:
-        """Return the answer at a uniform number for its noise."""
-        return self.respond(trial).at(ndtri(np.maximum(u, SMALLEST)))
-
-    def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
-        lapses, *uniforms = rng.random(self.n_uniforms).tolist()
-        if lapses < self.lapse:
-            return float(uniforms[0] * observation["ceiling"])
-        values = dict(zip(self.parameters.names, self.theta.tolist(), strict=True))
-        return float(self.mind(values, 0).answer(SimpleNamespace(**observation), *uniforms))
-
-
-class LinearObserver(MemorylessObserver):
+class LinearObserver(MagnitudeObserver):
     """Answers along a straight line: y ~ N(w x + b, sigma), in fractions of the unit.
 
     Any pull towards a fixed value is a straight line too, so that a static Bayesian observer with
@@ -237,7 +222,7 @@ class LinearObserverLog(LinearObserver):
     sigma = spread_of_answers(log_scale=True)
 
 
-class StaticBayesObserver(MemorylessObserver):
+class StaticBayesObserver(MagnitudeObserver):
     """Answers with the mean of measurement and prior, weighted by their precisions.
 
     y ~ N((1 - w_prior) x + w_prior mu, sigma), in fractions of the unit, where w_prior = tau_prior
@@ -265,7 +250,7 @@ class StaticBayesObserver(MemorylessObserver):
         return (1.0 - self.w_prior) * self.scaled(trial) + self.w_prior * self.centre(trial)
 
 
-class NoisyBayesObserver(MemorylessObserver):
+class NoisyBayesObserver(MagnitudeObserver):
     """Measures with noise and answers with the posterior mean of its prior, plus noise.
 
     m ~ N(x, sigma_measure); y ~ N((1 - w) m + w mu, sigma), where w = sigma_measure**2 /
@@ -298,11 +283,18 @@ class NoisyBayesObserver(MemorylessObserver):
     def spread(self) -> Any:
         return np.sqrt(self.sigma**2 + ((1.0 - self.weight()) * self.sigma_measure) ** 2)
 
-    def answer(self, trial: Any, u: Any, v: Any) -> Any:  # type: ignore[override]
+    def answer(self, trial: Any, u: Any, v: Any) -> Any:
         """Return the answer at uniform numbers for its own noise and for the measurement's."""
         own, measured = (ndtri(np.maximum(uniform, SMALLEST)) for uniform in (u, v))
         belief = self.belief(trial) + (1.0 - self.weight()) * self.sigma_measure * measured
         return Estimate(belief, self.sigma, trial.unit, trial.ceiling).at(own)
+
+    def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
+        lapses, *uniforms = rng.random(self.n_uniforms).tolist()
+        if lapses < self.lapse:
+            return float(uniforms[0] * observation["ceiling"])
+        values = dict(zip(self.parameters.names, self.theta.tolist(), strict=True))
+        return float(self.mind(values, 0).answer(SimpleNamespace(**observation), *uniforms))
 
     @classmethod
     def simulate(

@@ -135,8 +135,16 @@ class ModelData:
         """The columns laid out for the kernels, [places, LANES] each."""
         return tuple(
             self.sequences.pack(column, _GONE.get(name, MISSING))
-            for name, column in zip(self.model.columns, self.flat, strict=True)
+            for name, column in self.read_columns.items()
         )
+
+    @cached_property
+    def read_columns(self) -> dict[str, Array]:
+        """The flat columns that the kernel takes, by name (`Agent.reads`)."""
+        if self._origin is not None:
+            return self._origin[0].read_columns
+        columns = dict(zip(self.model.columns, self.flat, strict=True))
+        return self.model.reads(columns, self.n_actions)
 
     def prepared(self, lapse: bool = False) -> tuple[Sequences, tuple[Array, ...]]:
         """Return the places that the model makes of the trials (`Agent.prepare`), columns flat."""

@@ -134,6 +134,23 @@ class Teller(Forgetful):
         return LogitNormal(self.beta * (self.values[trial.action] - 0.5), self.noise)
 
 
+class Asked(Teller):
+    """Chooses, or says how much the first is ahead, as the trial asks."""
+
+    given = "either"
+
+    def acts(self, trial):
+        return trial.cue == 1
+
+    def report(self, trial):
+        return LogitNormal(self.beta * (self.values[0] - self.values[1]), self.noise)
+
+    def update(self, trial):
+        told = np.where(trial.cue == 1, 0.0, 0.1 * (trial.response - 0.5))
+        self.values[0] += np.where(trial.cue == 1, 0.0, told)
+        self.values[1] += np.where(trial.action == 1, self.alpha * trial.reward, 0.0)
+
+
 class Weigher(Model):
     """Looks up, works out what hangs on columns alone, and reckons rarely."""
 

@@ -8,14 +8,10 @@ import pytest
 from knownminds.agents.compiler.cache import loaded
 
 
-def nothing():
-    """Check nothing."""
-
-
 def test_whoever_asks_while_another_thread_loads_gets_the_whole_module(tmp_path):
     text = "import time\ntime.sleep(0.2)\nVALUE = 3\n"
     with ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(loaded, text, "slow", tmp_path, nothing) for _ in range(2)]
+        asked = [pool.submit(loaded, text, "slow", tmp_path) for _ in range(2)]
         assert [one.result().VALUE for one in asked] == [3, 3]
 
 
@@ -26,5 +22,5 @@ def test_a_module_that_failed_is_not_found_half_made_afterwards(tmp_path, monkey
         "VALUE = 4\n"
     )
     with pytest.raises(OSError, match="full"):
-        loaded(text, "failing", tmp_path, nothing)
-    assert loaded(text, "failing", tmp_path, nothing).VALUE == 4
+        loaded(text, "failing", tmp_path)
+    assert loaded(text, "failing", tmp_path).VALUE == 4

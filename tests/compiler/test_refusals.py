@@ -71,7 +71,7 @@ class ThreeOfTwo(Learner):
         return np.zeros(3)
 
 
-class TooManyCourses(Learner):
+class TooManyPaths(Learner):
     def update(self, trial):
         total = 0.0
         for k in range(13):
@@ -96,7 +96,7 @@ REFUSED = {
     NewNames: "sets or drops self.last; set all that is remembered in begin",
     UnknownFunction: "np.sinh is not among the functions",
     ThreeOfTwo: "3 numbers for 2 actions",
-    TooManyCourses: "write np.where for values",
+    TooManyPaths: "write np.where for values",
 }
 
 
@@ -111,20 +111,3 @@ def test_the_refusal_names_the_model_the_line_and_the_remedy(model):
     marked = [first + k for k, line in enumerate(lines) if "# here" in line]
     for line in marked:
         assert f"line {line}" in text
-
-
-class Random(Learner):
-    def respond(self, trial):
-        return self.beta * self.values * np.random.default_rng().random()
-
-
-class AlwaysNothing(Learner):
-    def respond(self, trial):
-        return self.beta * self.values + np.log(-np.exp(self.beta))
-
-
-def test_what_differs_when_run_twice_or_is_never_finite_is_refused_at_its_first_use(tmp_path):
-    with pytest.raises(ValueError, match=r"kernel of Random gives another .*twice"):
-        Random.kernels(2)
-    with pytest.raises(ValueError, match="AlwaysNothing gives no finite likelihood"):
-        AlwaysNothing.kernels(2)

@@ -75,7 +75,10 @@ def test_what_is_broken_is_told_in_one_sentence(told):
 
 @pytest.mark.parametrize(("much", "told"), [(0.5, "1.64"), (-0.5, "0.60")])
 def test_a_density_that_does_not_integrate_to_one_is_told_with_what_it_comes_to(much, told):
-    wrong = type("Dense", (WeightedBayes,), {"log_density": off_by(much)})
-    wrong.log_likelihood = staticmethod(WeightedBayes.log_likelihood)
+    kernel = {
+        "log_likelihood": staticmethod(WeightedBayes.log_likelihood),
+        "reads": WeightedBayes.reads,
+    }
+    wrong = type("Dense", (WeightedBayes,), {"log_density": off_by(much), **kernel})
     sentences = {rule.name: rule.broken for rule in check_agent(wrong).rules}
     assert f"integrates) to {told}" in sentences["probabilities of all answers sum to 1"]
