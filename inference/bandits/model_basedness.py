@@ -18,6 +18,7 @@ from knownminds.inference.regression import coefficient, estimate_of
 SEED = 20111  # of the sessions by which the truth is computed
 SESSIONS = 4096  # of them, for a group of agents; at least
 SESSIONS_EACH = 16  # for each agent
+REWARD_ALONE = "reward_alone"  # of a day whose deal cannot be read, in imported files
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class ModelBasedness(Measure):
     ----------
     released
         As in CogBench's released code: ordinary least squares, with reward and transition coded
-        -1 and 1, and errors that take rows for independent.
+        -1 and 1, errors that take days for independent, and days whose deal cannot be read used
+        with the reward that the file has for them (`REWARD_ALONE`).
     """
 
     source = "Daw, Gershman, Seymour, Dayan and Dolan 2011; CogBench"
@@ -87,7 +89,7 @@ class ModelBasedness(Measure):
 
     def estimate(self, trials: Trials) -> Estimate:
         """Regress staying on what the day before brought."""
-        pairs = _pairs(trials)
+        pairs = _pairs(trials, without_deal=self.released)
         reward, common = pairs.rewarded.astype(float), pairs.common.astype(float)
         if self.released:
             reward, common = 2.0 * reward - 1.0, 2.0 * common - 1.0
@@ -131,13 +133,20 @@ def _counts(model: type[Agent], theta: Array, each: int) -> Array:
     return counted.reshape(n, 2, 2, 2).astype(float)
 
 
-def _pairs(trials: Trials) -> _Pairs:
-    """Find the days that are followed by a day in the same session."""
+def _pairs(trials: Trials, *, without_deal: bool) -> _Pairs:
+    """Find the days that are followed by a day in the same session.
+
+    A day whose second choice is missing has a pair only `without_deal`, and with a reward alone.
+    """
     frame = with_columns(trials, "Model-basedness", ("stage", "state", "action", "reward"))
     stage, state, reward, action = (
         frame[name].to_numpy(dtype=float, na_value=np.nan)
         for name in ("stage", "state", "reward", "action")
     )
+    if without_deal and REWARD_ALONE in frame:
+        alone = np.isnan(action) & (stage == 1)
+        reward = np.where(alone, trials.numbers(REWARD_ALONE), reward)
+        action = np.where(alone & ~np.isnan(reward), 0.0, action)  # which one does not matter
     trial = frame["trial"].to_numpy(dtype=np.int64)
     session = frame.groupby(["subject", "session"], sort=False).ngroup().to_numpy()
     first = np.flatnonzero(stage == 0)

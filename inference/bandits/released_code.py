@@ -145,6 +145,11 @@ def _unread(trials: Trials) -> int:
     return int((~trials.frame["outcome"].isin(ANSWERED)).sum())
 
 
+def _unflown(trials: Trials) -> int:
+    flights = trials.frame["stage"] == 0
+    return int((flights & ~trials.frame["outcome"].isin(ANSWERED)).sum())
+
+
 def _unstated(trials: Trials) -> int:
     return int(np.isnan(trimmed(trials)[0]).sum())
 
@@ -162,7 +167,7 @@ _GAMES: dict[str, Any] = {
     "followed": "differences of the true means, and the horizon as -1 and 1",
     "differs": "none unless choices are separated: no value here, 0 in the script",
 }
-_DAYS = "days without a readable choice: left out here, told as a flight there; and two runs "
+_DAYS = "days without a readable shuttle: left out here, counted as a flight there; two runs "
 _FITTED: dict[str, Any] = {
     "followed": "",
     "differs": "not offered: the script's fit bounds the inverse temperature by 100,000 only and "
@@ -184,10 +189,13 @@ DEPARTURES: tuple[Departure, ...] = (
     Departure("restless_bandit", ReleasedPerformance.name,
               "a choice is judged after the machines changed places, without a confidence too", ""),
     Departure("two_step", "model_basedness_released",
-              "least squares over all pairs of days, reward and transition as -1 and 1",
-              _DAYS + "under one id: apart here, joined there", _unread),
+              "least squares over all pairs of days, reward and transition as -1 and 1, days "
+              "without a readable alien included; the interval takes days for independent",
+              _DAYS + "under one id: apart here, joined there; where every shuttle is that of the "
+              "day before: no value here, 0 there", _unflown),
     Departure("two_step", "performance", "",
-              "days without a readable choice: no reward here, the stored one there", _unread),
+              "days without a readable choice: no reward here, the stored one there; the mean of "
+              "runs here, of rows there", _unread),
     Departure("instrumental_learning", "learning_rate", **_FITTED),
     Departure("instrumental_learning", "optimism_bias", **_FITTED),
     Departure("instrumental_learning", "performance", "", ""),

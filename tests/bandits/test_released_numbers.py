@@ -132,7 +132,7 @@ def test_days_are_regressed_by_least_squares(tmp_path):
     made = their_files.days(seed=4, runs=8)
     found, measured = scored(made, tmp_path)
     rows, paid = [], []
-    lost = {(0, 4), (2, 6)}  # the days that cannot be read, which the script flew all the same
+    lost = {(0, 4), (2, 6)}  # days without a readable shuttle and without a readable alien
     at = {}
     days = []
     for row in rows_of(made):
@@ -140,11 +140,7 @@ def test_days_are_regressed_by_least_squares(tmp_path):
         at[run, day] = at.get((run, day), -1) + 1
         days.append((run, at[run, day], day, row))
     for (run, n, day, one), (run_2, n_2, _, two) in pairwise(days):
-        if (
-            (run, n) != (run_2, n_2)
-            or {(run, day), (run, day + 1)} & {(0, 4)}
-            or (run, day) in lost
-        ):
+        if (run, n) != (run_2, n_2) or {(run, day), (run, day + 1)} & {(0, 4)}:
             continue
         reward = 1 if one["reward"] == "1" else -1
         common = 1 if one["action1"] == one["state"] else -1
@@ -160,5 +156,5 @@ def test_days_are_regressed_by_least_squares(tmp_path):
     assert found["performance"]["value"] == pytest.approx(mean(means), abs=1e-9)
     told = {one["measure"]: one for one in measured.released}
     assert told["performance"]["rows"] == 2
-    assert "told as a flight there" in told["model_basedness_released"]["differs"]
+    assert told["model_basedness_released"]["rows"] == 1
     assert json.loads(json.dumps(measured.to_dict()))["released"] == list(measured.released)

@@ -21,6 +21,7 @@ from knownminds.environments import (
     pumps_of_balloons,
     stages_of_days,
 )
+from knownminds.inference.bandits.model_basedness import REWARD_ALONE
 
 from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Table, Tally
 from .formats import Family, Format
@@ -264,6 +265,9 @@ def _days(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
         "action1": cells["action1"].where(flown), "state": cells["state"].where(flown),
         "action2": cells["action2"].where(flown & dealt & ~lost), "reward": paid,
     })  # fmt: skip
+    alone = np.where(flown & ~dealt, paid, np.nan)
+    if np.isfinite(alone).any():  # the released regression uses such days
+        frame[REWARD_ALONE] = alone
     tally.mark(DERIVED, "two stages of each day", table, flown)
     return _told(table, stages_of_days(
         frame, shuttles=_LETTERS, planets=_LETTERS, aliens=_ALIENS,
