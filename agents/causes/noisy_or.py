@@ -199,7 +199,8 @@ class NoisyOrGaussian(NoisyOr):
     """Answers as `NoisyOr` does, cut off at 0 and 100; its likelihood does not know of the cut.
 
     A plain Gaussian, of which least squares is the maximum likelihood: what the published fits
-    assume. It is no density of answers from 0 to 100, as some of it lies outside.
+    assume. It is no density of answers from 0 to 100, as some of it lies outside, so that its
+    posteriors are too narrow and its sigma too small.
     """
 
     name = "noisy_or_gaussian"

@@ -144,7 +144,8 @@ class NoisyReporter(Decider):
 
     `RandomUtility` with another prior of s_report. Nothing is wrong with its beliefs or its
     decisions; yet these depend on the state given what it *stated*, because that is only a part
-    of what it believes. A test that accuses it accuses the report.
+    of what it believes. A test that accuses it accuses the report. Its likelihood takes what is
+    stated for the belief that is decided by, so that posteriors of its utilities are too narrow.
     """
 
     name = "noisy_reporter"

@@ -52,6 +52,15 @@ def test_stored_gates_bear_out_what_is_claimed_of_the_designs(stored):
     assert contradictions(stored[stored["gate"] != "calibration"]).empty
 
 
+def test_stored_calibrations_contradict_their_claim_by_chance_alone(stored):
+    ranks = stored[stored["gate"] == "calibration"].set_index("name")
+    declared = {name for name in ranks.index if recommendation(name).uncalibrated}
+    assert declared == {"noisy_or_gaussian", "noisy_reporter"}
+    # 670 quantities: by chance the smallest p is below 1e-6 in 1 of 1,500 releases.
+    assert ranks.drop(index=list(declared))["p"].min() >= 1e-6
+    assert (ranks.loc[list(declared)].groupby("name")["p"].min() < 1e-6).all()
+
+
 def test_gates_are_written_with_date_version_and_command(tmp_path):
     result = gates(["perseverator"], kinds=["shuffled"], small=True, workers=1)
     write_gates(result, tmp_path / "gates.csv")

@@ -74,6 +74,8 @@ class Recommendation:
         Parameters that are not lost when answers are shuffled within a session, with the reason.
     control
         Why the model has no shuffled control; empty if it has one.
+    uncalibrated
+        Why its definition rules out calibrated posteriors; empty if they are claimed.
     note
         What else is to be known, a sentence or more.
     pending
@@ -88,6 +90,7 @@ class Recommendation:
     open: Mapping[str, str] = field(default_factory=dict)
     kept: Mapping[str, str] = field(default_factory=dict)
     control: str = ""
+    uncalibrated: str = ""
     note: str = ""
     pending: str = ""
 
@@ -397,6 +400,8 @@ def _contradicted(gate: str, quantity: str, word: str, design: Recommendation) -
         "not given back": gate == "recovery" and word == "recoverable" and is_open,
         "kept": gate == "shuffled" and word in GONE and is_kept and not is_open,
         "lost": gate == "shuffled" and word == "kept" and not is_kept and not is_open,
-        "calibrated": gate == "calibration" and word not in ("calibrated", "not judged"),
+        "calibrated": gate == "calibration"
+        and word not in ("calibrated", "not judged")
+        and not design.uncalibrated,
     }
     return next((claimed for claimed, contradicted in cases.items() if contradicted), "")

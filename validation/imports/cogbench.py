@@ -55,7 +55,7 @@ def _identified(table: Table, tally: Tally) -> Table:
 def _told(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
     """Add what is known of all trials of a file."""
     synthetic = table.name == "human" and "informative_lh" in table.cells
-    frame = frame.assign(model="synthetic" if synthetic else table.name)
+    frame = frame.assign(model="synthetic" if synthetic else _engine(table))
     return frame.assign(version=table.version) if table.version else frame
 
 
