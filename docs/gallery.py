@@ -155,7 +155,9 @@ def _model(name: str) -> Iterator[str]:
         sessions = [f"{design.sessions} sessions"] if design.sessions > 1 else []
         sizes = [f"{design.make().n_trials:,} trials", *sessions, *settings]
         where = _links("environment", [design.environment])
-        notes = " ".join(filter(None, (design.note, design.uncalibrated, design.control, design.pending)))
+        notes = " ".join(
+            filter(None, (design.note, design.uncalibrated, design.control, design.pending))
+        )
         yield f"**Recommended design:** {where}, {', '.join(sizes)}. {notes}\n"
     for row in contradictions(gates).to_dict("records"):
         verdict, claimed = row["verdict"], row["claimed"]
