@@ -85,9 +85,7 @@ class _Simulate:
         def simulate(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
             actions = owner.n_actions or n_actions or 2
             world, shapes = (Payoffs, {"payoffs": (actions,)}) if n_actions else (World, {})
-            rates = np.zeros(len(theta)) if lapse is None else lapse
-            played = owner.played_in(world, shapes, actions)
-            out = played(theta, rates, n_actions, *rest)
+            out = owner.played_in(world, shapes, actions)(theta, lapse, n_actions, *rest)
             return (out[0], out[1]) if owner.given in ("both", "either") else out[0]
 
         return simulate
@@ -142,7 +140,8 @@ class Played:
     ) -> Array:
         """Play sequences; kernels have no quantile function, so that noise is made here."""
         noise = [ndtri(np.maximum(uniforms[:, 1], SMALLEST))] if self.noisy else []
-        found: Array = self.kernel(theta, lapse, n_actions, row, start, uniforms, *noise, *tables)
+        rates = np.zeros(len(theta)) if lapse is None else lapse
+        found: Array = self.kernel(theta, rates, n_actions, row, start, uniforms, *noise, *tables)
         return found
 
 
