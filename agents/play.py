@@ -284,7 +284,7 @@ def play_tables(
         whole["action"] = np.where(acts, action, np.nan)
         whole["response"] = np.where(acts, np.nan, whole["response"])
     later = (*environment.fields.dependent, "reward", *environment.fields.feedback)
-    if set(later) <= brought.keys() and type(environment).follow is Environment.follow:
+    if set(later) <= brought.keys():
         if "present" in brought or not whole_sessions:
             falls = brought.get("present", np.ones(n * n_trials))
             brought["present"] = np.nan_to_num(falls) > 0.0

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
-from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +21,7 @@ from .fields import Fields, Setting, documented, jsonable, settings_of, signatur
 from .panels import Panel
 from .replies import Replies
 from .rerun import Rerun
-from .side_by_side import follow_world
-from .world import Drawn, Payoffs, World, plain
+from .world import Drawn, Payoffs, World, follow_world, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,28 +38,7 @@ Past = Literal["none", "part", "all"]
 
 _NUMBERS = (int, float, np.number)  # a tuple: a union would be made anew at each step
 
-# What has another place than in an earlier version.
-_MOVED = {
-    **{name: f"fields.{name}" for name in ("stimulus", "wording", "dependent", "hidden")},
-    "bounds": "fields.bounds(environment)",
-    **{name: f"replies.{name}" for name in ("continues", "together", "n_prompts", "spoken")},
-    **{name: f"replies.{name}" for name in ("further", "joined")},
-    "replies_told": "replies.told",
-    "parse_cut": "replies.cut",
-    "rewards": 'follow(design, actions)["reward"]',
-    "acts": 'asks(columns) == "action"',
-    "concealed": "design.at(trial, fields.hidden)",
-    "slots": "rerun.slots",
-    "again": "rerun.tables",
-    "drawn_anew": "rerun.rule",
-    "answer_columns": "answer_columns(environment)",
-    "retold": 'past != "none"',
-    "forgets": 'past == "part"',
-    "scored": "performance_bounds is not None",
-}
 _WORDS = ("render", "parse", "say", "read")
-# What the world says once, and an earlier version said twice.
-_TO_THE_WORLD = ("_shown", "_take", "_pointless", "_reward", "_begin", "_pays")
 
 
 @dataclass(frozen=True)
@@ -155,15 +132,6 @@ class Environment(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Gather the settings of a class."""
         super().__init_subclass__(**kwargs)
-        old = sorted(_MOVED.keys() & vars(cls).keys())
-        if old:
-            raise TypeError(f"{cls.__name__} has {old[0]}; {_MOVED[old[0]]} took its place.")
-        old = [name for name in _TO_THE_WORLD if name in vars(cls)]
-        if old:
-            raise TypeError(
-                f"{cls.__name__} has {old[0]}; what happens between trials is said once, by the "
-                "class attribute `world`: write a World with begin, show and pay."
-            )
         if not cls.feedback and cls.world is Payoffs:
             cls.world = World
         cls.setting_table = settings_of(cls, cls.setting_table)
@@ -598,38 +566,3 @@ def answer_columns(environment: Environment) -> tuple[str, ...]:
     """Return the columns of trials in which answers stand."""
     given = environment.given
     return ("action", "response") if given in ("both", "either") else (given,)
-
-
-class _Moved:
-    """What an earlier version called by another name; says what to use, and gives it."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __get__(self, environment: Environment | None, kind: type[Environment]) -> Any:
-        """Return what the name stood for."""
-        warn(
-            f"Environment.{self.name} is now {_MOVED[self.name]}; the old name goes with 0.4.0, "
-            "not before June 2027.",
-            DeprecationWarning,
-            2,
-        )
-        at: Any = kind if environment is None else environment
-        found: dict[str, Callable[[], Any]] = {
-            "bounds": lambda: at.fields.bounds(at),
-            "answer_columns": lambda: answer_columns(at),
-            "retold": lambda: at.past != "none",
-            "forgets": lambda: at.past == "part",
-            "scored": lambda: at.performance_bounds is not None,
-            "rewards": lambda: lambda design, actions: at.follow(design, actions)["reward"],
-            "acts": lambda: lambda columns: at.asks(columns) == "action",
-            "concealed": lambda: lambda trial: at.design.at(trial, at.fields.hidden),
-        }
-        if self.name in found:
-            return found[self.name]()
-        room, member = _MOVED[self.name].split(".")
-        return getattr(getattr(at, room), member)
-
-
-for _name in _MOVED:
-    setattr(Environment, _name, _Moved(_name))

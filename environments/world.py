@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,9 +14,9 @@ _PLAIN = frozenset({int, float, bool, type(None)})
 class World:
     """What a session shows and pays, by what was drawn before it and what was done in it.
 
-    Written in plain Python and NumPy, as a model is. The step interface runs it on the numbers
-    of one session, `Environment.follow` on whole sessions side by side, and the simulation of a
-    model on symbols, which become its kernel. `drawn` has the numbers of the design's tables on
+    Written in plain Python and NumPy, as a model is. The step interface and `Environment.follow`
+    run it on the numbers of one session, and the simulation of a model on symbols, which become
+    its kernel. `drawn` has the numbers of the design's tables on
     the trial as attributes; one with several numbers is indexed: `drawn.payoffs[action]`.
 
     Attributes
@@ -31,15 +31,6 @@ class World:
 
     span: ClassVar[str | None] = None
     falls_for_good: ClassVar[bool] = False
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse what is no longer declared."""
-        super().__init_subclass__(**options)
-        if "arrays" in vars(cls):
-            raise TypeError(
-                f"{cls.__name__} has arrays; tables have the shapes that the design gives them. "
-                "Leave it out, and index them as they are."
-            )
 
     def begin(self) -> None:
         """Set what changes in the course of a session: numbers and NumPy arrays of numbers."""
@@ -65,6 +56,65 @@ def by_column(paid: Any) -> dict[str, Any]:
     if isinstance(paid, dict):
         return paid
     return {"reward": np.nan if paid is None else paid}
+
+
+def follow_world(
+    world: type[World], table: Mapping[str, NDArray[Any]], actions: NDArray[np.int64]
+) -> dict[str, NDArray[Any]]:
+    """Return what the actions of whole sessions bring, each [..., n_trials]; -1 is no action.
+
+    "reward", NaN where nothing is paid, and feedback fields; what the world shows; and "present",
+    which trials take place, if some may fall away.
+    """
+    if world.pay is World.pay and world.show is World.show and "present" not in table:
+        return {"reward": np.full(actions.shape, np.nan)}
+    n_trials = actions.shape[-1]
+    sessions = actions.reshape(-1, n_trials).tolist()
+    inner = {name: values.shape[actions.ndim :] for name, values in table.items()}
+    flat = {name: table[name].reshape(-1, n_trials, *shape) for name, shape in inner.items()}
+    rows: list[int] = []
+    columns: dict[str, list[Any]] = {"reward": []}
+    for number, taken in enumerate(sessions):
+        own = {name: values[number] for name, values in flat.items()}
+        for trial, brought in _follow_session(world, own, taken):
+            rows.append(number * n_trials + trial)
+            for name, value in brought.items():
+                columns.setdefault(name, []).append(value)
+    brought = {name: _spread(values, rows, actions.shape) for name, values in columns.items()}
+    if len(rows) < actions.size or "present" in table:
+        brought["present"] = _spread([True] * len(rows), rows, actions.shape)
+    return brought
+
+
+def _follow_session(
+    world: type[World], table: Mapping[str, NDArray[Any]], actions: Sequence[int]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Return the trials of a session that take place, each with what it shows and pays."""
+    present = table["present"].tolist() if "present" in table else [True] * len(actions)
+    spans = table[world.span].tolist() if world.span else [0] * len(actions)
+    place, drawn, span, fell = world(), Drawn(table), None, False
+    for trial, action in enumerate(actions):
+        if not present[trial]:
+            continue
+        if spans[trial] != span:
+            span, fell = spans[trial], False
+            place.begin()
+        if fell:
+            continue
+        drawn.at(trial)
+        shown = dict(place.show(drawn))
+        if shown.pop("present", True):
+            yield trial, shown | by_column(place.pay(drawn, action))
+        else:
+            fell = world.falls_for_good
+
+
+def _spread(values: Sequence[Any], rows: Sequence[int], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return a column of all trials from that of those that take place."""
+    found = np.asarray(values)
+    whole = np.zeros(shape, found.dtype)
+    whole.reshape(-1)[rows] = found
+    return whole
 
 
 class Payoffs(World):
@@ -94,7 +144,7 @@ class Table:
         self._rows = self.values.tolist()
 
     def __getitem__(self, key: Any) -> Any:
-        """Look up, also by numbers of many sessions and by symbols, which know how."""
+        """Look up, also by symbols, which know how."""
         found = self._rows
         for k in key if isinstance(key, tuple) else (key,):
             if hasattr(k, "looked_up"):

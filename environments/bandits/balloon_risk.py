@@ -55,15 +55,12 @@ class Inflating(World):
     falls_for_good = True
 
     def begin(self) -> None:
-        """The balloon is there."""
         self.there: Any = INFLATE
 
     def show(self, drawn: Any) -> dict[str, Any]:
-        """Tell which pump is next."""
         return {"pump": drawn.pump, "present": self.there == INFLATE}
 
     def pay(self, drawn: Any, action: Any) -> Any:
-        """Pay for a pump; what is no pump brings nothing."""
         self.there = action
         return action * (1.0 - drawn.bursts * drawn.pump) + 0.0  # no -0
 
@@ -192,7 +189,6 @@ class BalloonRisk(Retelling):
     )
 
     def prepare(self) -> None:
-        """Take the number of balloons, and load the words."""
         self.n_balloons = self.n_balloons or (15 if self.released else 10)
         self._settings["n_balloons"] = self.n_balloons
         self.n_types = len(self.maxima)
@@ -209,7 +205,6 @@ class BalloonRisk(Retelling):
 
     @property
     def n_trials(self) -> int:
-        """All pumps that all balloons could take."""
         return self.n_balloons * sum(self.maxima)
 
     @property
@@ -250,11 +245,9 @@ class BalloonRisk(Retelling):
 
     @property
     def rerun(self) -> Rerun:
-        """Balloons once more, each inflated anew."""
         return _Balloons(self)
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
-        """Return the letter of each type."""
         order = np.argsort(uniforms[-self.n_types :])
         return {"types": [_LETTERS[k] for k in order]}
 
@@ -268,7 +261,6 @@ class BalloonRisk(Retelling):
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
-        """Return the experiment with as many balloons as trials have, if these are more."""
         there = "balloon" in frame
         most = pd.to_numeric(frame["balloon"], errors="coerce").max() if there else np.nan
         plain = cls()
@@ -277,7 +269,6 @@ class BalloonRisk(Retelling):
         return cls(n_balloons=-(-(int(most) + 1) // plain.n_types))
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
         for name, low in (("balloon", 0), ("type", 0), ("pump", 1)):
@@ -298,14 +289,9 @@ class BalloonRisk(Retelling):
         self._check_order(trials)
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return labels by which `read` understands a prompt of a session that is not known.
-
-        Which letter stands for which type is not told, so the types are numbered by letter.
-        """
         return {"types": list(_LETTERS[: self.n_types])}
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        """Put the present trial, and what came before it, into words."""
         if self.history == "chat":
             return super().render(observation, turns)
         words = self._words(observation)
@@ -320,7 +306,6 @@ class BalloonRisk(Retelling):
         return Prompt((Message("user", self._retold[""].render(past=past, **words)),))
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        """Take a rendered prompt back to turns and observation; see `Retelling.read`."""
         if self.history == "chat" or len(messages) != 1:
             return super().read(messages)
         turns: list[Turn] = []
@@ -521,7 +506,6 @@ class _Balloons(Rerun):
     environment: BalloonRisk
 
     def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each row: its balloon's, and within it its pump."""
         balloon, pump = (frame[name].to_numpy(dtype=np.int64) for name in ("balloon", "pump"))
         if (
             balloon.max() >= self.environment.n_all
@@ -532,7 +516,6 @@ class _Balloons(Rerun):
         return place
 
     def rule(self, columns: Collection[str]) -> str:
-        """Say by what rule `tables` draws."""
         most = ", ".join(map(str, self.environment.maxima))
         return (
             "The pump at which a balloon bursts was drawn anew, each from the first to the last as "

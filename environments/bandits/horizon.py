@@ -56,14 +56,12 @@ class Machines(World):
     span = "game"
 
     def begin(self) -> None:
-        """No free play has been made."""
         self.plays_0: Any = 0
         self.plays_1: Any = 0
         self.paid_0: Any = 0.0
         self.paid_1: Any = 0.0
 
     def show(self, drawn: Any) -> dict[str, Any]:
-        """Tell how often each machine was played, and what it paid on average."""
         count_0 = drawn.forced_count[0] + self.plays_0
         count_1 = drawn.forced_count[1] + self.plays_1
         return {
@@ -74,7 +72,6 @@ class Machines(World):
         }
 
     def pay(self, drawn: Any, action: Any) -> Any:
-        """Look the points up, and count the play."""
         points = drawn.points[action]
         first, second = action == 0, action == 1
         self.plays_0 = self.plays_0 + first
@@ -222,14 +219,12 @@ class Horizon(TwoMachines):
     )
 
     def prepare(self) -> None:
-        """Load the words."""
         # An introduction tells the forced plays of its game: filled in when it is rendered.
         later = {name: f"{{{name}}}" for name in ("game", "horizon", *_WORDS)}
         self._choose_words(n_games=self.n_games, **later)
 
     @property
     def n_trials(self) -> int:
-        """Free plays there would be if all games were long."""
         return self.n_games * self.long_horizon
 
     @property
@@ -290,11 +285,9 @@ class Horizon(TwoMachines):
 
     @property
     def rerun(self) -> Rerun:
-        """Games once more; points come from true means, or from those that rows make likely."""
         return _Games(self)
 
     def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:
-        """Return the earlier free plays of the same game."""
         game = observation["game"]
         begin = len(turns)
         while begin > 0 and turns[begin - 1].observation["game"] == game:
@@ -303,13 +296,11 @@ class Horizon(TwoMachines):
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
-        """Return the experiment with as many games as trials have, if these are more."""
         most = pd.to_numeric(frame["game"], errors="coerce").max() if "game" in frame else np.nan
         plain = cls()
         return cls(n_games=int(most) + 1) if plain.n_games <= most < MOST_GAMES else plain
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         shown = {name: trials.numbers(name) for name in self.fields.stimulus}
         horizon, play = shown["horizon"], shown["play"]
@@ -344,10 +335,6 @@ class Horizon(TwoMachines):
         self._check_course(trials, shown)
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        """Take a rendered prompt back to the turns of its game and the observation.
-
-        Raises ValueError if the messages are not a prompt of this environment with these settings.
-        """
         self._heard.clear()  # what is known of the machines hangs on the whole game before
         return super().read(messages)
 
@@ -443,14 +430,12 @@ class _Games(Rerun):
     environment: Horizon
 
     def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each row: its game's in the order of the rows, and its play."""
         game = frame.groupby(session, sort=False)["game"].transform(lambda g: pd.factorize(g)[0])
         places = game.to_numpy(dtype=np.int64) * self.environment.long_horizon
         within: NDArray[np.int64] = places + frame["play"].to_numpy(dtype=np.int64)
         return within
 
     def rule(self, columns: Collection[str]) -> str:
-        """Say by what rule `tables` draws."""
         if {"true_mean_0", "true_mean_1"} <= set(columns):
             means = "the machines' true means, which stand in the rows"
         else:

@@ -105,7 +105,6 @@ class InstrumentalLearning(Retelling):
     )
 
     def prepare(self) -> None:
-        """Load the words, and lay out the visits."""
         self.n_contexts = len(self.win_probability)
         self._choose_words(
             n_contexts=self.n_contexts, n_visits=self.n_visits, n_trials=self.n_trials
@@ -118,7 +117,6 @@ class InstrumentalLearning(Retelling):
 
     @property
     def n_trials(self) -> int:
-        """Visits to all casinos together."""
         return self.n_contexts * self.n_visits
 
     @property
@@ -140,11 +138,9 @@ class InstrumentalLearning(Retelling):
 
     @property
     def rerun(self) -> Rerun:
-        """Visits once more; machines pay at the rates that the rows show."""
         return _Visits(self)
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
-        """Return each context's casino number and the letters of its two machines."""
         rest = uniforms[4 * self.n_trials :]
         sheets = np.argsort(rest[: -self.n_contexts].reshape(self._sheets, -1), axis=1)
         letters = LETTERS[sheets.ravel()]
@@ -154,7 +150,6 @@ class InstrumentalLearning(Retelling):
         }
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         reward = trials.numbers("reward")
         trials.require(
@@ -239,7 +234,6 @@ class _Visits(ByNumber):
     environment: InstrumentalLearning
 
     def rule(self, columns: Collection[str]) -> str:
-        """Say by what rule `tables` draws."""
         return "Rewards were drawn anew, at the rates at which they came in these rows."
 
     def tables(

@@ -67,11 +67,9 @@ class Decks(World):
     gains, losses = Table(GAINS), Table(LOSSES)
 
     def begin(self) -> None:
-        """No card has been taken."""
         self.taken: Any = np.zeros(N_DECKS, dtype=np.int64)
 
     def pay(self, drawn: Any, action: Any) -> Any:
-        """Turn the next card of the deck."""
         if action < 0:
             return {"reward": np.nan, "gain": np.nan, "loss": np.nan}
         card = self.taken[action]
@@ -132,12 +130,10 @@ class IowaGambling(Retelling):
     )
 
     def prepare(self) -> None:
-        """Load the words."""
         self._choose_words(n_trials=self.n_trials, loan=decimal(LOAN * self.scale))
 
     @property
     def n_trials(self) -> int:
-        """As many as cards are taken."""
         return self.n_cards
 
     @property
@@ -152,11 +148,9 @@ class IowaGambling(Retelling):
 
     @property
     def rerun(self) -> Rerun:
-        """Cards once more, of decks that begin anew."""
         return _Cards(self)
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
-        """Return the letters of the decks."""
         return {"decks": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:N_DECKS]].tolist()}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
@@ -165,14 +159,12 @@ class IowaGambling(Retelling):
         return np.where(np.isnan(action), np.nan, (action >= 2).astype(float))
 
     def complete(self, trials: Trials) -> pd.DataFrame:
-        """Return the table of trials, with the reward where only gain and loss are told."""
         frame = trials.frame
         if "reward" in frame or not {"gain", "loss"} <= set(frame):
             return frame
         return frame.assign(reward=trials.numbers("gain") - trials.numbers("loss"))
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         for name in ("gain", "loss"):
             number = trials.numbers(name)
@@ -246,7 +238,6 @@ class _Cards(ByNumber):
     environment: IowaGambling
 
     def rule(self, columns: Collection[str]) -> str:
-        """Say by what rule `tables` draws."""
         return "Decks began anew, with the published cards in their order."
 
     def tables(

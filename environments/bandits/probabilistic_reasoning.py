@@ -137,7 +137,6 @@ class ProbabilisticReasoning(Retelling):
     n_parts: int = setting(10, Whole(2), "Sections of the wheel, and balls in an urn.")
 
     def prepare(self) -> None:
-        """Put the values on the grid of parts, and load the words."""
         for name in ("informative", "uninformative"):
             shares = _shares(name, self._settings[name], self.n_parts)
             self._settings[name] = shares
@@ -147,7 +146,6 @@ class ProbabilisticReasoning(Retelling):
 
     @property
     def n_trials(self) -> int:
-        """One trial per problem."""
         return self.n_problems
 
     @property
@@ -179,11 +177,9 @@ class ProbabilisticReasoning(Retelling):
 
     @property
     def rerun(self) -> Rerun:
-        """Problems once more, each with the ball that was drawn."""
         return _Problems(self)
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
-        """Return the letters of the two urns, in the order in which they are mentioned."""
         return {"urns": LETTERS[np.argsort(uniforms[6 * self.n_trials :])[:2]].tolist()}
 
     def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
@@ -203,7 +199,6 @@ class ProbabilisticReasoning(Retelling):
         return score
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
         prior, likelihood, ball = map(trials.numbers, self.fields.stimulus)
@@ -222,12 +217,10 @@ class ProbabilisticReasoning(Retelling):
         trials.require(np.isin(ball, (0, 1)), rule, ball, "Recode it.")
 
     def parse(self, text: str, observation: Observation) -> Answer:
-        """Read the stated probability, a number from 0 to 1."""
         marked = self.reasoning != "none"
         return parse_number(text, *self.response_range, marked, self.marker)
 
     def say(self, choice: Any, observation: Observation) -> str:
-        """Answer as asked."""
         return self._aloud(decimal(choice))
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:

@@ -171,7 +171,6 @@ class RestlessBandit(TwoMachines):
     )
 
     def prepare(self) -> None:
-        """Check what goes together, load the words, and find the chances of lengths."""
         self.shortest, self.longest = self.block_length
         if not self.high > self.low:
             raise ValueError(f"high is above low; got {self.high:g} and {self.low:g}.")
@@ -202,7 +201,6 @@ class RestlessBandit(TwoMachines):
 
     @property
     def n_trials(self) -> int:
-        """All blocks together."""
         return self.n_blocks * (self.shortest + self.longest) // 2
 
     @property
@@ -236,12 +234,10 @@ class RestlessBandit(TwoMachines):
 
     @property
     def rerun(self) -> Rerun:
-        """Trials once more; points come from the means in force."""
         return _Plays(self)
 
     @property
     def replies(self) -> Replies:
-        """One reply for a trial, or two where the confidence is asked apart."""
         return _Apart(self) if self.confidence == "apart" else Replies(self)
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
@@ -257,7 +253,6 @@ class RestlessBandit(TwoMachines):
         return correctness(trials)
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         for name in ("response", "reward"):
             self._check_paired(trials, name)
@@ -307,7 +302,6 @@ class RestlessBandit(TwoMachines):
         return made(text, notes, action=action, response=confidence)
 
     def screen(self, observation: Observation) -> Screen:
-        """Return introduction and question; ValueError where the confidence is asked apart."""
         if self.confidence == "apart":
             raise ValueError(
                 f"A page asks once in each trial, {self.name} here twice. Set confidence to "
@@ -316,7 +310,6 @@ class RestlessBandit(TwoMachines):
         return super().screen(observation)
 
     def say(self, choice: Any, observation: Observation) -> str:
-        """Answer as asked."""
         action, confidence = choice
         label, number = self._options(observation)[action], decimal(confidence)
         if self.confidence == "apart":
@@ -324,7 +317,6 @@ class RestlessBandit(TwoMachines):
         return self._aloud(f"{label}, {number}")
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        """Take a rendered prompt, or the question for the confidence, back to what it tells."""
         return super().read(messages[:1] if self.replies.told(messages) else messages)
 
     def _parse_apart(self, text: str, observation: Observation) -> Answer:
@@ -388,7 +380,6 @@ class _Plays(ByNumber):
     environment: RestlessBandit
 
     def rule(self, columns: Collection[str]) -> str:
-        """Say by what rule `tables` draws."""
         low, high, sd = self.environment.low, self.environment.high, self.environment.sd
         if {"mean_0", "mean_1"} <= set(columns):
             means = "the means in force, which stand in the rows"

@@ -68,14 +68,12 @@ class OnCorrect(World):
     on_end = False  # whether a choice of the other machine begins the count anew
 
     def begin(self) -> None:
-        """Nothing has been played."""
         self.better: Any = -1
         self.block: Any = 0
         self.counted: Any = 0
         self.needed: Any = 0
 
     def show(self, drawn: Any) -> dict[str, Any]:
-        """Tell which machine is the better one; a count that is reached begins a block."""
         begins, ends = self.better < 0, self.counted >= self.needed
         turned = np.where(ends, 1 - self.better, self.better)
         self.block = self.block + np.where(begins, 0, np.where(ends, 1, 0))
@@ -85,7 +83,6 @@ class OnCorrect(World):
         return {"block": self.block, "better": self.better}
 
     def pay(self, drawn: Any, action: Any) -> Any:
-        """Pay what the better or the worse machine would, and count."""
         right = action == self.better
         kept = np.where(action < 0, self.counted, 0 if self.on_end else self.counted)
         self.counted = np.where(right, self.counted + 1, kept)
@@ -195,12 +192,10 @@ class ReversalLearning(TwoMachines):
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
-        """Return the experiment with the loss that trials tell: the lowest reward."""
         low = frame["reward"].min() if "reward" in frame else None
         return cls() if low is None or not low <= 0.0 else cls(loss=float(low))
 
     def prepare(self) -> None:
-        """Load the words, and find what the blocks hang on."""
         if self.criterion in WORLDS:
             self.world, self.depletes = WORLDS[self.criterion], True
             self.fields = Fields(
@@ -210,7 +205,6 @@ class ReversalLearning(TwoMachines):
 
     @property
     def n_trials(self) -> int:
-        """As many as there are plays."""
         return self.n_plays
 
     @property
@@ -259,7 +253,6 @@ class ReversalLearning(TwoMachines):
 
     @property
     def rerun(self) -> Rerun:
-        """Plays once more; machines win at the rates in force."""
         return _Plays(self)
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
@@ -281,7 +274,6 @@ class ReversalLearning(TwoMachines):
         return np.where(np.isnan(action), np.nan, right)
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         reward = trials.numbers("reward")
         trials.require(
@@ -308,7 +300,6 @@ class _Plays(ByNumber):
     environment: ReversalLearning
 
     def rule(self, columns: Collection[str]) -> str:
-        """Say by what rule `tables` draws."""
         high, low = self.environment.win_probability
         known = "better" in columns and self.environment.criterion == "plays"
         told = "as the rows tell them apart" if known else "in blocks drawn anew"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import (
     YES_OR_NO,
@@ -29,7 +28,6 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import Searched, Span, among, span
-from knownminds.environments.side_by_side import follow_world
 from knownminds.environments.words.told_history import (
     FIRST,
     Found,
@@ -37,7 +35,7 @@ from knownminds.environments.words.told_history import (
     Retelling,
     told_name,
 )
-from knownminds.environments.world import Table, World, where
+from knownminds.environments.world import Table, World, follow_world, where
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
@@ -110,23 +108,21 @@ class Questionnaire(World):
     waits = Table(np.minimum(np.array(SCORES).T, len(CLIMB) - 1))
 
     def begin(self) -> None:
-        """No baseline has been asked."""
         self.factor: Any = OVER
         self.waits_at: Any = OVER
         self.baselines: Any = 0
 
     def show(self, drawn: Any) -> dict[str, Any]:
-        """Offer the sum at the present factor; where there is none, nothing."""
         begins, builds = drawn.ladder == 0, drawn.ladder == LADDER
         self.factor = where(begins, START, where(builds, self.waits_at, self.factor))
         self.baselines = self.baselines + where(begins, 1, 0)
         return {"later_amount": drawn.later_amounts[self.factor], "present": self.factor >= 0}
 
     def pay(self, drawn: Any, action: Any) -> Any:
-        """Go on with a baseline by the choice; nothing is paid."""
         if drawn.ladder == LADDER:
             return
-        answered, waits = action >= 0, self.waits[action, self.factor]
+        answered = (action >= 0) & (drawn.withheld == 0)
+        waits = self.waits[action, self.factor]
         self.waits_at = where((self.baselines == 1) & answered, waits, self.waits_at)
         self.factor = where(answered, self.following[action, self.factor], OVER)
 
@@ -135,7 +131,6 @@ class Grid(World):
     """The later sum of a trial is the only one there is."""
 
     def show(self, drawn: Any) -> dict[str, Any]:
-        """Offer it."""
         return {"later_amount": drawn.later_amounts[0]}
 
 
@@ -281,7 +276,6 @@ class TemporalDiscounting(Retelling):
     )
 
     def prepare(self) -> None:
-        """Check what goes together, lay out the questions, and load the words."""
         if len(self.factors) != len(CLIMB):
             raise ValueError(
                 f"The questionnaire climbs through {len(CLIMB)} factors; got {len(self.factors)}."
@@ -301,7 +295,6 @@ class TemporalDiscounting(Retelling):
 
     @property
     def n_trials(self) -> int:
-        """At most 13 for the questionnaire, all cells of the grid times the repeats otherwise."""
         return len(self._questions["item"]) * self.n_repeats
 
     @property
@@ -321,22 +314,15 @@ class TemporalDiscounting(Retelling):
         else:
             order = np.argsort(uniforms[:, n_trials:], axis=1) % len(self._questions["item"])
         tables = {name: column[order] for name, column in self._questions.items()}
+        tables["withheld"] = np.zeros((n, n_trials), dtype=np.int64)  # answers to recorded trials
         tables["first"] = (uniforms[:, :n_trials] < 0.5).astype(np.int64)
         return tables
 
     @property
     def rerun(self) -> Rerun:
-        """Questions once more: on the grid as they stand, else as the answers ask for them."""
         return _Questions(self)
 
-    def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        """Return what follows from the actions; those that were withheld count for none."""
-        if "withheld" in design.table:
-            actions = np.where(design.table["withheld"], -1, actions)
-        return super().follow(design, actions)
-
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
         shown = np.column_stack([trials.numbers(name) for name in self.fields.stimulus])
@@ -525,7 +511,6 @@ class _Questions(Rerun):
     environment: TemporalDiscounting
 
     def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each row: its number in the questionnaire."""
         if self.environment.plan == "grid":
             return super().slots(frame, session)
         number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
@@ -554,7 +539,7 @@ class _Questions(Rerun):
         for each in np.unique(item):
             kept |= (item == each) & (there & (item == each)).any(axis=1, keepdims=True)
         anywhere = np.pad(recorded.there.any(axis=0), spare[1])
-        withheld = there & ~answered
+        withheld = there & ~answered  # and count for none in what follows from them
         return {**tables, "withheld": withheld, "kept": kept & anywhere & ~withheld}
 
 
@@ -565,6 +550,7 @@ def factors_asked(actions: NDArray[np.int64]) -> NDArray[np.int64]:
     tables = {
         "ladder": np.broadcast_to(ladder, actions.shape),
         "later_amounts": np.broadcast_to(np.arange(len(CLIMB)), (*actions.shape, len(CLIMB))),
+        "withheld": np.zeros(actions.shape, dtype=np.int64),
     }
     asked = follow_world(Questionnaire, tables, actions)
     return np.where(asked["present"], asked["later_amount"], OVER)

@@ -17,7 +17,6 @@ class TwoMachines(Retelling):
     """Two machines with a letter each; the last numbers of a session's row deal them out."""
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
-        """Return the letters of the two machines."""
         return {"machines": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:2]].tolist()}
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:

@@ -59,19 +59,16 @@ class Flight(World):
     span = "day"
 
     def begin(self) -> None:
-        """No shuttle has been taken."""
         self.shuttle: Any = 0
         self.planet: Any = NOWHERE
 
     def show(self, drawn: Any) -> dict[str, Any]:
-        """Tell where the shuttle arrived."""
         if drawn.stage == 0:
             return {"state": NOWHERE, "present": True}
         self.planet = self.shuttle if drawn.arrives > 0 else 1 - self.shuttle
         return {"state": self.planet, "present": self.shuttle >= 0}
 
     def pay(self, drawn: Any, action: Any) -> Any:
-        """Take off, or be paid by the alien."""
         if drawn.stage == 0:
             self.shuttle = action
             return None
@@ -219,7 +216,6 @@ class TwoStep(Retelling):
     )
 
     def prepare(self) -> None:
-        """Load the words."""
         self._choose_words(
             introduction="introduction_told" if self.tell_transition else "introduction",
             n_days=self.n_days,
@@ -228,7 +224,6 @@ class TwoStep(Retelling):
 
     @property
     def n_trials(self) -> int:
-        """Two stages for each day."""
         return 2 * self.n_days
 
     @property
@@ -259,11 +254,9 @@ class TwoStep(Retelling):
 
     @property
     def rerun(self) -> Rerun:
-        """Days once more; aliens' chances walk anew."""
         return _Days(self)
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
-        """Return the letters of the planets (and their shuttles) and of the aliens on each."""
         letters = LETTERS[np.argsort(uniforms[11 * self.n_days :])]
         return {
             "planets": letters[:2].tolist(),
@@ -271,13 +264,11 @@ class TwoStep(Retelling):
         }
 
     def parse(self, text: str, observation: Observation) -> Answer:
-        """Read which shuttle, or which alien, the answer names."""
         noun = "alien" if observation["stage"] else "shuttle"
         options = self._options(observation)
         return parse_label(text, options, self.reasoning != "none", noun, self.marker)
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
         stage, state, reward = map(trials.numbers, ("stage", "state", "reward"))
@@ -462,12 +453,10 @@ class _Days(Rerun):
     environment: TwoStep
 
     def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each row, which is its number: 2 d + stage for day d."""
         number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
         return number
 
     def rule(self, columns: Collection[str]) -> str:
-        """Say by what rule `tables` draws."""
         low, high = self.environment.rates
         return (
             "Which planet was reached and what the aliens paid was drawn anew, their chances "

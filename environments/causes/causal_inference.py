@@ -298,7 +298,6 @@ class CausalInference(Environment):
     templates: str | None = setting(None, WORDS, OTHER_WORDS)
 
     def prepare(self) -> None:
-        """Make the network, load stories and words, and lay out the questions."""
         self.network = self._network()
         self._columns = columns_of(self.network)
         asked = questions(len(self.network.variables), self.told, self.interventions)
@@ -328,7 +327,6 @@ class CausalInference(Environment):
 
     @property
     def n_trials(self) -> int:
-        """Questions x domains x repeats."""
         return len(self._contexts)
 
     @property
@@ -348,7 +346,6 @@ class CausalInference(Environment):
         return tables | {n: column[order] for n, column in zip(names, columns, strict=True)}
 
     def labels(self, uniforms: NDArray[np.float64]) -> Any:
-        """Return the names of the variables, by domain; none where they mean something."""
         if self.content == "meaningful":
             return ()
         drawn = uniforms[self.n_trials :].reshape(len(DOMAINS), MOST, 2, LENGTH)
@@ -356,7 +353,6 @@ class CausalInference(Environment):
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
-        """Return the experiment with the network that its trials tell."""
         if not set(NETWORK) <= set(frame) or not len(frame):
             return cls()
         network = network_of({name: frame[name].iloc[0] for name in NETWORK})
@@ -367,7 +363,6 @@ class CausalInference(Environment):
         )
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial that asks no question about a network."""
         super().check(trials)
         names = (*NETWORK, *QUESTION)
         checked(np.stack([trials.numbers(name) for name in names]))
@@ -391,7 +386,6 @@ class CausalInference(Environment):
         }
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        """Put the question into words; earlier trials are not told."""
         texts, _ = self._in_words(self.design.labels)
         context = _context(observation)
         network = {name: observation[name] for name in NETWORK}
@@ -400,25 +394,17 @@ class CausalInference(Environment):
         return Prompt((Message("user", texts[context]),))
 
     def screen(self, observation: Observation) -> Screen:
-        """Return the question, without what is said of the form of an answer."""
         text = self.render(observation, ()).messages[0].content
         answer = self._words[f"answer_{self.answer}"].text
         return likelihood_screen(text, answer)
 
     def parse(self, text: str, observation: Observation) -> Answer:
-        """Read the number from 0 to 100, as `Collider.parse` does."""
         return parse_likelihood(text, self.answer)
 
     def say(self, choice: Any, observation: Observation) -> str:
-        """Answer as asked."""
         return say_likelihood(choice, self.answer)
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        """Take a rendered prompt back to its observation; there are no turns in it.
-
-        Raises ValueError if the messages are not a prompt of this environment with these settings
-        and, where variables have random names, of this session.
-        """
         design = self.design
         _, contexts = self._in_words(design.labels)
         context = contexts.get(messages[0].content) if len(messages) == 1 else None

@@ -240,7 +240,6 @@ class CausalStrength(Environment):
     templates: str | None = setting(None, WORDS, OTHER_WORDS)
 
     def prepare(self) -> None:
-        """Lay out the questions and load the words."""
         self._asked = [
             (*table, kind) for table, kind in self._questions() if KINDS[kind] in self.kinds
         ]
@@ -263,7 +262,6 @@ class CausalStrength(Environment):
 
     @property
     def n_trials(self) -> int:
-        """Questions x repeats."""
         return len(self._asked) * self.repeats
 
     @property
@@ -287,7 +285,6 @@ class CausalStrength(Environment):
         }
 
     def complete(self, trials: Trials) -> pd.DataFrame:
-        """Return the table with the column `support`, which follows from the counts."""
         frame = trials.frame
         if "support" in frame or not {*COUNTS, "kind"} <= set(frame):
             return frame
@@ -310,7 +307,6 @@ class CausalStrength(Environment):
         return found | {"contrast": float(judged_contrast(shown)[0])}
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        """Put the question into words; earlier trials are not told."""
         words, story = self._words, STORIES[int(observation["story"])]
         parts = (*_PARTS, *_OF_CASES, *_IN_LISTS)
         said = {part: words[f"{story}_{part}"].text for part in parts}
@@ -328,23 +324,16 @@ class CausalStrength(Environment):
         return Prompt((Message("user", text),))
 
     def screen(self, observation: Observation) -> Screen:
-        """Return the question, without what is said of the form of an answer."""
         text = self.render(observation, ()).messages[0].content
         return likelihood_screen(text, self._words[f"answer_{self.answer}"].text)
 
     def parse(self, text: str, observation: Observation) -> Answer:
-        """Read the number from 0 to 100, as `Collider.parse` does."""
         return parse_likelihood(text, self.answer)
 
     def say(self, choice: Any, observation: Observation) -> str:
-        """Answer as asked."""
         return say_likelihood(choice, self.answer)
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        """Take a rendered prompt back to its observation; there are no turns in it.
-
-        Raises ValueError if the messages are not a prompt of this session.
-        """
         design = self.design
         if self._read[0] is not design:
             trials: list[Observation] = [

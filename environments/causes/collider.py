@@ -267,7 +267,6 @@ class Collider(Environment):
     )
 
     def prepare(self) -> None:
-        """Load stories and words, and lay out the questions."""
         if self.control and self.overload == "none":
             raise ValueError(
                 "A control is one of an overload; got control=True and overload='none'. "
@@ -296,7 +295,6 @@ class Collider(Environment):
 
     @property
     def n_trials(self) -> int:
-        """Questions x domains x senses x repeats."""
         return len(self._contexts)
 
     @property
@@ -315,7 +313,6 @@ class Collider(Environment):
         return tables
 
     def labels(self, uniforms: NDArray[np.float64]) -> Any:
-        """Return the names of the variables, by domain; none where they mean something."""
         if self.content == "meaningful":
             return ()
         drawn = uniforms[self.n_trials :].reshape(len(self._all_domains), 3, 2, LENGTH)
@@ -323,7 +320,6 @@ class Collider(Environment):
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
-        """Return the experiment with the graph that its trials tell."""
         if "graph" in frame and frame["graph"].isin([1, 2]).all():
             return cls(graph=GRAPHS[int(frame["graph"].iloc[0])])
         return cls()
@@ -365,7 +361,6 @@ class Collider(Environment):
         return frame.assign(**added) if added else frame
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
         columns = [
@@ -402,7 +397,6 @@ class Collider(Environment):
         }
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        """Put the question into words; earlier trials are not told."""
         texts, _ = self._in_words(self.design.labels)
         context = self._context(observation)
         if context not in texts:
@@ -410,7 +404,6 @@ class Collider(Environment):
         return Prompt((Message("user", texts[context]),))
 
     def screen(self, observation: Observation) -> Screen:
-        """Return the question, without what is said of the form of an answer."""
         text = self.render(observation, ()).messages[0].content
         answer = self._words[f"answer_{self.answer}"].text
         return likelihood_screen(text, answer)
@@ -430,15 +423,9 @@ class Collider(Environment):
         return parse_likelihood(text, self.answer)
 
     def say(self, choice: Any, observation: Observation) -> str:
-        """Answer as asked."""
         return say_likelihood(choice, self.answer)
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        """Take a rendered prompt back to its observation; there are no turns in it.
-
-        Raises ValueError if the messages are not a prompt of this environment with these settings
-        and, where variables have random names, of this session.
-        """
         design = self.design
         _, contexts = self._in_words(design.labels)
         context = contexts.get(messages[0].content) if len(messages) == 1 else None

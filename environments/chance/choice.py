@@ -69,7 +69,6 @@ class Choice(BrokenOff):
 
     @classmethod
     def context_at(cls, values: Values) -> Context:
-        """Return the context that these columns tell."""
         options, kind, previous = values
         return Context.of_letters(cls.name, values, uniform(options), previous if kind else None)
 

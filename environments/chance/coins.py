@@ -99,7 +99,6 @@ class Coins(BrokenOff):
 
     @classmethod
     def context_at(cls, values: Values) -> Context:
-        """Return the context that these columns tell."""
         coins, _, weight, kind, previous = values
         chance = binomial(coins, share_of(weight))
         if KINDS[kind] == "dependent":

@@ -181,7 +181,6 @@ class Counts(BrokenOff):
 
     @classmethod
     def context_at(cls, values: Values) -> Context:
-        """Return the context that these columns tell."""
         law, mean, other, prior, kind, *earlier, _ = values
         counts = [count for count in earlier if count != NONE]
         chance = _law(law, mean)

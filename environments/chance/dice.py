@@ -109,7 +109,6 @@ class Dice(BrokenOff):
 
     @classmethod
     def context_at(cls, values: Values) -> Context:
-        """Return the context that these columns tell."""
         dice, faces, kind, previous, *observed = values
         throw = uniform_sum(dice, faces)
         chance = throw

@@ -130,7 +130,6 @@ class LinkedCoins(BrokenOff):
 
     @classmethod
     def context_at(cls, values: Values) -> Context:
-        """Return the context that these columns tell."""
         coins, _, weight, percent, _, seen, _ = values
         share, correlation = share_of(weight), Fraction(percent, PERCENT)
         if seen == NONE:

@@ -304,7 +304,6 @@ class BrokenOff(Environment):
         """Return the contexts that these settings ask for, by the columns of `own`."""
 
     def prepare(self) -> None:
-        """Make the grid with its words."""
         form, distractors = self.form, self.distractors
         self._grid = {values: self.context_at(values) for values in self._all()}
         self._options: dict[Values, dict[int, tuple[Fraction, ...]]] = {}
@@ -392,7 +391,6 @@ class BrokenOff(Environment):
 
     @property
     def n_trials(self) -> int:
-        """As many as there are contexts."""
         return len(self._grid)
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
@@ -482,7 +480,6 @@ class BrokenOff(Environment):
         return tuple(f"{float(found[k]):.{DECIMALS}f}" for k in order)
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        """Put the context into words; earlier trials are not told."""
         values = self._values(observation)
         text = self._texts[values]
         if self.form == "continuation":
@@ -540,18 +537,12 @@ class BrokenOff(Environment):
 
     @property
     def replies(self) -> Replies:
-        """One for each trial; a continuation that was cut off may be readable."""
         return _Continuations(self)
 
     def say(self, action: int, observation: Observation) -> str:
-        """Answer as asked: with the outcome or the letter alone."""
         return self._labels(observation)[action]
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        """Take a rendered prompt back to its observation; there are no turns in it.
-
-        Raises ValueError if the messages are not a prompt of this environment with these settings.
-        """
         seen = self._seen(messages[0].content) if len(messages) == 1 else None
         if seen is None:
             begun = f" that begins {messages[0].content[:60]!r}" if messages else ""
@@ -599,7 +590,6 @@ class BrokenOff(Environment):
         return {**dict(zip(self.own, values, strict=True)), "cell": cell, **question}
 
     def complete(self, trials: Trials) -> pd.DataFrame:
-        """Return the trials with the number of their context, and no question where none is."""
         frame = trials.frame
         if not set(self.own) <= set(frame):
             return frame
@@ -614,7 +604,6 @@ class BrokenOff(Environment):
         return frame.assign(**added) if added else frame
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         if set(self.own) <= set(trials.frame):
             # Before the actions: how many there are hangs on the settings.
             self._check_contexts(trials)

@@ -87,7 +87,6 @@ class Preference(BrokenOff):
 
     @classmethod
     def context_at(cls, values: Values) -> Context:
-        """Return the context that these columns tell."""
         pair, first, weight, kind, previous = values
         share = share_of(weight)
         shares = (share, 1 - share) if first == 0 else (1 - share, share)

@@ -15,10 +15,9 @@ from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Whole
 from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import ByNumber, Recorded
 from knownminds.environments.searched import among, span
-from knownminds.environments.side_by_side import follow_world
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.told_history import FIRST
-from knownminds.environments.world import World, where
+from knownminds.environments.world import World, follow_world, where
 
 from .stated import LABELS, Places, StatedQuestions
 
@@ -39,12 +38,10 @@ class Halving(World):
     span = "ladder"
 
     def begin(self) -> None:
-        """Anything from nothing to the whole later sum may be worth as much."""
         self.low: Any = 0.0
         self.high: Any = 1.0
 
     def show(self, drawn: Any) -> dict[str, Any]:
-        """Offer the middle."""
         return {"sooner_amount": drawn.later_amount * (0.5 * (self.low + self.high))}
 
     def pay(self, drawn: Any, action: Any) -> Any:
@@ -173,7 +170,6 @@ class AdjustingAmount(StatedQuestions):
     )
 
     def prepare(self) -> None:
-        """Lay out the ladders and load the words."""
         signs = (1, -1) if self.losses else (1,)
         ladders = [(s * a, d) for s, a, d in product(signs, self.amounts, self.delays)]
         self._ladders = np.array(ladders, dtype=np.int64)
@@ -181,7 +177,6 @@ class AdjustingAmount(StatedQuestions):
 
     @property
     def n_trials(self) -> int:
-        """The questions of every ladder, as often as it is climbed."""
         return self.questions * self._n_climbed
 
     @property
@@ -209,18 +204,15 @@ class AdjustingAmount(StatedQuestions):
 
     @property
     def rerun(self) -> _Ladders:
-        """Ladders once more, along other answers."""
         return _Ladders(self)
 
     def complete(self, trials: Trials) -> pd.DataFrame:
-        """Return the table of trials with the number of the ladder, by that of the trial."""
         frame = trials.frame
         if "ladder" in frame or "trial" not in frame:
             return frame
         return frame.assign(ladder=frame["trial"] // self.questions)
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         later, sooner = trials.numbers("later_amount"), trials.numbers("sooner_amount")
         trials.require(later != 0, "A later sum is not 0", later, "Leave such trials out.")

@@ -152,7 +152,6 @@ class Ambiguity(Offers):
         return np.where(known, (action == (lead > 0)).astype(float), np.nan)
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         for side in "ab":
             least, most = trials.numbers(f"{side}_least"), trials.numbers(f"{side}_most")

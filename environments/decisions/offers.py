@@ -46,13 +46,11 @@ class Offers(StatedQuestions):
         """Put an offer into words."""
 
     def prepare(self) -> None:
-        """Lay out the problems and load the words."""
         self._columns = self._problems()
         super().prepare()
 
     @property
     def n_trials(self) -> int:
-        """Each problem, as often as it is asked."""
         return self.repeats * len(next(iter(self._columns.values())))
 
     @property

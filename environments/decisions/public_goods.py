@@ -108,7 +108,6 @@ class PublicGoods(StatedQuestions):
     )
 
     def prepare(self) -> None:
-        """Lay out the rounds and load the words."""
         self.n_actions = self.endowment + 1
         rounds = list(product(self.multipliers, range(self.endowment + 1)))
         multiplier, others = np.array(rounds).T
@@ -122,7 +121,6 @@ class PublicGoods(StatedQuestions):
 
     @property
     def n_trials(self) -> int:
-        """Each multiplier with each contribution of the others, as often as it is played."""
         return self.repeats * len(self._columns["others"])
 
     @property
@@ -140,7 +138,6 @@ class PublicGoods(StatedQuestions):
         return earned({name: trials.numbers(name) for name in (*COLUMNS, "action")})
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         x = {name: trials.numbers(name) for name in COLUMNS}
         trials.require(

@@ -189,7 +189,6 @@ class RiskyChoice(Offers):
         return np.where(known, (action == (lead > 0)).astype(float), np.nan)
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         for side in "ab":
             chances = [trials.numbers(f"{side}_{place}_chance") for place in PLACES]

@@ -76,7 +76,6 @@ class StatedQuestions(Environment):
         """Go through all that a trial may show, but for its number."""
 
     def prepare(self) -> None:
-        """Load the words."""
         asked = frozenset({"number", *self.asked})
         wanted = {
             **self.sentences,
@@ -92,29 +91,24 @@ class StatedQuestions(Environment):
         self._asked = Template(f"{whole}\n{answer}")
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        """Put a question into words."""
         places = self._places(observation)
         text = self._asked.render(number=int(observation["trial"]) + 1, **places)
         return Prompt((Message("user", text),))
 
     def screen(self, observation: Observation) -> Screen:
-        """Return the question, with a button for each label."""
         places = {"number": int(observation["trial"]) + 1, **self._places(observation)}
         asked = self._words["question"].render(**places)
         return Screen(self._words["introduction"].text, asked, tuple(self._labels(observation)))
 
     def parse(self, text: str, observation: Observation) -> Answer:
-        """Read which label the answer names."""
         marked = self.reasoning != "none"
         return parse_label(text, self._labels(observation), marked, self.noun, self._marker)
 
     def say(self, choice: Any, observation: Observation) -> str:
-        """Answer as asked."""
         said = self._labels(observation)[choice]
         return said if self.reasoning == "none" else f"{self.thought}\n{self._marker} {said}"
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        """Take a prompt back to what it shows."""
         found = self._asked.read(messages[0].content) if len(messages) == 1 else None
         if found is not None:
             number = int(found.pop("number"))

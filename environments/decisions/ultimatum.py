@@ -171,7 +171,6 @@ class Ultimatum(StatedQuestions):
     )
 
     def prepare(self) -> None:
-        """Lay out the questions and load the words."""
         self._columns = self._questions()
         super().prepare()
         for name in ("accept", "reject"):
@@ -180,7 +179,6 @@ class Ultimatum(StatedQuestions):
 
     @property
     def n_trials(self) -> int:
-        """Each question, as often as it is asked."""
         return self.repeats * len(self._columns["role"])
 
     @property
@@ -200,7 +198,6 @@ class Ultimatum(StatedQuestions):
         return earned({name: trials.numbers(name) for name in (*COLUMNS, "action")})
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         x = {name: trials.numbers(name) for name in COLUMNS}
         trials.require(x["stake"] > 0, "A stake is above 0", x["stake"], "Correct it.")

@@ -263,7 +263,6 @@ class Diagnosis(Environment):
     )
 
     def prepare(self) -> None:
-        """Load network and words, and lay out the questions."""
         pairs = None if self.edges is None else tuple((a, b) for a, b in self.edges)
         self.belief_network, self._about = load_network(
             self.network, self.target, self.auxiliary, pairs, self.minimum_support
@@ -279,7 +278,6 @@ class Diagnosis(Environment):
 
     @property
     def n_trials(self) -> int:
-        """Contexts x rounds x questions."""
         return self.n_contexts * self.repeats * len(self._asked)
 
     @property
@@ -295,12 +293,10 @@ class Diagnosis(Environment):
 
     @property
     def replies(self) -> Replies:
-        """One for each trial, but for a distribution, of which one reply tells every state."""
         return _Distributions(self)
 
     @property
     def rerun(self) -> Rerun:
-        """Questions once more; who answers misreads each context anew."""
         return _Misread(self)
 
     @cached_property
@@ -435,7 +431,6 @@ class Diagnosis(Environment):
         return frame
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
         for name, rule, known in (
@@ -462,11 +457,9 @@ class Diagnosis(Environment):
             )
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        """Put the question into words; earlier trials are not told."""
         return Prompt((Message("user", self._text(observation)),))
 
     def screen(self, observation: Observation) -> Screen:
-        """Return the question; of a decision both steps are one choice among three."""
         asked = self.asks(observation)
         text = self._text(observation, answered=False).strip()
         if observation["question"] == SHARE:
@@ -497,7 +490,6 @@ class Diagnosis(Environment):
         return replace(answer, action=DEFER if unable else (NO if decided else YES))
 
     def say(self, choice: Any, observation: Observation) -> str:
-        """Answer as asked; who defers leans to No. A distribution has a number per state."""
         if observation["question"] == SHARE:
             if not isinstance(choice, tuple) or len(choice) != self.n_parts:
                 raise ValueError(

@@ -118,7 +118,6 @@ class CueConflict(MarkerLocation):
     )
 
     def prepare(self) -> None:
-        """Refuse conflicts that words or picture could not show."""
         self.conflicts = tuple(float(c) for c in self.conflicts)
         super().prepare()
         most = max(abs(c) for c in self.conflicts)
@@ -198,7 +197,6 @@ class CueConflict(MarkerLocation):
         return {}
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         conflict, both = trials.numbers("conflict"), trials.numbers("modality") == BOTH
         near = np.isclose(conflict[:, None], self.conflicts, atol=1e-9).any(axis=1)
@@ -212,7 +210,6 @@ class CueConflict(MarkerLocation):
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
-        """Return the task with the settings that its trials tell, conflicts and windows too."""
         settings = super().as_played(frame).settings
         if {"modality", "conflict", "window"} <= set(frame.columns):
             both = frame["modality"].to_numpy(dtype=float) == BOTH

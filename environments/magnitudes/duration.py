@@ -96,7 +96,6 @@ class Duration(Magnitude):
     )
 
     def prepare(self) -> None:
-        """Read the transcripts, if there are any."""
         given = self.transcripts
         if self._settings["stimuli"] == "decoupled":
             if given is not None:

@@ -313,7 +313,6 @@ class Magnitude(Retelling):
     )
 
     def prepare(self) -> None:
-        """Check what goes together, take what the condition sets, and load the words."""
         self.stimuli = self._settings["stimuli"] or "published"
         if self.stimuli == "decoupled":
             more, n_more = self.decoupled
@@ -375,7 +374,6 @@ class Magnitude(Retelling):
 
     @property
     def n_trials(self) -> int:
-        """Every stimulus of every window once per pass."""
         return len(self.windows) * len(self.passes) * self.n_items
 
     @property
@@ -443,12 +441,10 @@ class Magnitude(Retelling):
         return np.asarray(columns["value"], dtype=float)
 
     def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:
-        """Return the last trials of the same window and pass."""
         own = [turn for turn in turns if _pass_of(turn.observation) == _pass_of(observation)]
         return own[max(len(own) - self.context, 0) :]
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        """Put the present trial, and what came before it, into words and pictures."""
         told = [*self.recalled(turns, observation), Turn(observation, None, None)]
         n = 0
         for i, turn in enumerate(told):
@@ -469,7 +465,6 @@ class Magnitude(Retelling):
         return Prompt(tuple(messages))
 
     def screen(self, observation: Observation) -> Screen:
-        """Return introduction, question and the one picture that the trial shows."""
         if not observation["modality"]:
             return super().screen(observation)
         shown = super().screen({**observation, "picture": 1})
@@ -518,16 +513,13 @@ class Magnitude(Retelling):
         return seen[:-1], seen[-1].observation
 
     def parse(self, text: str, observation: Observation) -> Answer:
-        """Read the estimate, a number from 0 to the highest answer."""
         marked = self.reasoning != "none"
         return parse_number(text, *self.response_range, marked, self.marker)
 
     def say(self, choice: Any, observation: Observation) -> str:
-        """Answer as asked."""
         return self._aloud(decimal(choice))
 
     def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
         columns = {name: trials.numbers(name) for name in self.fields.stimulus}

@@ -1,4 +1,4 @@
-"""A world is written once: on numbers, on many sessions side by side, it does the same."""
+"""A world is written once: followed along whole sessions it does what the step loop does."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,7 @@ from knownminds.environments import (
     World,
     make,
 )
-from knownminds.environments.side_by_side import follow_world
-from knownminds.environments.world import Drawn, plain
+from knownminds.environments.world import Drawn, follow_world, plain
 
 
 class Walk(World):
@@ -82,7 +81,7 @@ class WholeWalk(Walk):
 
 
 @pytest.mark.parametrize("world", [Walk, WholeWalk])
-def test_sessions_side_by_side_are_those_lived_alone(world):
+def test_what_follows_from_actions_is_what_the_step_loop_shows_and_pays(world):
     n, n_trials = 40, 22
     table = tables(n, n_trials)
     actions = np.random.default_rng(1).integers(-1, 2, (n, n_trials))
