@@ -64,7 +64,7 @@ def follow_world(
     """Return what the actions of whole sessions bring, each [..., n_trials]; -1 is no action.
 
     "reward", NaN where nothing is paid, and feedback fields; what the world shows; and "present",
-    which trials take place, if some may fall away.
+    which trials take place, if some fell away.
     """
     if world.pay is World.pay and world.show is World.show and "present" not in table:
         return {"reward": np.full(actions.shape, np.nan)}

@@ -553,4 +553,4 @@ def factors_asked(actions: NDArray[np.int64]) -> NDArray[np.int64]:
         "withheld": np.zeros(actions.shape, dtype=np.int64),
     }
     asked = follow_world(Questionnaire, tables, actions)
-    return np.where(asked["present"], asked["later_amount"], OVER)
+    return np.where(asked.get("present", True), asked["later_amount"], OVER)
