@@ -383,32 +383,9 @@ def hb_sums(seed=0):
     return _tabs("dd.txt", head, rows, trials, "temporal_discounting")
 
 
-def durations(seed=0):
-    draw = random.Random(seed)
-    values = {1: (0.3, 0.493, 0.811), 2: (1.333, 2.191, 3.602), 3: (5.921, 9.733, 16.0)}
-    rows, trials, number = [], [], 0
-    for person in (99, 98):
-        trial = 0
-        for block in (2, 1, 3):
-            for _ in range(9):
-                number += 1
-                stimulus = draw.choice(values[block])
-                said = round(stimulus * draw.uniform(0.6, 1.4), 3)
-                rows.append((f'"{number}"', f'"{block}"', stimulus, said, '"Vis/Block"', f'"{person}"',  # noqa: E501
-                             0.1, 0.1, 0, 1, '"Equal"', 0))  # fmt: skip
-                trials.append({
-                    "subject": str(person), "session": "0", "trial": trial, "window": block - 1,
-                    "value": 20 * stimulus, "response": 20 * said,
-                })  # fmt: skip
-                trial += 1
-    head = ('""', '"block"', '"duration"', '"reproduction"', '"exp"', '"sub"', '"rep_err"',
-            '"prod_err"', '"durn1_diff"', '"ratio"', '"trialn1"', '"begins"')  # fmt: skip
-    return Made("vdata.csv", lines(head, rows), trials, "duration", {"ok": len(trials)})
-
-
 MADE = (
     urns, games, blocks, casinos, days, balloons, people_games, people_causes, model_causes,
-    hb_bandit, hb_two_step, hb_balloons, hb_cards, hb_sums, durations,
+    hb_bandit, hb_two_step, hb_balloons, hb_cards, hb_sums,
 )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ def scored(made, folder, released=True):
     """Return the measures of a file, imported and scored: by name, the row of the table."""
     file = folder / made.name
     file.write_text(made.text, encoding="utf-8")
-    trials, _ = import_tables([file])
+    trials = import_tables([file]).trials
     found = score(trials, released=released)
     return {row["measure"]: row for row in found.table.to_dict("records")}, found
 

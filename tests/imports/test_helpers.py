@@ -1,13 +1,11 @@
-"""What experts would otherwise write: blocks from means, questionnaires from answers, durations."""
+"""What experts would otherwise write: blocks from means, questionnaires from answers."""
 
 import numpy as np
 import pandas as pd
 import pytest
-import their_files
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import (
-    Duration,
     RestlessBandit,
     TemporalDiscounting,
     Trials,
@@ -16,7 +14,7 @@ from knownminds.environments import (
 from knownminds.inference import MEASURES
 from knownminds.validation.data.exchange import import_sources
 from knownminds.validation.imports.discounting_answers import questions_of_answers
-from knownminds.validation.imports.importing import import_tables
+from knownminds.validation.imports.importing import Reading
 from knownminds.validation.imports.mapping import read_map
 
 PLACE = TemporalDiscounting()
@@ -43,7 +41,7 @@ def test_a_questionnaire_is_imported_from_its_items_and_scored(answered, tmp_pat
         file, index=False
     )
     told = read_map(["subject=who,item=q,action=said", "q: from 1", "said: now=0,wait=1"])
-    found = import_sources([file], environment="temporal_discounting", mapping=told)
+    found = import_sources([file], None, Reading("temporal_discounting", mapping=told))
     derived = [one.what for one in found.account.entries if one.kind == "derived"]
     assert "sums and delays, from the answers before" in derived
     measure = MEASURES["temporal_discounting"]
@@ -61,23 +59,5 @@ def test_blocks_are_found_where_the_means_change_places(tmp_path):
     kept = ["subject", "trial", "action", "response", "reward", "mean_0", "mean_1"]
     played[kept].rename(columns={"response": "sure"}).to_csv(file, index=False)
     told = read_map(["subject=subject,response=sure"])
-    back = import_sources([file], environment="restless_bandit", mapping=told)
+    back = import_sources([file], None, Reading("restless_bandit", mapping=told))
     assert back.trials.frame["block"].tolist() == played["block"].tolist()
-
-
-def test_durations_below_five_seconds_are_read_in_peoples_own_ranges(tmp_path):
-    made = their_files.durations(seed=3)
-    (tmp_path / made.name).write_text(made.text)
-    trials, _ = import_tables([tmp_path / made.name])
-    ranges = {"short": (0.3, 0.811), "medium": (1.333, 3.602), "long": (5.921, 16.0)}
-    place = Duration(ranges=ranges, n_values=3, repeats=30)
-    seconds = trials.frame.assign(value=trials.frame["value"] / 20,
-                                  response=trials.frame["response"] / 20)  # fmt: skip
-    kept = ["subject", "trial", "value", "response", "window", "item", "modality", "blur"]
-    own = Trials.from_frame(seconds[kept], environment=place)
-    truth = {(one["subject"], one["trial"]): one["value"] / 20 for one in made.trials}
-    rows = own.frame[["subject", "trial", "value"]].itertuples(index=False)
-    assert all(value == pytest.approx(truth[who, trial]) for who, trial, value in rows)
-    # Dialogues are not that short: a session cannot be drawn, and the sentence says what can.
-    with pytest.raises(ValueError, match=r"5 s at least; ranges begin at 0.3 s.*--set ranges"):
-        place.reset(0)

@@ -6,7 +6,8 @@ import their_files
 
 from knownminds.environments import Trials
 from knownminds.validation.data.exchange import import_sources
-from knownminds.validation.imports.mapping import ColumnMap, read_map
+from knownminds.validation.imports.importing import Reading
+from knownminds.validation.imports.mapping import MAPS, ColumnMap, read_map
 
 CASINO = """person;casino;side;won;speed
 ann;1;left;1;0,52
@@ -55,10 +56,8 @@ def test_rows_of_a_day_a_balloon_or_a_play_are_understood(tmp_path):
     values = [f"{c}: X=0,Y=1" for c in ("one", "where")] + ["two: D=0,F=1,J=0,K=1"]
     told = read_map(["subject=who,trial=day,action1=one,state=where,action2=two", *values])
     text = text.replace("Xis", "none")
-    found = import_sources(
-        [write(tmp_path, text)], environment="two_step", settings={"n_days": 10},
-        mapping=told.merged(ColumnMap(missing=("none",))),
-    )  # fmt: skip
+    gaps = told.merged(ColumnMap(missing=("none",)))
+    found = import_sources([write(tmp_path, text)], None, Reading("two_step", mapping=gaps))
     frame = found.trials.frame
     for truth in made.trials:
         row = frame[frame["trial"] == truth["trial"]].iloc[0]
@@ -68,13 +67,13 @@ def test_rows_of_a_day_a_balloon_or_a_play_are_understood(tmp_path):
         )
     made = their_files.hb_balloons(seed=4)
     told = read_map(["subject=subjID,exploded=explosion"])
-    found = import_sources([write(tmp_path, made.text, "b.txt")], environment="balloon_risk",
-                           mapping=told, settings={"maxima": [12], "n_balloons": 8})  # fmt: skip
+    reading = Reading("balloon_risk", {"maxima": [12]}, told)
+    found = import_sources([write(tmp_path, made.text, "b.txt")], None, reading)
     assert found.trials.frame["action"].tolist() == [one["action"] for one in made.trials]
     made = their_files.games(seed=4)
     told = read_map(["subject=kind,game=run,play=trial,action=choice"])
     text = made.text.lstrip("\ufeff").replace("\n", ",me\n").replace("reward,me", "reward,kind", 1)
-    found = import_sources([write(tmp_path, text, "g.csv")], environment="horizon", mapping=told)
+    found = import_sources([write(tmp_path, text, "g.csv")], None, Reading("horizon", mapping=told))
     assert found.trials.frame["mean_0"].tolist() == pytest.approx(
         [t["mean_0"] for t in made.trials]
     )
@@ -87,8 +86,8 @@ def test_screens_of_a_browser_are_trials_where_a_mapping_says_so(tmp_path):
         "response.Q0: left=0,right=1", "casino: from 1",
     ])  # fmt: skip
     where = {"trial_type": "html-button-response"}
-    found = import_sources([write(tmp_path, made.text, "study.txt")], mapping=told, where=where,
-                           environment="instrumental_learning")  # fmt: skip
+    reading = Reading("instrumental_learning", mapping=told, where=where)
+    found = import_sources([write(tmp_path, made.text, "study.txt")], None, reading)
     rows = found.trials.frame.to_dict("records")
     assert len(rows) == len(made.trials)
     for row, truth in zip(rows, made.trials, strict=True):
@@ -96,3 +95,27 @@ def test_screens_of_a_browser_are_trials_where_a_mapping_says_so(tmp_path):
             assert pd.isna(row[name]) if value is None else row[name] == value
     assert found.account.outcomes == made.counted
     assert any("trial_type is not html" in entry.what for entry in found.account.entries)
+
+
+@pytest.mark.parametrize("file", sorted(MAPS.glob("*.toml")), ids=lambda file: file.stem)
+def test_a_map_that_is_shipped_can_be_copied(file, tmp_path):
+    shipped = ColumnMap.read(file)
+    shipped.save(tmp_path / "mine.toml")
+    assert ColumnMap.read(tmp_path / "mine.toml") == shipped == read_map([file.stem])
+
+
+def test_a_cell_without_a_meaning_ends_a_strict_import_and_is_counted_by_others(tmp_path):
+    made = their_files.hb_cards(seed=6)
+    lines = made.text.splitlines()
+    lines[3] = lines[3].replace("\t", "\tx", 1)  # a deck that is none
+    lines[5] = "\t".join([*lines[5].split("\t")[:2], "1e9", "0"])  # a gain beyond the range
+    file = write(tmp_path, "\n".join(lines) + "\n", "igt.txt")
+    shipped = read_map(["hbayesdm_igt"])
+    strict = ColumnMap(**{**vars(shipped), "strict": True})
+    with pytest.raises(ValueError, match=r"row 3 of igt.txt has 'x\d'"):
+        import_sources([file], None, Reading(mapping=strict))
+    account = import_sources([file], None, Reading(mapping=shipped)).account
+    assert account.outcomes == {"ok": 38, "malformed": 2}
+    unreadable = {e.what: e.example for e in account.entries if e.kind == "unreadable"}
+    assert unreadable["'action' has no meaning"] == "row 3 of igt.txt"
+    assert unreadable["'gain' has no meaning"] == "row 5 of igt.txt"

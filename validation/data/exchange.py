@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from knownminds.environments.record.folders import check_writable, writable, wri
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.arguments import one_of
-from knownminds.validation.imports.account import Account, Tally, account_of_texts
+from knownminds.validation.imports.account import Tally, account_of_texts
 from knownminds.validation.imports.exports import (
     begun_once,
     experiment_of,
@@ -24,8 +24,7 @@ from knownminds.validation.imports.exports import (
     tab_separated,
     write_with_dictionary,
 )
-from knownminds.validation.imports.importing import import_tables
-from knownminds.validation.imports.mapped import import_mapped
+from knownminds.validation.imports.importing import Imported, Reading, import_tables
 from knownminds.validation.imports.mapping import ColumnMap
 from knownminds.validation.imports.tables import read_table
 from knownminds.validation.people.reading import PAGE, is_of_page, read_sessions
@@ -33,7 +32,7 @@ from knownminds.validation.people.reading import PAGE, is_of_page, read_sessions
 BOTH = ("csv", "parquet", "psych-101", "psych-ds")
 WRITTEN = (*BOTH, "hbayesdm", "hssm", "r")
 OURS = (*BOTH, "inspect", PAGE)
-THEIRS = ("cogbench", "causalign", "horizon", "hbayesdm", "hssm", "durations", "jspsych")
+THEIRS = ("cogbench", "causalign", "horizon", "hbayesdm", "hssm", "jspsych")
 READ = (*OURS, *THEIRS)
 TEXTS = {"psych-101", "inspect"}  # read from words, of which an account is given
 TABLES = (".csv", ".tsv", ".txt", ".json")  # what a table of somebody else's may be
@@ -122,25 +121,6 @@ def export_trials(
     return trials
 
 
-@dataclass(frozen=True)
-class Imported:
-    """Trials of files, and what was understood of these.
-
-    Parameters
-    ----------
-    trials
-        What was made.
-    account
-        What became of every row; None of files in a form of ours.
-    mapping
-        The mapping that explained them, if one did.
-    """
-
-    trials: Trials
-    account: Account | None = None
-    mapping: ColumnMap | None = None
-
-
 def import_trials(
     sources: Sequence[str | Path],
     format: str | None = None,
@@ -154,41 +134,13 @@ def import_trials(
     missing: Sequence[str] = (),
     subject_from_file: bool = False,
 ) -> Trials:
-    """Read trials from files or folders in one of the formats `READ`; see `import_sources`."""
-    return import_sources(
-        sources,
-        format,
-        environment=environment,
-        columns=columns,
-        settings=settings,
-        mapping=mapping,
-        where=where,
-        encoding=encoding,
-        missing=missing,
-        subject_from_file=subject_from_file,
-    ).trials
-
-
-def import_sources(
-    sources: Sequence[str | Path],
-    format: str | None = None,
-    *,
-    environment: Environment | str | None = None,
-    columns: Mapping[str, str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    mapping: ColumnMap | None = None,
-    where: Mapping[str, str] | None = None,
-    encoding: str | None = None,
-    missing: Sequence[str] = (),
-    subject_from_file: bool = False,
-) -> Imported:
-    """Read trials from files or folders, and say what was understood.
+    """Read trials from files or folders.
 
     Parameters
     ----------
     sources
         Files; folders of psych-ds, of a run, or of Inspect's logs. Files of a page (`page`)
-        are lived once more, see `knownminds.validation.people.reading`.
+        are played once more, see `knownminds.validation.people.reading`.
     format
         One of `READ`; None for what each of them looks like.
     environment, settings
@@ -212,61 +164,78 @@ def import_sources(
     ValueError
         If a source cannot be read, or the experiment is none of ours.
     """
+    name = environment.name if isinstance(environment, Environment) else environment
+    reading = Reading(
+        name, settings or {}, mapping, where or {}, encoding, missing, subject_from_file
+    )
+    return import_sources(sources, format, reading, columns, environment).trials
+
+
+def import_sources(
+    sources: Sequence[str | Path],
+    format: str | None = None,
+    reading: Reading | None = None,
+    columns: Mapping[str, str] | None = None,
+    environment: Environment | str | None = None,
+) -> Imported:
+    """Read trials as `import_trials` does, and say what was understood.
+
+    Parameters
+    ----------
+    reading
+        What is known of the files beyond what stands in them.
+    environment
+        None for that of `reading`.
+    """
+    how = reading or Reading()
     if format is not None:
         one_of("format", format, READ)
     paths = [Path(source) for source in sources]
-    name = environment.name if isinstance(environment, Environment) else environment
-    if format == PAGE or (format is None and mapping is None and any(map(is_of_page, paths))):
+    if format == PAGE or (format is None and how.mapping is None and any(map(is_of_page, paths))):
         return Imported(*read_sessions(_session_files(paths)))
     for path in paths:
         if path.suffix in (".xlsx", ".xls", ".ods"):
             raise ValueError(f"A table is text; {path.name} is a workbook. Save its sheet as CSV.")
-    if mapping is not None or (
-        format in (None, *THEIRS) and _of_others(paths, format, columns, encoding)
-    ):
-        if name is not None:
-            one_of("environment", name, ENVIRONMENTS)
-        if mapping is None:
-            found = import_tables(
-                paths, format, environment=name, settings=settings, where=where,
-                encoding=encoding, missing=missing, subject_from_file=subject_from_file,
-            )  # fmt: skip
-            return Imported(*found)
-        whole = mapping.merged(ColumnMap(where=where or {}))
-        told = import_mapped(
-            paths, whole, environment=name, settings=settings, encoding=encoding,
-            subject_from_file=subject_from_file,
-        )  # fmt: skip
-        return Imported(*told, whole)
+    if how.mapping is not None:
+        whole = how.mapping.merged(ColumnMap(where=how.where))
+        return import_tables(paths, None, replace(how, mapping=whole))
+    if format in (None, *THEIRS) and _of_others(paths, format, columns, how.encoding):
+        return import_tables(paths, format, how)
     for given, option in (
-        (missing, "--missing"), (where, "--where"), (subject_from_file, "--subject-from-file")
-    ):  # fmt: skip
+        (how.missing, "--missing"),
+        (how.where, "--where"),
+        (how.subject_from_file, "--subject-from-file"),
+    ):
         if given:
             raise ValueError(f"{option} is for tables of others; these are of ours. Leave it out.")
-    experiment = _experiment(environment, settings)
+    experiment = _experiment(environment or how.environment, how.settings)
     parts: list[Trials] = []
     files: list[str] = []
     kinds: set[str] = set()
-    for source in paths:
-        for file in _files(source, format):
-            kind = format or _kind(file)
-            kinds.add(kind)
-            files.append(file.name)
-            if kind == "inspect":
-                from knownminds.llm_adapters.runs.inspect_tasks import read_inspect_log
-
-                trials = read_inspect_log(file, experiment)
-            elif kind == "psych-101":
-                trials = read_psych_101(file, experiment)
-            elif kind == "psych-ds":
-                trials = read_psych_ds(file)
-            else:
-                trials = Trials.load(file, columns=columns, environment=experiment)
-            parts.append(trials)
+    for file in (file for source in paths for file in _files(source, format)):
+        kind = format or _kind(file)
+        kinds.add(kind)
+        files.append(file.name)
+        parts.append(_read(file, kind, columns, experiment))
     trials = parts[0] if len(parts) == 1 else Trials.concatenate(parts)
     if not kinds <= TEXTS:
         return Imported(trials)
     return Imported(trials, account_of_texts(" and ".join(sorted(kinds)), files, trials))
+
+
+def _read(
+    file: Path, kind: str, columns: Mapping[str, str] | None, experiment: Environment | None
+) -> Trials:
+    """Read a file or folder in a form of ours."""
+    if kind == "inspect":
+        from knownminds.llm_adapters.runs.inspect_tasks import read_inspect_log
+
+        return read_inspect_log(file, experiment)
+    if kind == "psych-101":
+        return read_psych_101(file, experiment)
+    if kind == "psych-ds":
+        return read_psych_ds(file)
+    return Trials.load(file, columns=columns, environment=experiment)
 
 
 def _session_files(paths: Sequence[Path]) -> list[Path]:

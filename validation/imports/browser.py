@@ -64,6 +64,15 @@ def read_browser(path: Path, tally: Tally) -> Table:
     return Table(path.stem, path.name, text_cells, lines, "")
 
 
+def is_json(file: Path) -> bool:
+    """Whether a file begins as JSON does; ValueError if it cannot be read."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{")
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror}.") from None
+
+
 def _values(text: str) -> Iterator[Any]:
     """Yield the JSON values of a text, one behind the other."""
     decoder, at = json.JSONDecoder(), 0

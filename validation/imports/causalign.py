@@ -13,7 +13,7 @@ import pandas as pd
 from knownminds.environments import Collider
 
 from .account import DERIVED, LEFT_OUT, UNREADABLE, Table, Tally
-from .formats import Family, Format
+from .formats import Format
 from .tables import answers, identified, stimuli, within
 
 TASKS = "aabbccddeeffgghhijjk"  # of the 20 questions, in the order of their numbers
@@ -210,15 +210,20 @@ def _settings(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
     return {"overload": kinds[0], "control": bool((found[2] == "ctl").all())}
 
 
-CAUSALIGN = Family(
-    "causalign",
-    (
-        Format("causalign", "collider",
-               frozenset({"s", "domain", "attr.polarity", "letter.type", "study.type", "trial",
-                          "y"}), _people, help="people's judgements: semicolons, decimal commas",
-               also=frozenset({"rt"})),
-        Format("causalign", "collider", frozenset({"id", "response", "prompt_category", "subject"}),
-               _model, settings=_settings, help="models' answers, one folder per experiment",
-               also=frozenset({"domain", "task", "cntbl_cond"})),
+FORMATS = (
+    Format(
+        "causalign",
+        "collider",
+        frozenset({"s", "domain", "attr.polarity", "letter.type", "study.type", "trial", "y"}),
+        _people,
+        also=frozenset({"rt"}),
     ),
-)  # fmt: skip
+    Format(
+        "causalign",
+        "collider",
+        frozenset({"id", "response", "prompt_category", "subject"}),
+        _model,
+        settings=_settings,
+        also=frozenset({"domain", "task", "cntbl_cond"}),
+    ),
+)

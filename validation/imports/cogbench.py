@@ -24,7 +24,9 @@ from knownminds.environments import (
 from knownminds.inference.bandits.model_basedness import REWARD_ALONE
 
 from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Table, Tally
-from .formats import Family, Format
+from .formats import Format, Reader
+from .mapped import agreed_in
+from .shapes import whole_games
 from .tables import answers, check_coded, stimuli, whole_numbers, within
 
 _BLOCKS = (21, 20, 20, 19)  # trials of the restless bandit's blocks, in every file
@@ -121,27 +123,19 @@ def _games(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     right &= paid == column["reward"]
     frame = pd.DataFrame({
         "subject": _engine(table), "game": pd.factorize(cells["run"])[0],
-        "play": np.nan_to_num(column["trial"], nan=-1).astype(np.int64),
+        "play": np.where(right, column["trial"], np.nan),
         "action": np.nan_to_num(column["choice"]).astype(np.int64),
         "reward": column["reward"], "true_mean_0": column["mean0"], "true_mean_1": column["mean1"],
     })  # fmt: skip
-    games = frame.groupby("game", sort=False)["play"]
-    size, number = games.transform("size"), games.cumcount()
-    whole = right & np.isin(size, (5, 10)) & (frame["play"] == number).to_numpy()
-    same = frame.groupby("game")[["true_mean_0", "true_mean_1"]].transform("nunique").max(axis=1)
-    moved = (same > 1).to_numpy()
-    tally.mark(LEFT_OUT, "a play of a game whose true means change", table, moved)
+    size = frame.groupby("game", sort=False)["play"].transform("size")
+    frame["plays"] = size.where(size.isin((5, 10)))
     if table.cut:  # a long game that ends after five plays looks like a short one
-        whole &= (frame["game"] != frame["game"].iloc[-1]).to_numpy()
-    kept = pd.Series(whole).groupby(frame["game"]).transform("all").to_numpy()
-    rule = "a play of a game that is not whole, or whose points are not those of its machine"
-    tally.mark(LEFT_OUT, rule, table, ~kept & ~moved)
-    kept = kept & ~moved
+        frame.loc[frame["game"] == frame["game"].iloc[-1], "plays"] = np.nan
+    kept = whole_games(table, frame, tally, strict=False)
     if not kept.any():
         return frame.iloc[:0]
-    tally.mark(DERIVED, "running means and counts of both machines", table, kept)
-    tally.mark(DERIVED, "forced plays, shown and no trials", table, kept & (number < 4).to_numpy())
-    return _told(table, games_of_plays(frame[kept].reset_index(drop=True)))
+    games = frame[kept].drop(columns="plays").astype({"play": np.int64})
+    return _told(table, games_of_plays(games.reset_index(drop=True)))
 
 
 def _restless(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
@@ -189,13 +183,10 @@ def _better(
     last = number == np.array(_BLOCKS)[shown["block"].astype(np.int64)] - 1
     known = ~np.isnan(choice) & ~np.isnan(accurate) & ~np.isnan(number)
     told = better_machine(choice, accurate, last)
-    frame = pd.DataFrame({"run": table.cells["run"], "block": shown["block"], "told": told})
-    blocks = frame.assign(told=frame["told"].where(known)).groupby(["run", "block"], sort=False)
-    low, high = blocks["told"].transform("min"), blocks["told"].transform("max")
-    agreed = (low == high).to_numpy()
-    tally.mark(DERIVED, "the better machine of each block, from 'accurate'", table, agreed)
-    tally.mark(TOLD, "'accurate' of a block disagrees, so its means are unknown", table, ~agreed)
-    found: NDArray[np.float64] = low.where(agreed).to_numpy(dtype=float)
+    keys = [table.cells["run"], pd.Series(shown["block"])]
+    found: NDArray[np.float64] = agreed_in(
+        pd.Series(told).where(known), keys, table, tally
+    ).to_numpy(dtype=float)
     return found
 
 
@@ -305,33 +296,12 @@ def _balloons(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFr
     return _told(table, pumps_of_balloons(frame.assign(session=nth.astype("str")), maxima=_MAXIMA))
 
 
-def _discounting(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
-    """Refuse scores of the questionnaire."""
-    raise ValueError(
-        f"Trials are answers to questions; {table.file} holds a score per engine, and a score "
-        "does not determine the answers, amounts and delays. Use the score for comparison only."
-    )
-
-
 def _scores(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Refuse a table of scores."""
     raise ValueError(
-        f"Trials are answers; {table.file} holds scores. Use them to compare measures with."
+        f"Trials are answers to questions; {table.file} holds scores, and a score does not "
+        "determine the answers and what was asked. Use scores to compare measures with."
     )
-
-
-def _n_balloons(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
-    counts = frame.drop_duplicates(["subject", "session", "balloon"])
-    most = counts.groupby(["subject", "session", "type"]).size().max()
-    return {"n_balloons": int(most), "maxima": list(_MAXIMA)}
-
-
-def _n_games(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
-    return {"n_games": int(frame["game"].max()) + 1, "long_horizon": 6}
-
-
-def _n_days(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
-    return {"n_days": int(frame["trial"].max()) // 2 + 1}
 
 
 def _levels(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
@@ -340,35 +310,44 @@ def _levels(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
     return {"n_blocks": 4, "high": high, "low": low}
 
 
-def _n_problems(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
-    return {"n_problems": 2}
+def _format(environment: str, head: str, read: Reader, **more: Any) -> Format:
+    return Format("cogbench", environment, frozenset(head.split()), read, **more)
 
 
-_PLAYS = frozenset({"run", "trial", "choice", "reward"})
-COGBENCH = Family(
-    "cogbench",
-    (
-        Format("cogbench", "probabilistic_reasoning",
-               frozenset({"run", "prior", "lh", "left_pred", "red_observation"}), _urns,
-               settings=_n_problems, help="urns: prior, likelihood, ball, stated probability",
-               also=frozenset({"informative_lh"})),
-        Format("cogbench", "restless_bandit",
-               _PLAYS | {"block", "block_trial", "confidence", "accurate"}, _restless,
-               settings=_levels, help="a machine and a confidence a trial"),
-        Format("cogbench", "instrumental_learning", _PLAYS | {"task"}, _casinos,
-               help="four casinos; doubled trials are left out",
-               also=frozenset({"reward0", "reward1"})),
-        Format("cogbench", "horizon", _PLAYS | {"mean0", "mean1", "reward0", "reward1"}, _games,
-               frozenset({"task", "block"}), _n_games, "games of 5 or 10 plays, four forced"),
-        Format("cogbench", "two_step",
-               frozenset({"run", "trial", "action1", "state", "action2", "reward"}), _days,
-               settings=_n_days, help="both stages of a day in one row"),
-        Format("cogbench", "balloon_risk",
-               frozenset({"run", "trial", "pumps", "reward", "max_pumps", "exploded"}), _balloons,
-               settings=_n_balloons, help="a balloon in one row"),
-        Format("cogbench", "", frozenset({"score", "run", "present bias"}), _discounting,
-               help="scores of discounting: refused, since they are no answers"),
-        Format("cogbench", "", frozenset({"engine", "performance_score1"}), _scores,
-               help="tables of scores: refused"),
+FORMATS = (
+    _format(
+        "probabilistic_reasoning",
+        "run prior lh left_pred red_observation",
+        _urns,
+        settings=lambda frame, tables: {"n_problems": 2},
+        also=frozenset({"informative_lh"}),
     ),
-)  # fmt: skip
+    _format(
+        "restless_bandit",
+        "run trial choice reward block block_trial confidence accurate",
+        _restless,
+        settings=_levels,
+    ),
+    _format(
+        "instrumental_learning",
+        "run trial choice reward task",
+        _casinos,
+        also=frozenset({"reward0", "reward1"}),
+    ),
+    _format(
+        "horizon",
+        "run trial choice reward mean0 mean1 reward0 reward1",
+        _games,
+        without=frozenset({"task", "block"}),
+        settings=lambda frame, tables: {"long_horizon": 6},
+    ),
+    _format("two_step", "run trial action1 state action2 reward", _days),
+    _format(
+        "balloon_risk",
+        "run trial pumps reward max_pumps exploded",
+        _balloons,
+        settings=lambda frame, tables: {"maxima": list(_MAXIMA)},
+    ),
+    Format("cogbench", "", frozenset({"score", "run", "present bias"}), _scores),
+    Format("cogbench", "", frozenset({"engine", "performance_score1"}), _scores),
+)

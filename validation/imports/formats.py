@@ -1,18 +1,23 @@
-"""The formats that are understood: by what their head is known, and what reads them."""
+"""The formats that are known: by what their heads are recognised, and what reads them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from knownminds.environments import unknown
 
 from .account import Table, Tally
+from .mapped import mapped_rows
+from .mapping import ColumnMap, shipped_maps
 
 Reader = Callable[[Table, Tally, Mapping[str, Any]], pd.DataFrame]
+Settings = Callable[[pd.DataFrame, Sequence[Table]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -21,85 +26,73 @@ class Format:
 
     Parameters
     ----------
-    name
-        Of the format, as typed after --from.
+    source
+        Where such tables come from, as typed after --from.
     environment
-        The experiment that its trials are of; "" if they cannot be made into trials.
+        The experiment that its trials are of; "" if the table or the user names it.
     head
         Columns by which it is known; all must be there.
     read
         Makes trials of a table; gets the settings that were given, and raises ValueError where no
         row can be used.
-    not_head
+    without
         Columns that tell it from a format whose head is within its own.
     settings
         Settings of the experiment that follow from the trials.
-    help
-        What it is, for the documentation.
     also
         Columns that are read where they are there.
+    mapping
+        The map that explains it, if one does; names are then compared without case and _.
     """
 
-    name: str
+    source: str
     environment: str
     head: frozenset[str]
     read: Reader
-    not_head: frozenset[str] = frozenset()
-    settings: Callable[[pd.DataFrame, Sequence[Table]], dict[str, Any]] = lambda frame, tables: {}
-    help: str = ""
+    without: frozenset[str] = frozenset()
+    settings: Settings | None = None
     also: frozenset[str] = frozenset()
+    mapping: ColumnMap | None = None
 
-    def fits(self, table: Table) -> bool:
-        """Whether a table has its head."""
-        names = set(map(str, table.cells.columns))
-        return self.head <= names and not self.not_head & names
+    def fitted(self, table: Table) -> Table | None:
+        """Return the table with columns spelt as the format has them; None if it is another."""
+        names = list(map(str, table.cells.columns))
+        if self.mapping is not None:
+            spelt = {_plain(name): name for name in self.head}
+            renamed = {name: spelt[_plain(name)] for name in names if _plain(name) in spelt}
+            table, names = table.named(renamed), [renamed.get(name, name) for name in names]
+        fits = self.head <= set(names) and not self.without & set(names)
+        return table if fits and len(set(names)) == len(names) else None
 
     def unread(self, table: Table, frame: pd.DataFrame) -> list[str]:
         """Return the columns of a table that are neither read nor kept."""
         names = list(map(str, table.cells.columns))
         return [n for n in names if n not in self.head | self.also and n not in frame]
 
-
-@dataclass(frozen=True)
-class Family:
-    """Formats of one source, which are told apart by their heads.
-
-    Parameters
-    ----------
-    name
-        As typed after --from.
-    formats
-        Its formats.
-    prepare
-        Makes a table's head comparable, such as lower case.
-    """
-
-    name: str
-    formats: tuple[Format, ...]
-    prepare: Callable[[Table], Table] = field(default=lambda table: table)
-
-    def of(self, table: Table, environment: str | None) -> tuple[Format, Table] | None:
-        """Return the format that a table has, and the table as that reads it; None if none."""
-        ready = self.prepare(table)
-        fitting = [one for one in self.formats if one.fits(ready)]
-        named = [one for one in fitting if one.environment == environment]
-        fitting = named or fitting
-        return (fitting[0], ready) if fitting else None
+    def settings_of(
+        self, frame: pd.DataFrame, tables: Sequence[Table], given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return settings of the experiment: those given, and those that follow from trials."""
+        stated = {**(self.mapping.settings if self.mapping else {}), **given}
+        follows = _MEASURED.get(self.environment) if "design" not in stated else None
+        measured = follows(frame) if follows else {}
+        return {**measured, **(self.settings(frame, tables) if self.settings else {}), **stated}
 
 
-def families() -> dict[str, Family]:
-    """Return every source whose tables are understood, by name."""
-    from . import causalign, cogbench, durations, hbayesdm, horizon_of_people, hssm
+def format_of_map(mapping: ColumnMap, source: str, environment: str | None = None) -> Format:
+    """Return a mapping as a format: it is known by the columns that it names."""
+    name = environment or mapping.environment
+    read = partial(mapped_rows, mapping=mapping, name=name)
+    return Format(source, name, frozenset(mapping.columns.values()), read, mapping=mapping)
 
-    told = (
-        cogbench.COGBENCH,
-        causalign.CAUSALIGN,
-        horizon_of_people.HORIZON,
-        hbayesdm.HBAYESDM,
-        durations.DURATIONS,
-        hssm.HSSM,
-    )
-    return {family.name: family for family in told}
+
+def formats() -> list[Format]:
+    """Return every format that is known."""
+    from . import causalign, cogbench
+
+    maps = shipped_maps().items()
+    mapped = [format_of_map(each, name.partition("_")[0]) for name, each in maps]
+    return [*cogbench.FORMATS, *causalign.FORMATS, *mapped]
 
 
 def format_of(
@@ -107,20 +100,51 @@ def format_of(
 ) -> tuple[Format, Table] | None:
     """Return the format of a table, by its source if that is named and else by its head.
 
-    None if no format has such a head; ValueError if several sources do.
+    Of several of one source that of the experiment that is named counts, else that with the
+    longest head. None if no format has such a head; ValueError if several sources do.
     """
-    known = families()
-    if source is not None and source not in known:
-        raise ValueError(unknown("format", source, known))
-    found = {
-        name: fitting
-        for name, family in known.items()
-        if source in (None, name) and (fitting := family.of(table, environment)) is not None
-    }
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if found:
+    known = formats()
+    sources = dict.fromkeys(one.source for one in known)
+    if source is not None and source not in sources:
+        raise ValueError(unknown("format", source, sources))
+    pairs = [(one, one.fitted(table)) for one in known if source in (None, one.source)]
+    fitting = [(one, ready) for one, ready in pairs if ready is not None]
+    found = dict.fromkeys(one.source for one, _ in fitting)
+    if len(found) > 1:
         raise ValueError(
             f"The head of {table.file} fits {' and '.join(found)}. Name one with --from."
         )
-    return None
+    fitting.sort(key=lambda pair: (pair[0].environment != environment, -len(pair[0].head)))
+    return fitting[0] if fitting else None
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+def _grid(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the grid on which all questions about sums lie, if there is one."""
+    amounts = frame["later_amount"].unique()
+    if len(amounts) != 1 or (frame["sooner_delay"] != 0).any():
+        return {}
+    shares = np.unique(frame["sooner_amount"] / amounts[0])
+    delays = np.unique(frame["later_delay"])
+    if not len(shares) or shares[0] <= 0 or shares[-1] >= 1 or (delays % 1 != 0).any():
+        return {}
+    return {"design": "grid", "amount": int(amounts[0]), "losses": False,
+            "shares": shares.tolist(), "delays": delays.astype(int).tolist()}  # fmt: skip
+
+
+def _balloons(frame: pd.DataFrame) -> dict[str, Any]:
+    keys = [key for key in ("subject", "session", "type") if key in frame]
+    counts = frame.drop_duplicates([*keys, "balloon"]).groupby(keys).size()
+    return {"n_balloons": int(counts.max())}
+
+
+# Settings that follow from trials, by experiment.
+_MEASURED: dict[str, Callable[[pd.DataFrame], dict[str, Any]]] = {
+    "two_step": lambda frame: {"n_days": int(frame["trial"].max()) // 2 + 1},
+    "balloon_risk": _balloons,
+    "horizon": lambda frame: {"n_games": int(frame["game"].max()) + 1},
+    "temporal_discounting": _grid,
+}

@@ -5,100 +5,177 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from knownminds.environments import Environment, Trials, make, unknown
+from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
 
 from .account import DERIVED, LEFT_OUT, TOLD, Account, Table, Tally, account_of, counted
-from .formats import Format, format_of
-from .proposal import propose
+from .browser import is_json, read_browser
+from .formats import Format, format_of, format_of_map
+from .mapping import ColumnMap
 from .tables import named_after_file, read_table
+from .told_texts import read_texts
 
 WIDE = 5  # numbered columns of one name, from which on a table is taken for wide
 
 
-def import_tables(
-    files: Sequence[Path],
-    source: str | None = None,
-    *,
-    environment: str | None = None,
-    settings: Mapping[str, Any] | None = None,
-    where: Mapping[str, str] | None = None,
-    encoding: str | None = None,
-    missing: Sequence[str] = (),
-    subject_from_file: bool = False,
-) -> tuple[Trials, Account]:
-    """Read tables in formats that are known, and say what was understood.
+@dataclass(frozen=True)
+class Reading:
+    """What is known of files beyond what stands in them.
 
     Parameters
     ----------
-    files
-        Text tables; those of 0 bytes are passed over and counted.
-    source
-        None for what the heads tell; else a name of `formats.families`.
     environment
-        Which experiment, where a head fits several.
+        The experiment, where a head fits several or a mapping does not say.
     settings
         Of the experiment, beyond those that follow from the trials.
+    mapping
+        What columns and values are; None for files in formats that are known.
     where
         Only rows whose columns have these values, by their names in the file.
     encoding, missing
         See `tables.read_table`.
     subject_from_file
         Whether each file is of one subject, whose name is the file's.
+    """
+
+    environment: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    mapping: ColumnMap | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
+    encoding: str | None = None
+    missing: Sequence[str] = ()
+    subject_from_file: bool = False
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Trials of files, and what was understood of these.
+
+    Parameters
+    ----------
+    trials
+        What was made.
+    account
+        What became of every row; None of files in a form of ours.
+    mapping
+        The mapping that explained them, if one did.
+    """
+
+    trials: Trials
+    account: Account | None = None
+    mapping: ColumnMap | None = None
+
+
+def import_tables(
+    files: Sequence[Path], source: str | None = None, reading: Reading | None = None
+) -> Imported:
+    """Read tables as a mapping or a format that is known explains them.
+
+    Parameters
+    ----------
+    files
+        Text tables, or with a mapping the JSON of a browser experiment; those of 0 bytes are passed
+        over and counted.
+    source
+        None for what the heads tell; else that of a format.
 
     Raises
     ------
     ValueError
-        If a file is of no known format, no row can be used, or files are of several experiments.
+        If a file is of no known format, no row can be used, files are of several experiments, or
+        trials break the rules of theirs.
     """
+    how = reading or Reading()
+    if how.environment and how.environment not in ENVIRONMENTS:
+        raise ValueError(unknown("environment", how.environment, ENVIRONMENTS))
     tally = Tally()
     tables: list[Table] = []
-    used: list[Table] = []
-    frames: list[pd.DataFrame] = []
-    formats: list[Format] = []
+    read: list[tuple[Format, Table, pd.DataFrame]] = []
     for file in files:
         if file.is_file() and not file.stat().st_size and len(files) > 1:
             tally.add(TOLD, f"{file.name} is empty and was passed over")
             continue
-        table = chosen(read_table(file, tally, encoding=encoding, gaps=missing), where, tally)
-        fitting = format_of(table, source, environment)
-        if fitting is None:
-            raise UnexplainedError(table, source, environment, subject_from_file)
-        known, ready = fitting
-        frame = known.read(ready, tally, settings or {})
-        unread = known.unread(ready, frame)
-        if unread and len(frame):
-            tally.add(TOLD, f"columns that are not kept: {', '.join(unread)}")
-        if subject_from_file:
-            frame = frame.assign(subject=table.name)
+        table = chosen(_table(file, how, tally), how, tally)
         tables.append(table)
+        known, ready = _format(table, source, how)
+        frame = known.read(ready, tally, how.settings)
+        if how.subject_from_file:
+            frame = frame.assign(subject=table.name)
         if not len(frame):
             tally.add(TOLD, f"no row of {file.name} could be used")
             continue
-        formats.append(known)
-        used.append(table)
-        frames.append(frame)
-    if not frames:
+        if unread := known.unread(ready, frame):
+            tally.add(TOLD, f"columns that are not kept: {', '.join(unread)}")
+        read.append((known, table, frame))
+    if not read:
         raise ValueError(_nothing(tables, tally))
-    names = sorted({known.environment for known in formats})
+    known = read[0][0]
+    names = sorted({each.environment for each, _, _ in read})
     if len(names) > 1:
         raise ValueError(
             f"Trials of one experiment go into one file; these are of {', '.join(names)}. "
             "Import them apart."
         )
-    whole = pd.concat(sessions_apart(frames, used, tally), ignore_index=True)
-    place = _experiment(names[0], formats[0], whole, tables, settings or {})
+    apart = sessions_apart([frame for *_, frame in read], [table for _, table, _ in read], tally)
+    whole = pd.concat(apart, ignore_index=True)
     if "raw_text" in whole and whole["raw_text"].isna().all():
         whole = whole.drop(columns="raw_text")
-    if place is None:
+    place = _experiment(known, whole, tables, how.settings)
+    if place is None and names[0]:
         whole = whole.assign(environment=names[0])
+    if how.mapping is not None and place is not None:
+        _check_scale(whole, place, how.mapping)
     trials = Trials.from_frame(whole, environment=place)
-    account = account_of(formats[0].name, names[0], tables, tally, trials.frame)
-    return trials, account
+    account = account_of(known.source, names[0], tables, tally, trials.frame)
+    return Imported(trials, account, known.mapping)
+
+
+def _table(file: Path, how: Reading, tally: Tally) -> Table:
+    if how.mapping is not None and how.mapping.pattern:
+        return read_texts(file, how.mapping.pattern, how.mapping.names, tally)
+    if how.mapping is not None and file.suffix in (".json", ".txt") and is_json(file):
+        return read_browser(file, tally)
+    gaps = () if how.mapping is not None else how.missing
+    return read_table(file, tally, encoding=how.encoding, gaps=gaps)
+
+
+def _format(table: Table, source: str | None, how: Reading) -> tuple[Format, Table]:
+    """Return what explains a table, and the table as that has its columns."""
+    mapping = how.mapping
+    if mapping is not None:
+        if how.subject_from_file:
+            columns = {ours: t for ours, t in mapping.columns.items() if ours != "subject"}
+            table, mapping = named_after_file(table), replace(mapping, columns=columns)
+        return format_of_map(mapping, "a mapping", how.environment), table
+    fitting = format_of(table, source, how.environment)
+    if fitting is None:
+        of = f"a table of {source}" if source else "of a format that is known"
+        raise ValueError(
+            f"{table.file} is not {of}: it has the columns "
+            f"{', '.join(map(str, table.cells.columns))}. {_wide(table)}Say what they are with "
+            "--map."
+        )
+    known, ready = fitting
+    if known.mapping is not None and not known.environment:
+        named = how.environment or _named_in(ready)
+        if named is None:
+            raise ValueError(
+                f"No column of {table.file} names its experiment. Name it with --environment."
+            )
+        known = format_of_map(known.mapping, known.source, named)
+    return known, ready
+
+
+def _named_in(table: Table) -> str | None:
+    """Return the experiment that a column `environment` names, if it names one."""
+    cells = table.cells
+    names = cells["environment"].dropna().unique() if "environment" in cells else ()
+    return str(names[0]) if len(names) == 1 and names[0] in ENVIRONMENTS else None
 
 
 def sessions_apart(
@@ -109,64 +186,28 @@ def sessions_apart(
     A session that is the same in an earlier file, trial by trial, is left out. One with other
     answers is a further pass, and its name says which.
     """
-    places = [_places(frame) for frame in frames]
-    if not pd.concat(places).duplicated().any():
+    keys = ["subject", "session", "trial"]
+    whole = [f if "session" in f else f.assign(session="0") for f in frames]
+    if not pd.concat([frame[keys] for frame in whole]).duplicated().any():
         return list(frames)
     apart: list[pd.DataFrame] = []
     seen: dict[tuple[str, str], list[pd.DataFrame]] = {}
-    for frame, table in zip(frames, tables, strict=True):
-        own = frame if "session" in frame else frame.assign(session="0")
-        kept = []
-        for (subject, session), rows in own.groupby(["subject", "session"], sort=False):
+    for frame, table in zip(whole, tables, strict=True):
+        for (subject, session), rows in frame.groupby(keys[:2], sort=False):
             earlier = seen.setdefault((str(subject), str(session)), [])
             trials = rows.sort_values("trial", ignore_index=True)
+            where = f"session {session} in {table.file}"
             if any(trials.equals(other) for other in earlier):
                 what = "a trial of a session that stands in an earlier file too"
-                tally.add(LEFT_OUT, what, len(rows), f"session {session} in {table.file}")
+                tally.add(LEFT_OUT, what, len(rows), where)
                 continue
             if any(set(trials["trial"]) & set(other["trial"]) for other in earlier):
                 what = "a further pass of a session that stands in an earlier file"
-                tally.add(DERIVED, what, len(rows), f"session {session} in {table.file}")
+                tally.add(DERIVED, what, len(rows), where)
                 rows = rows.assign(session=f"{session}, pass {len(earlier) + 1}")
             earlier.append(trials)
-            kept.append(rows)
-        if kept:
-            apart.append(pd.concat(kept))
+            apart.append(rows)
     return apart
-
-
-def _places(frame: pd.DataFrame) -> pd.DataFrame:
-    own = frame if "session" in frame else frame.assign(session="0")
-    return own[["subject", "session", "trial"]]
-
-
-class UnexplainedError(ValueError):
-    """A table of no known format; `proposals` are mappings that may explain it.
-
-    Parameters
-    ----------
-    table, source, environment, subject_from_file
-        The table, and what was said of it.
-    """
-
-    def __init__(
-        self,
-        table: Table,
-        source: str | None,
-        environment: str | None,
-        subject_from_file: bool = False,
-    ) -> None:
-        named = named_after_file(table) if subject_from_file else table
-        self.proposals = propose(named, environment)
-        of = f"a table of {source}" if source else "of a format that is known"
-        names = ", ".join(one.mapping.environment for one in self.proposals)
-        may = f"It may be of {names}, as proposed above. " if names else ""
-        save = "; --save-map mine.toml keeps the proposal" if self.proposals else ""
-        super().__init__(
-            f"{table.file} is not {of}: it has the columns "
-            f"{', '.join(map(str, table.cells.columns))}. {_wide(table)}{may}Say what they are "
-            f"with --map{save}."
-        )
 
 
 def _wide(table: Table) -> str:
@@ -183,9 +224,10 @@ def _wide(table: Table) -> str:
     )
 
 
-def chosen(table: Table, where: Mapping[str, str] | None, tally: Tally) -> Table:
-    """Return the rows whose columns have these values; the others are counted."""
-    for column, value in (where or {}).items():
+def chosen(table: Table, how: Reading, tally: Tally) -> Table:
+    """Return the rows whose columns have the values that are wanted; the others are counted."""
+    wanted = {**(how.mapping.where if how.mapping else {}), **how.where}
+    for column, value in wanted.items():
         if column not in table.cells:
             raise ValueError(unknown(f"column of {table.file}", column, table.cells.columns))
         kept = (table.cells[column] == value).fillna(False)
@@ -200,15 +242,37 @@ def chosen(table: Table, where: Mapping[str, str] | None, tally: Tally) -> Table
 
 
 def _experiment(
-    name: str, known: Format, frame: pd.DataFrame, tables: Sequence[Table], given: Mapping[str, Any]
+    known: Format, frame: pd.DataFrame, tables: Sequence[Table], given: Mapping[str, Any]
 ) -> Environment | None:
-    if "content_name" in frame and frame["domain"].astype("str").isin(list("012")).any():
-        return None  # abstract content that is not told in words here
-    plain = make(name)
+    abstract = "content_name" in frame and frame["domain"].astype("str").isin(list("012")).any()
+    if not known.environment or abstract:  # abstract content is not told in words here
+        return None
+    plain = make(known.environment)
     for setting in given:
         if setting not in plain.settings:
-            raise ValueError(unknown(f"setting of {name}", setting, plain.settings))
-    return make(name, **{**known.settings(frame, tables), **given})
+            raise ValueError(unknown(f"setting of {plain.name}", setting, plain.settings))
+    return make(plain.name, **known.settings_of(frame, tables, given))
+
+
+def _check_scale(frame: pd.DataFrame, environment: Environment, mapping: ColumnMap) -> None:
+    """Ask about answers that lie on another scale than the experiment's."""
+    if "response" not in frame or environment.given == "action":
+        return
+    low, high = environment.response_range
+    values = frame["response"].dropna()
+    if not len(values) or mapping.named("units", "response"):
+        return
+    if high == 100 and values.max() <= 1 and (values % 1 != 0).any():
+        raise ValueError(
+            f"Responses of {environment.name} go from {low:g} to {high:g}; all of these are at "
+            "most 1. Say what they are: --map 'response: share', or 'response: as is'."
+        )
+    if high == 1 and values.max() > 1 and (values > 1).mean() > 0.2:
+        raise ValueError(
+            f"Responses of {environment.name} go from {low:g} to {high:g}; these go to "
+            f"{values.max():g}. Say what they are: --map 'response: percent'; a few "
+            "answers out of range are corrected or left empty in the file."
+        )
 
 
 def _nothing(tables: Sequence[Table], tally: Tally) -> str:

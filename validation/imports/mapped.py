@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,174 +12,83 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.environments import (
-    ENVIRONMENTS,
     Environment,
     TemporalDiscounting,
     Trials,
     better_machine,
     blocks_of_means,
-    games_of_plays,
     make,
-    pumps_of_balloons,
-    stages_of_days,
     trial_schema,
     unknown,
 )
 
-from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Account, Table, Tally, account_of
-from .browser import opened, read_browser
+from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Table, Tally
+from .browser import opened
 from .discounting_answers import questions_of_answers
-from .hbayesdm import grid_of
-from .importing import chosen, sessions_apart
 from .mapping import BY_ACTION, UNITS, ColumnMap
-from .tables import named_after_file, numbers, read_table
-from .told_texts import read_texts
+from .shapes import SHAPES, reshaped
+from .tables import identified, numbers, whole_numbers
 
-TEXTS = ("subject", "session", "study", "raw_text", "labels", "outcome", "model")
 ANSWERS = ("action", "response", "action1", "action2", "pumps")
-# Shapes of others, by what they are known by: what a row of theirs is, and its columns.
-DAYS = ("action1", "action2", "reward")
-BALLOONS = ("pumps", "exploded")
-ITEMS = ("item", "action")  # of a questionnaire, whose answers tell its sums
-PLAYS = ("game", "play", "action", "reward")
+PAID = ("reward", "gain", "loss")
 _COUNTED = ("trial", "action", "response", "reward")
 _BY_NAME = ("domain", "sense", "task", "queried", "present")  # may be given in words
-_SHAPED = {
-    "two_step": DAYS,
-    "balloon_risk": BALLOONS,
-    "horizon": PLAYS,
-    "temporal_discounting": ITEMS,
-}
 
 
-def import_mapped(
-    files: Sequence[Path],
-    mapping: ColumnMap,
-    *,
-    environment: str | None = None,
-    settings: Mapping[str, Any] | None = None,
-    encoding: str | None = None,
-    subject_from_file: bool = False,
-) -> tuple[Trials, Account]:
-    """Read tables as a mapping explains them, and say what was understood.
+def mapped_rows(
+    table: Table, tally: Tally, given: Mapping[str, Any], *, mapping: ColumnMap, name: str
+) -> pd.DataFrame:
+    """Return the rows of a table as trials in our columns.
 
     Parameters
     ----------
-    files
-        Text tables, or the JSON of a browser experiment.
+    table, tally
+        The cells, and what counts what is done to them.
+    given
+        Settings of the experiment beyond the mapping's.
     mapping
         What columns and values are.
-    environment, settings
-        The experiment, where the mapping does not say.
-    encoding
-        See `tables.read_table`.
-    subject_from_file
-        Whether each file is of one subject, whose name is the file's.
+    name
+        Of the experiment; "" if none is named.
 
     Raises
     ------
     ValueError
-        If a column is not there, a value has no meaning, or trials break the experiment's rules.
+        If a column is not there, or a cell of a strict mapping has no meaning.
     """
-    name = environment or mapping.environment
-    if name and name not in ENVIRONMENTS:
-        raise ValueError(unknown("environment", name, ENVIRONMENTS))
-    given = {**mapping.settings, **(settings or {})}
-    place = make(name, **given) if name else None
-    tally = Tally()
-    tables, frames = [], []
-    for file in files:
-        if mapping.pattern:
-            table = read_texts(file, mapping.pattern, mapping.names, tally)
-        elif file.suffix in (".json", ".txt") and _is_json(file):
-            table = read_browser(file, tally)
-        else:
-            table = read_table(file, tally, encoding=encoding)
-        table = chosen(table, mapping.where, tally)
-        if subject_from_file:
-            table = named_after_file(table)
-        tables.append(table)
-        frames.append(_told(table, mapping, place, tally))
-    whole = pd.concat(sessions_apart(frames, tables, tally), ignore_index=True)
-    if not len(whole):
-        raise ValueError(f"An import makes at least one trial; {tables[0].file} gave none.")
-    _ask_for_units(whole, place, mapping)
-    if place is not None and place.name == "temporal_discounting" and "design" not in given:
-        place = make(name, **{**grid_of(whole, tables), **given})
-    trials = Trials.from_frame(whole, environment=place)
-    return trials, account_of("a mapping", name, tables, tally, trials.frame)
-
-
-def _is_json(file: Path) -> bool:
-    try:
-        with file.open("rb") as stream:
-            return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{")
-    except OSError as error:
-        raise ValueError(f"{file} cannot be read: {error.strerror}.") from None
-
-
-def _told(
-    table: Table, mapping: ColumnMap, environment: Environment | None, tally: Tally
-) -> pd.DataFrame:
-    """Return the rows of a table in our columns."""
+    environment = make(name, **{**mapping.settings, **given}) if name else None
     cells = _columns(table, mapping, tally)
-    own = replace(table, cells=cells)
-    shape = _SHAPED.get(environment.name if environment else "", ())
-    shaped = bool(shape) and set(shape) <= set(cells.columns)
-    shaped &= not {"mean_0", "later_amount"} & set(cells.columns)
     if "subject" not in cells:
         raise ValueError(_lacking(table, ["subject"]))
-    lost = cells["subject"].isna()
-    tally.mark(LEFT_OUT, "no subject", own, lost)
-    own = own.keep(~lost)
-    frame = pd.DataFrame({"subject": own.cells["subject"].astype("str")})
-    if "session" in own.cells:
-        frame["session"] = own.cells["session"].fillna("0").astype("str")
-    numeric = _numeric(environment) | {
-        "trial",
-        "action",
-        "response",
-        "reward",
-        "block",
-        *(shape or ()),
-    }
-    numeric |= (
-        {"state", "maximum", "type", "balloon", "accurate"} if shaped or environment else set()
-    )
-    for name in own.cells.columns:
-        if name in frame:
-            continue
-        said = mapping.named("values", name) or mapping.named("units", name)
-        wanted = said or name in _COUNTED or (name in numeric and name not in _BY_NAME)
-        frame[name] = _values(own, name, mapping, tally) if wanted else own.cells[name]
-    for name, unit in mapping.units.items():
-        if BY_ACTION.fullmatch(unit):
-            frame[name] = _of_the_chosen(own, frame, name, unit, tally)
-    keys = [key for key in ("subject", "session") if key in frame]
-    if "trial" not in frame:
-        tally.mark(DERIVED, "trials numbered by their order", own, np.ones(len(own)))
-        frame["trial"] = frame.groupby(keys, sort=False).cumcount()
+    own = replace(table, cells=cells.assign(**{n: str(v) for n, v in mapping.constants.items()}))
+    if mapping.strict:
+        lost = own.cells["subject"].isna()
+        tally.mark(LEFT_OUT, "no subject", own, lost)
+        own = own.keep(~lost)
     else:
-        lost = frame["trial"].isna()
-        tally.mark(LEFT_OUT, "no trial number", own, lost)
-        own, frame = own.keep(~lost), frame[~lost].reset_index(drop=True)
-    if shaped and isinstance(environment, TemporalDiscounting):
-        frame = _asked(own, frame, environment, tally)
-    elif shaped and environment is not None:
-        return _reshaped(own, frame, environment, tally)
-    if (
-        environment is not None
-        and environment.name == "temporal_discounting"
-        and "item" not in frame
-    ):
-        tally.mark(DERIVED, "item 0: sums that are received", own, np.ones(len(own)))
-        frame["item"] = 0
+        own = identified(own, "subject", tally)
+    shape = _shape(environment, own.cells)
+    rows = _Rows(own, mapping, environment, shape, tally)
+    own, frame = rows.numbered()
+    if environment is not None and shape and environment.name != "temporal_discounting":
+        return reshaped(own, frame, environment, tally, mapping.strict)
+    if isinstance(environment, TemporalDiscounting):
+        own, frame = _questions(own, frame, environment, tally, bool(shape))
     _require(table, frame, environment)
-    if environment is not None and environment.name == "restless_bandit" and "accurate" in frame:
-        frame = _means(own, frame, environment, tally)
-    if environment is not None and environment.name == "restless_bandit" and "block" not in frame:
-        frame = _blocks(own, frame, tally)
+    own, frame = rows.shown(own, frame)
+    if environment is not None and environment.name == "restless_bandit":
+        if "accurate" in frame:
+            frame = _means(own, frame, environment, tally)
+        if "block" not in frame:
+            frame = _blocks(own, frame, tally)
     return _answered(own, frame, environment, tally)
+
+
+def _shape(environment: Environment | None, cells: pd.DataFrame) -> tuple[str, ...]:
+    """Return the columns of the shape of others that a table has; () if a row is a trial."""
+    shape = SHAPES.get(environment.name if environment else "", ())
+    ours = {"mean_0", "later_amount"} & set(cells.columns)
+    return shape if set(shape) <= set(cells.columns) and not ours else ()
 
 
 def _columns(table: Table, mapping: ColumnMap, tally: Tally) -> pd.DataFrame:
@@ -200,50 +108,113 @@ def _columns(table: Table, mapping: ColumnMap, tally: Tally) -> pd.DataFrame:
             )
         added[theirs] = found
     cells = cells.assign(**added)
-    chosen_twice = [name for name in mapping.columns.values()
-                    if list(mapping.columns.values()).count(name) > 1]  # fmt: skip
-    if chosen_twice:
-        raise ValueError(f"A column can serve once; {chosen_twice[0]!r} is mapped more than once.")
+    named = list(mapping.columns.values())
+    twice = [name for name in named if named.count(name) > 1]
+    if twice:
+        raise ValueError(f"A column can serve once; {twice[0]!r} is mapped more than once.")
     names = {theirs: ours for ours, theirs in mapping.columns.items()}
     taken = [name for name in cells.columns if name in names.values() and name not in names]
     return cells.drop(columns=taken).rename(columns=names)
 
 
-def _values(table: Table, name: str, mapping: ColumnMap, tally: Tally) -> NDArray[np.float64]:
-    """Return a column as numbers of ours, NaN where nothing stands."""
-    missing = mapping.missing if name in ANSWERS else ()
-    cells = table.cells[name]
-    silent = cells.isin(list(missing))
-    tally.mark(UNREADABLE, f"{name!r} holds a code for no answer", table, silent)
-    cells = cells.where(~silent)
-    told: Mapping[str, float] | None = mapping.named("values", name)
-    values: NDArray[np.float64]
-    if told is not None:
-        strange = np.flatnonzero((cells.notna() & ~cells.isin(list(told))).to_numpy())
-        if len(strange):
-            raise ValueError(
-                f"Every value has a meaning; {table.place(int(strange[0]))} has "
-                f"{cells.iloc[strange[0]]!r} as {name!r}, and the mapping knows "
-                f"{', '.join(told)}. Add it, or name it with --missing."
+@dataclass
+class _Rows:
+    """The rows of a table while they become trials."""
+
+    table: Table
+    mapping: ColumnMap
+    environment: Environment | None
+    shape: tuple[str, ...]
+    tally: Tally
+
+    def numbered(self) -> tuple[Table, pd.DataFrame]:
+        """Return all columns, numbers as such, with the number of each trial."""
+        own, tally = self.table, self.tally
+        frame = pd.DataFrame({"subject": own.cells["subject"].astype("str")})
+        if "session" in own.cells:
+            frame["session"] = own.cells["session"].fillna("0").astype("str")
+        numeric = self._numeric()
+        for name in own.cells.columns:
+            if name in frame:
+                continue
+            said = (self.mapping.named(what, name) for what in ("values", "units", "ranges"))
+            if any(said) or name in numeric:
+                frame[name], wrong = self._values(name)
+                if name in ("action", "response") and wrong.any():
+                    text = frame.get("raw_text", pd.Series(pd.NA, frame.index, dtype="object"))
+                    frame["raw_text"] = text.where(~wrong, own.cells[name])
+            else:
+                frame[name] = own.cells[name]
+        for name, unit in self.mapping.units.items():
+            if BY_ACTION.fullmatch(unit):
+                frame[name] = _of_the_chosen(own, frame, name, unit, tally)
+        if "trial" not in frame:
+            keys = [key for key in ("subject", "session") if key in frame]
+            tally.mark(DERIVED, "trials numbered by their order", own, np.ones(len(own)))
+            return own, frame.assign(trial=frame.groupby(keys, sort=False).cumcount())
+        lost = frame["trial"].isna()
+        tally.mark(LEFT_OUT, "no trial number", own, lost)
+        return own.keep(~lost), frame[~lost].reset_index(drop=True)
+
+    def _numeric(self) -> set[str]:
+        """Return the columns that hold numbers."""
+        names = {*_COUNTED, "block", *self.shape}
+        if self.environment is not None:
+            columns = trial_schema(self.environment).columns
+            names |= {column.name for column in columns if column.kind != "string"}
+            names |= {"state", "maximum", "type", "balloon", "accurate"}
+        return (names - set(_BY_NAME)) | set(_COUNTED)
+
+    def _values(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return a column as numbers of ours, NaN where none stands, and which cells are wrong."""
+        table, mapping, tally = self.table, self.mapping, self.tally
+        cells = table.cells[name]
+        silent = cells.isin(list(mapping.missing if name in ANSWERS else ()))
+        tally.mark(UNREADABLE, f"{name!r} holds a code for no answer", table, silent)
+        cells = cells.where(~silent)
+        told: Mapping[str, float] | None = mapping.named("values", name)
+        values: NDArray[np.float64]
+        if told is not None:
+            plain = whole_numbers(cells).where(cells.notna())
+            wrong = (plain.notna() & ~plain.isin(list(told))).to_numpy(dtype=bool)
+            values = np.asarray(plain.map(dict(told)).to_numpy(dtype=float, na_value=np.nan))
+            remedy = f"the mapping knows {', '.join(told)}. Add it, or name it with --missing."
+        else:
+            shown = replace(table, cells=table.cells.assign(**{name: cells}))
+            values, wrong = numbers(shown, name, tally)
+            remedy = (
+                "the column holds numbers. Say what its texts mean: --map "
+                f"'{name}: TEXT=0'; or name what stands for no answer: --missing TEXT."
             )
-        values = np.asarray(cells.map(dict(told)).to_numpy(dtype=float, na_value=np.nan))
-    else:
-        shown = replace(table, cells=table.cells.assign(**{name: cells}))
-        values, wrong = numbers(shown, name, tally)
-        if wrong.any():
+        unit = mapping.named("units", name)
+        if unit in UNITS:
+            scale, what = UNITS[unit]
+            if unit != "as is":
+                tally.mark(DERIVED, f"{name!r}: {what}", table, ~np.isnan(values))
+            values = scale(values)
+        if (ends := mapping.named("ranges", name)) is not None:
+            outside = ~np.isnan(values) & ~((values >= ends[0]) & (values <= ends[1]))
+            wrong, values = wrong | outside, np.where(outside, np.nan, values)
+            remedy = f"it goes from {ends[0]:g} to {ends[1]:g} here."
+        if wrong.any() and mapping.strict:
             row = int(np.flatnonzero(wrong)[0])
             raise ValueError(
-                f"The column {name!r} holds numbers; {table.place(row)} has {cells.iloc[row]!r}. "
-                f"Say what its texts mean: --map '{name}: {cells.iloc[row]}=0'; or name what "
-                f"stands for no answer: --missing '{cells.iloc[row]}'."
+                f"Every value has a meaning; {table.place(row)} has {cells.iloc[row]!r} as "
+                f"{name!r}, and {remedy}"
             )
-    unit = mapping.named("units", name)
-    if unit is None:
-        return values
-    scale, what = UNITS[unit]
-    if unit != "as is":
-        tally.mark(DERIVED, f"{name!r}: {what}", table, ~np.isnan(values))
-    return scale(values)
+        tally.mark(UNREADABLE, f"{name!r} has no meaning", table, wrong)
+        return values, wrong
+
+    def shown(self, own: Table, frame: pd.DataFrame) -> tuple[Table, pd.DataFrame]:
+        """Leave out rows without a stimulus, where the mapping lets an import go on."""
+        if self.mapping.strict or self.environment is None:
+            return own, frame
+        answers = {*ANSWERS, *PAID, "trial"}
+        columns = trial_schema(self.environment).columns
+        needed = [c.name for c in columns if c.required and c.name not in answers]
+        lost = frame[[name for name in needed if name in frame]].isna().any(axis=1)
+        self.tally.mark(LEFT_OUT, "a stimulus is missing", own, lost)
+        return own.keep(~lost), frame[~lost].reset_index(drop=True)
 
 
 def _of_the_chosen(
@@ -264,11 +235,6 @@ def _of_the_chosen(
     tally.mark(DERIVED, f"{name!r}: the column of the chosen action", table, known)
     place = np.where(known, action, 0).astype(np.int64)
     return np.where(known, values[place, np.arange(len(action))], np.nan)
-
-
-def _numeric(environment: Environment | None) -> set[str]:
-    return set() if environment is None else {c.name for c in trial_schema(environment).columns
-                                        if c.kind != "string"}  # fmt: skip
 
 
 def _require(table: Table, frame: pd.DataFrame, environment: Environment | None) -> None:
@@ -315,31 +281,27 @@ def _answered(
     table: Table, frame: pd.DataFrame, environment: Environment | None, tally: Tally
 ) -> pd.DataFrame:
     """Add what became of each answer; without one there is no reward."""
+    asked = environment.given if environment is not None else "either"
     wanted = [name for name in ("action", "response") if name in frame]
-    if environment is not None and environment.given != "either":
-        wanted = [name for name in wanted if environment.given in (name, "both")]
+    wanted = [name for name in wanted if asked in ("either", "both", name)]
     given = frame[wanted].notna()
-    answered = (
-        given.any(axis=1)
-        if environment is None or environment.given != "both"
-        else given.all(axis=1)
-    )
-    if "outcome" not in frame:
-        tally.mark(UNREADABLE, "no answer", table, ~answered)
-        said = frame["raw_text"].notna() if "raw_text" in frame else False
-        silent = np.where(said, "malformed", "empty")
-        frame = frame.assign(outcome=np.where(answered, "ok", silent))
+    answered = given.all(axis=1) if asked == "both" else given.any(axis=1)
     half = ~answered & given.any(axis=1)
     tally.mark(UNREADABLE, "half an answer: action or response is missing", table, half)
-    for name in (*wanted, "reward", "gain", "loss"):
-        if name in frame:
-            frame[name] = frame[name].where(answered)
-    if environment is not None and environment.feedback and "reward" in frame:
-        unpaid = answered & frame["reward"].isna()
-        tally.mark(UNREADABLE, "an answer whose reward is missing", table, unpaid)
-        for name in wanted:
-            frame[name] = frame[name].where(~unpaid)
-        frame["outcome"] = frame["outcome"].where(~unpaid, "malformed")
+    paid = [name for name in PAID if name in frame]
+    due = frame["stage"] == 1 if "stage" in frame else answered  # a day pays at its end
+    unpaid = answered & due & frame[paid].isna().any(axis=1)
+    if environment is None or not environment.feedback:
+        unpaid = unpaid & False
+    tally.mark(UNREADABLE, "an answer whose reward is missing", table, unpaid)
+    if "outcome" not in frame:
+        said = frame["raw_text"].notna() if "raw_text" in frame else ~answered & False
+        tally.mark(UNREADABLE, "no answer", table, ~answered & ~said)
+        silent = np.where(said, "malformed", "empty")
+        frame = frame.assign(outcome=np.where(answered, "ok", silent))
+    frame["outcome"] = frame["outcome"].where(~unpaid, "malformed")
+    for name in (*wanted, *paid):
+        frame[name] = frame[name].where(answered & ~unpaid)
     return frame
 
 
@@ -354,16 +316,23 @@ def _means(
         frame["accurate"].to_numpy(float),
         np.zeros(len(frame), bool),
     )
-    keys = [key for key in ("subject", "session", "block") if key in frame]
-    told = pd.Series(better).where(known).groupby([frame[key] for key in keys], sort=False)
-    agreed = told.transform("min") == told.transform("max")
+    keys = [frame[key] for key in ("subject", "session", "block") if key in frame]
+    first = agreed_in(pd.Series(better).where(known), keys, table, tally)
+    return frame.assign(
+        mean_0=first.map({0: high, 1: low}), mean_1=first.map({1: high, 0: low})
+    )  # fmt: skip
+
+
+def agreed_in(
+    better: pd.Series[Any], keys: Sequence[pd.Series[Any]], table: Table, tally: Tally
+) -> pd.Series[Any]:
+    """Return the better machine of each block, from accuracy; NaN where rows disagree."""
+    blocks = better.groupby(list(keys), sort=False)
+    low, high = blocks.transform("min"), blocks.transform("max")
+    agreed = low == high
     tally.mark(DERIVED, "the better machine of each block, from 'accurate'", table, agreed)
     tally.mark(TOLD, "'accurate' of a block disagrees, so its means are unknown", table, ~agreed)
-    first = told.transform("min")
-    return frame.assign(
-        mean_0=np.where(agreed, np.where(first == 0, high, low), np.nan),
-        mean_1=np.where(agreed, np.where(first == 1, high, low), np.nan),
-    )
+    return low.where(agreed)
 
 
 def _blocks(table: Table, frame: pd.DataFrame, tally: Tally) -> pd.DataFrame:
@@ -381,75 +350,17 @@ def _blocks(table: Table, frame: pd.DataFrame, tally: Tally) -> pd.DataFrame:
     return frame.assign(block=block)
 
 
-def _asked(
-    table: Table, frame: pd.DataFrame, environment: TemporalDiscounting, tally: Tally
-) -> pd.DataFrame:
-    """Return the questions of a questionnaire of which items and answers are known."""
+def _questions(
+    table: Table, frame: pd.DataFrame, environment: TemporalDiscounting, tally: Tally, items: bool
+) -> tuple[Table, pd.DataFrame]:
+    """Add the questions of a questionnaire of which items and answers are known."""
+    if not items and "item" not in frame:
+        tally.mark(DERIVED, "item 0: sums that are received", table, np.ones(len(table)))
+        return table, frame.assign(item=0)
+    if not items:
+        return table, frame
     lost = frame["item"].isna()
     tally.mark(LEFT_OUT, "no number of the item", table, lost)
-    frame = frame[~lost].reset_index(drop=True)
-    told = questions_of_answers(frame.drop(columns="trial"), environment)
     tally.mark(DERIVED, "sums and delays, from the answers before", table, ~lost)
-    return told
-
-
-def _reshaped(
-    table: Table, frame: pd.DataFrame, environment: Environment, tally: Tally
-) -> pd.DataFrame:
-    """Return trials of a table in which a row is a day, a balloon or a play."""
-    if environment.name == "two_step":
-        if "state" not in frame:
-            what = "the planet, from the second choice (0, 1: the first; 2, 3: the second)"
-            tally.mark(DERIVED, what, table, frame["action2"].notna())
-            frame = frame.assign(state=frame["action2"] // 2, action2=frame["action2"] % 2)
-        unknown_planet = frame["action1"].notna() & frame["state"].isna()
-        tally.mark(LEFT_OUT, "a day that was flown and has no planet", table, unknown_planet)
-        table, frame = table.keep(~unknown_planet), frame[~unknown_planet].reset_index(drop=True)
-        unpaid = frame["action2"].notna() & frame["reward"].isna()
-        tally.mark(UNREADABLE, "an answer whose reward is missing", table, unpaid)
-        frame["action2"] = frame["action2"].where(~unpaid)
-        tally.mark(DERIVED, "two stages of each day", table, frame["action1"].notna())
-        return stages_of_days(frame, transition=float(environment.settings["transition"]))
-    keys = [key for key in ("subject", "session") if key in frame]
-    if environment.name == "balloon_risk":
-        maxima = tuple(environment.settings["maxima"])
-        if "maximum" not in frame:
-            kinds = frame["type"] if "type" in frame else pd.Series(0.0, index=frame.index)
-            frame = frame.assign(maximum=np.array(maxima)[kinds.to_numpy(dtype=np.int64)])
-            tally.mark(DERIVED, "maxima of balloons, from the setting", table, np.ones(len(table)))
-        if "balloon" not in frame:
-            frame["balloon"] = frame.groupby(keys, sort=False).cumcount()
-        right = frame[["pumps", "exploded", "maximum"]].notna().all(axis=1)
-        tally.mark(LEFT_OUT, "a balloon without pumps or end", table, ~right)
-        tally.mark(DERIVED, "a row for each pump, and one for the stop", table, right)
-        own = frame[right].drop(columns=["trial", *({"type"} & set(frame))])
-        return pumps_of_balloons(own.reset_index(drop=True), maxima=maxima)
-    whole = frame[list(PLAYS)].notna().all(axis=1)
-    games = [frame[key] for key in (*keys, "game")]
-    kept = whole.groupby(games, sort=False).transform("all")
-    tally.mark(LEFT_OUT, "a play of a game that is not whole", table, ~kept)
-    tally.mark(DERIVED, "running means and counts of both machines", table, kept)
-    return games_of_plays(frame[kept].drop(columns="trial").reset_index(drop=True))
-
-
-def _ask_for_units(
-    frame: pd.DataFrame, environment: Environment | None, mapping: ColumnMap
-) -> None:
-    """Ask about answers that lie on another scale than the experiment's."""
-    if environment is None or "response" not in frame or environment.given == "action":
-        return
-    low, high = environment.response_range
-    values = frame["response"].dropna()
-    if not len(values) or mapping.named("units", "response"):
-        return
-    if high == 100 and values.max() <= 1 and (values % 1 != 0).any():
-        raise ValueError(
-            f"Responses of {environment.name} go from {low:g} to {high:g}; all of these are at "
-            "most 1. Say what they are: --map 'response: share', or 'response: as is'."
-        )
-    if high == 1 and values.max() > 1 and (values > 1).mean() > 0.2:
-        raise ValueError(
-            f"Responses of {environment.name} go from {low:g} to {high:g}; these go to "
-            f"{values.max():g}. Say what they are: --map 'response: percent'; a few "
-            "answers out of range are corrected or left empty in the file."
-        )
+    answered = frame[~lost].reset_index(drop=True)
+    return table.keep(~lost), questions_of_answers(answered.drop(columns="trial"), environment)

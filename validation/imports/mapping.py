@@ -25,11 +25,13 @@ UNITS: dict[str, tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], str
     "as is": (lambda x: x, "taken as it stands"),
 }
 BY_ACTION = re.compile(r"by action (.+,.+)")  # "by action r0, r1": the column of the chosen action
+MAPS = Path(__file__).parent / "maps"
 _GRAMMAR = (
     "--map takes ours=theirs,... for columns; 'COLUMN: text=number,...' for values; "
     f"'COLUMN: UNIT' with one of {', '.join(UNITS)}; 'reward: by action COLUMN_0,COLUMN_1' for "
     "what the chosen option paid; 'trial text: PATTERN' and "
-    "'option names: PATTERN' for sessions told as texts; or a .toml file"
+    "'option names: PATTERN' for sessions told as texts; a .toml file; or the name of a map that "
+    "is shipped"
 )
 _OF_TEXTS = {"trial text": "pattern", "option names": "names"}
 
@@ -56,6 +58,13 @@ class ColumnMap:
         Which rows are trials: columns -> the value they have.
     settings
         Of the experiment.
+    constants
+        By column of ours: a number that holds for all rows.
+    ranges
+        By column of ours: the least and the largest number of ours that it may hold.
+    strict
+        Whether a cell that has no meaning ends the import. If not, it is counted: an answer is
+        then malformed, and a row without a stimulus is left out.
     pattern, names
         Of sessions told as texts, see `told_texts.read_texts`; "" for tables.
     """
@@ -67,11 +76,17 @@ class ColumnMap:
     missing: tuple[str, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    constants: Mapping[str, float] = field(default_factory=dict)
+    ranges: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    strict: bool = True
     pattern: str = ""
     names: str = ""
 
     def __post_init__(self) -> None:
-        """Check the units."""
+        """Check units and ranges."""
+        for column, ends in self.ranges.items():
+            if len(ends) != 2:
+                raise ValueError(f"A range has two ends; that of {column!r} is {list(ends)}.")
         for column, unit in self.units.items():
             if unit not in UNITS and not BY_ACTION.fullmatch(unit):
                 raise ValueError(
@@ -81,17 +96,13 @@ class ColumnMap:
 
     def merged(self, other: ColumnMap) -> ColumnMap:
         """Return both; where both say something, the other's counts."""
-        return ColumnMap(
-            other.environment or self.environment,
-            {**self.columns, **other.columns},
-            {**self.values, **other.values},
-            {**self.units, **other.units},
-            tuple(dict.fromkeys((*self.missing, *other.missing))),
-            {**self.where, **other.where},
-            {**self.settings, **other.settings},
-            other.pattern or self.pattern,
-            other.names or self.names,
-        )
+        said: dict[str, Any] = {}
+        for own in fields(self):
+            mine, theirs = getattr(self, own.name), getattr(other, own.name)
+            said[own.name] = {**mine, **theirs} if isinstance(mine, Mapping) else theirs or mine
+        said["missing"] = tuple(dict.fromkeys((*self.missing, *other.missing)))
+        said["strict"] = self.strict and other.strict
+        return ColumnMap(**said)
 
     def named(self, what: str, column: str) -> Any:
         """Return what is said of a column of ours, by our name or theirs; None if nothing."""
@@ -107,8 +118,10 @@ class ColumnMap:
             if getattr(self, name):
                 lines.append(f"{name} = {_quoted(getattr(self, name))}")
         if self.missing:
-            lines.append(f"missing = [{', '.join(map(_quoted, self.missing))}]")
-        for name in ("columns", "units", "where"):
+            lines.append(f"missing = {_quoted(self.missing)}")
+        if not self.strict:
+            lines.append("strict = false")
+        for name in ("columns", "units", "where", "constants", "ranges"):
             lines += _section(name, getattr(self, name))
         for column, values in self.values.items():
             lines += _section(f"values.{_quoted(column)}", values)
@@ -133,16 +146,14 @@ class ColumnMap:
             told = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ValueError(f"{path} cannot be read as a mapping: {error}.") from None
-        known = {one.name for one in fields(cls)}
-        strange = sorted(set(told) - known)
-        if strange:
-            raise ValueError(
-                f"A mapping has {', '.join(sorted(known))}; {path.name} has {strange[0]!r}."
-            )
-        for name in ("columns", "values", "units", "where", "settings"):
-            if not isinstance(told.get(name, {}), dict):
+        kinds = {own.name: str(own.type) for own in fields(cls)}
+        for name, value in told.items():
+            if name not in kinds:
+                raise ValueError(f"A mapping has {', '.join(kinds)}; {path.name} has {name!r}.")
+            if isinstance(value, dict) != kinds[name].startswith("Mapping"):
                 raise ValueError(
-                    f"{name!r} of a mapping is a table; {path.name} has something else."
+                    f"{name!r} of a mapping is {'no ' if isinstance(value, dict) else 'a '}table; "
+                    f"{path.name} has something else."
                 )
         values = {
             column: {text: _number(f"{column}: {text}", number) for text, number in each.items()}
@@ -172,9 +183,16 @@ def read_map(texts: Sequence[str]) -> ColumnMap:
     return whole
 
 
+def shipped_maps() -> dict[str, ColumnMap]:
+    """Return the maps that are shipped, by name: the package or paper, then the task."""
+    return {file.stem: ColumnMap.read(file) for file in sorted(MAPS.glob("*.toml"))}
+
+
 def _one(text: str) -> ColumnMap:
     if text.endswith(".toml"):
         return ColumnMap.read(text)
+    if (shipped := MAPS / f"{text}.toml").is_file():
+        return ColumnMap.read(shipped)
     column, colon, rest = text.partition(":")
     if column.strip() in _OF_TEXTS:
         found: dict[str, Any] = {_OF_TEXTS[column.strip()]: rest.strip()}
@@ -219,6 +237,8 @@ def _section(name: str, told: Mapping[str, Any]) -> list[str]:
 
 
 def _quoted(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_quoted, value))}]"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(value)  # inf as TOML has it
     return json.dumps(value, ensure_ascii=False)

@@ -160,7 +160,7 @@ def identified(table: Table, column: str, tally: Tally) -> Table:
 
 def whole_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
     """Return cells as text, whole numbers without the `.0` that a column with gaps gives them."""
-    return cells.astype("str").str.replace(r"^(\d+)\.0+$", r"\1", regex=True)
+    return cells.astype("str").str.replace(r"^([+-]?\d+)\.0+$", r"\1", regex=True)
 
 
 def check_coded(table: Table, column: str) -> None:

@@ -26,7 +26,7 @@ def import_(
         typer.Option(
             "--from",
             "--format",
-            help="cogbench, causalign, horizon, hbayesdm, hssm, durations, jspsych, psych-101, "
+            help="cogbench, causalign, horizon, hbayesdm, hssm, jspsych, psych-101, "
             "psych-ds, inspect, page, csv or parquet; else found.",
         ),
     ] = None,
@@ -35,7 +35,8 @@ def import_(
     map_: Annotated[
         list[str] | None,
         typer.Option(
-            "--map", help="ours=theirs,...; 'COLUMN: text=0,text=1'; 'COLUMN: percent'; or a .toml."
+            "--map",
+            help="ours=theirs,...; 'COLUMN: text=0,text=1'; 'COLUMN: percent'; a .toml.",
         ),
     ] = None,
     where: Annotated[
@@ -50,7 +51,7 @@ def import_(
     ] = False,
     encoding: Annotated[str | None, typer.Option(help="Of the file, such as cp1252.")] = None,
     save_map: Annotated[
-        Path | None, typer.Option(help="A .toml file for the mapping, or for the proposed one.")
+        Path | None, typer.Option(help="A .toml file for the mapping that was used, to be copied.")
     ] = None,
     values: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
@@ -59,28 +60,22 @@ def import_(
 ) -> None:
     """Read other people's data, and say what was understood of every row."""
     from knownminds.validation.data.exchange import import_sources, save_table
-    from knownminds.validation.imports.importing import UnexplainedError
+    from knownminds.validation.imports.importing import Reading
     from knownminds.validation.imports.mapping import ColumnMap, read_map
 
     mapping = None
     if map_:
         mapping = read_map(map_).merged(ColumnMap(missing=tuple(missing or ())))
-    try:
-        found = import_sources(
-            sources,
-            format,
-            environment=environment,
-            columns=read_mapping(columns),
-            settings=read_settings(values),
-            mapping=mapping,
-            where=read_texts("--where", where),
-            encoding=encoding,
-            missing=missing or (),
-            subject_from_file=subject_from_file,
-        )
-    except UnexplainedError as unexplained:
-        _show(unexplained, save_map)
-        raise
+    reading = Reading(
+        environment,
+        read_settings(values) or {},
+        mapping,
+        read_texts("--where", where) or {},
+        encoding,
+        missing or (),
+        subject_from_file,
+    )
+    found = import_sources(sources, format, reading, read_mapping(columns))
     if out is not None:
         save_table(found.trials, out)
     if save_map is not None and found.mapping is not None:
@@ -94,12 +89,3 @@ def import_(
         print_json(told)
     else:
         print("Nothing was written; --out trials.parquet writes it.")
-
-
-def _show(unexplained: Any, save_map: Path | None) -> None:
-    """Print what a table may be, and keep the best guess if that was asked for."""
-    for proposal in unexplained.proposals:
-        print(proposal)
-    if save_map is not None and unexplained.proposals:
-        unexplained.proposals[0].mapping.save(save_map)
-        print(f"The first is kept in {save_map}.")
