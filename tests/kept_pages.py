@@ -44,15 +44,6 @@ def typed(kind, out):
             raise
 
 
-def fit(out):
-    from knownminds import fit as ask
-    from knownminds import simulated_data
-    from knownminds.agents import AGENTS
-    from knownminds.environments import make
-
-    ask(simulated_data(AGENTS[MODEL], make(PLACE), subjects=12, seed=2), MODEL, workers=1).save(out)
-
-
 def players():
     """Three participants in two experiments; of the last, nothing could be read."""
     from knownminds.agents import AGENTS, simulate
@@ -163,7 +154,7 @@ def benchmark(out):
             live(replace(plan, seed=5 + k), "rational", cell).save(run_folder / "trials.parquet")
 
 
-MADE = (fit, score, phenotype, magnitude, beliefs, benchmark)
+MADE = (score, phenotype, magnitude, beliefs, benchmark)
 KINDS = {kind: partial(typed, kind) for kind in COMMANDS} | {own.__name__: own for own in MADE}
 
 

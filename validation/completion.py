@@ -109,6 +109,11 @@ def named_or_usual(context: typer.Context, model: str | None) -> str:
     return usual_model(context.params.get("environment"))
 
 
+def given_model(model: str | None) -> str | None:
+    """Return the model that was named, if there is such a model; None if none was."""
+    return model and named("model")(model)
+
+
 def completes(*kinds: str) -> Callable[[str], list[str]]:
     """Return a function that completes a word to the names of these kinds."""
 

@@ -62,11 +62,7 @@ STUDIES: Mapping[str, Kept] = {
     "design": Kept(STUDY, "design.best_design:read_best_design"),
     "audit": Kept(STUDY, say="power.audit:say"),
     "channel": Kept(STUDY, say="channel.channel_study:say"),
-    "fit": Kept(
-        "fit.json",
-        "data.fit:read_fit",
-        {"Fit": "data.fit_page:fit_page"},
-    ),
+    "fit": Kept("fit.json", "data.fit:read_fit"),
     "prior": Kept(STUDY, say="data.prior:say"),
     "score": Kept(
         "measures.json",

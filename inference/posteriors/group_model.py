@@ -611,7 +611,7 @@ class GroupModel:
                 if fit is None and late.trace is None:
                     raise ValueError(
                         f"Sampling had {seconds:g} s, in which the first round ({settings}) did "
-                        "not end, nor tuning. Give it more time (--most-minutes), or fit fewer "
+                        "not end, nor tuning. Give it more time (--sampling minutes=60), or fit fewer "
                         "subjects."
                     ) from None
                 if fit is None:

@@ -72,14 +72,15 @@ def test_a_fit_uses_the_answers_there_are_and_says_who_gave_none(people, knownmi
     code, said, err = knownminds(*words)
     assert code == 0, err
     told = json.loads(said)
-    trials = {str(row["session"]): row["trials"] for row in told["sessions"]}
+    rows = told["tables"]["Subjects"]
+    trials = {str(row["subject"]): row["n_trials"] for row in rows}
     answered = frame[frame["action"].notna()].groupby("subject").size()
     assert {who: n for who, n in trials.items() if n} == {
         str(who): n for who, n in answered.items()
     }
     some = Trials.from_frame(frame[frame["action"].notna()], environment=InstrumentalLearning())
     own = maximum_a_posteriori(RescorlaWagnerDual, ModelData.read(RescorlaWagnerDual, some))
-    table = fit(file, "rescorla_wagner_dual").subjects.set_index("subject")
+    table = fit(file, "rescorla_wagner_dual")["Subjects"].set_index("subject")
     for who, estimate in zip(("0", "1", "2"), own.estimate, strict=True):
         assert table.loc[who, list(RescorlaWagnerDual.parameters.names)].astype(
             float
@@ -99,12 +100,13 @@ def test_the_model_that_people_are_predicts_them_best(tmp_path):
         theta[:, ForgettingLearner.parameters.index(name)] = value
     trials = simulate(ForgettingLearner, theta, InstrumentalLearning(n_visits=12), 3)
     against = ["forgetting_learner", "noisy_or", "random_responder"]
-    compared = fit(trials, "rescorla_wagner", workers=1, against=against).rivals
-    assert compared.rivals[0].name == "forgetting_learner"
-    assert set(compared.left_out) == {"noisy_or"}
-    total = compared.by_subject[[rival.name for rival in compared.rivals]].sum()
-    assert total.tolist() == pytest.approx([rival.elpd for rival in compared.rivals])
-    assert sum(rival.weight for rival in compared.rivals) == pytest.approx(1)
+    found = fit(trials, "rescorla_wagner", workers=1, against=against)
+    models = found["Models by how they predict left-out subjects"]
+    assert models["model"][0] == "forgetting_learner"
+    assert found["Left out of the comparison"]["model"].tolist() == ["noisy_or"]
+    total = found["elpd of each subject"][models["model"]].sum()
+    assert total.tolist() == pytest.approx(models["elpd"].tolist())
+    assert models["weight"].sum() == pytest.approx(1)
 
 
 # Phenotypes -------------------------------------------------------------------------------------
@@ -214,8 +216,8 @@ def test_scores_of_several_runs_are_told_apart_by_a_condition(runs, knownminds, 
 
 
 def test_several_runs_are_fitted_together_and_subjects_stay_apart(runs):
-    both = fit([runs / "plain", runs / "aloud"], "rescorla_wagner_dual").subjects
-    own = fit(runs / "aloud", "rescorla_wagner_dual").subjects.set_index("subject")
+    both = fit([runs / "plain", runs / "aloud"], "rescorla_wagner_dual")["Subjects"]
+    own = fit(runs / "aloud", "rescorla_wagner_dual")["Subjects"].set_index("subject")
     assert both["subject"].nunique() == len(both) == 5
     whole = both.set_index("subject")
     for subject, row in own.iterrows():

@@ -574,34 +574,26 @@ def order_statistic(n):
 
 
 def test_a_group_of_point_estimates_is_their_median_and_order_statistics(fitted):
-    content = fitted[1].to_dict()
-    for name, value in content["group"].items():
-        each = sorted(one["estimates"][name] for one in content["sessions"])
+    subjects = fitted[1]["Subjects"]
+    for row in fitted[1]["Parameters"].itertuples():
+        each = sorted(subjects[row.parameter])
         k = order_statistic(len(each))
-        assert value["estimate"] == pytest.approx(np.median(each))
-        assert value["interval"] == pytest.approx([each[k - 1], each[-k]])
+        assert row.estimate == pytest.approx(np.median(each))
+        assert (row.low, row.high) == pytest.approx((each[k - 1], each[-k]))
 
 
-def test_the_verb_counts_every_row_every_status_and_its_criteria(fitted):
+def test_the_verb_counts_every_row_and_every_status(fitted):
     trials, result = fitted
-    content, frame = result.to_dict(), trials.frame
-    assert sum(content["statuses"].values()) == len(content["sessions"]) == 12
-    counts = {name: n for name, n in content["outcomes"].items() if n}
-    assert counts == frame["outcome"].value_counts().to_dict()
+    frame = trials.frame
+    assert result["Statuses"]["number"].sum() == len(result["Subjects"]) == result.attempted == 12
+    outcomes = result["Outcomes of the answers"].set_index("outcome")["count"]
+    assert outcomes[outcomes > 0].to_dict() == frame["outcome"].value_counts().to_dict()
     answered = frame[frame["outcome"] == "ok"].groupby("subject", sort=False).size()
-    chance = content["comparison"]["random_responder"]
-    assert chance["aic"] == pytest.approx(2 * np.log(2) * answered.sum())
-    own = content["comparison"]["rescorla_wagner"]
-    likelihood = []
-    for one in content["sessions"]:
-        alpha, beta, kappa = one["estimates"].values()
-        assert one["trials"] == answered[one["session"]]
-        rows = rows_of(trials, one["session"])
-        likelihood.append(learning((alpha, alpha, beta, kappa), rows))
-    assert own["log_likelihood"] == pytest.approx(sum(likelihood), rel=1e-6)
-    assert own["aic"] == pytest.approx(2 * 3 * 12 - 2 * sum(likelihood), rel=1e-6)
-    charge = 3 * np.log(answered).sum()
-    assert own["bic"] == pytest.approx(charge - 2 * sum(likelihood), rel=1e-6)
+    for row in result["Subjects"].itertuples():
+        assert row.n_trials == answered[row.subject]
+        rows = rows_of(trials, row.subject)
+        likelihood = learning((row.alpha, row.alpha, row.beta, row.kappa), rows)
+        assert row.log_likelihood == pytest.approx(likelihood, rel=1e-6)
 
 
 def test_bounds_of_missing_answers_are_the_ends_that_enumeration_finds():
@@ -614,8 +606,9 @@ def test_bounds_of_missing_answers_are_the_ends_that_enumeration_finds():
         rows = np.flatnonzero(whole.frame["subject"] == str(subject))
         lost[np.random.default_rng(subject).choice(rows, 5, replace=False)] = True
     trials = without(whole, lost)
-    result = knownminds.fit(trials, "perseverator", workers=1).to_dict()
-    bounds = {row["subject"]: row for row in result["bounds"]}
+    result = knownminds.fit(trials, "perseverator", workers=1).to_dict()["tables"]
+    title = "Between which estimates lie, whatever the missing answers"
+    bounds = {row["subject"]: row for row in result[title]}
 
     def mode(rows):
         def minus(kappa):
@@ -636,8 +629,8 @@ def test_bounds_of_missing_answers_are_the_ends_that_enumeration_finds():
         assert row["n_missing"] == 5
         assert row["kappa_lowest"] == pytest.approx(min(ends), abs=1e-4)
         assert row["kappa_highest"] == pytest.approx(max(ends), abs=1e-4)
-        (session,) = [one for one in result["sessions"] if one["session"] == str(subject)]
-        assert session["estimates"]["kappa"] == pytest.approx(ends[0], abs=1e-4)
+        (session,) = [one for one in result["Subjects"] if one["subject"] == str(subject)]
+        assert session["kappa"] == pytest.approx(ends[0], abs=1e-4)
 
 
 def test_a_model_without_parameters_is_a_fit_too():

@@ -272,10 +272,11 @@ def test_simulated_trials_are_read_back_and_fitted(desk, knownminds):
     assert len(frame) == 6 * 96
     assert frame["true_beta"].iloc[0] == pytest.approx(content["truth"][0]["beta"])
     result = desk.object(knownminds, "fit", "t.csv")
-    assert len(result["sessions"]) == 6
-    for one in result["sessions"]:
-        for name, (low, high) in one["intervals"].items():
-            assert low < one["estimates"][name] < high
+    rows = result["tables"]["Subjects"]
+    assert len(rows) == 6
+    for row in rows:
+        for name in content["truth"][0].keys() - {"subject"}:
+            assert row[f"{name}_low"] < row[name] < row[f"{name}_high"]
     more = desk.object(knownminds, *simulate, "--subjects", 9)
     assert more["truth"][:6] == content["truth"]
 
@@ -288,11 +289,9 @@ def test_a_table_with_names_of_its_own_gives_the_same_fit(desk, knownminds):
     columns = ("--columns", "subject=run,context=task,action=choice")
     content = desk.object(knownminds, "fit", "theirs.csv", *columns, "--model", "rescorla_wagner")
     own, _ = desk.study(knownminds, "fit")
-    assert content["environment"] == PLACE
-    assert content["bounds"] == own["bounds"] == []  # no answer is missing
-    assert [s["estimates"] for s in content["sessions"]] == [
-        s["estimates"] for s in own["sessions"]
-    ]
+    assert content["asked"]["environment"] == PLACE
+    assert not [title for title in content["tables"] if "missing" in title]
+    assert content["tables"]["Subjects"] == own["tables"]["Subjects"]
 
 
 @pytest.mark.long
@@ -302,9 +301,11 @@ def test_a_hierarchical_fit_takes_a_formula(desk, knownminds):
     frame.to_csv(desk.folder / "two.csv", index=False)
     words = ("fit", "two.csv", "--model", "rescorla_wagner", "--method", "hierarchical")
     result = desk.object(knownminds, *words, "--formula", "alpha ~ condition")
-    assert set(result["group"]) == {"alpha", "beta", "kappa"}
-    assert len(result["effects"]) == 1
-    assert result["verdict"] in ("converged", "not converged")
+    rows = result["tables"]["Parameters"]
+    names = [row["parameter"] for row in rows]
+    assert {"alpha", "beta", "kappa", "sd(alpha)"} < set(names)
+    assert len([name for name in names if "~" in name]) == 1
+    assert result["verdicts"]["sampling"]["verdict"] in ("converged", "not converged")
 
 
 def test_settings_and_true_values_are_set_alike(desk, knownminds):

@@ -1,7 +1,5 @@
 """`horizon_explorer` is fitted to first free choices unless all trials are asked for."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,17 +50,16 @@ def test_the_bonus_has_the_sign_that_first_choices_have(people):
         for all_trials in (False, True)
     )
     # Standard error of a median of 30 below .06 each; the truths are .5 and, of later choices, -.3.
-    assert first.group["A_6"].estimate > 0.25
-    assert every.group["A_6"].estimate < -0.1
+    groups = [found["Parameters"].set_index("parameter") for found in (first, every)]
+    assert groups[0].loc["A_6", "estimate"] > 0.25
+    assert groups[1].loc["A_6", "estimate"] < -0.1
     n = int((people.frame["play"] == 0).sum())
-    assert first.used == {"trials": "first free choices", "n": n, "of": len(people), "without": []}
-    assert every.used["n"] == every.used["of"] == len(people)
-    assert first.n_trials == n
-    assert f"{n} of {len(people)} trials were fitted." in first.sentences
-    assert any("Only the first free choices" in told for told in first.sentences)
-    assert any("All trials were fitted, as asked" in told for told in every.sentences)
-    # Rivals are compared on the same trials: pure chance says log 2 for each of them.
-    assert first.comparison["random_responder"]["log_likelihood"] == pytest.approx(-n * np.log(2))
+    counts, others = (found["Counts"].set_index("of")["number"] for found in (first, every))
+    assert counts["trials"] == counts["first free choices"] == n
+    assert counts["all trials"] == others["trials"] == len(people)
+    assert counts["subjects without such trials"] == 0
+    assert any("Only the first free choices" in note for note in first.notes)
+    assert any("All trials were fitted, as asked" in note for note in every.notes)
 
 
 @pytest.mark.long
@@ -74,4 +71,4 @@ def test_the_fit_is_that_of_the_rows_alone_and_stands_in_its_json(people, tmp_pa
         assert np.array_equal(one.n_trials, other.n_trials)
     found = fit(people, "horizon_blind", workers=1)
     found.save(tmp_path)
-    assert read_fit(tmp_path).used == found.used == json.loads(found.to_json())["used"]
+    assert read_fit(tmp_path).to_dict() == found.to_dict()

@@ -36,7 +36,7 @@ def check(trials, place, model, draws, replicates=None):
     relived = lived_by(trials, place)
     usable = np.ones(relived.n_units, dtype=bool)
     made = replicated_from(relived, place, Unknowns.of(model), model, draws, usable, 1)
-    return check_fit(trials.frame, made, "posterior")
+    return check_fit(trials.frame, made)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_a_p_is_uniform_where_parameters_are_drawn_from_the_prior(few):
     for seed in range(40):
         theta = model.parameters.draw(np.random.default_rng(seed), 41 * 4).reshape(41, 4, -1)
         trials = simulate(model, theta[0], place, seed)
-        found += [p.p for p in check(trials, place, model, theta[1:]).panels[:1]]
+        found += check(trials, place, model, theta[1:]).panels["p"].tolist()[:1]
     # 40 ranks: the number below .5 is Binomial(40, about .5), and outside 9 .. 31 once in 4,000
     assert binom.ppf(1e-4, 40, 0.5) <= np.sum(np.array(found) < 0.5) <= binom.ppf(1 - 1e-4, 40, 0.5)
 
@@ -113,10 +113,13 @@ def test_a_fit_says_whether_the_model_looks_like_the_data(monkeypatch, tmp_path)
     trials = simulate(ForgettingLearner, theta, place, 1)
     wrong = fit(trials, "rescorla_wagner", workers=1)
     right = fit(trials, "forgetting_learner", workers=1)
-    assert "returning to what was left" in {panel.title for panel in wrong.predictive.missed}
-    assert not right.predictive.missed
-    assert wrong.predictive.drawn_from == "posterior"
+    assert wrong.verdicts["returning to what was left"].word == "not reproduced"
+    assert "not reproduced" not in {verdict.word for verdict in right.verdicts.values()}
     wrong.save(tmp_path)
-    again = read_fit(tmp_path).predictive
-    assert again == wrong.predictive
-    assert again.to_frame()["panel"].nunique() == len(again.panels)
+    again = read_fit(tmp_path)
+    assert again.to_dict() == wrong.to_dict()
+    for caption, drawing in wrong.figures.items():  # what is drawn again is the same
+        np.testing.assert_allclose(
+            again.figures[caption].data.select_dtypes("number"),
+            drawing.data.select_dtypes("number"),
+        )

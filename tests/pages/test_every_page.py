@@ -19,7 +19,7 @@ AXE = Path(__file__).parents[2] / ".psych-ds" / "node_modules" / "axe-core" / "a
 BESIDE = {"line_ratio": "magnitude"}  # a further page, and of which kind
 ALL = [*KINDS, *BESIDE]
 # Pages of each make; the others are drawn with the long tests.
-QUICK = ("fit", "score", "run_with_gaps", "line_ratio")
+QUICK = ("run_with_gaps", "line_ratio")
 each = pytest.mark.parametrize(
     "kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long) for kind in ALL]
 )
@@ -164,7 +164,7 @@ def test_no_box_of_a_page_leaves_its_place(browser, files, kind):
 @in_a_browser
 def test_boxes_out_of_place_would_be_seen(browser, files, tmp_path):
     bad = tmp_path / "bad.html"
-    whole = files["fit"].read_text(encoding="utf-8")
+    whole = files["run_with_gaps"].read_text(encoding="utf-8")
     bad.write_text(whole.replace("overflow-x: auto", "overflow-x: visible"), encoding="utf-8")
     assert any("wide" in fault for fault in faults_of(browser, bad, 390))
     bad.write_text(whole.replace("<text ", '<text dx="9000" ', 1), encoding="utf-8")
@@ -185,7 +185,7 @@ def test_a_page_can_be_used_by_keyboard_and_screen_reader(browser, files, kind, 
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed in .psych-ds; see .ci/run")
 def test_axe_would_find_what_is_wrong(browser, files, tmp_path):
     bad = tmp_path / "bad.html"
-    whole = files["fit"].read_text(encoding="utf-8")
+    whole = files["run_with_gaps"].read_text(encoding="utf-8")
     bad.write_text(whole.replace('<html lang="en">', "<html>"), encoding="utf-8")
     told = violations(browser, bad, "light")
     assert [one.partition(":")[0] for one in told] == ["html-has-lang"]

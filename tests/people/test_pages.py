@@ -256,7 +256,7 @@ def test_what_is_clicked_is_what_is_lived_and_is_read_back(name, browser, tmp_pa
     assert make(name, **by_table.settings[name]).settings == environment.settings
     if name == "two_step":
         fitted = fit(trials, "two_step_reduced")
-        assert sorted(fitted.summary()["subject"].unique()) == ["1", "2"]
+        assert sorted(fitted["Subjects"]["subject"].unique()) == ["1", "2"]
 
 
 # What is refused

@@ -26,7 +26,7 @@ def pilot(tmp_path_factory):
     theta = RescorlaWagnerDual.parameters.draw(np.random.default_rng(4), 12)
     trials = simulate(RescorlaWagnerDual, theta, PLACE, 4)
     found = fit(trials, "rescorla_wagner_dual", method="hierarchical", workers=1)
-    assert found.verdict == "converged"
+    assert found.verdicts["sampling"].word == "converged"
     found.save(folder / "people")
     return folder / "people"
 
@@ -110,16 +110,14 @@ def test_a_lost_answer_brings_nothing_and_teaches_nothing():
         assert list(given.values()) == list(columns)
 
 
-def altered(pilot, tmp_path, **changes):
-    shutil.copytree(pilot, tmp_path / "other")
-    file = tmp_path / "other" / "fit.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
-    return tmp_path / "other"
-
-
 @pytest.mark.long
 def test_a_pilot_that_did_not_converge_is_refused_until_that_is_wished(pilot, tmp_path):
-    other = altered(pilot, tmp_path, verdict="not converged", divergences=7)
+    other = tmp_path / "other"
+    shutil.copytree(pilot, other)
+    content = json.loads((other / "fit.json").read_text())
+    content["verdicts"]["sampling"]["verdict"] = "not converged"
+    content["tables"]["Counts"] = [{"of": "divergent draws", "number": 7}]
+    (other / "fit.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match=r"R-hat of 1\.\d+, .*7 divergent draws.*--unconverged"):
         power(PLACE, EFFECT, pilot=other, subjects=[12], replicates=2)
     found = power(

@@ -1,9 +1,8 @@
-"""The hierarchical part of a fit: group values, contrasts, and what is said of them."""
+"""The hierarchical part of a fit: group values, contrasts, and whether it converged."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,50 +12,45 @@ from knownminds.agents import Agent
 from knownminds.environments import ANSWERED, Trials
 from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.posteriors.crossed_levels import units_of
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.verdicts import Verdict
+
+from .fit_figures import draw_contrasts, draw_ranks, draw_traces
+from .support import MASS
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
 
-NOT_CONVERGED = "The sampling did not converge; do not use these numbers: "
-CLEAR_FACTOR, MOST_FACTOR = 10.0, 100.0  # Bayes factors that settle a question; largest told
+    from .questions import AskFit
 
-
-@dataclass(frozen=True)
-class GroupValue:
-    """What holds for the group: an estimate with its 90% interval.
-
-    Of the spread over the levels of a crossed factor also the Bayes factor for levels that differ
-    against levels that are alike: a spread is above 0 whatever the data say.
-    """
-
-    estimate: float
-    low: float
-    high: float
-    meaning: str
-    bayes_factor: float | None = None
-
-
-@dataclass(frozen=True)
-class GroupFound:
-    """What a hierarchical fit found of the group.
-
-    Parameters
-    ----------
-    fitted
-        The fit itself.
-    group, effects
-        Values by term, see `Fit`.
-    contrasts
-        Rows of `Contrast.row`.
-    sentences
-        What is said of it.
-    """
-
-    fitted: HierarchicalFit
-    group: Mapping[str, GroupValue]
-    effects: Mapping[str, GroupValue]
-    contrasts: tuple[Mapping[str, Any], ...] = ()
-    sentences: tuple[str, ...] = field(default=())
+KEPT = 100  # draws of each chain that are drawn
+BINS = 20
+CONTRASTS = "Contrasts on the natural scale"
+DIFFERENCES = "Contrasts with 90% intervals; shaded, what counts as no difference."
+TRACES = "Traces: every so-many-th draw of each chain, on the unconstrained scale."
+RANKS = (
+    "Ranks: how often draws of each chain have which rank among those of all chains. Chains that "
+    "sample the same law have the same count everywhere, the dashed line."
+)
+ABOUT_CONTRASTS = (
+    "A contrast is of the group's typical member, one without deviations of its own, averaged over "
+    "the subjects as they are in all other columns. Direction: share of the posterior on its side "
+    "of 0. Rope: half the width of the region that counts as no difference, a tenth of the spread "
+    "of the model's prior or as given by --rope; inside: the share of the posterior there."
+)
+ABOUT_SPREADS = (
+    "Bayes factor: for subjects or levels that differ against subjects or levels that are alike; "
+    "10 or more and 0.1 or less settle it. A spread is above 0 whatever the data say."
+)
+ABOUT_ROWS = "With columns within subjects, each value of theirs that a subject had has a row."
+ABOUT_CROSSED = (
+    "Levels of a crossed factor are taken for a sample of many, with deviations from one law: how "
+    "far they spread is estimated, and no contrast between two of them."
+)
+ABOUT_TRIED = (
+    "A posterior that did not converge is not to be used. Smaller steps (a larger --sampling "
+    "target_accept=...), fewer free parameters (--fix) or more trials may help."
+)
 
 
 def rows_of(
@@ -101,19 +95,23 @@ def rows_of(
 
 
 def group_fit(
-    agent: type[Agent],
-    trials: Trials,
-    levels: Mapping[str, Sequence[str] | None],
-    fixed: Mapping[str, float] | None,
-    fit_lapse: bool,
-    rope: Mapping[str, float] | None,
-    sampling: Mapping[str, Any],
-) -> GroupFound:
-    """Sample a group, and say what was found."""
-    from knownminds.inference import hierarchical  # PyMC: only where it is needed
-    from knownminds.inference.groups.contrasts import contrasts_of
+    agent: type[Agent], trials: Trials, asked: AskFit, usual: Mapping[str, float]
+) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...], HierarchicalFit, Result]:
+    """Sample a group.
 
-    n_units = units_of(trials, levels["unit"] or ("subject",)).nunique()
+    Parameters
+    ----------
+    usual
+        Sampling options where none are given.
+
+    Returns
+    -------
+    Subjects, group values, names of the estimated parameters, the fit itself, and what more there
+    is to report; see `Estimates`.
+    """
+    from knownminds.inference import hierarchical  # PyMC: only where it is needed
+
+    n_units = units_of(trials, asked.unit or ("subject",)).nunique()
     if n_units < 2:
         raise ValueError(
             f"A hierarchical fit needs at least 2 subjects; got {n_units}. Use --method map."
@@ -124,110 +122,122 @@ def group_fit(
             f"A hierarchical fit needs answers; none of {n} trials has one that could be read "
             f"({', '.join(sorted(trials.frame['outcome'].unique()))}). Look at what was answered."
         )
+    sampling = {**usual, **(asked.sampling or {})}
     fitted = hierarchical(
         agent,
         trials,
-        formula=levels["formula"] or None,
-        unit=levels["unit"] or None,
-        crossed=levels["crossed"] or None,
-        fixed=fixed,
-        lapse=fit_lapse,
-        **sampling,
+        formula=asked.formula or None,
+        unit=asked.unit or None,
+        crossed=asked.crossed or None,
+        fixed=asked.fixed,
+        lapse=asked.fit_lapse,
+        all_trials=asked.all_trials,
+        correlated=asked.correlated,
+        target_accept=sampling["target_accept"],
+        seed=asked.seed,
+        cores=asked.workers,
+        seconds=60.0 * sampling["minutes"],
+        tell=asked.tell,
     )
-    group, effects = {}, {}
+    subjects = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
+    values = _values(fitted, bool(asked.formula))
+    return subjects, values, fitted.names, fitted, _more(fitted, asked.rope)
+
+
+def _values(fitted: HierarchicalFit, formula: bool) -> pd.DataFrame:
+    """Return group means on the natural scale, and what else was estimated on the other."""
+    rows = []
     for term, row in fitted.group.iterrows():
         name = str(term)
+        inner = name.removeprefix("sd(").removesuffix(")")
+        keys, factor, quoted = ("mean", "low", "high"), np.nan, ""
         if name in fitted.names:
             keys = ("natural", "natural_low", "natural_high")
-            meaning = "group mean" + (" at reference level" if levels["formula"] else "")
-            group[name] = _group_row(row, keys, meaning)
-            continue
-        keys = ("mean", "low", "high")
-        if name in fitted.effects:
-            effects[name] = _group_row(row, keys, "on the unconstrained scale")
+            meaning = "group mean" + (" at reference level" if formula else "")
+        elif name in fitted.effects:
+            meaning, quoted = "regression weight, unconstrained scale", _quoted(fitted, name)
         elif name.startswith("cor("):
-            effects[name] = _group_row(row, keys, "correlation, unconstrained scale")
-        elif name.removeprefix("sd(").removesuffix(")") in fitted.slopes:
-            value = _group_row(row, keys, "sd of subjects' own effects, unconstrained scale")
-            factor = fitted.subjects_differ(name.removeprefix("sd(").removesuffix(")"))
-            effects[name] = replace(value, bayes_factor=factor)
+            meaning = "correlation, unconstrained scale"
+        elif inner in fitted.slopes:
+            meaning = "sd of subjects' own effects, unconstrained scale"
+            factor = fitted.subjects_differ(inner)
         elif " | " in name:
-            value = _group_row(row, keys, "sd of levels, unconstrained scale")
-            effects[name] = replace(value, bayes_factor=fitted.levels_differ(name))
-    contrasts = contrasts_of(fitted, rope)
-    told = _warning(fitted)
-    if fitted.verdict == "converged":
-        quoted = tuple(one.sentence() for one in contrasts)
-        told = (*_about_spreads(fitted), *_quoted(fitted), *quoted)
-    told = (*_about_rows(fitted), *_about_crossed(fitted), *told)
-    return GroupFound(fitted, group, effects, tuple(one.row() for one in contrasts), told)
+            meaning, factor = "sd of levels, unconstrained scale", fitted.levels_differ(name)
+        elif inner in fitted.names:
+            meaning = "sd of subjects, unconstrained scale"
+            factor = fitted.subjects_differ(inner)
+        else:
+            continue
+        estimate = dict(
+            zip(("estimate", "low", "high"), (float(row[k]) for k in keys), strict=True)
+        )
+        told = {"meaning": meaning, "bayes_factor": factor, "quoted": quoted}
+        rows.append({"parameter": name, **estimate, **told})
+    table = pd.DataFrame(rows)
+    return table if table["quoted"].any() else table.drop(columns="quoted")
 
 
-def _about_rows(fitted: HierarchicalFit) -> tuple[str, ...]:
-    """Say whose the rows of parameters are."""
-    if not fitted.within:
-        return ()
-    return (
-        f"They are of {len(fitted.owners)} subjects, each with parameters for every value of "
-        f"{' and '.join(fitted.within)} that it had; a subject's own lie together.",
-    )
-
-
-def _about_crossed(fitted: HierarchicalFit) -> tuple[str, ...]:
-    """Say what crossed factors are."""
-    if fitted.levels is None:
-        return ()
-    return tuple(
-        f"{factor} is a crossed factor: its {count} levels are taken for a sample of many, with "
-        "deviations from one law. What is told is how far they spread, and no contrast between two "
-        "of them."
-        for factor, count in zip(fitted.levels.factors, fitted.levels.count, strict=True)
-    )
-
-
-def _about_spreads(fitted: HierarchicalFit) -> tuple[str, ...]:
-    """Say of which parameters nobody's can be told from another's: a result, and no failure."""
-    told = []
-    for name in (*fitted.names, *fitted.slopes):
-        factor = 1.0 / fitted.subjects_differ(name)
-        if factor >= CLEAR_FACTOR:
-            draws = fitted.spread_of(name)
-            size = f"over {MOST_FACTOR:g}" if factor >= MOST_FACTOR else f"{factor:.2g}"
-            told.append(
-                f"{name}: no difference between subjects can be seen. Their spread on the "
-                f"unconstrained scale is below {np.quantile(draws, 0.95):.2g} (95%), and the Bayes "
-                f"factor for subjects alike against subjects that differ is {size}."
-            )
-    return tuple(told)
-
-
-def _quoted(fitted: HierarchicalFit) -> tuple[str, ...]:
-    """Return a sentence for each regression weight, as a paper quotes it."""
+def _quoted(fitted: HierarchicalFit, effect: str) -> str:
+    """Return a regression weight as a paper quotes it."""
     from knownminds.inference.posteriors.apa import apa_sentence
 
-    effect = fitted.posterior["effect"] if fitted.effects else None
-    if effect is None:
-        return ()
-    return tuple(
-        apa_sentence(name, effect.sel(term=name).transpose("chain", "draw").to_numpy())
-        for name in fitted.effects
+    draws = fitted.posterior["effect"].sel(term=effect).transpose("chain", "draw").to_numpy()
+    return apa_sentence(effect, draws)
+
+
+def _more(fitted: HierarchicalFit, rope: Mapping[str, float] | None) -> Result:
+    """Return convergence, contrasts, traces and ranks."""
+    from knownminds.inference.groups.contrasts import contrasts_of
+
+    contrasts = contrasts_of(fitted, rope)
+    converged = fitted.verdict == "converged"
+    verdicts = {"sampling": Verdict(fitted.verdict, (*fitted.reasons, *(fitted.tried[1:])))}
+    words = {"negligible": "no difference"}
+    rows = []
+    for one in contrasts:
+        row = one.row()
+        row |= {"contrast": row.pop("name"), "verdict": words.get(one.verdict, one.verdict)}
+        rows.append(row | {"quoted": one.sentence()})
+        if converged:
+            reason = f"90% interval {one.interval[0]:.3f} to {one.interval[1]:.3f}, no difference "
+            verdicts[one.name] = Verdict(row["verdict"], (f"{reason}within {one.rope:.3f}",))
+    notes = [ABOUT_SPREADS]
+    notes += [] if converged else [ABOUT_TRIED]
+    notes += [ABOUT_CONTRASTS] if rows else []
+    notes += [ABOUT_ROWS] if fitted.within else []
+    notes += [ABOUT_CROSSED] if fitted.levels is not None else []
+    table = pd.DataFrame(rows)
+    if rows:
+        table.insert(0, "contrast", table.pop("contrast"))
+    traces, ranks = _chains(fitted)
+    figures = {DIFFERENCES: Drawing(table, draw_contrasts)} if rows else {}
+    figures |= {TRACES: Drawing(traces, draw_traces), RANKS: Drawing(ranks, draw_ranks)}
+    sampling = fitted.convergence.table.rename_axis("term").reset_index()
+    return Result(
+        "",
+        verdicts=verdicts,
+        tables={CONTRASTS: table, "Sampling": sampling},
+        figures=figures,
+        notes=notes,
+        asked={"divergent draws": fitted.divergences},
     )
 
 
-def _group_row(row: pd.Series[Any], keys: tuple[str, str, str], meaning: str) -> GroupValue:
-    estimate, low, high = (float(row[key]) for key in keys)
-    return GroupValue(estimate, low, high, meaning)
-
-
-def _warning(fitted: HierarchicalFit) -> tuple[str, ...]:
-    told = [
-        f"{NOT_CONVERGED}{'; '.join(fitted.reasons)}.",
-        f"What was tried: {' | '.join(fitted.tried)}.",
-    ]
-    if fitted.divergences:
-        told.append(
-            "Smaller steps still are to be had by a --target-accept above "
-            f"{fitted.settings.target_accept:g}; fewer free parameters (--fix) or more trials "
-            "leave less to stumble over."
-        )
-    return tuple(told)
+def _chains(fitted: HierarchicalFit) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return some draws of each group term, and counts of ranks, by chain."""
+    traces, ranks = [], []
+    for variable, pattern in (("group_mean", "{}"), ("group_sd", "sd({})")):
+        for name in fitted.names:
+            draws = fitted.posterior[variable].sel(parameter=name).transpose("chain", "draw")
+            values = draws.to_numpy()
+            some = np.linspace(0, values.shape[1] - 1, min(KEPT, values.shape[1])).astype(int)
+            order = np.argsort(values, axis=None, kind="stable")
+            share = np.empty(values.size)
+            share[order] = (np.arange(values.size) + 0.5) / values.size
+            for k, (own, rank) in enumerate(zip(values, share.reshape(values.shape), strict=True)):
+                term = {"term": pattern.format(name), "chain": k + 1}
+                line = {"draw": some, "value": np.round(own[some], 4)}
+                traces.append(pd.DataFrame({**term, **line}))
+                counts = np.histogram(rank, BINS, (0, 1))[0]
+                ranks.append(pd.DataFrame({**term, "bin": np.arange(BINS), "count": counts}))
+    return pd.concat(traces, ignore_index=True), pd.concat(ranks, ignore_index=True)

@@ -27,7 +27,6 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED, Environment, session_stream
 from knownminds.environments.panels import Cells, Panel, Rows, panels_of
-from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import Unknowns
 
 from .support import Relived, as_numbers
@@ -43,102 +42,38 @@ SHRINKAGE = 0.05  # of the correlations between the means of a panel, toward non
 _KEY = 71  # of the stream by which sessions are lived again
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One mean of a panel: of the data, and the 5%, 50% and 95% quantiles of the replicates.
-
-    Parameters
-    ----------
-    series, place
-        What they are called; "" where they have no name.
-    x
-        Mean place along the panel.
-    rows
-        How many points of the data it rests on.
-    """
-
-    series: str
-    place: str
-    x: float
-    rows: int
-    data: float
-    low: float
-    middle: float
-    high: float
+PANEL = ["panel", "along", "mean_of", "discrepancy", "usual", "p"]  # the same in all its cells
 
 
 @dataclass(frozen=True)
-class PanelCheck(Result):
-    """What a panel shows of the data and of the replicates.
-
-    Parameters
-    ----------
-    title, x, y
-        See `Panel`.
-    discrepancy, usual
-        T of the data, and the median T of the replicates.
-    p
-        Share of replicates and data with a T of at least that of the data.
-    """
-
-    title: str
-    x: str
-    y: str
-    discrepancy: float
-    usual: float
-    p: float
-    cells: tuple[Cell, ...]
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per cell."""
-        return pd.DataFrame([vars(cell) for cell in self.cells])
-
-
-@dataclass(frozen=True)
-class Predictive(Result):
+class Predictive:
     """A posterior predictive check.
 
     Parameters
     ----------
     replicates
-        How often the sessions were lived again.
-    drawn_from
-        "posterior", or "estimates" where there are no draws.
-    subjects, of
-        Of how many subjects, and how many there are.
-    panels
-        Those that the data show.
+        How often the sessions were simulated.
+    subjects
+        Of how many subjects.
+    cells
+        A row for each mean of a panel, of those that the data show: "panel", and what lies "along"
+        it and what it is the "mean_of"; the "discrepancy" T of the data, the "usual" one (median T
+        of the replicates) and "p", the share of replicates and data with a T of at least that of
+        the data; "series" and "place" ("" where they have no name), mean place "x", how many "rows"
+        of the data it rests on, the mean of the "data", and the quantiles 5%, 50% and 95% of the
+        replicates ("low", "middle", "high").
     """
 
     replicates: int
-    drawn_from: str
     subjects: int
-    of: int
-    panels: tuple[PanelCheck, ...]
+    cells: pd.DataFrame
 
     @property
-    def missed(self) -> tuple[PanelCheck, ...]:
-        """Panels that the model does not reproduce: those with a p of at most .05."""
-        return tuple(panel for panel in self.panels if panel.p <= LEVEL)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per cell of each panel."""
-        parts = [panel.to_frame().assign(panel=panel.title, p=panel.p) for panel in self.panels]
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-    @classmethod
-    def from_dict(cls, found: Any) -> Predictive:
-        """Make a check of what its JSON holds."""
-
-        def number(value: Any) -> Any:
-            return np.nan if value is None else value
-
-        panels = []
-        for panel in found["panels"]:
-            cells = tuple(Cell(**{k: number(v) for k, v in c.items()}) for c in panel["cells"])
-            own = {k: number(v) for k, v in panel.items()}
-            panels.append(PanelCheck(**own | {"cells": cells}))
-        return cls(**found | {"panels": tuple(panels)})
+    def panels(self) -> pd.DataFrame:
+        """One row per panel, with the number of its "means"."""
+        means = self.cells.groupby("panel", sort=False).size()
+        panels = self.cells[PANEL].drop_duplicates("panel").set_index("panel")
+        return panels.assign(means=means)
 
 
 @dataclass(frozen=True)
@@ -210,8 +145,11 @@ def check_panels(
     replicated: Replicated,
     panels: Sequence[Panel] | None = None,
     gathered: PredictedAnswers | None = None,
-) -> tuple[PanelCheck, ...]:
-    """Hold panels of the data against those of the replicates, whose answers may be gathered."""
+) -> pd.DataFrame:
+    """Compare panels of the data with those of the replicates, whose answers may be gathered.
+
+    See `Predictive.cells`.
+    """
     chosen = panels_of(data.environment) if panels is None else panels
     cells = [found for panel in chosen if (found := panel.cells(data)) is not None]
     means: list[list[Array]] = [[] for _ in cells]
@@ -234,7 +172,7 @@ def check_panels(
         for k, own in enumerate(cells)
         if k not in lacking
     ]
-    return tuple(panel for panel in checked if panel is not None)
+    return pd.concat(checked, ignore_index=True) if checked else pd.DataFrame()
 
 
 def discrepancies(means: Array) -> Array:
@@ -249,32 +187,25 @@ def discrepancies(means: Array) -> Array:
     return total
 
 
-def _check(cells: Cells, data: Rows, replicates: Array) -> PanelCheck | None:
+def _check(cells: Cells, data: Rows, replicates: Array) -> pd.DataFrame:
     observed, count = cells.means(data, np.zeros(len(data), dtype=np.int64), 1)
     kept = np.flatnonzero(np.isnan(replicates).mean(axis=0) <= MOST_LACKING)
     if not len(kept):
-        return None
+        return pd.DataFrame()
     shown = replicates[:, kept]
     filled = np.where(np.isnan(shown), np.nanmean(shown, axis=0), shown)
     own = discrepancies(np.concatenate([observed[:, kept], filled]))
-    p = float((own >= own[0] * (1 - 1e-9)).mean())
     low, middle, high = np.quantile(filled, [0.5 - MASS / 2, 0.5, 0.5 + MASS / 2], axis=0)
-    panel, series = cells.panel, cells.series[kept]
-    told = tuple(
-        Cell(
-            panel.series[s] if panel.series else "",
-            cells.places[c],
-            float(cells.x[c]),
-            int(count[0, c]),
-            float(observed[0, c]),
-            float(low[k]),
-            float(middle[k]),
-            float(high[k]),
-        )
-        for k, (c, s) in enumerate(zip(kept.tolist(), series.tolist(), strict=True))
-    )
-    usual = float(np.median(own[1:]))
-    return PanelCheck(panel.title, panel.x, panel.y, float(own[0]), usual, p, told)
+    panel = cells.panel
+    return pd.DataFrame({
+        "panel": panel.title, "along": panel.x, "mean_of": panel.y,
+        "discrepancy": float(own[0]), "usual": float(np.median(own[1:])),
+        "p": float((own >= own[0] * (1 - 1e-9)).mean()),
+        "series": [panel.series[s] if panel.series else "" for s in cells.series[kept]],
+        "place": [cells.places[c] for c in kept],
+        "x": cells.x[kept], "rows": count[0, kept].astype(np.int64), "data": observed[0, kept],
+        "low": low, "middle": middle, "high": high,
+    })  # fmt: skip
 
 
 def replicates_for(n_rows: int, n_actions: int) -> int:
@@ -359,18 +290,13 @@ class PredictedAnswers:
 
 
 def check_fit(
-    frame: pd.DataFrame,
-    replicated: Replicated,
-    drawn_from: str,
-    gathered: PredictedAnswers | None = None,
+    frame: pd.DataFrame, replicated: Replicated, gathered: PredictedAnswers | None = None
 ) -> Predictive | None:
-    """Hold recorded rows against sessions lived again; None where there is nothing to see."""
+    """Compare recorded rows with simulated sessions; None where there is nothing to see."""
     if not len(replicated.units):
         return None
-    place, relived = replicated.place, replicated.relived
-    data = recorded_rows(frame, place, relived, replicated.units)
-    panels = check_panels(data, replicated, gathered=gathered)
-    n = len(replicated.units)
-    if not panels:
+    data = recorded_rows(frame, replicated.place, replicated.relived, replicated.units)
+    cells = check_panels(data, replicated, gathered=gathered)
+    if not len(cells):
         return None
-    return Predictive(len(replicated.theta), drawn_from, n, relived.n_units, panels)
+    return Predictive(len(replicated.theta), len(replicated.units), cells)

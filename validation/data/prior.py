@@ -21,9 +21,8 @@ from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 
-from .predictive import MASS, PanelCheck
-from .predictive import Cell as Place
-from .predictive_page import draw_panels
+from .fit_figures import draw_panels
+from .predictive import MASS
 from .questions import Prior
 
 MOST_MINDS = 100_000  # all are simulated at once
@@ -138,17 +137,4 @@ def say(rows: Rows) -> Result:
 
 def draw_prior(places: pd.DataFrame) -> Figure:
     """Draw the median over minds and what 90% of them do, a panel for each panel."""
-    columns = ["series", "place", "x", "mean", *QUANTILES]
-    panels = []
-    for title, own in places.groupby("panel", sort=False):
-        cells = tuple(
-            Place(series, place, x, 0, mean, low, median, high)
-            for series, place, x, mean, low, median, high in own[columns].to_numpy()
-        )
-        labels = own.iloc[0]
-        panels.append(
-            PanelCheck(
-                str(title), labels["along"], labels["mean of"], np.nan, np.nan, np.nan, cells
-            )
-        )
-    return draw_panels(panels, data=False)
+    return draw_panels(places.rename(columns={"mean of": "mean_of", "median": "middle"}))

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import typer
-
-from knownminds.validation.completion import completes
 from knownminds.validation.engine.question import (
     ExperimentQuestion,
     Question,
     argument,
-    asks,
     frozen_question,
     named,
-    option,
     positional,
+    read_with,
 )
-from knownminds.validation.options import (
-    AllTrials,
-    ExperimentOption,
-    FitLapse,
-    FittedModel,
-    Fixed,
-    Method,
-    Seed,
-    Workers,
-)
-from knownminds.validation.reading import read_mapping, read_numbers, read_settings
+from knownminds.validation.reading import read_mapping
 
 if TYPE_CHECKING:
     from knownminds.agents import Agent
@@ -39,17 +24,6 @@ if TYPE_CHECKING:
 
     from .fit import Fit
 
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
-]
-Rope = Annotated[
-    list[str] | None,
-    typer.Option("--rope", help="NAME=HALF: a contrast this small is no difference."),
-]
-Columns = Annotated[
-    str | None, typer.Option(help="ours=yours,...: subject=run,context=task,action=choice")
-]
-
 
 def _names(text: str) -> list[str] | None:
     return text.split(",") if text else None
@@ -57,118 +31,81 @@ def _names(text: str) -> list[str] | None:
 
 @frozen_question
 class AskFit(Question["Fit"]):
-    """Fit a data set and say what it supports.
+    """Fit people's or models' choices, and say what so many trials support.
 
     Parameters
     ----------
     data
-        A .csv or .parquet file, the folder of a run, several of these, or trials.
+        .csv or .parquet files, or folders of runs, joined; or trials.
     model
-        None for the usual one of the experiment that the data, or `environment`, name.
+        A model; the usual one of the data's experiment if none. `knownminds list`.
     environment
-        The experiment; None takes it from the data, or from the model if only one fits it.
+        The experiment. None takes it from the data, or from the model if only one fits it.
     columns
-        Our column names -> the file's.
+        ours=yours,...: subject=run,context=task,action=choice.
     settings
-        Of the experiment, where the data do not tell them.
+        NAME=VALUE: a setting of the experiment, where the data do not tell it.
+    method
+        mle, map or hierarchical.
     formula
-        Regressors of group means, "alpha_positive ~ condition", and of columns within subjects
-        "alpha ~ drug + (drug | subject)"; for "hierarchical" only.
+        "alpha ~ condition" or "alpha ~ drug + (drug | subject)" (hierarchical). What moves group
+        means, and columns within subjects.
     rope
-        Of contrasts, by parameter: half the width, on the natural scale, of the region around 0
-        that counts as no difference; a tenth of the prior's spread unless told.
+        NAME=HALF: a contrast this small is no difference. Half the width of the region around 0, on
+        the natural scale; a tenth of the prior's spread if not given.
     unit
-        Columns that together tell apart what has parameters of its own, such as ("subject",
-        "condition"); the subject alone by default.
+        Columns that name what has its own parameters: subject,domain.
     crossed
-        Columns whose levels deviate from the group besides the units; for "hierarchical" only.
+        Columns whose levels deviate as well (hierarchical).
     correlated
-        Whether parameters may go together over subjects; for "hierarchical" only.
+        Parameters may go together over subjects (hierarchical).
+    fixed
+        NAME=VALUE: held in the fit, not estimated.
+    fit_lapse
+        Estimate a lapse rate.
     all_trials
-        Fit all trials with a model that has a `selection` of its own, such as the first free
-        choices of `horizon_explorer`.
-    target_accept
-        Of "hierarchical": the acceptance rate at which sampling begins, see `hierarchical`.
-    most_minutes
-        Of "hierarchical": for how long it is sampled at most; what has not converged by then is
+        Fit all trials, also where a model is fitted to some.
+    sampling
+        NAME=VALUE: target_accept=0.8 or minutes=15 (hierarchical). The acceptance rate at which
+        sampling begins, and for how long it goes on at most; what has not converged by then is
         called so.
-    tell
-        Of "hierarchical": called with a line on what is going on.
     against
-        Names of models that are compared with this one by how they predict subjects left out.
+        A model to compare with, by how they predict left-out subjects.
     rivals
-        Whether all models of the experiment are.
+        Compare with all models of the experiment.
     pooled
-        Whether all sessions are taken for those of one mind, as those of a language model with
-        the same settings may be.
+        Take all sessions for those of one mind, as those of a language model may be.
+    seed
+        Everything random follows from it.
+    workers
+        Threads.
+    tell
+        Called with a line on what is going on.
     """
 
     command: ClassVar[str] = "fit"
     verb: ClassVar[str] = "fit"
-    help: ClassVar[str] = "Fit people's or models' choices, and say what so many trials support."
 
-    data: Trials | str | Path | Sequence[str | Path] = asks(
-        Annotated[
-            list[Path], typer.Argument(help=".csv or .parquet files, or folders of runs, joined.")
-        ],
-        kw_only=False,
-    )
-    model: type[Agent] | str | None = asks(FittedModel, default=None, kw_only=False)
-    environment: str | None = asks(ExperimentOption, default=None)
-    columns: Mapping[str, str] | None = asks(Columns, default=None, read=read_mapping)
-    settings: Mapping[str, Any] | None = asks(Settings, default=None, read=read_settings)
-    method: Literal["map", "mle", "hierarchical"] = asks(Method, default="map")
-    formula: Sequence[str] | None = option(
-        list[str] | None,
-        '"alpha ~ condition" or "alpha ~ drug + (drug | subject)" (hierarchical).',
-        default=None,
-    )
-    rope: Mapping[str, float] | None = asks(
-        Rope, default=None, read=partial(read_numbers, "--rope")
-    )
-    unit: Sequence[str] | None = option(
-        str | None,
-        "Columns that name what has its own parameters: subject,domain",
-        default=None,
-        read=_names,
-    )
-    crossed: Sequence[str] | None = option(
-        str | None,
-        "Columns whose levels deviate as well (hierarchical).",
-        default=None,
-        read=_names,
-    )
-    correlated: bool = option(
-        bool,
-        "Parameters may go together over subjects (hierarchical).",
-        default=False,
-        flag="--correlated",
-    )
-    fixed: Mapping[str, float] | None = asks(
-        Fixed, default=None, read=partial(read_numbers, "--fix")
-    )
-    fit_lapse: bool = asks(FitLapse, default=False)
-    all_trials: bool = asks(AllTrials, default=False)
-    target_accept: float = option(
-        float, "Acceptance rate at which sampling begins (hierarchical).", default=0.8
-    )
-    most_minutes: float = option(
-        float, "For how long to sample at most (hierarchical).", default=15.0
-    )
-    against: Sequence[str] | None = option(
-        list[str] | None,
-        "A model to compare with, by how they predict left-out subjects.",
-        default=None,
-        completion=completes("models"),
-    )
-    rivals: bool = option(
-        bool, "Compare with all models of the experiment.", default=False, flag="--rivals"
-    )
-    pooled: bool = option(
-        bool, "Take all sessions for those of one mind.", default=False, flag="--pooled"
-    )
-    seed: int = asks(Seed, default=0)
-    workers: int | None = asks(Workers, default=None)
+    data: Trials | str | Path | Sequence[str | Path] = argument()
+    model: type[Agent] | str | None = positional(default=None)
+    environment: str | None = None
+    columns: Mapping[str, str] | None = read_with(read_mapping, default=None)
+    settings: Mapping[str, Any] | None = named("--set", default=None)
+    method: Literal["map", "mle", "hierarchical"] = "map"
+    formula: Sequence[str] | None = None
+    rope: Mapping[str, float] | None = None
+    unit: Sequence[str] | None = read_with(_names, default=None)
+    crossed: Sequence[str] | None = read_with(_names, default=None)
+    correlated: bool = False
+    fixed: Mapping[str, float] | None = named("--fix", default=None)
+    fit_lapse: bool = False
+    all_trials: bool = False
+    sampling: Mapping[str, float] | None = None
+    against: Sequence[str] | None = None
+    rivals: bool = False
+    pooled: bool = False
+    seed: int = 0
+    workers: int | None = None
     tell: Callable[[str], None] | None = None
 
     def answer(self) -> Fit:
@@ -180,67 +117,63 @@ class AskFit(Question["Fit"]):
 
 @frozen_question
 class AskScore(Question[Any]):
-    """What is read off trial files: measures, or the tables of a set of runs, or of beliefs."""
+    """Read every measure off a trial file, or the whole table off a set of runs, with intervals.
+
+    Parameters
+    ----------
+    data
+        .csv or .parquet files, folders of runs, or a folder that has them.
+    measure
+        Which; all that the experiments have by default.
+    environment
+        The experiment.
+    columns
+        ours=yours,...: subject=run,context=task,action=choice.
+    settings
+        NAME=VALUE: a setting of the experiment.
+    by
+        A column whose values are samples of their own.
+    released
+        Define measures as their published code does.
+    over
+        Of a collider: a column of conditions that are compared.
+    reference
+        Of a collider: judgements to align with, trials or a table of means.
+    scoring
+        Of a collider: by_cause, the default, fits m1 and m2 to the causes they belong to; pooled,
+        the default with --released, answers for C2 by the formula of C1.
+    network
+        Of diagnosis: the network, for tests that use the evidence.
+    learner
+        Of diagnosis: gradient_boosting, unless given, catboost or tree.
+    permutations
+        Of diagnosis: how many its tests rest on; 1000 unless given.
+    bootstraps
+        Rounds that intervals rest on: 30 of a set of runs, 500 of diagnosis.
+    mass
+        Of a set of runs: mass of its intervals.
+    seed
+        Everything random follows from it.
+    """
 
     command: ClassVar[str] = "score"
-    help: ClassVar[str] = (
-        "Read every measure off a trial file, or the whole table off a set of runs, with intervals."
-    )
 
-    data: list[Path] = asks(
-        Annotated[
-            list[Path],
-            typer.Argument(
-                help=".csv or .parquet files, folders of runs, or a folder that has them."
-            ),
-        ]
-    )
-    measure: list[str] | None = option(
-        list[str] | None,
-        "Which; all that the experiments have by default.",
-        default=None,
-        completion=completes("measures"),
-    )
-    environment: str | None = asks(ExperimentOption, default=None)
-    columns: Mapping[str, str] | None = asks(Columns, default=None, read=read_mapping)
-    settings: Mapping[str, Any] | None = asks(Settings, default=None, read=read_settings)
-    by: str | None = option(
-        str | None, "A column whose values are samples of their own.", default=None
-    )
-    released: bool = option(
-        bool, "Define measures as their published code does.", default=False, flag="--released"
-    )
-    over: list[str] | None = option(
-        list[str] | None, "Of a collider: a column of conditions that are compared.", default=None
-    )
-    reference: Path | None = option(
-        Path | None,
-        "Of a collider: judgements to align with, trials or a table of means.",
-        default=None,
-    )
-    scoring: Any = option(
-        str | None,
-        "Of a collider: by_cause, the default, fits m1 and m2 to the causes they "
-        "belong to; pooled, the default with --released, answers for C2 by the formula "
-        "of C1.",
-        default=None,
-    )
-    network: str | None = option(
-        str | None, "Of diagnosis: the network, for tests that use the evidence.", default=None
-    )
-    learner: Any = option(
-        str | None, "Of diagnosis: gradient_boosting, unless given, catboost or tree.", default=None
-    )
-    permutations: int | None = option(
-        int | None, "Of diagnosis: how many its tests rest on; 1000 unless given.", default=None
-    )
-    bootstraps: int | None = option(
-        int | None,
-        "Rounds that intervals rest on: 30 of a set of runs, 500 of diagnosis.",
-        default=None,
-    )
-    mass: float = option(float, "Of a set of runs: mass of its intervals.", default=0.68)
-    seed: int = asks(Seed, default=0)
+    data: Sequence[Path] = argument()
+    measure: Sequence[str] | None = None
+    environment: str | None = None
+    columns: Mapping[str, str] | None = read_with(read_mapping, default=None)
+    settings: Mapping[str, Any] | None = named("--set", default=None)
+    by: str | None = None
+    released: bool = False
+    over: Sequence[str] | None = None
+    reference: Path | None = None
+    scoring: Any = None
+    network: str | None = None
+    learner: Any = None
+    permutations: int | None = None
+    bootstraps: int | None = None
+    mass: float = 0.68
+    seed: int = 0
 
 
 @frozen_question

@@ -9,7 +9,7 @@ have these parameters; crossed factors are not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,16 @@ import pandas as pd
 from knownminds.agents import AGENTS, Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials, session_stream, unknown
-from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_likelihood
 from knownminds.inference.groups.formulas import GroupDesign, moved_by
 from knownminds.inference.posteriors.arviz_scores import LARGEST_PARETO_K
 from knownminds.inference.posteriors.left_out_subjects import PredictedSubjects, predict_left_out
 from knownminds.inference.posteriors.model_weights import protected_exceedance, stacking_weights
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.verdicts import Verdict, reason
 
+from .fit_figures import draw_rivals, draw_taken_for
 from .support import Relived
 
 MINDS = 100  # of each model, that live the rows again
@@ -34,133 +36,86 @@ CLEAR_ERRORS, CLEAR_DIFFERENCE = 2.0, 4.0
 _KEY = 72  # of the stream of simulated minds
 
 
-@dataclass(frozen=True)
-class Rival:
-    """How well one of several models predicts subjects that were left out.
-
-    Parameters
-    ----------
-    parameters
-        How many are estimated.
-    elpd, error
-        Sum over subjects of log p(subject | the others), and its standard error.
-    difference, difference_error
-        To the best model, 0 or negative, and its standard error from paired differences.
-    weight
-        In the mixture that predicts best (stacking).
-    frequency, exceedance
-        Expected share of subjects whose model it is; protected exceedance probability.
-    refitted, unreliable
-        Subjects predicted by a posterior drawn without them, as their Pareto k was above 0.7;
-        those of which the k is above it all the same.
-    aic, bic, best_for
-        At the maximum likelihoods, summed over subjects; subjects it is best for by BIC.
-    """
-
-    name: str
-    parameters: int
-    elpd: float
-    error: float
-    difference: float
-    difference_error: float
-    weight: float
-    frequency: float
-    exceedance: float
-    refitted: int
-    unreliable: int
-    aic: float
-    bic: float
-    best_for: int
+MODELS = "Models by how they predict left-out subjects"
+TAKEN_FOR = "What these rows can tell apart"
+DIFFERENCES = "Differences in elpd to the best model, with 2 standard errors."
+CONFUSIONS = "What simulated minds of each model (rows), who take these rows, are taken for."
+ABOUT_ELPD = (
+    "Models are compared by how they predict subjects that are left out. elpd: sum over subjects "
+    "of the log probability of a subject's answers given the other subjects, with its parameters "
+    "integrated out; error: its standard error. Weight: in the mixture of models that predicts "
+    "best (stacking). Frequency: expected share of subjects whose model it is; exceedance: "
+    "protected probability of being the most frequent one. Refitted: subjects predicted by a "
+    "posterior drawn without them, as their Pareto k was above .7; unreliable: those of which it "
+    "is above it all the same. AIC, BIC, best_for: at maximum likelihood, by single subjects. Of "
+    "few subjects, and of differences below 4, standard errors say too little: a difference is clear from 4 and 2 "
+    "standard errors on.",
+    "Each model is a group of its own whose parameters differ over subjects; with the formulas and "
+    "correlations that were asked for, as far as it has these parameters, and without crossed "
+    "factors.",
+    f"What these rows can tell apart: {MINDS} simulated minds of each model take these rows, and "
+    "BIC names a model for one of them, and for as many as the data have subjects.",
+)
 
 
 @dataclass(frozen=True)
-class Told:
-    """For what the simulated minds of one model are taken: shares by BIC, by the rivals' names.
-
-    Parameters
-    ----------
-    single
-        Of single subjects.
-    together
-        Of data sets with as many subjects as the data.
-    """
-
-    name: str
-    single: Mapping[str, float]
-    together: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Comparison(Result):
+class Comparison:
     """Several models of the same rows.
 
     Parameters
     ----------
-    subjects
-        How many were predicted; those without an answer are not.
-    rivals
-        In order of elpd, the best one first.
+    models
+        One row per model, the best one first: see `ABOUT_ELPD`.
     omnibus
         Probability that all models are equally frequent among subjects.
-    apart
-        What simulated minds of each model are taken for.
-    minds
-        How many of each there were.
+    taken_for
+        Shares of simulated minds of each model, "simulated", that BIC names each model for,
+        "taken_for": "one" alone, and "all", data sets of as many subjects as the data have.
+    by_subject
+        elpd of each subject by each model.
     left_out
-        Why a model was left out, by its name.
-    without
-        What the fit on the same page has and the groups compared have not: "crossed"; in earlier
-        versions also "formula" and "correlated".
-    formulas
-        Formulas of the groups.
-    lacking
-        By model, the formulas of parameters that it has not, and without which it was compared.
-    correlated
-        Whether parameters of the groups may go together over subjects.
+        Why a model was left out, or of which formulas it has not the parameter, by its name.
     """
 
-    subjects: int
-    rivals: tuple[Rival, ...]
+    models: pd.DataFrame
     omnibus: float
-    apart: tuple[Told, ...]
-    minds: int
+    taken_for: pd.DataFrame
+    by_subject: pd.DataFrame
     left_out: Mapping[str, str]
-    by_subject: pd.DataFrame = field(repr=False, compare=False)
-    without: tuple[str, ...] = ()
-    formulas: tuple[str, ...] = ()
-    lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    correlated: bool = False
 
     @property
-    def clear(self) -> bool:
+    def verdict(self) -> Verdict:
         """Whether the best model is ahead of the next by 2 standard errors, and by 4."""
-        if len(self.rivals) < 2:
-            return False
-        ahead = -self.rivals[1].difference
-        return ahead > max(CLEAR_ERRORS * self.rivals[1].difference_error, CLEAR_DIFFERENCE)
+        if len(self.models) < 2:
+            return Verdict("not judged", ("nothing is left to compare with",))
+        best, second = (self.models.iloc[k] for k in (0, 1))
+        ahead, error = -second["difference"], second["difference_error"]
+        clear = ahead > max(CLEAR_ERRORS * error, CLEAR_DIFFERENCE)
+        told = reason(f"elpd of {best['model']} above {second['model']}", ahead, error,
+                      CLEAR_DIFFERENCE)  # fmt: skip
+        return Verdict("a clear difference" if clear else "no clear difference", (told,))
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row per model."""
-        return pd.DataFrame([vars(rival) for rival in self.rivals])
 
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Comparison:
-        """Make a comparison of what its JSON holds."""
-        told: list[dict[str, Any]] = [
-            {k: np.nan if v is None else v for k, v in r.items()} for r in found["rivals"]
-        ]
-        rivals = [Rival(**each) for each in told]
-        own = {k: found[k] for k in ("subjects", "omnibus", "minds", "left_out")}
-        return cls(
-            **own,
-            rivals=tuple(rivals),
-            apart=tuple(Told(**each) for each in found["apart"]),
-            by_subject=pd.DataFrame(found["by_subject"]),
-            without=tuple(found.get("without", ())),
-            formulas=tuple(found.get("formulas", ())),
-            lacking={name: tuple(own) for name, own in found.get("lacking", {}).items()},
-            correlated=found.get("correlated", False),
-        )
+def rivals_result(compared: Comparison) -> Result:
+    """Return the tables and figures of a comparison."""
+    left = pd.DataFrame(list(compared.left_out.items()), columns=["model", "why"])
+    differences = compared.models[["model", "difference", "difference_error"]]
+    figures = {DIFFERENCES: Drawing(differences, draw_rivals)}
+    if len(compared.taken_for):
+        figures[CONFUSIONS] = Drawing(compared.taken_for, draw_taken_for)
+    return Result(
+        "",
+        verdicts={"models": compared.verdict},
+        tables={
+            MODELS: compared.models,
+            TAKEN_FOR: compared.taken_for,
+            "Left out of the comparison": left,
+            "elpd of each subject": compared.by_subject,
+        },
+        figures=figures,
+        notes=ABOUT_ELPD,
+        asked={"subjects compared": len(compared.by_subject)},
+    )
 
 
 @dataclass(frozen=True)
@@ -242,7 +197,6 @@ def compare_rivals(
     data: list[Any] = []
     groups: list[Any] = []
     kept: list[Any] = []
-    lacking: dict[str, tuple[str, ...]] = {}
     for model in models:
         if tell is not None:
             tell(f"comparing: {model.name}")
@@ -270,7 +224,8 @@ def compare_rivals(
         data.append(own)
         kept.append((model, held))
         if len(having) < len(formulas):
-            lacking[model.name] = tuple(text for text in formulas if text not in having)
+            lacking = [text for text in formulas if text not in having]
+            left_out[model.name] = f"only {'; '.join(lacking)}: it has no such parameter"
         rows = own
         if design is not None and design.within:
             rows = ModelData.read(
@@ -283,13 +238,9 @@ def compare_rivals(
             )
         )  # fmt: skip
     scores = _Scores.of(kept, data, fit_lapse, workers)
-    rivals, omnibus, by_subject = _ranked(kept, groups, scores)
-    apart = _apart(kept, groups, relived, environment, fit_lapse, seed, workers)
-    n = int(groups[0].there.sum())
-    return Comparison(
-        n, rivals, omnibus, apart, MINDS, left_out, by_subject,
-        formulas=formulas, lacking=lacking, correlated=made_of.correlated,
-    )  # fmt: skip
+    models, omnibus, by_subject = _ranked(kept, groups, scores)
+    taken_for = _taken_for(kept, groups, relived, environment, fit_lapse, seed, workers)
+    return Comparison(models, omnibus, taken_for, by_subject, left_out)
 
 
 @dataclass(frozen=True)
@@ -322,7 +273,7 @@ def _ranked(
     kept: Sequence[tuple[type[Agent], Mapping[str, float] | None]],
     groups: Sequence[PredictedSubjects],
     scores: _Scores,
-) -> tuple[tuple[Rival, ...], float, pd.DataFrame]:
+) -> tuple[pd.DataFrame, float, pd.DataFrame]:
     there = groups[0].there
     loo = [group.left_out for group in groups]
     elpd = np.column_stack([each.elpd for each in loo])[there]
@@ -337,33 +288,25 @@ def _ranked(
     def error(values: Array) -> float:
         return float(np.sqrt(n) * values.std(ddof=1)) if n > 1 else np.nan
 
-    rivals = [
-        Rival(
-            model.name,
-            len(groups[m].unknowns.parameters),
-            float(elpd[:, m].sum()),
-            error(elpd[:, m]),
-            float(away[:, m].sum()),
-            error(away[:, m]),
-            float(weights[m]),
-            float(frequent.frequency[m]),
-            float(frequent.protected[m]),
-            int(loo[m].refitted.sum()),
-            int((loo[m].pareto_k[there] > LARGEST_PARETO_K).sum()),
-            float(scores.aic[usable, m].sum()),
-            float(scores.bic[usable, m].sum()),
-            int((winner == m).sum()),
-        )
-        for m, (model, _) in enumerate(kept)
-    ]
     names = [model.name for model, _ in kept]
+    models = pd.DataFrame({
+        "model": names,
+        "parameters": [len(group.unknowns.parameters) for group in groups],
+        "elpd": elpd.sum(axis=0), "error": [error(own) for own in elpd.T],
+        "difference": away.sum(axis=0), "difference_error": [error(own) for own in away.T],
+        "weight": weights, "frequency": frequent.frequency, "exceedance": frequent.protected,
+        "refitted": [int(each.refitted.sum()) for each in loo],
+        "unreliable": [int((each.pareto_k[there] > LARGEST_PARETO_K).sum()) for each in loo],
+        "aic": scores.aic[usable].sum(axis=0), "bic": scores.bic[usable].sum(axis=0),
+        "best_for": np.bincount(winner, minlength=len(names)),
+    })  # fmt: skip
     table = pd.DataFrame(elpd, columns=names)
     table.insert(0, "subject", [s for s, t in zip(loo[0].subjects, there, strict=True) if t])
-    ordered = sorted(rivals, key=lambda rival: -rival.elpd)
-    return tuple(ordered), frequent.omnibus, table
+    models = models.sort_values("elpd", ascending=False, kind="stable", ignore_index=True)
+    return models, frequent.omnibus, table
 
 
-def _apart(
+def _taken_for(
     kept: Sequence[tuple[type[Agent], Mapping[str, float] | None]],
     groups: Sequence[PredictedSubjects],
     relived: Relived,
@@ -371,11 +314,11 @@ def _apart(
     fit_lapse: bool,
     seed: int,
     workers: int | None,
-) -> tuple[Told, ...]:
-    """Let minds of each model live the rows again, fit all models, and see which BIC names."""
+) -> pd.DataFrame:
+    """Let minds of each model take the rows, fit all models, and see which BIC names."""
     names = [model.name for model, _ in kept]
     if len(names) < 2:
-        return ()
+        return pd.DataFrame()
     n = int(groups[0].there.sum())
     found = []
     for m, (model, _) in enumerate(kept):
@@ -395,9 +338,11 @@ def _apart(
         chosen = rng.integers(len(usable), size=(DATA_SETS, n))
         best = usable[chosen].sum(axis=1).argmin(axis=1)
         together = np.bincount(best, minlength=len(names)) / DATA_SETS
-        shares = [dict(zip(names, share.tolist(), strict=True)) for share in (single, together)]
-        found.append(Told(model.name, *shares))
-    return tuple(found)
+        found.append(
+            pd.DataFrame({"simulated": model.name, "taken_for": names, "one": single,
+                          "all": together})
+        )  # fmt: skip
+    return pd.concat(found, ignore_index=True)
 
 
 def _minds(group: PredictedSubjects, rng: np.random.Generator) -> tuple[Array, Array | None]:

@@ -11,7 +11,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent, Parameter, Parameters
+from knownminds.agents import Agent, Parameters
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import play_tables
 from knownminds.environments import ANSWERED, Environment, session_stream
@@ -34,71 +34,31 @@ TRIALS_AT_ONCE = 2_000_000  # sessions x places: bounds the memory
 Law = Literal["fitted", "prior"]
 
 
-@dataclass(frozen=True)
-class Support:
-    """What the rows support for one parameter, from simulated subjects who live them again.
+def unreadable_there(
+    scored: Recovered, parameters: Parameters, subjects: pd.DataFrame
+) -> pd.DataFrame:
+    """Return where a parameter cannot be read, and which of the estimates lie there, if any do.
 
-    Parameters
-    ----------
-    r
-        Correlation of estimate and truth.
-    coverage
-        Share of the 90% intervals that hold the truth.
-    verdict
-        See `verdicts`.
-    reliability
-        Of the estimates of the data, from their own standard errors.
-    mean, sd
-        Of the group from which the simulated subjects were drawn, on the unconstrained scale.
-    unreadable
-        True values at which the parameter cannot be read: low and high (None at the end of the
-        support), the relative width of intervals there, and what it is in words ("told").
+    Columns parameter, low and high (infinite at the end of the support), relative_width of 90%
+    intervals there, estimates that lie there, of how many, and the first five subjects.
     """
-
-    r: float
-    coverage: float
-    verdict: str
-    reliability: float
-    mean: float
-    sd: float
-    unreadable: tuple[Mapping[str, Any], ...] = ()
-
-    def unread(self, estimates: Array) -> list[tuple[Mapping[str, Any], NDArray[np.bool_]]]:
-        """Return each stretch that cannot be read and which estimates [N] lie there, if any do."""
-        found = []
-        for stretch in self.unreadable:
-            low = -np.inf if stretch["low"] is None else stretch["low"]
-            high = np.inf if stretch["high"] is None else stretch["high"]
-            there = (estimates >= low) & (estimates <= high)
-            if there.any():
-                found.append((stretch, there))
-        return found
-
-
-def unreadable_of(scored: Recovered, parameter: Parameter) -> tuple[Mapping[str, Any], ...]:
-    """Return where a parameter cannot be read, as `Support` keeps it."""
-    table = scored.tables["Unreadable values"]
-    rows = table[table["parameter"] == parameter.name].to_dict("records") if len(table) else []
-    support, stretches = parameter.support, []
-    for row in rows:
-        low = None if row["low"] == support.lower else row["low"]
-        high = None if row["high"] == support.upper else row["high"]
-        ends = [f"above {low:.3g}"] if low is not None else []
-        ends += [f"below {high:.3g}"] if high is not None else []
-        stretches.append(
-            {
-                "low": low,
-                "high": high,
-                "relative_width": row["relative_width"].value,
-                "told": f"{parameter.name} {' and '.join(ends) or 'at any value'}",
-            }
-        )
-    return tuple(stretches)
+    table, rows = scored.tables["Unreadable values"], []
+    for row in table.to_dict("records") if len(table) else ():
+        support = parameters[row["parameter"]].support
+        low = -np.inf if row["low"] == support.lower else row["low"]
+        high = np.inf if row["high"] == support.upper else row["high"]
+        there = subjects[row["parameter"]].between(low, high)
+        if there.any():
+            names = ", ".join(subjects.loc[there, "subject"].astype(str)[:5])
+            count = {"estimates": int(there.sum()), "of": len(subjects), "subjects": names}
+            ends = {"low": low, "high": high, "relative_width": row["relative_width"]}
+            rows.append({"parameter": row["parameter"], **ends, **count})
+    return pd.DataFrame(rows)
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """How the subjects behind `Support` were made.
+    """How the subjects were made from which is said what rows support.
 
     Parameters
     ----------
@@ -272,7 +232,7 @@ def support_of(
                          environment, theta, lapse, seed)  # fmt: skip
     way: Literal["mle", "posterior"] = "mle" if method == "mle" else "posterior"
     rows = fit_known(lived, true, way, fixed, fit_lapse, seed, 1)
-    scores = recovered(rows, unknowns.parameters)
+    scores = recovered(rows, unknowns.parameters, unit="simulated mind")
     anew = environment.rerun.rule(relived.recorded.columns)
     return scores, group, Simulated(SIMULATED, law, anew)
 

@@ -30,7 +30,7 @@ from typing import (
 
 import typer
 
-from knownminds.validation.completion import completes, named_or_usual
+from knownminds.validation.completion import completes, given_model, named_or_usual
 from knownminds.validation.completion import named as check_member
 from knownminds.validation.options import DesignName, Out, Workers
 from knownminds.validation.reading import read_numbers, read_settings, resolve_experiment
@@ -167,7 +167,7 @@ def declared(own: Any, help: str) -> Typed:
             more["callback"] = check_member(member)
         return Typed(annotated[kind, typer.Argument(**more)], inspect.Parameter.empty)
     if own.name == "model":
-        more["callback"] = named_or_usual
+        more["callback"] = given_model if "None" in own.type else named_or_usual
     if kind is bool:
         return Typed(annotated[bool, typer.Option(flag, **more)], False)
     if own.default not in (MISSING, None, "", ()):

@@ -58,6 +58,14 @@ confirmed               trials: none differs from the direct path with the same 
                         bounds: those with sampling error hold the truth of every parameter in at
                         least 90%
 not confirmed           otherwise
+----------------------  ----------------------------------------------------------------------
+a fit (`data.group_fit`, `data.fit`, `data.rivals`)
+----------------------------------------------------------------------------------------------
+(not) converged         see `inference.posteriors.sampling`
+differs, no difference  the 90% interval of a contrast lies outside of the region that counts as
+                        no difference, or within it; open otherwise
+not reproduced          the predictive p of a panel is 0.05 or less
+(no) clear difference   the best model's elpd is higher by 4 and by 2 standard errors
 not judged              there is nothing to compare; for bounds, no answer is missing, fewer than
                         10 fits are usable, or more than 5% of them failed
 ======================  ======================================================================
@@ -179,9 +187,20 @@ class Verdict:
 
 
 TONES: Mapping[str, tuple[str, ...]] = {
-    "good": ("recoverable", "calibrated", "size holds", "confirmed", "reached"),
-    "fair": ("weak", "too few false alarms"),
+    "good": (
+        "recoverable",
+        "calibrated",
+        "size holds",
+        "confirmed",
+        "reached",
+        "converged",
+        "differs",
+        "no difference",
+        "a clear difference",
+    ),
+    "fair": ("weak", "too few false alarms", "open", "no clear difference"),
     "bad": (
+        "not converged",
         "not identified",
         "too many false alarms",
         "not confirmed",

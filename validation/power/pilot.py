@@ -12,7 +12,7 @@ import numpy as np
 
 from knownminds.agents import AGENTS, Agent
 from knownminds.agents.parameters import Array
-from knownminds.environments import unread_rate
+from knownminds.environments import ANSWERED
 from knownminds.inference import Measure
 from knownminds.validation.engine.study import Cell
 
@@ -150,39 +150,41 @@ def read_pilot(
     from knownminds.validation.data.fit import POSTERIOR
 
     folder, found = _read(fit)
-    if found.environment != environment:
+    asked = found.asked
+    if asked["environment"] != environment:
         raise ValueError(
             f"A pilot and its study are of the same experiment; {folder} is of "
-            f"{found.environment}, and the study of {environment}."
+            f"{asked['environment']}, and the study of {environment}."
         )
-    if found.model != model.name:
+    if asked["model"] != model.name:
         raise ValueError(
-            f"A pilot and its study have the same model; {folder} was fitted with {found.model}, "
-            f"and the study has {model.name}. Add --model {found.model}, or fit the pilot again."
+            f"A pilot and its study have the same model; {folder} was fitted with "
+            f"{asked['model']}, and the study has {model.name}. Add --model {asked['model']}, or "
+            "fit the pilot again."
         )
-    if found.method != "hierarchical":
+    if asked["method"] != "hierarchical":
         raise ValueError(
             f"A pilot's uncertainty about its group is that of a hierarchical fit; {folder} holds "
-            f"one by {found.method}. Fit it again with --method hierarchical."
+            f"one by {asked['method']}. Fit it again with --method hierarchical."
         )
-    _check_plain(folder, found.options)
-    if found.n_subjects < LEAST_SUBJECTS:
+    _check_plain(folder, asked)
+    if found.attempted < LEAST_SUBJECTS:
         raise ValueError(
             f"A pilot shows how subjects differ from {LEAST_SUBJECTS} on; {folder} has "
-            f"{found.n_subjects}. Ask more, or state the group with --set and --spread."
+            f"{found.attempted}. Ask more, or state the group with --set and --spread."
         )
-    if found.verdict != "converged" and not unconverged:
+    if found.verdicts["sampling"].word != "converged" and not unconverged:
         raise ValueError(
             f"A pilot's posterior is drawn from once it has converged; {folder} has "
-            f"{_state(found.sampling, found.divergences)}. Fit it again with a larger "
-            "--target-accept or more --most-minutes, or go on all the same with --unconverged."
+            f"{_state(found)}. Fit it again with --sampling target_accept=... or minutes=..., or "
+            "go on all the same with --unconverged."
         )
     return _drawn(folder, folder / POSTERIOR, model, found, draws)
 
 
 def model_of(fit: str | os.PathLike[str]) -> str:
     """Return the name of the model that a pilot was fitted with."""
-    return _read(fit)[1].model
+    return str(_read(fit)[1].asked["model"])
 
 
 def check_not_stated(stated: Mapping[str, Mapping[str, float] | None]) -> None:
@@ -197,7 +199,7 @@ def check_not_stated(stated: Mapping[str, Mapping[str, float] | None]) -> None:
 
 def _read(fit: str | os.PathLike[str]) -> tuple[Path, Fit]:
     """Return the folder of a fit, and the fit."""
-    from knownminds.validation.data.fit import POSTERIOR, Fit
+    from knownminds.validation.data.fit import POSTERIOR, Fit, read_fit
 
     folder = Path(fit)
     folder = folder.parent if folder.name in (Fit.file, POSTERIOR) else folder
@@ -206,13 +208,13 @@ def _read(fit: str | os.PathLike[str]) -> tuple[Path, Fit]:
             f"A pilot is what `knownminds fit DATA --method hierarchical --out FOLDER` has left; "
             f"there is no {Fit.file} in {folder}."
         )
-    return folder, Fit.read(folder)
+    return folder, read_fit(folder)
 
 
-def _check_plain(folder: Path, options: Mapping[str, Any]) -> None:
+def _check_plain(folder: Path, asked: Mapping[str, Any]) -> None:
     """Raise ValueError if the fitted group is not of independent, free, constant parameters."""
-    names = ("fixed", "fit_lapse", "formula", "crossed", "correlated", "pooled", "unit")
-    more = [name.replace("_", "-") for name in names if options.get(name)]
+    names = ("fix", "fit_lapse", "formula", "crossed", "correlated", "pooled", "unit")
+    more = [name.replace("_", "-") for name in names if asked.get(name)]
     if more:
         raise ValueError(
             "The group of a pilot has a mean and a spread of each parameter and nothing else; "
@@ -220,15 +222,13 @@ def _check_plain(folder: Path, options: Mapping[str, Any]) -> None:
         )
 
 
-def _state(sampling: Mapping[str, Mapping[str, float]], divergences: int) -> str:
+def _state(found: Fit) -> str:
     """Say how far a posterior is from converged."""
-    worst = max((float(term["r_hat"]) for term in sampling.values()), default=np.nan)
-    least = min(
-        (min(float(term["ess_bulk"]), float(term["ess_tail"])) for term in sampling.values()),
-        default=np.nan,
-    )
+    terms = found["Sampling"]
+    counts = found["Counts"].set_index("of")["number"]
     return (
-        f"an R-hat of {worst:.3f}, an effective sample size of {least:.0f} and {divergences} "
+        f"an R-hat of {terms['r_hat'].max():.3f}, an effective sample size of "
+        f"{terms[['ess_bulk', 'ess_tail']].min().min():.0f} and {counts['divergent draws']} "
         "divergent draws"
     )
 
@@ -251,6 +251,9 @@ def _drawn(folder: Path, file: Path, model: type[Agent], found: Fit, most: int) 
     n = len(groups[0])
     chosen = ((np.arange(min(most, n)) + 0.5) * n / min(most, n)).astype(int)
     mean, sd = (np.asarray(group[chosen], dtype=float) for group in groups)
-    missing = unread_rate(found.outcomes) if found.outcomes else None
-    lost = (0, 0) if missing is None else (missing.count, missing.of)
-    return Pilot(str(folder), found.environment, model.name, mean, sd, found.n_subjects, lost)
+    lost = (0, 0)
+    if (outcomes := found.tables.get("Outcomes of the answers")) is not None:
+        unread = outcomes[~outcomes["outcome"].isin(ANSWERED)]
+        lost = (int(unread["count"].sum()), int(outcomes["of"].iloc[0]))
+    environment = str(found.asked["environment"])
+    return Pilot(str(folder), environment, model.name, mean, sd, found.attempted, lost)

@@ -18,14 +18,13 @@ def _fit(given: dict[str, Any]) -> None:
     out = given["out"]
     if out is not None:
         check_own_folder("fit", out)
-    result = AskFit(**AskFit.read(given), tell=_tell).answer()
-    if given["environment"] is None:
-        notes.print(f"experiment: {result.environment} (name another with --environment)")
-    if given["model"] is None:
-        notes.print(f"model: {result.model} (name another with --model)")
+    result = AskFit(**AskFit.read(given), workers=given["workers"], tell=_tell).answer()
+    for name in ("environment", "model"):
+        if given[name] is None:
+            notes.print(f"{name}: {result.asked[name]} (name another with --{name})")
     if out is not None:
         result.save(out)
     leave(result, given)
 
 
-command(AskFit, {"out": RUNNING["out"]}, _fit)
+command(AskFit, {name: RUNNING[name] for name in ("workers", "out")}, _fit)

@@ -1,0 +1,192 @@
+"""Figures of a fit, each of a tidy frame."""
+
+from __future__ import annotations
+
+from textwrap import fill
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from knownminds.environments.record.plots import symbol
+from knownminds.validation.pages import figures as draw
+
+LONGEST = 30  # characters of a line under a panel
+ROOM = 0.13  # of a panel's height, for each row of its key
+CUT = 0.05  # of the ends of intervals, so that one subject does not set the scale
+
+
+def draw_subjects(estimates: pd.DataFrame) -> Figure:
+    """Draw every subject's 90% interval, sorted by estimate, and the group value.
+
+    Columns parameter, estimate, low, high, status; group, group_low, group_high, meaning.
+    """
+    names = list(dict.fromkeys(estimates["parameter"]))
+    n = len(estimates) // len(names)
+    figure, axes = draw.panels(len(names), height=float(np.clip(0.06 * n, 2.4, 8)))
+    for axis, name in zip(axes, names, strict=True):
+        own = estimates[estimates["parameter"] == name].sort_values("estimate", ignore_index=True)
+        sure = own["status"] == "ok"
+        for some, colour, marker, label in (
+            (own[sure], draw.BLUE, "o", "ok"),
+            (own[~sure], draw.ORANGE, "s", "other status"),
+        ):
+            if not len(some):
+                continue
+            ends = some["low"], some["high"]
+            axis.hlines(some.index, *ends, color=colour, alpha=0.45, linewidth=1.2)
+            axis.plot(some["estimate"], some.index, marker, color=colour, markersize=2.6,
+                      label=label)  # fmt: skip
+        group = own.iloc[0]
+        if np.isfinite(group["group"]):
+            axis.axvspan(group["group_low"], group["group_high"], color=draw.GREEN, alpha=0.2,
+                         linewidth=0)  # fmt: skip
+            axis.axvline(group["group"], color=draw.GREEN, linewidth=1.2, label=group["meaning"])
+        shown = [own["estimate"].to_numpy(dtype=float)]
+        if own[["low", "high"]].notna().all(axis=1).any():
+            shown.append(own["low"].clip(lower=own["low"].quantile(CUT)).to_numpy(dtype=float))
+            shown.append(
+                own["high"].clip(upper=own["high"].quantile(1 - CUT)).to_numpy(dtype=float)
+            )
+        axis.set(xlim=draw.limits(*shown), xlabel=symbol(name))
+        axis.set_yticks([])
+    axes[0].set_ylabel("sorted")
+    draw.key(figure, axes[0])
+    return figure
+
+
+def draw_contrasts(contrasts: pd.DataFrame) -> Figure:
+    """Draw each contrast's 90% interval, a panel per parameter, and what is no difference."""
+    groups = contrasts.groupby("parameter", sort=False)
+    tall = float(np.clip(1.2 + 0.3 * groups.size().max(), 1.8, 8))
+    figure, axes = draw.panels(len(groups), height=tall)
+    for axis, (name, own) in zip(axes, groups, strict=True):
+        place = np.arange(len(own))[::-1]
+        rope = own["rope"].iloc[0]
+        axis.axvspan(-rope, rope, color=draw.GREEN, alpha=0.2, linewidth=0, label="no difference")
+        axis.axvline(0.0, color=draw.GREEN, linewidth=1.0)
+        axis.hlines(place, own["low"], own["high"], color=draw.BLUE, linewidth=1.6)
+        axis.plot(own["estimate"], place, "o", color=draw.BLUE, markersize=4, label="90% interval")
+        axis.set_yticks(place, [text.partition(": ")[2] for text in own["contrast"]])
+        axis.set_ylim(-0.7, len(own) - 0.3)
+        axis.set_xlabel(f"difference in {symbol(str(name))}")
+    draw.key(figure, axes[0])
+    return figure
+
+
+def draw_rivals(rivals: pd.DataFrame) -> Figure:
+    """Draw differences in elpd to the best model, with 2 standard errors.
+
+    Columns model, difference, difference_error.
+    """
+    figure, (axis,) = draw.panels(1, height=max(1.8, 0.35 * len(rivals) + 1.0))
+    place = np.arange(len(rivals))[::-1]
+    value = rivals["difference"].to_numpy(dtype=float)
+    error = draw.ERRORS * np.nan_to_num(rivals["difference_error"].to_numpy(dtype=float))
+    axis.hlines(place, value - error, value + error, color=draw.BLUE, linewidth=1.4)
+    axis.plot(value, place, "o", color=draw.BLUE, markersize=4)
+    axis.axvline(0, color=draw.GREY, linewidth=1, linestyle="--")
+    axis.set_yticks(place, rivals["model"])
+    axis.set_xlabel("difference in elpd")
+    return figure
+
+
+def draw_taken_for(shares: pd.DataFrame) -> Figure:
+    """Draw for what simulated minds are taken: one alone, and as many as the data have.
+
+    Columns simulated, taken_for, one, all.
+    """
+    names = list(dict.fromkeys(shares["simulated"]))
+    figure, axes = draw.panels(2, height=max(2.4, 0.45 * len(names) + 1.6))
+    for axis, which in zip(axes, ("one", "all"), strict=True):
+        table = shares.pivot_table(which, "simulated", "taken_for").loc[names, names]
+        rows = names if which == "one" else [""] * len(names)
+        draw.heat_map(axis, table.to_numpy(), rows, names)
+        draw.entitle(axis, "one mind taken for" if which == "one" else "all minds taken for")
+    return figure
+
+
+def draw_traces(draws: pd.DataFrame) -> Figure:
+    """Draw draws of each chain, in order. Columns term, chain, draw, value."""
+    figure, axes = draw.panels(draws["term"].nunique(), height=1.9)
+    for axis, (term, own) in zip(axes, draws.groupby("term", sort=False), strict=True):
+        for chain, line in own.groupby("chain"):
+            axis.plot(line["draw"], line["value"], color=_colour(chain), linewidth=0.7, alpha=0.8,
+                      label=f"chain {chain}")  # fmt: skip
+        draw.entitle(axis, _title(str(term)))
+        axis.set_xticks([])
+    draw.key(figure, axes[0])
+    return figure
+
+
+def draw_ranks(ranks: pd.DataFrame) -> Figure:
+    """Draw how often draws of each chain have which rank. Columns term, chain, bin, count."""
+    figure, axes = draw.panels(ranks["term"].nunique(), height=1.9)
+    for axis, (term, own) in zip(axes, ranks.groupby("term", sort=False), strict=True):
+        for chain, line in own.groupby("chain"):
+            axis.step(line["bin"], line["count"], where="mid", color=_colour(chain), linewidth=1,
+                      label=f"chain {chain}")  # fmt: skip
+        draw.limit(axis, float(own["count"].mean()))
+        axis.set_ylim(bottom=0)
+        draw.entitle(axis, _title(str(term)))
+        axis.set_xticks([])
+    draw.key(figure, axes[0])
+    return figure
+
+
+def _colour(chain: int) -> str:
+    return draw.PALETTE[(chain - 1) % len(draw.PALETTE)]
+
+
+def _title(name: str) -> str:
+    inner = name.removeprefix("sd(").removesuffix(")")
+    return f"sd({symbol(inner)})" if name.startswith("sd(") else symbol(name)
+
+
+def draw_panels(cells: pd.DataFrame) -> Figure:
+    """Draw panels: bands of the replicates, and on top means of the data, where there are any.
+
+    Columns panel, along, mean_of, series, place, x, low, middle, high, and of data "data" and "p".
+    """
+    groups = cells.groupby("panel", sort=False)
+    figure, axes = draw.panels(len(groups), height=2.8, columns=2 if len(groups) == 4 else 3)
+    for axis, (title, own) in zip(axes, groups, strict=True):
+        _panel(axis, str(title), own)
+    return figure
+
+
+def _panel(axis: Axes, title: str, cells: pd.DataFrame) -> None:
+    words = {x: place for x, place in zip(cells["x"], cells["place"], strict=True) if place}
+    order = {x: k for k, x in enumerate(sorted(words))}
+    groups = cells.groupby("series", sort=False)
+    for (name, some), style in zip(groups, draw.styles(len(groups)), strict=True):
+        colour, marker, dash = style
+        own = some.sort_values("x")
+        x = np.array([order.get(value, value) for value in own["x"]], dtype=float)
+        if words or len(x) == 1:
+            axis.vlines(x, own["low"], own["high"], color=colour, alpha=0.3,
+                        linewidth=6 if words else 8, label="_replicates")  # fmt: skip
+        else:
+            axis.fill_between(x, own["low"], own["high"], color=colour, alpha=0.22, linewidth=0,
+                              label="_replicates")  # fmt: skip
+        if "data" in own:
+            axis.plot(x, own["data"], marker=marker, linestyle="none" if words else dash,
+                      color=colour, markersize=4, linewidth=1, label=name or "data")  # fmt: skip
+        else:
+            axis.plot(x, own["middle"], color=colour, linestyle=dash, linewidth=1,
+                      label=name or "median")  # fmt: skip
+    if words:
+        ticks = sorted(order, key=lambda value: order[value])
+        axis.set_xticks(range(len(ticks)), [words[t] for t in ticks], rotation=35, ha="right",
+                        rotation_mode="anchor", fontsize=draw.SMALL - 1)  # fmt: skip
+    first = cells.iloc[0]
+    axis.set_xlabel(fill(first["along"], LONGEST), fontsize=draw.SMALL + 1)
+    axis.set_ylabel(fill(first["mean_of"], LONGEST), fontsize=draw.SMALL + 1)
+    draw.entitle(axis, f"{title}\np {first['p']:.3f}" if "p" in cells else title, "left")
+    if len(groups) > 1:
+        across = 2 if len(groups) > 2 else 1
+        low, high = axis.get_ylim()
+        axis.set_ylim(low - ROOM * -(-len(groups) // across) * (high - low), high)
+        axis.legend(fontsize=draw.SMALL - 1, frameon=False, loc="lower left", ncols=across,
+                    columnspacing=1.0)  # fmt: skip
