@@ -611,8 +611,8 @@ class GroupModel:
                 if fit is None and late.trace is None:
                     raise ValueError(
                         f"Sampling had {seconds:g} s, in which the first round ({settings}) did "
-                        "not end, nor tuning. Give it more time (--sampling minutes=60), or fit fewer "
-                        "subjects."
+                        "not end, nor tuning. Give it more time (--sampling minutes=60), "
+                        "or fit fewer subjects."
                     ) from None
                 if fit is None:
                     clock.tell("out of time; what was sampled is kept")

@@ -48,8 +48,8 @@ ABOUT_ELPD = (
     "protected probability of being the most frequent one. Refitted: subjects predicted by a "
     "posterior drawn without them, as their Pareto k was above .7; unreliable: those of which it "
     "is above it all the same. AIC, BIC, best_for: at maximum likelihood, by single subjects. Of "
-    "few subjects, and of differences below 4, standard errors say too little: a difference is clear from 4 and 2 "
-    "standard errors on.",
+    "few subjects, and of differences below 4, standard errors say too little: a difference is "
+    "clear from 4 and 2 standard errors on.",
     "Each model is a group of its own whose parameters differ over subjects; with the formulas and "
     "correlations that were asked for, as far as it has these parameters, and without crossed "
     "factors.",
