@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textwrap import fill
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -135,7 +136,7 @@ def draw_ranks(ranks: pd.DataFrame) -> Figure:
     return figure
 
 
-def _colour(chain: int) -> str:
+def _colour(chain: Any) -> str:
     return draw.PALETTE[(chain - 1) % len(draw.PALETTE)]
 
 

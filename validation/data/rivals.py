@@ -238,9 +238,9 @@ def compare_rivals(
             )
         )  # fmt: skip
     scores = _Scores.of(kept, data, fit_lapse, workers)
-    models, omnibus, by_subject = _ranked(kept, groups, scores)
+    ranked, omnibus, by_subject = _ranked(kept, groups, scores)
     taken_for = _taken_for(kept, groups, relived, environment, fit_lapse, seed, workers)
-    return Comparison(models, omnibus, taken_for, by_subject, left_out)
+    return Comparison(ranked, omnibus, taken_for, by_subject, left_out)
 
 
 @dataclass(frozen=True)

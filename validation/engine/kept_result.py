@@ -59,7 +59,8 @@ def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     table = pd.DataFrame(rows)
     for name in [name for name in table if f"{name}{ERROR}" in table]:
         pairs = zip(table[name], table.pop(f"{name}{ERROR}"), strict=True)
-        table[name] = [Score(float(value), float(error)) for value, error in pairs]
+        scores: Any = [Score(float(value), float(error)) for value, error in pairs]
+        table[name] = scores
     return table
 
 

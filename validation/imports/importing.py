@@ -174,8 +174,8 @@ def _format(table: Table, source: str | None, how: Reading) -> tuple[Format, Tab
 def _named_in(table: Table) -> str | None:
     """Return the experiment that a column `environment` names, if it names one."""
     cells = table.cells
-    names = cells["environment"].dropna().unique() if "environment" in cells else ()
-    return str(names[0]) if len(names) == 1 and names[0] in ENVIRONMENTS else None
+    names = set(cells["environment"].dropna()) if "environment" in cells else set()
+    return next(iter(names)) if len(names) == 1 and names <= set(ENVIRONMENTS) else None
 
 
 def sessions_apart(
