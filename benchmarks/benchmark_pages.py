@@ -17,8 +17,9 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from knownminds.validation.benchmarks.benchmark import begin, folder_of_cell, read_benchmark
+from knownminds.validation.benchmarks.benchmark import begin, folder_of_cell
 from knownminds.validation.benchmarks.known import live
+from knownminds.validation.benchmarks.page import read_result
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.report import write_report
 
@@ -64,7 +65,7 @@ def main() -> None:
             if asked.profile:
                 profile = cProfile.Profile()
                 profile.enable()
-                write_report(read_benchmark(folder), folder)
+                write_report(read_result(folder), folder)
                 profile.disable()
                 pstats.Stats(profile).sort_stats("cumulative").print_stats(70)
                 continue

@@ -87,74 +87,7 @@ def phenotype(out):
     ask(people, reference=reference, metrics=metrics, sessions=60).save(out)
 
 
-def magnitude(out):
-    from magnitude_sets import answers_of
-
-    from knownminds.inference.magnitudes.consistency_score import ABLATIONS
-    from knownminds.validation.magnitudes.magnitude_table import magnitude_table
-
-    frames = [answers_of("steady", conditions=("base", *ABLATIONS), seed=2),
-              answers_of("turner", conditions=("base", *ABLATIONS), prior=0.6)]  # fmt: skip
-    frame = pd.concat(frames, ignore_index=True)
-    chosen = (frame["environment"] == "line_ratio") & (frame["condition"] < 2)
-    magnitude_table(frame[chosen], rounds=5, replicates=100).save(out)
-
-
-def beliefs(out):
-    from knownminds.agents import AGENTS, simulate
-    from knownminds.environments import make
-    from knownminds.validation.diagnosis.belief_battery import belief_battery
-
-    mind = {"u_yes_1": 4.0, "u_yes_0": -4.0, "u_defer_1": 1.0, "u_defer_0": 0.5, "c": 0.0,
-            "d": 1.0, "s_between": 0.2, "s_report": 0.05}  # fmt: skip
-    place, frames = make("diagnosis", n_contexts=60, repeats=3), []
-    for model, dial in (("random_utility", {}), ("outcome_peeker", {"delta": 0.5})):
-        names = AGENTS[model].parameters.names
-        theta = np.array([[(mind | dial)[name] for name in names]])
-        frame = simulate(AGENTS[model], theta, place, 5).to_frame()
-        frames.append(frame.assign(model=model, session=model))
-    file = out.with_suffix(".csv")
-    pd.concat(frames, ignore_index=True).to_csv(file, index=False)
-    belief_battery([file], learner="tree", permutations=99, bootstraps=40).save(out)
-    file.unlink()
-
-
-PLAN = """
-benchmark = "cogbench"
-seed = 3
-[experiments]
-probabilistic_reasoning = { sessions = 8 }
-instrumental_learning = { sessions = 3, settings = { n_visits = 2 } }
-[known.rational]
-probabilistic_reasoning = { model = "weighted_bayes", sigma = 0.05 }
-instrumental_learning = { model = "rescorla_wagner_dual", beta = 8.0 }
-[known.random]
-probabilistic_reasoning = { model = "random_rater" }
-instrumental_learning = { model = "random_responder" }
-"""
-
-
-def benchmark(out):
-    from dataclasses import replace
-
-    from knownminds.validation.benchmarks.benchmark import begin, folder_of_cell
-    from knownminds.validation.benchmarks.known import live
-    from knownminds.validation.benchmarks.plan import read_plan
-
-    file = out.with_suffix(".toml")
-    file.write_text(PLAN, encoding="utf-8")
-    plan = read_plan("cogbench", file)
-    file.unlink()
-    models = ["openai:model-with-a-long-name-2026", "openai:other", "openai:never-answered"]
-    begin(out, plan, models, {}, {})
-    for k, model in enumerate(models[:2]):
-        for cell in plan.cells:
-            run_folder = folder_of_cell(out, model, cell)
-            run_folder.mkdir(parents=True)
-            live(replace(plan, seed=5 + k), "rational", cell).save(run_folder / "trials.parquet")
-
-
-MADE = (score, phenotype, magnitude, beliefs, benchmark)
+MADE = (score, phenotype)
 KINDS = {kind: partial(typed, kind) for kind in COMMANDS} | {own.__name__: own for own in MADE}
 
 

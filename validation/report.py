@@ -66,7 +66,7 @@ def page_of(result: Any) -> Page:
 
 
 def write_report(result: Any, folder: str | Path) -> Path:
-    """Write report.html into the folder, further pages beside it, and all figures; return its path.
+    """Write report.html into the folder, and all tables and figures; return its path.
 
     Each figure is in the folder's `figures` as SVG, PDF, PNG and, the numbers that it shows, as
     CSV. Each table of the page is in its `tables` as CSV, LaTeX and Markdown, as it is printed, and
@@ -74,16 +74,12 @@ def write_report(result: Any, folder: str | Path) -> Path:
     """
     if isinstance(result, Result):
         return write_page(result, folder)
-    pages = {"report": page_of(result)}
-    if more := load(kept_as(result).more):
-        pages |= more(result)
-    texts = {name: render(page) for name, page in pages.items()}
+    page = page_of(result)
+    text = render(page)
     with writable(folder) as place:
-        for name, page in pages.items():
-            _write_figures(page, place / "figures", "" if name == "report" else f"{name}-")
-            _write_tables(page, place / "tables", "" if name == "report" else f"{name}-")
-        for name, text in texts.items():
-            write_text(place / f"{name}.html", text)
+        _write_figures(page, place / "figures")
+        _write_tables(page, place / "tables")
+        write_text(place / "report.html", text)
     return Path(folder) / "report.html"
 
 
@@ -92,22 +88,22 @@ def render(page: Page) -> str:
     return fill("report.html", page=page)
 
 
-def _write_figures(page: Page, folder: Path, prefix: str) -> None:
+def _write_figures(page: Page, folder: Path) -> None:
     for k, (caption, svg) in enumerate(page.drawn, start=1):
         if not isinstance(svg, Picture):
             continue
         folder.mkdir(exist_ok=True)
-        name = f"{prefix}{k}-{_slug(caption)}"
+        name = f"{k}-{_slug(caption)}"
         write_text(folder / f"{name}.svg", svg)
         write_bytes(folder / f"{name}.png", svg.png())
         write_bytes(folder / f"{name}.pdf", svg.pdf())
         write_text(folder / f"{name}.csv", csv_text(svg.data(), float_format="%.10g"))
 
 
-def _write_tables(page: Page, folder: Path, prefix: str) -> None:
+def _write_tables(page: Page, folder: Path) -> None:
     for k, (title, head, rows) in enumerate(page.listed, start=1):
         folder.mkdir(exist_ok=True)
-        name = f"{prefix}{k}-{_slug(title)}"
+        name = f"{k}-{_slug(title)}"
         write_text(folder / f"{name}.csv", csv_text(pd.DataFrame(rows, columns=list(head))))
         write_text(folder / f"{name}.md", markdown(head, rows))
         write_text(folder / f"{name}.tex", latex(title, head, rows))

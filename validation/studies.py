@@ -22,8 +22,6 @@ class Kept:
         Function that reads the folder.
     pages
         For each class of result, the function that returns its page.
-    more
-        Function that returns further pages by name; "" if there are none.
     say
         Of a study, the function that makes a `Result` of its rows.
     """
@@ -31,7 +29,6 @@ class Kept:
     file: str
     read: str = ""
     pages: Mapping[str, str] = field(default_factory=dict)
-    more: str = ""
     say: str = ""
 
     @property
@@ -74,27 +71,13 @@ STUDIES: Mapping[str, Kept] = {
         "data.phenotype:read_phenotype",
         {"Phenotype": "data.measured_page:phenotype_page"},
     ),
-    "score of several runs": Kept(
-        "magnitude.json",
-        "magnitudes.magnitude_table:read_magnitude",
-        {"MagnitudeTable": "magnitudes.magnitude_page:magnitude_page"},
-        more="magnitudes.magnitude_task_page:task_pages",
-    ),
-    "score of beliefs": Kept(
-        "beliefs.json",
-        "diagnosis.belief_battery:read_battery",
-        {"BeliefBattery": "diagnosis.belief_battery_page:battery_page"},
-    ),
+    "score of a paper": Kept("paper_score.json", "benchmarks.scored:read_result"),
     "reveal": Kept(
         "revealed.json",
         "chance.revealed:read_revealed",
         {"Revealed": "chance.revealed_page:revealed_page"},
     ),
-    "benchmark": Kept(
-        "benchmark.json",
-        "benchmarks.benchmark:read_benchmark",
-        {"BenchmarkResult": "benchmarks.page:benchmark_page"},
-    ),
+    "benchmark": Kept("benchmark.json", "benchmarks.page:read_result"),
     "run": Kept(
         "ledger.sqlite",
         "knownminds.llm_adapters.runs.runner:read_run",

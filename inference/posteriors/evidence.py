@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
-from knownminds.inference.fits.point import fit_points
+from knownminds.inference.fits.point import PointFit, fit_points
 
 from .posterior import DEGREES_OF_FREEDOM, POINTS_PER_BATCH
 
@@ -57,6 +57,20 @@ class Evidence:
         """Whether a subject's weights are worth `LEAST` points, [N]."""
         found: NDArray[np.bool_] = self.worth >= LEAST
         return found
+
+
+def laplace_evidence(fit: PointFit) -> Array:
+    """Return the log evidence of each subject by Laplace's approximation, [N].
+
+    log p(y, z) + K/2 log 2 pi + 1/2 log |covariance| at the mode z of the posterior (Tierney and
+    Kadane 1986); NaN where the covariance is not positive.
+    """
+    sign, size = np.linalg.slogdet(fit.covariance)
+    k = fit.z.shape[1]
+    found: Array = fit.log_posterior + 0.5 * (
+        k * np.log(2 * np.pi) + np.where(sign > 0, size, np.nan)
+    )
+    return found
 
 
 def evidence(

@@ -129,9 +129,9 @@ def begun(paper, knownminds):
 
 def test_every_cell_is_counted_and_the_same_command_goes_on(begun, paper, knownminds):
     name, folder, told = begun
-    assert told["benchmark"] == name
+    assert told["asked"]["benchmark"] == name
     outcomes = ("ok", "repaired", "malformed", "refused", "empty", "truncated", "error")
-    for cell in told["cells"]:
+    for cell in told["parts"]["cells"]:
         if cell["status"] == "finished":
             assert cell["ended"] == cell["sessions"]
             assert cell["trials"] == sum(cell[one] for one in outcomes) > 0
@@ -139,14 +139,14 @@ def test_every_cell_is_counted_and_the_same_command_goes_on(begun, paper, knownm
         else:
             assert cell["reason"]
             assert cell["trials"] == cell["calls"] == 0
-    whole = all(cell["status"] == "finished" for cell in told["cells"])
-    assert told["complete"] == whole == (name not in NOT_ALL_CELLS)
+    whole = all(cell["status"] == "finished" for cell in told["parts"]["cells"])
+    assert (told["missing"] == 0) == whole == (name not in NOT_ALL_CELLS)
     runs = [pd.read_parquet(file) for file in folder.glob("runs/**/trials.parquet")]
-    assert sum(map(len, runs)) == sum(cell["trials"] for cell in told["cells"])
+    assert sum(map(len, runs)) == sum(cell["trials"] for cell in told["parts"]["cells"])
     before = {file: file.read_bytes() for file in folder.glob("runs/**/trials.parquet")}
     again = knownminds(*paper[2])
     assert again[0] == (1 if name in NOT_ALL_CELLS else 0)
-    assert json.loads(again[1])["cells"] == told["cells"]
+    assert json.loads(again[1])["parts"]["cells"] == told["parts"]["cells"]
     assert {file: file.read_bytes() for file in before} == before
 
 
@@ -155,7 +155,7 @@ def test_known_agents_stand_beside_their_truth(begun, request):
     if name == "revealed_belief":
         request.applymarker(CANNOT_READ)
     table = pd.read_csv(folder / "tables" / "known_minds.csv")
-    assert set(table["participant"]) <= set(told["known"])
+    assert set(table["participant"]) <= set(told["asked"]["known"])
     rows = table.dropna(subset=["parameter"])
     rows = rows[rows["truth"].notna()]
     assert len(rows) >= 3
@@ -164,14 +164,14 @@ def test_known_agents_stand_beside_their_truth(begun, request):
     error = (rows["high"] - rows["low"]) / 3.92
     assert ((rows["value"] - rows["truth"]).abs() < 4.5 * error).all()
     inside = (rows["low"] <= rows["truth"]) & (rows["truth"] <= rows["high"])
-    assert (rows["held"].astype(str) == inside.astype(str)).all()
+    assert (rows["within"].astype(str) == inside.astype(str)).all()
 
 
 def test_the_page_stands_alone_and_is_drawn_again_from_the_folder(begun, knownminds):
     _, folder, told = begun
     page = folder / "report.html"
     text = page.read_text(encoding="utf-8")
-    for who in (*told["models"], *told["known"]):
+    for who in (*told["asked"]["models"], *told["asked"]["known"]):
         assert who in text
     loaded = re.findall(r"""<(?:script|img|link|iframe)[^>]*?(?:src|href)=["']([^"']+)""", text)
     assert all(where.startswith(("data:", "#")) for where in loaded)
@@ -198,8 +198,8 @@ def test_a_plan_as_it_ships_is_played_small(knownminds, tmp_path, name, llm):
     )
     assert code in (0, 1), err  # 1: a synthetic agent cannot play all experiments
     told = json.loads(said)
-    assert {cell["status"] for cell in told["cells"]} <= {"finished", "not begun"}
-    assert any(cell["status"] == "finished" for cell in told["cells"])
+    assert {cell["status"] for cell in told["parts"]["cells"]} <= {"finished", "not begun"}
+    assert any(cell["status"] == "finished" for cell in told["parts"]["cells"])
     assert (tmp_path / "F" / "report.html").exists()
 
 
@@ -264,5 +264,5 @@ def test_a_killed_benchmark_goes_on_and_asks_nothing_again_that_was_answered(tmp
         assert commands()(*words).code == 0
         assert len(server.calls) == calls
     # At most 8 calls are under way at the kill, and only they are asked again.
-    answered = sum(cell["trials"] for cell in ended.result["cells"])
+    answered = sum(cell["trials"] for cell in ended.result["parts"]["cells"])
     assert answered < calls <= answered + 8

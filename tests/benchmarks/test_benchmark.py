@@ -16,6 +16,7 @@ from knownminds.validation.benchmarks.cogbench import (
 )
 from knownminds.validation.benchmarks.comparison import ALIKE, differences, unequal
 from knownminds.validation.benchmarks.plan import read_plan
+from knownminds.validation.benchmarks.registry import paper_of
 from knownminds.validation.benchmarks.running import players_of, run_benchmark
 from knownminds.validation.benchmarks.stability import stability
 from knownminds.validation.data.phenotype import Phenotype
@@ -34,18 +35,18 @@ def test_several_wordings_are_the_same_cell_and_say_what_wording_moves(tmp_path)
     own = found.trials[~found.trials["known_mind"].astype(bool)]
     assert own.groupby(["participant", "template"]).size().tolist() == [40] * 4
     assert own["template_hash"].nunique() == 2
-    part = stability(found.trials, found.about, found.benchmark.scores)
-    [row] = part.frames["stability_of_trials"].to_dict("records")
+    of_scores, of_trials = stability(found.trials, found.about, paper_of("cogbench"))
+    [row] = of_trials.rows.to_dict("records")
     assert (row["models"], row["wordings"]) == (2, 2)
     # Minds to whom words are nothing live the same sessions again, number for number.
     assert row["paraphrase"] + row["interaction"] < 0.01 < row["model"]
     assert row["moved_more_by"] != "wording"
-    scores = part.frames["stability"].set_index("score")
+    scores = of_scores.rows.set_index("score")
     assert set(scores.index) == {
         "probabilistic_reasoning_performance", "prior_weighting", "likelihood_weighting",
     }  # fmt: skip
     assert scores["paraphrase"].max() < 1e-9
-    assert "No score is moved more by the wording" in part.sentences[-1]
+    assert "wording" not in set(scores["moved_more_by"])
 
 
 WORDED = """

@@ -3,22 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from benchmark_pages import about, laid_out
 from magnitude_sets import answers_of
 
 from knownminds.environments.magnitudes.magnitude import CONDITIONS
-from knownminds.validation.benchmarks import magnitudes
-from knownminds.validation.benchmarks.magnitudes import sections
-from knownminds.validation.data.model_features import feature_importance
+from knownminds.validation.benchmarks.magnitudes import PAPER
+from knownminds.validation.benchmarks.paper import About
 
 NOISY = [CONDITIONS.index(name) for name in ("constant_noise", "gradual_noise")]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick():
-    """Figures are laid out, but not written; few known minds."""
-    with laid_out(magnitudes, REPLICATES=10):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +25,12 @@ def trials():
 
 @pytest.fixture(scope="module")
 def page(trials):
-    return {one.name: one for one in sections(trials, about({}))}
+    about = About({}, ("sharp", "blind"), options={"replicates": 10})
+    parts, _ = PAPER.parts(trials, about)
+    for part in parts:
+        for drawing in part.figures.values():
+            drawing.figure()
+    return {part.name: part for part in parts}
 
 
 def base_of(trials, who, task, modality):
@@ -48,8 +44,8 @@ def base_of(trials, who, task, modality):
 
 
 def test_errors_and_slopes_are_those_of_plain_arithmetic(trials, page):
-    cells = page["errors"].frames["errors"]
-    slopes = page["regression"].frames["regression"]
+    cells = page["conditions"].rows
+    slopes = page["regression"].rows
     for who, task, name, code in (
         ("sharp", "maze_distance", "text+image", 2),
         ("blind", "duration", "text", 0),
@@ -77,36 +73,20 @@ def test_errors_and_slopes_are_those_of_plain_arithmetic(trials, page):
 
 
 def test_the_composite_is_the_mean_of_its_parts(page):
-    rows = page["composite"].frames["composite"]
+    rows = page["composite"].rows
     own = rows[rows["participant"] == "sharp"].set_index("part")["value"]
-    cells = page["errors"].frames["errors"]
+    cells = page["conditions"].rows
     base = cells[(cells["participant"] == "sharp") & (cells["condition"] == "base")]
     whole = base[(base["modality"] == "text+image") | (base["task"] == "duration")]
     assert own["A"] == pytest.approx((1 - whole["error"].clip(upper=2) / 2).mean())
-    score = page["consistency"].frames["consistency"]
-    total = score[score["participant"] == "sharp"]["score"]
+    shifts = page["consistency"].tables["Prior weights and shifts"].reset_index()
+    total = shifts[shifts["participant"] == "sharp"]["score"]
     if total.notna().all():
         assert own["C"] == pytest.approx((total.sum() + 15) / 30)
         assert own["S"] == pytest.approx(own[["A", "E", "C"]].mean())
 
 
 def test_variants_are_counted_from_the_best(page):
-    rows = page["variants"].frames["variants"]
+    rows = page["variants"].rows
     best = rows.groupby(["participant", "task", "modality"])["above_best"].min()
     assert (best == 0).all()
-
-
-def test_features_that_matter_are_found():
-    rng = np.random.default_rng(0)
-    names = [f"m{k}" for k in range(16)]
-    size = np.arange(16.0)
-    features = pd.DataFrame(
-        {"participant": names, "size": size, "noise": rng.random(16), "kind": ["a", "b"] * 8}
-    )
-    score = pd.Series(size / 15 + 0.05 * rng.standard_normal(16), index=names)
-    found = feature_importance(features, score).set_index("feature")
-    assert found.index[0] == "size"
-    assert found.loc["size", "low"] > 0
-    assert abs(found.loc["noise", "importance"]) < 0.2 * found.loc["size", "importance"]
-    assert found.loc["size", "rho"] > 0.9
-    assert len(feature_importance(features[:5], score)) == 0

@@ -13,6 +13,8 @@ from scipy.stats import chi2, false_discovery_control
 from knownminds.agents import NoisyOr, NoisyOrFive, simulate
 from knownminds.environments import Collider, Trials
 from knownminds.inference import MEASURES
+from knownminds.inference.causes.causal_answers import causal_answers
+from knownminds.validation.causes.causal_profile import causal_profile
 from knownminds.validation.data.scores_of_trials import score
 
 
@@ -39,7 +41,14 @@ def played():
 
 TRIALS = played()
 PEOPLE = simulate(NoisyOr, np.tile([0.4, 0.2, 0.7, 0.5, 0.2], (5, 1)), Collider(), 3)
-FOUND = score(TRIALS, by="agent", released=True, reference=PEOPLE)
+MEASURED = score(TRIALS, by="agent", released=True)
+PROFILE = causal_profile(
+    causal_answers(TRIALS),
+    "agent",
+    [],
+    reference=PEOPLE.to_frame(),
+    released=True,
+)
 
 
 def of(agent):
@@ -60,7 +69,7 @@ def test_fits_and_consistency_of_each_number_of_parameters_by_another_route(agen
     own = of(agent).dropna(subset="answer")
     tasks, answers = own["task"].to_numpy(), own["answer"].to_numpy()
     best = fitted(tasks, answers, size)
-    fits = FOUND.causal.fits.set_index(["unit", "parameters"]).loc[agent, size]
+    fits = PROFILE.fits.set_index(["unit", "parameters"]).loc[agent, size]
     off = best.fun
     assert fits["loss"] == pytest.approx((off**2).mean() / 2, rel=1e-6)
     assert fits["rmse"] == pytest.approx(np.sqrt((off**2).mean()), rel=1e-6)
@@ -89,14 +98,14 @@ def test_fits_and_consistency_of_each_number_of_parameters_by_another_route(agen
 def test_measures_are_of_cell_means_over_both_causes_and_the_better_of_three_and_four(agent):
     own = of(agent)
     cells = own.groupby(["domain", "sense", "task"])["answer"].mean().unstack()
-    table = FOUND.table.set_index(["sample", "measure"])["value"]
+    table = MEASURED.table.set_index(["sample", "measure"])["value"]
     assert table[agent, "explaining_away_released"] == pytest.approx(
         (cells["VIII"] - cells["VI"]).mean()
     )
     assert table[agent, "markov_violation_released"] == pytest.approx(
         (cells["IV"] - cells["V"]).mean()
     )
-    fits = FOUND.causal.fits
+    fits = PROFILE.fits
     fits = fits[(fits["unit"] == agent) & fits["parameters"].isin([3, 4])]
     best = fits.loc[fits["reasoning_consistency"].idxmax()]
     assert list(fits["chosen"]) == list(fits["parameters"] == best["parameters"])
@@ -104,7 +113,7 @@ def test_measures_are_of_cell_means_over_both_causes_and_the_better_of_three_and
     assert table[agent, "determinacy_released"] == pytest.approx(
         (best["m1"] + best["m2"]) / 2 - best["b"]
     )
-    unit = FOUND.causal.units.set_index("unit").loc[agent]
+    unit = PROFILE.units.set_index("unit").loc[agent]
     for name in ("explaining_away_released", "markov_violation"):
         given = name.removesuffix("_released") + "_released"
         assert unit[name] == pytest.approx(table[agent, given])

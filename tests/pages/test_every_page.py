@@ -13,13 +13,12 @@ from page_faults import WIDTHS, empty_panels, faults_of
 
 from knownminds.validation.pages.html import places
 from knownminds.validation.report import page_of, read_result, render
-from knownminds.validation.studies import STUDIES, kept_as, load
+from knownminds.validation.studies import STUDIES
 
 AXE = Path(__file__).parents[2] / ".psych-ds" / "node_modules" / "axe-core" / "axe.min.js"
-BESIDE = {"line_ratio": "magnitude"}  # a further page, and of which kind
-ALL = [*KINDS, *BESIDE]
+ALL = list(KINDS)
 # Pages of each make; the others are drawn with the long tests.
-QUICK = ("run_with_gaps", "line_ratio")
+QUICK = ("run_with_gaps",)
 each = pytest.mark.parametrize(
     "kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long) for kind in ALL]
 )
@@ -47,13 +46,7 @@ class Made(dict):
 
 @pytest.fixture(scope="module")
 def pages(results):
-    def page(kind):
-        if kind not in BESIDE:
-            return page_of(results[kind])
-        whole = results[BESIDE[kind]]
-        return load(kept_as(whole).more)(whole)[kind]
-
-    return Made(page)
+    return Made(lambda kind: page_of(results[kind]))
 
 
 @pytest.fixture(scope="module")

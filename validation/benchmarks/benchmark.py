@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,12 +24,12 @@ from knownminds.llm_adapters.runs.ledger import NANO, Ledger
 from knownminds.llm_adapters.runs.runner import TRIALS, read_run
 from knownminds.validation.costs.wordings import SHIPPED
 from knownminds.validation.data.trials_of_runs import BY, put_together, with_columns
-from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 
 from .known import live
+from .paper import CELL, KNOWN, VARIANT, About
 from .plan import Cell, Plan, read_plan
-from .registry import CELL, KNOWN, PARTICIPANT, VARIANT, About, Benchmark, benchmark_of
+from .views import WHO
 
 FILE = "benchmark.json"
 PLAN = "plan.toml"
@@ -43,7 +43,7 @@ NO_TEMPERATURE = "none"
 
 
 @dataclass(frozen=True, eq=False)
-class BenchmarkResult(Reported):
+class Played:
     """What models and known minds have done in the cells of a benchmark.
 
     Parameters
@@ -63,8 +63,6 @@ class BenchmarkResult(Reported):
         How the page is made: small, features, people, seed, context.
     """
 
-    file: ClassVar[str] = FILE
-
     folder: Path
     plan: Plan
     models: tuple[str, ...]
@@ -74,56 +72,14 @@ class BenchmarkResult(Reported):
     versions: Mapping[str, str]
 
     @property
-    def benchmark(self) -> Benchmark:
-        """The benchmark."""
-        return benchmark_of(self.plan.benchmark)
-
-    @property
     def complete(self) -> bool:
-        """Whether every cell was lived to its end."""
+        """Whether every cell was played to its end."""
         return bool(self.cells["status"].isin([FINISHED, UNREAD]).all())
 
     @property
     def about(self) -> About:
         """What its page can be made of besides the trials."""
         return _about(self.folder, self.plan, self.models, self.options)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per model and cell."""
-        return self.cells.copy()
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        return {
-            "benchmark": self.plan.benchmark,
-            "models": list(self.models),
-            "known": list(self.plan.known),
-            "complete": self.complete,
-            "cells": self.cells,
-            "options": dict(self.options),
-            "versions": dict(self.versions),
-        }
-
-    def tables(self) -> Mapping[str, pd.DataFrame]:
-        """What has become of the cells."""
-        return {"cells": self.cells}
-
-    def __str__(self) -> str:
-        """A line per model and cell."""
-        lines = [
-            f"{self.plan.benchmark}: {len(self.models)} models, {len(self.plan.cells)} cells, "
-            f"known minds: {', '.join(self.plan.known) or 'none'}"
-        ]
-        for row in self.cells.to_dict("records"):
-            money = "" if np.isnan(row["dollars"]) else f", ${row['dollars']:.4f}"
-            why = f" ({row['reason']})" if row["reason"] else ""
-            words = "" if row["wording"] == SHIPPED else f" ({row['wording']})"
-            lines.append(
-                f"{row['model']} in {row['cell']}{words}: {row['status']}{why}; {row['ended']} of "
-                f"{row['sessions']} sessions, {row['readable']} of {row['trials']} trials "
-                f"readable{money}"
-            )
-        return "\n".join(lines)
 
 
 def _about(folder: Path, plan: Plan, models: Sequence[str], options: Mapping[str, Any]) -> About:
@@ -144,7 +100,7 @@ def _about(folder: Path, plan: Plan, models: Sequence[str], options: Mapping[str
         truth=truth,
         paraphrases=int(options.get("paraphrases") or 1),
         seed=plan.seed,
-        context=str(options.get("context") or ""),
+        options={"context": options.get("context")},
         kept=folder / MINDS,
         **{name: None if path is None else Path(path) for name, path in files.items()},
     )
@@ -202,14 +158,12 @@ def begin(
         write_text(place / PLAN, plan.text)
         write_text(place / FILE, json.dumps(plain(content), indent=1))
         (place / MINDS).mkdir(exist_ok=True)
-    new = [_let_known_mind_play(folder, plan, name, cell)
-           for name in plan.known for cell in plan.cells]  # fmt: skip
-    ahead = benchmark_of(plan.benchmark).ahead
-    if ahead is not None and any(new) and (parts := _of_known_minds(folder, plan)):
-        ahead(_together(parts), _about(folder, plan, (), {}))
+    for name in plan.known:
+        for cell in plan.cells:
+            _let_known_mind_play(folder, plan, name, cell)
 
 
-def read_benchmark(folder: str | Path) -> BenchmarkResult:
+def read_benchmark(folder: str | Path) -> Played:
     """Read a benchmark from its folder: what there is, finished or not; nothing is asked.
 
     Raises
@@ -239,7 +193,7 @@ def read_benchmark(folder: str | Path) -> BenchmarkResult:
                 parts[f"{model}/{cell.key}"] = _Part(model, cell, False, frame)
     parts |= _of_known_minds(place, plan)
     trials = _together(parts) if parts else pd.DataFrame()
-    return BenchmarkResult(
+    return Played(
         folder=place,
         plan=plan,
         models=tuple(found["models"]),
@@ -441,7 +395,7 @@ def _together(parts: Mapping[str, _Part]) -> pd.DataFrame:
 
     columns: dict[str, Any] = {
         KNOWN: np.repeat([one.known for one in every], lengths),
-        PARTICIPANT: each([one.name for one in every]),
+        WHO: each([one.name for one in every]),
         CELL: each([one.cell.name for one in every]),
         VARIANT: each([one.cell.variant for one in every]),
     }
@@ -464,12 +418,11 @@ def _of_known_minds(folder: Path, plan: Plan) -> dict[str, _Part]:
     return parts
 
 
-def _let_known_mind_play(folder: Path, plan: Plan, name: str, cell: Cell) -> bool:
-    """Let a known mind live the sessions that models live, and keep its trials; say if it did."""
+def _let_known_mind_play(folder: Path, plan: Plan, name: str, cell: Cell) -> None:
+    """Let a known mind play the sessions that models play, and keep its trials."""
     file = _mind_file(folder, name, cell)
     if file.is_file() or cell.wording != SHIPPED:  # words are nothing to it
-        return False
+        return
     trials = live(plan, name, cell)
     if trials is not None:
         trials.save(file)
-    return trials is not None

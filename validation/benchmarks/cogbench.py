@@ -30,9 +30,10 @@ from knownminds.validation.engine.question import command_line
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import Section, Table, between, table
 
+from .paper import CELL, About
 from .plan import BASE, theta_of
-from .registry import CELL, PARTICIPANT, About
 from .shown import beside, dots, interval
+from .views import WHO as PARTICIPANT
 
 PLACES = (
     "probabilistic_reasoning", "horizon", "restless_bandit", "instrumental_learning", "two_step",

@@ -12,22 +12,31 @@ import scipy
 from statsmodels.stats.multitest import multipletests
 
 from knownminds.validation.data.trials_of_runs import CONDITIONS
-from knownminds.validation.pages.page import Section, number, small, table
+from knownminds.validation.engine.result import Part
 
-from .registry import CELL, PARTICIPANT, About
+from .paper import CELL, SEVERAL, About, part_of
+from .views import WHO, Cell, Rows, ends
 
 LEVEL = 0.05
 MOST_ROWS = 60  # of the table on the page; the CSV has all
 ABOVE = "is above"
 ALIKE = "no difference shown"
-SEVERAL = " + "  # between the cells of a score that hangs on several
 _VALUES = ["value", "standard_error", "freedom"]
 # Who answers may differ, and which session; all else is a condition.
 _SAME = [name for name in CONDITIONS if name not in ("model", "served_model", "session")]
 
 
-def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Section:
-    """Return the section that sets every two models side by side on every score.
+TITLE = "Two models at a time"
+TEXT = (
+    "Every score of every two models: the difference with its 95% interval, and a verdict by the "
+    "p-value after Holm's correction over all differences on this page. Models that did not play "
+    "a cell under the same conditions are not compared in it. The table has the first rows, "
+    f"differences before the others, by their p-values; of more than {MOST_ROWS} the file has all."
+)
+
+
+def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Part:
+    """Return the part that sets every two models side by side on every score.
 
     Differences are of independent estimates, so that their error is the root of the sum of both
     errors squared; intervals hold 95% of each by itself. Both are Student's, with the degrees of
@@ -40,43 +49,33 @@ def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Sect
         One row per participant and score: participant, score, cell, value, standard_error and,
         where errors are estimated, their degrees of freedom.
     """
-    conditions = conditions_by_cell(trials)
-    found = differences(scores, about.models, conditions)
-    if found.empty:
-        return Section("comparison", TITLE, ["There are no two models to compare."])
-    shown = found
-    sentences = [HOW]
-    if len(found) > MOST_ROWS:
-        apart = found["verdict"].str.endswith(ABOVE)
-        untold = found["corrected"].isna()
-        order = found.assign(rank=np.where(apart, 0, np.where(untold, 2, 1)))
-        shown = order.sort_values(["rank", "p_value"], kind="stable").head(MOST_ROWS)
-        sentences.append(
-            f"Of {len(found)} comparisons {apart.sum()} show a difference, "
-            f"{(~apart & ~untold).sum()} show none and {untold.sum()} could not be made; the "
-            f"table has the first {len(shown)}, by their p-values, the CSV file all."
-        )
-    rows = table(
-        "Two models on a score",
-        shown,
-        ("score", "{score}"),
-        ("models", "{one} - {other}"),
-        ("verdict", "{verdict}"),
-        ("difference", "{difference:.3f}"),
-        ("95% interval", lambda r: f"{number(r['low'])} to {number(r['high'])}"
-         if np.isfinite(r["low"]) else "-"),
-        ("p", lambda r: small(r["p_value"])),
-        ("p, Holm", lambda r: small(r["corrected"])),
-    )  # fmt: skip
-    return Section("comparison", TITLE, sentences, [rows], frames={"differences": found})
-
-
-TITLE = "Two models at a time"
-HOW = (
-    "Every score of every two models: the difference with its 95% interval, and a verdict by the "
-    "p-value after Holm's correction over all differences on this page. Models that did not play "
-    "a cell under the same conditions are not compared in it."
-)
+    rows = differences(scores, about.models, conditions_by_cell(trials))
+    if rows.empty:
+        return Part("differences", TITLE, "There are no two models to compare.")
+    apart = rows["verdict"].str.endswith(ABOVE)
+    order = rows.assign(rank=np.where(apart, 0, np.where(rows["corrected"].isna(), 2, 1)))
+    first = order.sort_values(["rank", "p_value"], kind="stable").head(MOST_ROWS)
+    counts = pd.DataFrame(
+        {
+            "comparisons": [len(rows)],
+            "differences": [int(apart.sum())],
+            ALIKE: [int((rows["verdict"] == ALIKE).sum())],
+            "not compared": [int(rows["corrected"].isna().sum())],
+        }
+    )
+    columns: dict[str, Cell] = {
+        "models": lambda row: f"{row['one']} - {row['other']}",
+        "verdict": "verdict",
+        "difference": ends("difference"),
+        "p": "p_value",
+        "p, Holm": "corrected",
+    }
+    shown = (
+        rows,
+        Rows("Comparisons", dict(zip(counts, counts, strict=True)), (), of=counts),
+        Rows("Two models on a score", columns, ("score",), of=first),
+    )
+    return part_of("differences", TITLE, TEXT, shown)
 
 
 def differences(
@@ -85,7 +84,7 @@ def differences(
     """Return one row per score and two models, with its corrected verdict."""
     rows: list[dict[str, Any]] = []
     for (score, cell), part in scores.groupby(["score", "cell"], sort=False):
-        own = part.drop_duplicates(PARTICIPANT).set_index(PARTICIPANT).reindex(columns=_VALUES)
+        own = part.drop_duplicates(WHO).set_index(WHO).reindex(columns=_VALUES)
         held = {str(who): tuple(map(float, row)) for who, *row in own.itertuples()}
         for one, other in combinations([m for m in models if m in held], 2):
             a, b = held[one], held[other]
@@ -129,9 +128,9 @@ def _of_both(a: tuple[float, ...], b: tuple[float, ...]) -> float:
 def conditions_by_cell(trials: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """Return by participant and cell which values each condition has."""
     kept = [name for name in _SAME if name in trials]
-    groups = trials.groupby([PARTICIPANT, CELL], sort=False, observed=True)
+    groups = trials.groupby([WHO, CELL], sort=False, observed=True)
     number = groups.ngroup().to_numpy()
-    pairs = trials[[PARTICIPANT, CELL]][~groups.cumcount().astype(bool).to_numpy()]
+    pairs = trials[[WHO, CELL]][~groups.cumcount().astype(bool).to_numpy()]
     keys = [(str(who), str(cell)) for who, cell in pairs.to_numpy().tolist()]
     values: list[dict[str, set[str]]] = [{name: set() for name in kept} for _ in keys]
     for name in kept:

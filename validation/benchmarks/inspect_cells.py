@@ -16,7 +16,7 @@ from knownminds.llm_adapters.runs.inspect_tasks import TASKS, session_task
 from knownminds.llm_adapters.runs.participant import RUN
 
 from .plan import Cell, cell_names, read_plan
-from .registry import BENCHMARKS
+from .registry import PAPERS
 
 try:
     from inspect_ai import task
@@ -80,8 +80,5 @@ def _task_of(benchmark: str, cell: str) -> Callable[..., Any]:
 
 
 CELLS: dict[str, Callable[..., Any]] = {
-    task_name(name, cell): _task_of(name, cell)
-    for name, one in BENCHMARKS.items()
-    if one.plan.is_file()
-    for cell in cell_names(name)
+    task_name(name, cell): _task_of(name, cell) for name in PAPERS for cell in cell_names(name)
 }

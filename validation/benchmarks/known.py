@@ -1,4 +1,4 @@
-"""Known minds of a plan: how they live its cells, and whether their parameters come back."""
+"""Known minds of a plan: how they live its cells, and whether their parameters are recovered."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from knownminds.environments.magnitudes.magnitude import BLUR, CONDITIONS, MODAL
 from knownminds.environments.streams import session_uniforms
 from knownminds.inference import maximum_a_posteriori
 from knownminds.llm_adapters.runs.participant import RUN, conditions
-from knownminds.validation.pages.page import Section, table
+from knownminds.validation.engine.result import Part
 
+from .paper import CELL, About, part_of, readable
 from .plan import Cell, Plan, stream_of, theta_of
-from .registry import CELL, PARTICIPANT, About
-from .shown import interval, readable
+from .views import WHO, Rows, ends
 
 LEVEL = 0.95  # of the intervals
 STARTS = 2
@@ -72,10 +72,10 @@ def _combined(model: type[Agent], theta: Array, place: Magnitude, seed: int) -> 
     return kept.assign(trial=kept.groupby("subject", sort=False).cumcount())
 
 
-# Whether they come back --------------------------------------------------------------------------
+# Whether they are recovered -----------------------------------------------------------------------
 
 TITLE = "Known minds: what was put in, and what comes back"
-HOW = (
+TEXT = (
     "Each known mind's own model, fitted to its answers in all cells of an experiment in which it "
     "has the same parameters: most probable values under the model's priors with 95% intervals, "
     "beside the truth. Where answers say little, estimates lie near the prior. Known minds draw "
@@ -83,30 +83,21 @@ HOW = (
 )
 
 
-def recovery(trials: pd.DataFrame, about: About) -> Section:
-    """Return the section that sets known minds' parameters beside what is fitted to them."""
-    found = recovered_parameters(trials, about)
-    if found.empty:
-        return Section("known_minds", TITLE, ["There are no answers of a known mind."])
-    told = found[found["held"].notna()]
-    sentences = [HOW]
-    if len(told):
-        sentences.append(
-            f"Of {len(told)} parameters that have an interval, {int(told['held'].sum())} lie in it."
-        )
-    rows = table(
-        "Parameters of known minds",
-        found,
-        ("known mind", f"{{{PARTICIPANT}}}"),
-        ("experiment", "{experiment}"),
-        ("model", lambda r: r["model"].replace("_", " ")),
-        ("parameter", "{parameter}"),
-        ("truth", lambda r: f"{r['truth']:.3f}" if np.isfinite(r["truth"]) else "-"),
-        ("found", lambda r: interval(r["value"], r["low"], r["high"])),
-        ("trials", "{trials:,}"),
-        ("remark", "{remark}"),
+def recovery(trials: pd.DataFrame, about: About) -> Part:
+    """Return the part that sets known minds' parameters beside what is fitted to them."""
+    rows = recovered_parameters(trials, about)
+    columns = {
+        "model": lambda row: row["model"].replace("_", " "),
+        "truth": "truth",
+        "estimate": ends(),
+        "within": "within",
+        "trials": "trials",
+        "remark": "remark",
+    }
+    lines = (WHO, "experiment", "parameter")
+    return part_of(
+        "known_minds", TITLE, TEXT, (rows, Rows("Parameters of known minds", columns, lines))
     )
-    return Section("known_minds", TITLE, sentences, [rows], frames={"known_minds": found})
 
 
 def recovered_parameters(trials: pd.DataFrame, about: About) -> pd.DataFrame:
@@ -116,7 +107,7 @@ def recovered_parameters(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     -------
     DataFrame
         One row per known mind, experiment and parameter: participant, experiment, cells, model,
-        parameter, truth, value, low, high (95%), held (whether the interval holds the truth; None
+        parameter, truth, value, low, high (95%), within (whether the interval holds the truth; None
         without one), trials, remark (why there is no value, or what is wrong with it).
     """
     groups = _groups(about)
@@ -130,7 +121,7 @@ def recovered_parameters(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     found = pd.DataFrame(rows)
     if found.empty:
         return found
-    place = found[PARTICIPANT].map(order).to_numpy()
+    place = found[WHO].map(order).to_numpy()
     return found.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
 
 
@@ -153,7 +144,7 @@ def _groups(about: About) -> dict[_Kind, dict[str, _Mind]]:
 
 
 def _answers_of(trials: pd.DataFrame, who: str, cells: Sequence[str]) -> pd.DataFrame:
-    own = trials[(trials[PARTICIPANT] == who) & trials[CELL].isin(cells)]
+    own = trials[(trials[WHO] == who) & trials[CELL].isin(cells)]
     return own[readable(own).to_numpy()]
 
 
@@ -181,12 +172,12 @@ def _fitted(
         who, cells = several[subject]
         truth = theta_of(about.truth[who][cells[0]], place)
         told = {
-            PARTICIPANT: who, "experiment": _together(cells), "cells": ", ".join(cells),
+            WHO: who, "experiment": _together(cells), "cells": ", ".join(cells),
             "model": agent.name, "trials": len(parts[subject]),
         }  # fmt: skip
         if not names:
             none = dict.fromkeys(("truth", "value", "low", "high"), np.nan)
-            rows.append({**told, "parameter": "none", **none, "held": None,
+            rows.append({**told, "parameter": "none", **none, "within": None,
                          "remark": "it has no parameters"})  # fmt: skip
         for k, name in enumerate(names):
             known = bool(np.isfinite([low[i, k], high[i, k]]).all())
@@ -195,7 +186,7 @@ def _fitted(
                     **told, "parameter": name, "truth": float(truth[k]),
                     "value": float(values[i, k]), "low": float(low[i, k]),
                     "high": float(high[i, k]),
-                    "held": bool(low[i, k] <= truth[k] <= high[i, k]) if known else None,
+                    "within": bool(low[i, k] <= truth[k] <= high[i, k]) if known else None,
                     "remark": reason or remarks[i],
                 }
             )  # fmt: skip

@@ -16,7 +16,7 @@ from knownminds.environments import Environment, make, unknown
 from knownminds.llm_adapters import Sampling
 from knownminds.validation.costs.wordings import SHIPPED, wordings
 
-from .registry import benchmark_of
+from .registry import plan_of
 
 BASE = "base"  # the variant in which an experiment is as the paper has it
 MOST_SESSIONS = 1_000_000
@@ -79,7 +79,7 @@ class Plan:
     Parameters
     ----------
     benchmark
-        Its name in `BENCHMARKS`.
+        The paper's name.
     cells
         In the order of the plan.
     known
@@ -134,7 +134,7 @@ def read_plan(
     ValueError
         With what is wrong, where, in a sentence.
     """
-    path = benchmark_of(benchmark).plan if file is None else Path(file)
+    path = plan_of(benchmark) if file is None else Path(file)
     try:
         text = path.read_text(encoding="utf-8")
         found = tomllib.loads(text)
@@ -175,7 +175,7 @@ def _in_words(cell: Cell, n: int) -> list[Cell]:
 
 def cell_names(benchmark: str) -> list[str]:
     """Return the names of the cells of the plan that ships, without making any experiment."""
-    found = tomllib.loads(benchmark_of(benchmark).plan.read_text(encoding="utf-8"))
+    found = tomllib.loads(plan_of(benchmark).read_text(encoding="utf-8"))
     return [
         name if chosen == BASE else f"{name}/{chosen}"
         for name, own in found["experiments"].items()

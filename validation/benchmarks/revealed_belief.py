@@ -33,7 +33,7 @@ from . import revealed_figures as pictures
 from .shown import WHO, beside, first_rows, interval, part, readable
 
 if TYPE_CHECKING:
-    from .registry import About
+    from .paper import About
 
 FORM, VARIANT, STATED = "form", "variant", "stated"
 GUESS = 1.0 - 1.0 / len(LETTERS)
@@ -106,7 +106,7 @@ def sections(trials: pd.DataFrame, about: About, context: str = "") -> list[Sect
         *_compared_sections(found),
         _orders_section(found),
         _both_ways_section(found),
-        _contexts_section(found, context or about.context),
+        _contexts_section(found, context or str(about.options.get("context") or "")),
     ]
 
 

@@ -25,8 +25,7 @@ from knownminds.validation.costs.budget import Budget, Cost, reckon
 from knownminds.validation.costs.connect import connect, price_for, wait_for
 from knownminds.validation.pages.page import counted
 
-from .benchmark import BenchmarkResult as Result
-from .benchmark import begin, finished, folder_of_cell, models_in, read_benchmark
+from .benchmark import Played, begin, finished, folder_of_cell, models_in, read_benchmark
 from .plan import Cell, Plan, sampling_of
 
 DRY_RUNS = 2  # sessions of each cell from which its price is reckoned
@@ -302,7 +301,7 @@ def run_benchmark(
     blocked: Mapping[tuple[str, str], str] | None = None,
     tell: Tell = lambda line: None,
     watch: Watch | None = None,
-) -> Result:
+) -> Played:
     """Let all models live all cells, models side by side, and read what came of it.
 
     The same call goes on where it stopped: cells that are finished are not begun again, and each

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,73 +10,61 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments import Environment, Trials
-from knownminds.inference.stability import Part, VarianceSplit, split_scores, split_variance
-from knownminds.validation.pages.page import Column, Section, number, table
+from knownminds.inference.stability import VarianceSplit, split_scores, split_variance
+from knownminds.validation.engine.result import Part
 
-from .registry import CELL, PARTICIPANT, About, Scores
+from .paper import CELL, About, Paper, part_of
+from .views import WHO, Cell, Rows, ends
 
 TITLE = "How stable are the scores?"
 WORDING = "template"  # the column that names the wording of a trial
 
 
-def stability(trials: pd.DataFrame, about: About, scores: Scores) -> Section:
-    """Return the section that splits the variance of each score, and of each trial's performance.
-
-    Scores are computed in each wording by itself, and split into model, wording, their interaction
-    and what is left (see `split_scores`). Where trials have a performance, its variance is split
-    into what is a session's and what a trial's, too (see `split_variance`).
-    """
-    own = trials[trials[PARTICIPANT].isin(about.models)]
-    if own[WORDING].nunique() < 2:
-        return Section("stability", TITLE, [NOTHING])
-    of_scores = _split_scores(_by_wording(own, about, scores), about.seed)
-    of_trials, lacking = _split_trials(own, about)
-    sentences = [HOW, *lacking]
-    sentences += [
-        f"The wording moves {row['score']} more than the choice of the model does, beyond its "
-        "interval."
-        for row in of_scores.to_dict("records")
-        if row["moved_more_by"] == "wording"
-    ]
-    if not of_scores["moved_more_by"].isin(["wording"]).any():
-        sentences.append("No score is moved more by the wording than by the model for certain.")
-    tables = [
-        table(title, rows, *heads, *_COLUMNS)
-        for title, rows, heads in (
-            ("What moves each score", of_scores, [("score", "{score}")]),
-            ("What moves the performance of a trial", of_trials, [("cell", "{cell}")]),
-        )
-        if len(rows)
-    ]
-    return Section(
-        "stability",
-        TITLE,
-        sentences,
-        tables,
-        frames={"stability": of_scores, "stability_of_trials": of_trials},
-    )
-
-
-NOTHING = (
-    "No cell was played in several wordings, so nothing can be said of how much wording moves: "
-    "--paraphrases 3 asks with three."
-)
-HOW = (
+TEXT = (
     "Shares of the variance of a score: between models, between wordings for all models alike, "
     "what a wording does to one model and not another, and the error of the score, which is that "
     "of its sessions and trials. Of the performance in a trial sessions and trials are told apart. "
     "Test-retest is the correlation over models of two measurements in the same wording, reworded "
     "that of two in different ones, with 95% intervals. The last column says what moves a score "
-    "more, wording (the second and third share together) or the model, and whether that is beyond "
-    "the interval."
+    "more, wording (the second and third share together) or the model; it is certain where it is "
+    "beyond the interval."
+)
+NOTHING = (
+    "No cell was played in several wordings, so nothing can be said of how much wording moves: "
+    "--paraphrases 3 asks with three."
 )
 
 
-def _by_wording(trials: pd.DataFrame, about: About, scores: Scores) -> pd.DataFrame:
+def stability(trials: pd.DataFrame, about: About, paper: Paper) -> list[Part]:
+    """Return the parts that split the variance of each score, and of each trial's performance.
+
+    Scores are computed in each wording by itself, and split into model, wording, their interaction
+    and what is left (see `split_scores`). Where trials have a performance, its variance is split
+    into what is a session's and what a trial's, too (see `split_variance`).
+    """
+    own = trials[trials[WHO].isin(about.models)]
+    if own[WORDING].nunique() < 2:
+        return [Part("stability", TITLE, NOTHING)]
+    of_trials, lacking = _split_trials(own, about)
+    of_scores = _split_scores(_by_wording(own, about, paper), about.seed)
+    table = Rows("What moves each score", COLUMNS, ("score",))
+    of_trial = Rows("What moves the performance of a trial", COLUMNS, ("cell",))
+    return [
+        part_of("stability", TITLE, TEXT, (of_scores, table)),
+        part_of(
+            "stability_of_trials",
+            "How stable is the performance of a trial?",
+            " ".join(lacking),
+            (of_trials, of_trial),
+        ),
+    ]
+
+
+def _by_wording(trials: pd.DataFrame, about: About, paper: Paper) -> pd.DataFrame:
     """Return the scores of all models in each wording by itself."""
     alone = replace(about, participants=about.models, known=(), truth={})
     parts = [
-        scores(part.reset_index(drop=True), alone).assign(**{WORDING: str(name)})
+        paper.scores(part.reset_index(drop=True), alone).assign(**{WORDING: str(name)})
         for name, part in trials.groupby(WORDING, sort=False)
     ]
     return pd.concat(parts, ignore_index=True)
@@ -87,7 +76,7 @@ def _split_scores(scores: pd.DataFrame, seed: int) -> pd.DataFrame:
     for (score, cell), part in scores.groupby(["score", "cell"], sort=False):
         try:
             found = split_scores(
-                part, "value", "standard_error", model=PARTICIPANT, template=WORDING,
+                part, "value", "standard_error", model=WHO, template=WORDING,
                 freedom="freedom", seed=seed,
             )  # fmt: skip
         except ValueError:  # too few have a value
@@ -106,9 +95,7 @@ def _split_trials(trials: pd.DataFrame, about: About) -> tuple[pd.DataFrame, lis
         if place.performance_bounds is None or part[WORDING].nunique() < 2:
             continue
         try:
-            found = split_variance(
-                _scored(part, place), "performance", model=PARTICIPANT, seed=about.seed
-            )
+            found = split_variance(_scored(part, place), "performance", model=WHO, seed=about.seed)
         except ValueError as error:
             lacking.append(f"{cell}: none, {error}")
             continue
@@ -127,7 +114,7 @@ def _scored(part: pd.DataFrame, place: Environment) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "performance": score,
-            PARTICIPANT: part[PARTICIPANT].to_numpy(),
+            WHO: part[WHO].to_numpy(),
             "template": part[WORDING].to_numpy(),
             "session": part["subject"].astype(str).to_numpy(),
         }
@@ -146,24 +133,12 @@ def _row(cell: str, found: VarianceSplit) -> dict[str, Any]:
     row: dict[str, Any] = {"cell": cell, "models": found.models, "wordings": found.templates}
     row |= dict(found.shares.items())
     for name in _PARTS:
-        part: Part = getattr(found, name)
+        part = getattr(found, name)
         row |= {name: part.value, f"{name}_low": part.low, f"{name}_high": part.high}
     return row | {"moved_more_by": found.moved_more_by}
 
 
-def _told(name: str) -> Column:
-    """Return a column with a part and its interval."""
-
-    def write(row: Any) -> str:
-        if not np.isfinite(row[name]):
-            return "-"
-        ends = (number(row[f"{name}_{end}"], 2) for end in ("low", "high"))
-        return f"{number(row[name], 2)} ({' to '.join(ends)})"
-
-    return {"retest": "test-retest"}.get(name, name), write
-
-
-def _moved(row: Any) -> str:
+def _moved(row: Mapping[Any, Any]) -> str:
     """Say what moves a score more, and whether that is beyond the interval."""
     if row["moved_more_by"] != "open":
         return str(row["moved_more_by"])
@@ -172,15 +147,15 @@ def _moved(row: Any) -> str:
     return f"{'wording' if row['excess'] > 0 else 'model'}, not for certain"
 
 
-_COLUMNS: tuple[Column, ...] = (
-    ("models", "{models}"),
-    ("wordings", "{wordings}"),
-    ("model", "{model:.1%}"),
-    ("wording", "{paraphrase:.1%}"),
-    ("wording by model", "{interaction:.1%}"),
-    ("session", "{session:.1%}"),
-    ("rest", "{residual:.1%}"),
-    _told("retest"),
-    _told("reworded"),
-    ("moved more by", _moved),
-)
+COLUMNS: Mapping[str, Cell] = {
+    "models": "models",
+    "wordings": "wordings",
+    "model": "model",
+    "wording": "paraphrase",
+    "wording by model": "interaction",
+    "session": "session",
+    "rest": "residual",
+    "test-retest": ends("retest", "retest_low", "retest_high"),
+    "reworded": ends("reworded", "reworded_low", "reworded_high"),
+    "moved more by": _moved,
+}

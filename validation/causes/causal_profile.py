@@ -1,9 +1,8 @@
-"""All that answers about a collider tell of each agent in each condition, and of what differs."""
+"""Noisy-ORs, measures, alignment and tests of answers about a collider, by agent and condition."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,8 @@ from knownminds.agents import NoisyOr
 from knownminds.agents.parameters import Array
 from knownminds.environments import Collider, Trials
 from knownminds.environments.causes.causal_graph import TASKS
-from knownminds.environments.record.result import Result, records
 from knownminds.inference import MEASURES
-from knownminds.inference.causes.alignment import POOLED, alignment
+from knownminds.inference.causes.alignment import alignment
 from knownminds.inference.causes.causal_answers import (
     ROMAN,
     as_published,
@@ -28,7 +26,7 @@ from knownminds.inference.causes.causal_answers import (
     judgements,
 )
 from knownminds.inference.causes.cell_contrast import CellContrast
-from knownminds.inference.causes.domain_differences import DomainDifferences, domain_differences
+from knownminds.inference.causes.domain_differences import domain_differences
 from knownminds.inference.causes.least_squares_reasoner import (
     PLACES,
     ReasoningConsistency,
@@ -36,38 +34,32 @@ from knownminds.inference.causes.least_squares_reasoner import (
     leave_one_task_out,
 )
 from knownminds.inference.causes.markov_violation import complies
-from knownminds.inference.causes.robustness import Robustness, robustness
-from knownminds.validation.pages.page import number
+from knownminds.inference.causes.reasoner_intervals import ReasonerIntervals, reasoner_intervals
+from knownminds.inference.measure import t_tests
 
 UNIT = "unit"  # an agent in a condition
-AGENT_COLUMNS = ("agent", "model", "subject")  # the first of them that a file has tells agents
-CONDITION = "condition"
 PARAMETERS = ("p", "b", "m1", "m2")
 ALL_PARAMETERS = ("p1", "p2", "b", "m1", "m2")
 CHOSEN_FROM = (3, 4)  # parameters of the noisy-ORs of which the better one is told; 5 stands beside
 CONTRASTS = ("explaining_away", "explaining_away_released", "markov_violation")
 # What is compared between conditions.
 QUANTITIES = (*PARAMETERS, "r2", "reasoning_consistency", "determinacy", *CONTRASTS)
-MOST_LISTED = 6  # names behind a count
 MOST_PAIRED = 30  # agents, above which they are not compared two by two
 
 
 @dataclass(frozen=True)
-class CausalProfile(Result):
-    """Fits, measures, alignment, and differences between domains, agents and conditions.
+class CausalProfile:
+    """Fits, measures, alignment, and differences between domains and agents.
 
     Parameters
     ----------
-    agent, conditions
-        The columns that tell agents and conditions apart.
-    reference
-        Where the reference judgements came from; "" if there were none.
     units
         One row per agent and condition: answers and trials without one; the number of parameters
-        that predicts left-out tasks better, p, b, m1, m2, mae, rmse and r2 of that noisy-OR;
+        that predicts left-out tasks better, p, b, m1, m2, loss, mae, rmse and r2 of that noisy-OR;
         reasoning_consistency with its consistency_rmse; determinacy; explaining_away (VII - VI),
         explaining_away_released (VIII - VI), markov_violation and whether it complies; incomplete
-        (cells that lack an answer) and note.
+        (cells that lack an answer) and note. Each quantity that has an interval has NAME_low,
+        NAME_high, NAME_error and NAME_freedom: over stories, or, of contrasts, over cells.
     fits
         One row per unit and number of parameters (3, 4, 5): p1, p2, b, m1, m2, loss, mae, rmse, r2,
         reasoning_consistency, consistency_rmse, chosen (whether `units` tells this one, of 3 and
@@ -77,119 +69,26 @@ class CausalProfile(Result):
         fitted (by the noisy-OR) and foretold (by the one fitted without this task), shares of 1.
     alignment, omnibus, pairs
         See `Alignment` and `DomainDifferences`, with the condition; empty where there is none.
-    matched
-        Omnibus tests of the same, but comparing answers question by question.
-    differences, changes
-        See `Robustness`; empty where there is a single condition.
-    scoring
-        "by_cause": m1 and m2 belong to the causes C1 and C2; "pooled": questions about C2 are
-        answered by the formula of C1, so that m1 and m2 tell how differently effects and causes
-        are judged.
-    released
-        Whether everything is as in Dettki (2025); see `causal_profile`.
+        matched_p_adjusted is that of the test that compares answers question by question.
+    intervals
+        What units have without each story.
     """
 
-    agent: str
-    conditions: tuple[str, ...]
-    reference: str
     units: pd.DataFrame
     fits: pd.DataFrame
     tasks: pd.DataFrame
     alignment: pd.DataFrame
     omnibus: pd.DataFrame
     pairs: pd.DataFrame
-    matched: pd.DataFrame
-    differences: pd.DataFrame
-    changes: pd.DataFrame
-    scoring: Scoring = "by_cause"
-    released: bool = False
-
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """All tables by name."""
-        return {name: getattr(self, name) for name in TABLES}
-
-    def content(self) -> dict[str, Any]:
-        """What `to_dict` tells."""
-        return self._named | self.tables()
-
-    def to_json(self) -> str:
-        """Return all tables as JSON; what is missing is null."""
-        return json.dumps(self._named | {n: records(t) for n, t in self.tables().items()})
-
-    @property
-    def _named(self) -> dict[str, Any]:
-        return {
-            "agent": self.agent,
-            "conditions": list(self.conditions),
-            "reference": self.reference,
-            "scoring": self.scoring,
-            "released": self.released,
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> CausalProfile:
-        """Make a profile of what `to_dict` gave."""
-        # What was saved before there were fits by number of parameters has none.
-        tables = {name: pd.DataFrame(content.get(name, [])) for name in TABLES}
-        for table in tables.values():
-            for name in table:  # a column of numbers that has nothing but gaps
-                if name != "complies" and table[name].isna().all():
-                    table[name] = table[name].astype(float)
-        return cls(
-            content["agent"],
-            tuple(content["conditions"]),
-            content["reference"],
-            **tables,
-            scoring=content.get("scoring", "by_cause"),
-            released=content.get("released", False),
-        )
-
-    def __str__(self) -> str:
-        """A line per agent and condition, then what differs."""
-        lines = []
-        if self.released:
-            lines.append(
-                "As in Dettki (2025): an agent's answers together, of several subjects the means "
-                "of each domain, sense and task."
-            )
-        if self.scoring == "pooled":
-            lines.append("Questions about C2 are answered by the formula of C1.")
-        for row in self.units.to_dict("records"):
-            lines += list(_told(row))
-        for row in self.alignment.to_dict("records"):
-            if row["status"] == "ok" and row["domain"] == POOLED:
-                lines.append(
-                    f"alignment with {self.reference} ({row['agent']}): rho "
-                    f"{row['rho']:.3f} (95% {row['low']:.3f} to {row['high']:.3f}), "
-                    f"{row['items']} items"
-                )
-        lines += list(_tested(self.omnibus, "")) + list(
-            _tested(self.matched, ", question by question")
-        )
-        for factor in self.conditions:
-            lines += list(_changed(self, factor))
-        return "\n".join(lines)
-
-
-TABLES = (
-    "units",
-    "fits",
-    "tasks",
-    "alignment",
-    "omnibus",
-    "pairs",
-    "matched",
-    "differences",
-    "changes",
-)
+    intervals: ReasonerIntervals
 
 
 def causal_profile(
-    trials: Trials | pd.DataFrame,
+    answers: pd.DataFrame,
+    agent: str,
+    conditions: Sequence[str],
     *,
-    agent: str | None = None,
-    conditions: Sequence[str] | None = None,
-    reference: Trials | pd.DataFrame | str | Path | None = None,
+    reference: pd.DataFrame | None = None,
     seed: int = 0,
     scoring: Scoring | None = None,
     released: bool = False,
@@ -201,73 +100,41 @@ def causal_profile(
 
     Parameters
     ----------
-    agent
-        The column that tells agents apart; the first that there is of agent, model and subject
-        if None.
-    conditions
-        Columns that tell conditions apart, such as content and prompt; "condition", if there is
-        such a column, if None.
+    answers
+        See `causal_answers`.
+    agent, conditions
+        The columns that tell agents and conditions apart.
     reference
-        Judgements to be aligned with: trials, a table of means, or a file with either; see
-        `reference_means`.
+        Judgements to be aligned with, see `reference_means`.
     seed
         Of the bootstrap of the alignment.
     scoring
-        See `CausalProfile`; None for "by_cause", or "pooled" if released.
+        "by_cause": m1 and m2 belong to the causes C1 and C2; "pooled": questions about C2 are
+        answered by the formula of C1, so that m1 and m2 tell how differently effects and causes
+        are judged. None for "by_cause", or "pooled" if released.
     released
         As in Dettki (2025): an agent that is several subjects has cell means (`as_published`);
         cells of explaining away and the Markov violation hold the questions about both causes; and
         the alignment takes every answer for an item, with the reference mean of its domain, sense
         and task.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing.
     """
-    answers = causal_answers(trials)
-    agent = agent or next(name for name in AGENT_COLUMNS if name in answers)
-    if conditions is None:
-        conditions = [CONDITION] if CONDITION in answers else []
-    for name in (agent, *conditions):
-        if name not in answers:
-            raise ValueError(
-                f"Agents and conditions are told apart by columns of the trials; there is no "
-                f"{name!r} among {', '.join(map(str, answers.columns))}."
-            )
-    keys = [agent, *(name for name in conditions if name != agent)]
-    answers = answers.assign(**{name: answers[name].astype(str) for name in keys})
-    unit = answers[keys[0]]
-    for name in keys[1:]:
-        unit = unit + ", " + answers[name]
-    answers[UNIT] = unit
+    keys = [agent, *conditions]
+    unit = answers[keys].astype(str).agg(", ".join, axis=1)
+    answers = answers.assign(**{UNIT: unit})
     scoring = scoring or ("pooled" if released else "by_cause")
     read = as_published(answers, answers[UNIT]) if released else answers
     read = read.assign(subject=read[UNIT])
     units, fits, tasks = _units_fits_and_tasks(answers, read, keys, scoring, released)
-    aligned, told = pd.DataFrame(), ""
+    units, intervals = _with_intervals(read, units, scoring, released)
+    aligned = pd.DataFrame()
     if reference is not None:
-        told = Path(reference).name if isinstance(reference, str | Path) else "the reference"
-        table = _read(reference) if isinstance(reference, str | Path) else reference
-        aligned = alignment(read, table, UNIT, seed=seed, released=released).table
-    tests = list(_domain_tests(read, agent, keys[1:]))
-    plain, paired, matched = (
-        pd.concat(part, ignore_index=True) if part else pd.DataFrame()
-        for part in (
-            [found.omnibus.assign(condition=where) for where, found, _ in tests],
-            [found.pairs.assign(condition=where) for where, found, _ in tests],
-            [other.omnibus.assign(condition=where) for where, _, other in tests],
-        )
+        aligned = alignment(read, reference, UNIT, seed=seed, released=released).table
+    tests = list(_domain_tests(read, agent, conditions))
+    omnibus, pairs = (
+        pd.concat([part[k] for part in tests], ignore_index=True) if tests else pd.DataFrame()
+        for k in range(2)
     )
-    differences, changes = pd.DataFrame(), pd.DataFrame()
-    varied = [name for name in keys[1:] if units[name].nunique() > 1]
-    if varied:
-        compared: Robustness = robustness(units, QUANTITIES, varied, agent)
-        differences, changes = compared.differences, compared.agents
-    return CausalProfile(
-        agent, tuple(keys[1:]), told, units, fits, tasks, aligned, plain, paired, matched,
-        differences, changes, scoring, released,
-    )  # fmt: skip
+    return CausalProfile(units, fits, tasks, aligned, omnibus, pairs, intervals)
 
 
 def _units_fits_and_tasks(
@@ -285,7 +152,7 @@ def _units_fits_and_tasks(
     theta = _theta(found)
     for k, name in enumerate(PARAMETERS):
         rows[name] = theta[:, k]
-    for name in ("mae", "rmse", "r2"):
+    for name in ("loss", "mae", "rmse", "r2"):
         rows[name] = found.of_chosen([getattr(fit, name) for fit in found.fits])
     rows["reasoning_consistency"], rows["consistency_rmse"] = found.value, found.error
     rows["determinacy"] = theta[:, 2:].mean(axis=1) - theta[:, 1]
@@ -406,9 +273,40 @@ def _predictions(theta: Array, scoring: Scoring) -> Array:
     return told
 
 
+def _with_intervals(
+    read: pd.DataFrame, units: pd.DataFrame, scoring: Scoring, released: bool
+) -> tuple[pd.DataFrame, ReasonerIntervals]:
+    """Return units with the ends of the interval of each quantity."""
+    fitted = leave_one_task_out(read, parameters=CHOSEN_FROM, scoring=scoring)
+    intervals = reasoner_intervals(read, fitted)
+    units = units.copy()
+    order = [intervals.subjects.index(name) for name in units[UNIT]]
+    for name in intervals.value:
+        units[name] = intervals.value[name][order]
+        units[f"{name}_low"] = intervals.low[name][order]
+        units[f"{name}_high"] = intervals.high[name][order]
+        units[f"{name}_error"] = intervals.error[name][order]
+        units[f"{name}_freedom"] = [len(intervals.blocks[k]) - 1.0 for k in order]
+    for name in CONTRASTS:
+        measure = copy(MEASURES[name])
+        assert isinstance(measure, CellContrast)
+        measure.pooled = released
+        for end in ("low", "high", "error", "freedom"):
+            units[f"{name}_{end}"] = np.nan
+        if not read["task"].isin([measure.plus, measure.minus]).any():
+            continue
+        cells = measure.by_cell(read)
+        tests = t_tests(cells.value, bounds=measure.bounds)
+        at = units[UNIT].map({s: k for k, s in enumerate(cells.subjects)}).to_numpy()
+        units[f"{name}_low"], units[f"{name}_high"] = tests.low[at], tests.high[at]
+        units[f"{name}_error"] = tests.standard_error[at]
+        units[f"{name}_freedom"] = tests.n[at] - 1.0
+    return units, intervals
+
+
 def _domain_tests(
     answers: pd.DataFrame, agent: str, conditions: Sequence[str]
-) -> Iterator[tuple[str, DomainDifferences, DomainDifferences]]:
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """Test domains and agents in each condition, as published and question by question."""
     parts = answers.groupby(list(conditions), sort=False) if conditions else [((), answers)]
     for key, part in parts:
@@ -418,10 +316,14 @@ def _domain_tests(
         pairs = part[agent].nunique() <= MOST_PAIRED
         found = domain_differences(part, agent, pairs=pairs)
         other = domain_differences(part, agent, matched=True, pairs=False)
-        yield where, found, other
+        matched = other.omnibus["p_adjusted"].to_numpy()
+        yield (
+            found.omnibus.assign(condition=where, matched_p_adjusted=matched),
+            found.pairs.assign(condition=where),
+        )
 
 
-def _read(file: str | Path) -> pd.DataFrame:
+def read_reference(file: str | Path) -> pd.DataFrame:
     """Read a reference: a trial file, or a table of means."""
     path = Path(file)
     try:
@@ -439,65 +341,3 @@ def _read(file: str | Path) -> pd.DataFrame:
     rows = rows[rows["response"].notna()].assign(subject="reference")
     rows["trial"] = np.arange(len(rows))
     return causal_answers(Trials.from_frame(rows, environment=environment))
-
-
-def _told(row: Mapping[Any, Any]) -> Iterator[str]:
-    """Write down the fit and the measures of a unit, a line for each."""
-    shown = {k: number(v) if isinstance(v, float) else v for k, v in row.items()}
-    if np.isfinite(row["reasoning_consistency"]):
-        yield (
-            f"{row[UNIT]}: {row['parameters']} parameters, p {shown['p']}, b {shown['b']}, "
-            f"m1 {shown['m1']}, m2 {shown['m2']}, MAE {shown['mae']}, RMSE {shown['rmse']}, R2 "
-            f"{shown['r2']}; consistency {shown['reasoning_consistency']}, determinacy "
-            f"{shown['determinacy']}"
-        )
-    else:
-        yield f"{row[UNIT]}: no noisy-OR is told, {row['note']}"
-    yield (
-        f"{row[UNIT]}: explaining away {shown['explaining_away']} (VIII - VI: "
-        f"{shown['explaining_away_released']}), Markov violation {shown['markov_violation']} "
-        f"({complying(row['complies'])}); {row['answers']} answers, {row['missing']} missing"
-    )
-
-
-def complying(complies: Any) -> str:
-    """Say in a word whether a Markov violation passes for none."""
-    if not isinstance(complies, bool | np.bool_):
-        return "not known"
-    return "complies" if complies else "violates"
-
-
-def _tested(table: pd.DataFrame, how: str) -> Iterator[str]:
-    """Count the tests of each family and condition that find a difference."""
-    if len(table) == 0:
-        return
-    for (condition, family), part in table.groupby(["condition", "family"], sort=False):
-        made = part[part["status"] == "ok"]
-        hit = made[made["p_adjusted"] < 0.05]
-        what = f"{family}{f' ({condition})' if condition else ''}{how}"
-        if not len(made):
-            yield f"{what}: no test could be made"
-        elif 0 < len(hit) <= MOST_LISTED:
-            yield (
-                f"{what}: {len(hit)} of {len(made)} tests reject at 5% after adjustment: "
-                f"{', '.join(hit['of'])}"
-            )
-        else:
-            yield f"{what}: {len(hit)} of {len(made)} tests reject at 5% after adjustment"
-
-
-def _changed(profile: CausalProfile, factor: str) -> Iterator[str]:
-    """Say what changes most and least along a factor, where some change more than others."""
-    table = profile.differences
-    if len(table) == 0 or not (table["factor"] == factor).any():
-        return
-    own = table[(table["factor"] == factor) & table["size"].notna()]
-    yield from _ends(factor, own.groupby("quantity", sort=False)["size"].mean())
-    agents = profile.changes[profile.changes["factor"] == factor]
-    yield from _ends(factor, agents.set_index("agent")["change"])
-
-
-def _ends(factor: str, size: pd.Series[float]) -> Iterator[str]:
-    """Name the ends of an order, unless all are at the same place in it."""
-    if len(size) and size.max() > size.min():
-        yield f"{factor}: {size.idxmax()} changes most, {size.idxmin()} least"

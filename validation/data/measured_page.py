@@ -10,7 +10,6 @@ import numpy as np
 from knownminds.environments import Rate
 from knownminds.inference import MEASURES
 from knownminds.inference.measure import told_counts
-from knownminds.validation.causes.causal_page import causal_figures, causal_notes, causal_tables
 from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import (
@@ -75,13 +74,9 @@ def measured_page(measured: Measured) -> Page:
             UNREAD,
             *([STATUSES] if measured.table["fits"].map(bool).any() else []),
             *(_meaning(name) for name in usable["measure"].unique() if name in MEASURES),
-            *(causal_notes(measured.causal) if measured.causal else []),
         ],
-        tables=_tables(measured) + (causal_tables(measured.causal) if measured.causal else []),
-        figures=[
-            *(causal_figures(measured.causal) if measured.causal else []),
-            *([(CAPTION, intervals(measured))] if len(usable) else []),
-        ],
+        tables=_tables(measured),
+        figures=[(CAPTION, intervals(measured))] if len(usable) else [],
         command=measured_command(measured),
         versions=measured.versions,
     )
@@ -101,8 +96,6 @@ def measured_command(measured: Measured) -> str:
         set=options.get("settings"),
         by=measured.by,
         released=options["released"],
-        over=options.get("over"),
-        reference=options.get("reference"),
         scoring=scoring if scoring != usual else None,
         seed=options.get("seed") or None,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -29,7 +28,6 @@ from knownminds.inference.causes.least_squares_reasoner import Scoring
 from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
 from knownminds.inference.measure import reason_of, told_value
 from knownminds.inference.performance import performance
-from knownminds.validation.causes.causal_profile import CausalProfile, causal_profile
 from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
@@ -66,8 +64,6 @@ class Measured(Reported):
     released
         Of measures as a published script computes them: what of the script is followed, what must
         differ from its numbers, and how many rows of trials that concerns.
-    causal
-        What answers about a collider tell besides; None without any.
     """
 
     file: ClassVar[str] = FILE
@@ -78,7 +74,6 @@ class Measured(Reported):
     outcomes: Mapping[str, tuple[Rate, ...]]
     options: Mapping[str, Any]
     versions: Mapping[str, str]
-    causal: CausalProfile | None = None
     outcomes_by_sample: Mapping[str, Mapping[str, tuple[Rate, ...]]] = field(default_factory=dict)
     released: tuple[Mapping[str, Any], ...] = ()
 
@@ -99,14 +94,12 @@ class Measured(Reported):
             },
             "options": dict(self.options),
             "versions": dict(self.versions),
-            **({"causal": self.causal.to_dict()} if self.causal else {}),
             **({"released": [dict(one) for one in self.released]} if self.released else {}),
         }
 
     def tables(self) -> Mapping[str, pd.DataFrame]:
-        """The measures, and the tables of answers about a collider."""
-        causal = self.causal.tables() if self.causal else {}
-        return {"measures": self.table} | {f"causal_{name}": own for name, own in causal.items()}
+        """The measures."""
+        return {"measures": self.table}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Measured:
@@ -124,7 +117,6 @@ class Measured(Reported):
             {place: outcome_rates(counts) for place, counts in found["outcomes"].items()},
             found["options"],
             found["versions"],
-            CausalProfile.from_dict(found["causal"]) if "causal" in found else None,
             {
                 place: {sample: outcome_rates(counts) for sample, counts in samples.items()}
                 for place, samples in found.get("outcomes_by_sample", {}).items()
@@ -142,7 +134,7 @@ class Measured(Reported):
             for sample, rates in samples.items()
         ]
         lines += [told_departure(one) for one in self.released]
-        return "\n".join([*lines, *([str(self.causal)] if self.causal else [])])
+        return "\n".join(lines)
 
 
 read_measured = Measured.read
@@ -195,9 +187,6 @@ def score(
     settings: Mapping[str, Any] | None = None,
     by: str | None = None,
     released: bool = False,
-    over: Sequence[str] | None = None,
-    reference: Trials | pd.DataFrame | str | Path | None = None,
-    seed: int = 0,
     scoring: Scoring | None = None,
 ) -> Measured:
     """Read off a trial file every measure that its experiments have, and the performance.
@@ -220,10 +209,9 @@ def score(
     released
         Whether measures whose published code departs from the definition follow the code. Of
         answers about a collider each sample is then one agent, as in Dettki (2025).
-    over, reference, seed, scoring
-        Of answers about a collider, see `causal_profile`: columns of conditions between which
-        measures are compared, judgements to be aligned with, seed of the bootstrap, and whether
-        both directions of a question are answered by one formula.
+    scoring
+        Of answers about a collider: whether both directions of a question are answered by one
+        formula, see `causal_profile`.
 
     Raises
     ------
@@ -240,7 +228,6 @@ def score(
     outcomes: dict[str, tuple[Rate, ...]] = {}
     by_sample: dict[str, dict[str, tuple[Rate, ...]]] = {}
     used: set[str] = set()
-    causal: CausalProfile | None = None
     places: list[Environment] = []
     departures: list[Mapping[str, Any]] = []
     for place, part in _experiments(trials, environment, settings):
@@ -251,56 +238,30 @@ def score(
         used.update(own)
         told = [departures_of(place.name, name, part) for name in own] if released else []
         departures += [one for one in told if one is not None]
-        apart = [*([by] if by else []), *(over or () if _about_collider(place) else ())]
+        apart = [by] if by else []
         samples = _samples(part, apart)
         for sample, some in samples:
             rows += [_row(name, place, sample, some, scoring) for name in own]
         if apart:
             by_sample[place.name] = {sample: outcome_rates(some) for sample, some in samples}
-        if names is None and _about_collider(place):
-            causal = causal_profile(
-                part,
-                agent=by,
-                conditions=over,
-                reference=reference,
-                seed=seed,
-                scoring=scoring,
-                released=released,
-            )
     _check_used(names or (), used, outcomes)
     options: dict[str, Any] = {"measures": names, "environment": environment, "released": released}
     options |= {"columns": dict(columns or {}), **several_of(data)}
     options |= {"settings": dict(settings)} if settings else {}
-    _check_causal(causal is not None, over, reference, scoring, places)
-    if causal is not None:
-        options |= {"over": list(causal.conditions), "reference": causal.reference, "seed": seed}
+    _check_scoring(scoring, places)
     if any(map(_about_collider, places)):
         options |= {"scoring": scoring or ("pooled" if released else "by_cause")}
     table = pd.DataFrame(rows)
     told_too = tuple(departures)
-    return Measured(
-        source, by or "", table, outcomes, options, versions(), causal, by_sample, told_too
-    )
+    return Measured(source, by or "", table, outcomes, options, versions(), by_sample, told_too)
 
 
-def _check_causal(
-    causal: bool,
-    over: Sequence[str] | None,
-    reference: Any,
-    scoring: Scoring | None,
-    places: Sequence[Environment],
-) -> None:
-    """Raise ValueError at what is asked of answers about a collider where there are none."""
-    names = ", ".join(place.name for place in places)
-    if not causal and (over or reference is not None):
-        raise ValueError(
-            "Conditions are compared, and a reference is used, in answers about a collider; the "
-            f"trials are of {names}. Leave --over and --reference out."
-        )
+def _check_scoring(scoring: Scoring | None, places: Sequence[Environment]) -> None:
+    """Raise ValueError at a scoring of noisy-ORs where no answers are about a collider."""
     if scoring is not None and not any(map(_about_collider, places)):
         raise ValueError(
             "A scoring is that of noisy-ORs fitted to answers about a collider; the trials are of "
-            f"{names}. Leave --scoring out."
+            f"{', '.join(place.name for place in places)}. Leave --scoring out."
         )
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from knownminds.environments import unknown
 from knownminds.environments.record.text_table import WIDTH, text_table
 
-from .scores import Score
+from .scores import Interval, Score
 from .verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -46,6 +46,37 @@ class Drawing:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What stands under a title of its own: a paragraph, tables and figures.
+
+    Parameters
+    ----------
+    name
+        Of the file of its rows.
+    title, text
+        Its head, and the paragraph below it.
+    rows
+        The tidy frame that its tables and figures are views of; saved whole.
+    tables, figures
+        By title, and by caption, as in `Result`.
+    command
+        The command line that computes its numbers from files; "" if there is none.
+    """
+
+    name: str
+    title: str
+    text: str = ""
+    rows: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    figures: Mapping[str, Drawing] = field(default_factory=dict, repr=False)
+    command: str = ""
+
+    def __post_init__(self) -> None:
+        """Leave out tables without rows."""
+        object.__setattr__(self, "tables", {k: t for k, t in self.tables.items() if len(t)})
+
+
+@dataclass(frozen=True)
 class Result:
     """All that a command answers. Text, JSON, page, files and notebook view follow from it.
 
@@ -60,6 +91,8 @@ class Result:
         rows are left out.
     figures
         By caption.
+    parts
+        What stands under titles of its own, behind tables and figures.
     notes
         Fixed texts: what columns mean, and rules.
     attempted, failed
@@ -82,6 +115,7 @@ class Result:
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     figures: Mapping[str, Drawing] = field(default_factory=dict, repr=False)
+    parts: Sequence[Part] = ()
     notes: Sequence[str] = ()
     attempted: int = 0
     failed: int = 0
@@ -97,10 +131,30 @@ class Result:
         object.__setattr__(self, "tables", {k: t for k, t in self.tables.items() if len(t)})
 
     def __getitem__(self, title: str) -> pd.DataFrame:
-        """Return a table by its title."""
-        if title not in self.tables:
-            raise ValueError(unknown("table", title, list(self.tables)))
-        return self.tables[title]
+        """Return a table by its title, the first that bears it."""
+        for name, table in self.every_table:
+            if name == title:
+                return table
+        raise ValueError(unknown("table", title, [name for name, _ in self.every_table]))
+
+    def part(self, name: str) -> Part:
+        """Return a part by its name; ValueError names the nearest if there is none."""
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise ValueError(unknown("part", name, [part.name for part in self.parts]))
+
+    @property
+    def every_table(self) -> list[tuple[str, pd.DataFrame]]:
+        """Titles and tables, those of parts last."""
+        parts = (part.tables for part in self.parts)
+        return [item for tables in (self.tables, *parts) for item in tables.items()]
+
+    @property
+    def every_figure(self) -> list[tuple[str, Drawing]]:
+        """Captions and figures, those of parts last."""
+        parts = (part.figures for part in self.parts)
+        return [item for figures in (self.figures, *parts) for item in figures.items()]
 
     @property
     def finished(self) -> bool:
@@ -121,17 +175,26 @@ class Result:
         """
         from knownminds.environments.record.plots import showing
 
-        if not 1 <= number <= len(self.figures):
-            raise ValueError(f"There are {len(self.figures)} figures; got number={number}.")
-        return showing(list(self.figures.values())[number - 1].figure())
+        figures = self.every_figure
+        if not 1 <= number <= len(figures):
+            raise ValueError(f"There are {len(figures)} figures; got number={number}.")
+        return showing(figures[number - 1][1].figure())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain values: scores as NAME and NAME_error, missing as None."""
+        """Return all of it as plain values: scores as NAME and NAME_error, missing as None.
+
+        Of a part, the rows stand there of which its tables are views.
+        """
         return {
             "title": self.title,
             "asked": _plain(self.asked),
             "verdicts": {name: one.to_dict() for name, one in self.verdicts.items()},
             "tables": {title: records(table) for title, table in self.tables.items()},
+            **(
+                {"parts": {part.name: records(part.rows) for part in self.parts}}
+                if self.parts
+                else {}
+            ),
             "notes": list(self.notes),
             "attempted": self.attempted,
             "failed": self.failed,
@@ -152,7 +215,7 @@ class Result:
             lines.append(f"not finished: {self.missing:,} units are missing")
         for name, verdict in self.verdicts.items():
             lines += wrap(f"{name}: {verdict}", WIDTH, subsequent_indent="  ")
-        for title, table in self.tables.items():
+        for title, table in self.every_table:
             lines += ["", title, *_printed(table)]
         for note in self.notes:
             lines += ["", *wrap(note, WIDTH)]
@@ -191,16 +254,20 @@ def shown(table: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
 
 
 def flat(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with its index as columns, and each score as two: NAME and NAME_error."""
+    """Return a table with its index as columns.
+
+    A score is two columns, NAME and NAME_error; an interval three, NAME, NAME_low and NAME_high.
+    """
     whole = named_rows(table)
     columns: dict[str, Any] = {}
     for name, column in whole.items():
-        if any(isinstance(value, Score) for value in column):
-            columns[str(name)] = [v.value if isinstance(v, Score) else v for v in column]
-            errors = [v.error if isinstance(v, Score) else np.nan for v in column]
-            columns[f"{name}_error"] = errors
-        else:
-            columns[str(name)] = column.to_numpy()
+        columns[str(name)] = column.to_numpy()
+        for kind, more in ((Score, ("error",)), (Interval, ("low", "high"))):
+            if any(isinstance(value, kind) for value in column):
+                columns[str(name)] = [v.value if isinstance(v, kind) else v for v in column]
+                for end in more:
+                    ends = [getattr(v, end) if isinstance(v, kind) else np.nan for v in column]
+                    columns[f"{name}_{end}"] = ends
     return pd.DataFrame(columns)
 
 

@@ -1,4 +1,4 @@
-"""Scores with their Monte-Carlo errors.
+"""Scores with their Monte-Carlo errors, and estimates with their intervals.
 
 A standard error is that of the delta method: the standard deviation of the statistic's influence
 function over the square root of n; of shares that of Agresti and Coull (1998). Where rows of a
@@ -34,6 +34,26 @@ class Score:
         return (
             f"{self.value:.3f} (-)" if isnan(self.error) else f"{self.value:.3f} ({self.error:.3f})"
         )
+
+    def __float__(self) -> float:
+        """The value."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number and the ends of its interval, NaN where there is none."""
+
+    value: float
+    low: float = nan
+    high: float = nan
+
+    def __str__(self) -> str:
+        """Value and ends, with three decimals; "-" where there is no value."""
+        if isnan(self.value):
+            return "-"
+        ends = "-" if isnan(self.low) else f"{self.low:z.3f} to {self.high:z.3f}"
+        return f"{self.value:z.3f} ({ends})"
 
     def __float__(self) -> float:
         """The value."""

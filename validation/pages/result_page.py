@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 
 from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import writable, write_bytes, write_text
-from knownminds.validation.engine.result import Result, flat, shown
+from knownminds.validation.engine.result import Part, Result, flat, shown
 
 from .html import fill
 from .tables import latex, markdown
@@ -30,36 +31,58 @@ _LETTERS: Any = {"svg.hashsalt": "knownminds", "svg.fonttype": "none", "pdf.font
 
 def page_text(result: Result) -> str:
     """Return a result as an HTML page that needs nothing else."""
-    tables = [(title, *shown(table)) for title, table in result.tables.items()]
-    figures = [
-        (caption, picture(drawing.figure(), "svg").decode())
-        for caption, drawing in result.figures.items()
-    ]
-    return fill("result.html", result=result, tables=tables, figures=figures)
+    return _filled(result, [picture(one.figure(), "svg") for _, one in result.every_figure])
+
+
+def _filled(result: Result, pictures: Sequence[bytes]) -> str:
+    """Fill in the template; `pictures` are the SVGs of all figures in their order."""
+    drawn = iter(enumerate(pictures, start=1))
+    number = count(1)
+
+    def views(held: Result | Part) -> dict[str, Any]:
+        figures = [
+            (place, caption, svg.decode())
+            for caption, (place, svg) in zip(held.figures, drawn, strict=False)
+        ]
+        tables = [(next(number), title, *shown(table)) for title, table in held.tables.items()]
+        return {"figures": figures, "tables": tables}
+
+    top = views(result)
+    parts = [(part, views(part)) for part in result.parts]
+    return fill("result.html", result=result, top=top, parts=parts)
 
 
 def write_page(result: Result, folder: str | Path) -> Path:
     """Write report.html, result.json, and the folders tables and figures; return the page's path.
 
-    Each table is there as CSV, LaTeX and Markdown; each figure as SVG, PDF, PNG and, the frame that
-    it shows, as CSV.
+    Each table is there as CSV, LaTeX and Markdown, the rows of each part as NAME.csv; each figure
+    as SVG, PDF, PNG and, the frame that it shows, as CSV.
     """
-    text = page_text(result)
+    drawn = [(caption, one.data, one.figure()) for caption, one in result.every_figure]
+    pictures = [picture(figure, "svg") for _, _, figure in drawn]
+    text = _filled(result, pictures)
     with writable(folder) as path:
         tables, figures = path / "tables", path / "figures"
-        for number, (title, table) in enumerate(result.tables.items(), start=1):
+        for number, (title, table) in enumerate(result.every_table, start=1):
             tables.mkdir(exist_ok=True)
             name = file_name(number, title)
             head, rows = shown(table)
             write_text(tables / f"{name}.csv", csv_text(flat(table), float_format="%.10g"))
             write_text(tables / f"{name}.md", markdown(head, rows))
             write_text(tables / f"{name}.tex", latex(title, head, rows))
-        for number, (caption, drawing) in enumerate(result.figures.items(), start=1):
+        for part in result.parts:
+            tables.mkdir(exist_ok=True)
+            write_text(tables / f"{part.name}.csv", csv_text(flat(part.rows), float_format="%.10g"))
+        for number, ((caption, data, figure), svg) in enumerate(
+            zip(drawn, pictures, strict=True), start=1
+        ):
             figures.mkdir(exist_ok=True)
-            name, figure = file_name(number, caption), drawing.figure()
-            for kind in METADATA:
+            name = file_name(number, caption)
+            figure.set_layout_engine(None)  # all is in its place; the others need not look for it
+            write_bytes(figures / f"{name}.svg", svg)
+            for kind in ("png", "pdf"):
                 write_bytes(figures / f"{name}.{kind}", picture(figure, kind))
-            write_text(figures / f"{name}.csv", csv_text(flat(drawing.data), float_format="%.10g"))
+            write_text(figures / f"{name}.csv", csv_text(flat(data), float_format="%.10g"))
         write_text(path / "result.json", result.to_json())
         write_text(path / "report.html", text)
     return Path(folder) / "report.html"
@@ -68,8 +91,9 @@ def write_page(result: Result, folder: str | Path) -> Path:
 def picture(figure: Figure, kind: str) -> bytes:
     """Return a figure as "svg", "png" or "pdf"."""
     stream = io.BytesIO()
+    more: Any = {"pil_kwargs": {"compress_level": 3}} if kind == "png" else {}  # others take longer
     with mpl.rc_context(_LETTERS):
-        figure.savefig(stream, format=kind, dpi=DOTS, metadata=dict(METADATA[kind]))
+        figure.savefig(stream, format=kind, dpi=DOTS, metadata=dict(METADATA[kind]), **more)
     return stream.getvalue()
 
 

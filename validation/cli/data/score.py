@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from knownminds.validation.cli.output import check_own_folder
@@ -11,50 +12,49 @@ from knownminds.validation.engine.question import RUNNING
 
 
 def _score(given: dict[str, Any]) -> None:
-    """Read the tests of coherence off answers to diagnosis, a set of runs, or a single file."""
-    from knownminds.validation.diagnosis.belief_battery import of_diagnosis
-    from knownminds.validation.magnitudes.magnitude_table import of_one_measured_file
+    """Read the parts of a paper off answers to its experiment, or measures."""
+    from knownminds.validation.benchmarks.scored import OPTIONS, paper_for
 
     asked = AskScore(**AskScore.read(given))
-    plain = not (asked.measure or asked.released or asked.over or asked.reference or asked.scoring)
-    beliefs = plain and of_diagnosis(asked.data, asked.environment, asked.columns)
-    if not beliefs:
-        for name in ("network", "learner", "permutations"):
-            if getattr(asked, name) is not None:
-                raise ValueError(
-                    f"--{name} is that of diagnosis, whose tests of coherence take no --measure, "
-                    "--released, --over, --reference or --scoring; leave it or them out."
-                )
-    single = not beliefs and of_one_measured_file(asked.data, asked.measure, asked.columns)
-    if not (single or plain):
-        raise ValueError(
-            "Several runs are scored by one table, which takes no --measure, --released, "
-            "--over, --reference or --scoring. Name a single run or file with those."
-        )
-    if asked.settings and not single:
-        raise ValueError("Settings are those of one file of one experiment; leave --set out.")
+    chosen = asked.measure or asked.settings
+    paper = None if chosen else paper_for(asked.data, asked.environment, asked.columns)
+    own = ("released", "scoring", "mass") if paper is None else (*OPTIONS[paper], "mass")
+    for name in dict.fromkeys(one for options in OPTIONS.values() for one in options):
+        if getattr(asked, name) and name not in own:
+            papers = [other for other, options in OPTIONS.items() if name in options]
+            raise ValueError(
+                f"--{name} is an option of {' and '.join(papers)}; it has no meaning for "
+                f"{'measures' if paper is None else paper}. Leave it out."
+            )
+    if paper is not None:
+        leave(_paper(paper, asked, given["out"]), given)
+        return
     if given["out"] is not None:
-        kind = "score" if single else "score of beliefs" if beliefs else "score of several runs"
-        check_own_folder(kind, given["out"])
-    result = _beliefs(asked) if beliefs else _measures(asked) if single else _table(asked)
+        check_own_folder("score", given["out"])
+    result = _measures(asked)
     if given["out"] is not None:
         result.save(given["out"])
     leave(result, given)
 
 
-def _beliefs(asked: AskScore) -> Any:
-    from knownminds.validation.diagnosis.belief_battery import belief_battery
+def _paper(paper: str, asked: AskScore, out: Path | None) -> Any:
+    from knownminds.validation.benchmarks.scored import OPTIONS, Scored
 
-    names = ("learner", "permutations", "bootstraps")
-    how = {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
-    return belief_battery(
+    if out is not None:
+        check_own_folder("score of a paper", out)
+    scored = Scored.read_data(
+        paper,
         asked.data,
-        by=asked.by,
+        environment=asked.environment,
         columns=asked.columns,
-        network=asked.network,
+        by=asked.by,
         seed=asked.seed,
-        **how,
+        **{name: getattr(asked, name) for name in OPTIONS[paper]},
     )
+    result = scored.result()
+    if out is not None:
+        scored.save(out)
+    return result
 
 
 def _measures(asked: AskScore) -> Any:
@@ -68,24 +68,7 @@ def _measures(asked: AskScore) -> Any:
         settings=asked.settings,
         by=asked.by,
         released=asked.released,
-        over=asked.over,
-        reference=asked.reference,
-        seed=asked.seed,
         scoring=asked.scoring,
-    )
-
-
-def _table(asked: AskScore) -> Any:
-    from knownminds.validation.magnitudes.magnitude_table import magnitude_table
-
-    return magnitude_table(
-        asked.data,
-        by=asked.by,
-        environment=asked.environment,
-        columns=asked.columns,
-        rounds=30 if asked.bootstraps is None else asked.bootstraps,
-        mass=asked.mass,
-        seed=asked.seed,
     )
 
 

@@ -102,8 +102,9 @@ if not one answer could be read, 2 for bad input."""
 def _benchmark(given: dict[str, Any]) -> None:
     asked = AskBenchmark(**AskBenchmark.read(given))
     from knownminds.llm_adapters.runs.runner import Retries
+    from knownminds.validation.benchmarks.page import benchmark_result
     from knownminds.validation.benchmarks.plan import read_plan
-    from knownminds.validation.benchmarks.registry import benchmark_of
+    from knownminds.validation.benchmarks.registry import plan_of
     from knownminds.validation.benchmarks.running import (
         Asking,
         blocked_of,
@@ -114,7 +115,7 @@ def _benchmark(given: dict[str, Any]) -> None:
     )
 
     if asked.plan == SHOWN:
-        print(benchmark_of(asked.name).plan.read_text(encoding="utf-8"), end="")
+        print(plan_of(asked.name).read_text(encoding="utf-8"), end="")
         return
     how = {name: getattr(asked, name) for name in ("small", "seed", "paraphrases")}
     plan = read_plan(asked.name, asked.plan, **how)
@@ -144,14 +145,14 @@ def _benchmark(given: dict[str, Any]) -> None:
         retry_errors=asked.retry_errors,
     )
     with display(notes, plan, players) as (tell, watch):
-        result = run_benchmark(
+        played = run_benchmark(
             plan, players, out, asking=asking, options=options, blocked=blocked,
             tell=tell, watch=watch,
         )  # fmt: skip
-    leave(result, {**given, "out": out})
-    if result.cells["trials"].sum() and not result.cells["readable"].sum():
+    leave(benchmark_result(played), {**given, "out": out})
+    if played.cells["trials"].sum() and not played.cells["readable"].sum():
         raise typer.Exit(3)
-    if not result.complete:
+    if not played.complete:
         raise typer.Exit(1)
 
 
@@ -184,13 +185,14 @@ def _check_context(asked: AskBenchmark, plan: Plan) -> None:
 
 def _take_in(asked: AskBenchmark, plan: Plan) -> None:
     """Take logs of Inspect's into the folder, and draw the page."""
-    from knownminds.validation.benchmarks.benchmark import read_benchmark, take_inspect_logs
+    from knownminds.validation.benchmarks.benchmark import take_inspect_logs
+    from knownminds.validation.benchmarks.page import read_result
 
     out = asked.out or Path(f"{asked.name}-benchmark")
     check_own_folder("benchmark", out)
     for line in take_inspect_logs(out, plan, asked.inspect or (), _options(asked)):
         notes.print(line, markup=False, soft_wrap=True)
-    leave(read_benchmark(out), {"out": out, "as_json": False})
+    leave(read_result(out), {"out": out, "as_json": False})
 
 
 command(AskBenchmark, {}, _benchmark, _OptionalPlan)

@@ -6,10 +6,8 @@ import pytest
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import make
-from knownminds.validation.diagnosis.belief_battery import (
-    TESTS,
-    belief_battery,
-)
+from knownminds.validation.benchmarks.scored import Scored, read_result
+from knownminds.validation.diagnosis.coherence_tests import TESTS
 
 MIND = {"u_yes_1": 4.0, "u_yes_0": -4.0, "u_defer_1": 1.0, "u_defer_0": 0.5, "c": 0.0, "d": 1.0,
         "s_between": 0.2, "s_report": 0.05}  # fmt: skip
@@ -41,26 +39,35 @@ def file(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def battery(file):
-    return belief_battery([file], **FEW)
+def scored(file):
+    return Scored.read_data("diagnosis", [file], **FEW)
+
+
+@pytest.fixture(scope="module")
+def result(scored):
+    return scored.result()
+
+
+@pytest.fixture(scope="module")
+def battery(result):
+    parts = ("independence", "monotone", "elicitation", "iterated")
+    return pd.concat([result.part(name).rows for name in parts], ignore_index=True)
 
 
 def row(battery, who, test, of=""):
-    table = battery.table
+    table = battery
     own = table[(table["participant"] == who) & (table["test"] == test) & (table["of"] == of)]
     assert len(own) == 1
     return own.iloc[0]
 
 
 def test_every_participant_has_every_test_with_its_published_variant(battery) -> None:
-    assert battery.participants == tuple(PEOPLE)
-    assert battery.by == "model"
     for who in PEOPLE:
-        own = battery.table[battery.table["participant"] == who]
-        assert tuple(own["test"].unique()) == TESTS
+        own = battery[battery["participant"] == who]
+        assert set(own["test"]) == set(TESTS)
         tested = own[own["p_value"].notna()]
         assert len(tested) == 11
-        numbers = tested[["estimate", "low", "high", "null", "published", "n"]]
+        numbers = tested[["value", "low", "high", "null", "published", "n"]]
         assert np.isfinite(numbers.to_numpy()).all()
         assert (tested["low"] <= tested["high"]).all()
 
@@ -69,7 +76,7 @@ def test_violators_are_found_out_by_their_test_alone(battery) -> None:
     rejected = {
         who: {
             str(test["test"])
-            for test in battery.table[battery.table["participant"] == who].to_dict("records")
+            for test in battery[battery["participant"] == who].to_dict("records")
             if test["p_value"] <= 0.01
         }
         for who in PEOPLE
@@ -79,10 +86,17 @@ def test_violators_are_found_out_by_their_test_alone(battery) -> None:
     assert rejected["incoherent_believer"] == {"iterated expectation"}
 
 
-def test_what_is_missing_is_left_out_and_counted_where_it_belongs(battery) -> None:
-    assert battery.answers["missing"].tolist() == [["2 of 300 action missing"], [], []]
+def test_what_is_missing_is_left_out_and_counted_where_it_belongs(battery, result) -> None:
+    asked = result.part("answers").rows
+    asked = asked[asked["kind"] == "decision"].set_index("participant")
+    assert (asked["asked"] - asked["read"]).tolist() == [2, 0, 0]
     first = row(battery, "random_utility", "conditional independence")
-    assert (first["n"], first["excluded"]) == (298, {"no action": 2})
+    assert (first["n"], first["excluded"]) == (298, "2 no action")
     gap = row(battery, "random_utility", "iterated expectation", "parts over whole")
-    assert gap["excluded"] == {}
-    assert {rate.outcome: rate.count for rate in battery.outcomes}["malformed"] == 2
+    assert gap["excluded"] == ""
+    assert result["Outcomes"].loc["random_utility", "malformed"] == 2
+
+
+def test_what_was_saved_gives_the_same_again(scored, result, tmp_path) -> None:
+    scored.save(tmp_path)
+    assert read_result(tmp_path).to_dict()["parts"] == result.to_dict()["parts"]

@@ -1,0 +1,58 @@
+"""What features of models go with their scores: the part that several papers have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from knownminds.validation.data.feature_regression import feature_regression
+
+from .paper import About, Shown
+from .views import WHO, Cell, Dots, Rows, ends
+
+NONE_GIVEN = (
+    "Scores are regressed on features of models where a table of these is given: --features FILE, "
+    "a CSV file with the columns participant, base_model, and numbers (0 and 1 for no and yes). "
+    "The file features.csv beside the shipped plans is an example."
+)
+
+
+def features_part(scores: pd.DataFrame, about: About) -> Shown:
+    """Return the regressions of scores on features, and views of them.
+
+    Parameters
+    ----------
+    scores
+        One row per participant and metric: participant, metric, score.
+    """
+    if about.features is None:
+        return pd.DataFrame(), NONE_GIVEN
+    known = pd.read_csv(about.features)
+    numbers = known.select_dtypes(include=["number", "bool"])
+    regressors = [str(name) for name in numbers if name not in (WHO, "base_model")]
+    there = scores[WHO].isin(known[WHO])
+    texts = []
+    if left := sorted(set(scores.loc[~there, WHO])):
+        texts.append(f"Without features, and left out: {', '.join(left)}.")
+    effects = []
+    for metric, part in scores[there].reset_index(drop=True).groupby("metric", sort=False):
+        try:
+            regression = feature_regression(part, known, regressors=regressors, standardise=True)
+            effects.append(regression.to_frame())
+        except ValueError as error:
+            texts.append(f"{metric}: none, {error}")
+    if not effects:
+        return pd.DataFrame(), *texts
+    rows = pd.concat(effects, ignore_index=True).rename(columns={"coefficient": "value"})
+    columns: Mapping[str, Cell] = {
+        "coefficient": ends(), "p": "p_value", "participants": "participants",
+        "base models": "base_models", "status": "status",
+    }  # fmt: skip
+    caption = "Coefficients of the features, both sides standardised, with 95% intervals."
+    return (
+        rows,
+        *texts,
+        Rows("Regressions on features", columns, ("metric", "feature")),
+        Dots(caption, "coefficient", "metric", along="feature", null=0.0),
+    )

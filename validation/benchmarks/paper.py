@@ -1,0 +1,256 @@
+"""A paper: cells and known minds (its plan), and parts, each a tidy frame and views of it.
+
+A tidy frame has a row for each participant and whatever else tells values apart, with the columns
+value, low, high, standard_error and freedom where there are such. Rows that have a `score` are what
+participants are compared by, two at a time; `cell` names the cells that it is computed from.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from knownminds.environments import ANSWERED, Environment
+from knownminds.validation.engine.result import Drawing, Part
+
+from .views import WHO, Figure, Grid, Table, View
+
+CELL, KNOWN, VARIANT = "cell", "known_mind", "variant"
+SEVERAL = " + "  # between the cells of a score that is computed from several
+SCORES = [WHO, "score", CELL, "value", "standard_error", "freedom"]
+NORMAL = 2 * 1.959964  # standard errors in a normal interval of 95%
+# Conditions by which one's answers may be told apart, beside those that a paper has itself.
+FURTHER = ("history", "modality", "noise", "temperature", "effort")
+
+
+@dataclass(frozen=True, eq=False)
+class About:
+    """What a paper's parts can be made of besides trials.
+
+    Parameters
+    ----------
+    places
+        The experiment of each cell with its settings, by name of the cell.
+    participants
+        Everybody, models first, also who has no readable answer at all.
+    known
+        Those among them that are known minds, the references.
+    truth
+        Of known minds by name and cell: the model and its parameters, `{"model": "random_rater",
+        "bias": 0.5}`.
+    features
+        A CSV file with what is known of the models, in rows `participant`; None without.
+    people
+        A file with answers or values of people, see each paper; None without.
+    paraphrases
+        In how many wordings each experiment was asked.
+    seed
+        Of what is drawn to compute, such as bootstraps.
+    options
+        A paper's own: how many bootstraps, for instance.
+    kept
+        A folder for what takes long to compute and follows from the plan alone; None for none.
+    """
+
+    places: Mapping[str, Environment]
+    participants: tuple[str, ...]
+    known: tuple[str, ...] = ()
+    truth: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    features: Path | None = None
+    people: Path | None = None
+    paraphrases: int = 1
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    kept: Path | None = None
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Participants that are no known minds."""
+        return tuple(name for name in self.participants if name not in self.known)
+
+    def option(self, name: str, usual: Any) -> Any:
+        """Return an option of the paper; `usual` where it was not set."""
+        value = self.options.get(name)
+        return usual if value is None else value
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The trials of all participants, and what is known of them.
+
+    Parameters
+    ----------
+    trials
+        One row per trial: the experiments' columns, the conditions, participant, cell, variant and
+        known_mind; columns of other experiments are empty.
+    """
+
+    trials: pd.DataFrame
+    about: About
+    _computed: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, compute: Callable[[Answers], Any]) -> Any:
+        """Return what a function computes of the answers; it is computed a single time."""
+        if compute not in self._computed:
+            self._computed[compute] = compute(self)
+        return self._computed[compute]
+
+
+# A part: the tidy frame, then its views; texts among them are added to its paragraph.
+Shown = tuple[pd.DataFrame | View | str, ...]
+Show = Callable[[Answers], Shown]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A part of a paper before it is computed.
+
+    Parameters
+    ----------
+    show
+        Its docstring is the paragraph; its name is that of the file of its rows.
+    compared
+        Whether its scores are those by which participants are compared.
+    """
+
+    title: str
+    show: Show
+    compared: bool
+
+    def part(self, answers: Answers) -> Part:
+        """Compute the frame, and make its tables and drawings."""
+        paragraph = inspect.getdoc(self.show) or ""
+        return part_of(self.show.__name__, self.title, paragraph, self.show(answers))
+
+
+def part_of(name: str, title: str, paragraph: str, shown: Shown) -> Part:
+    """Return a part from its frame and views; what has no row to show is left out."""
+    frame, *views = shown
+    assert isinstance(frame, pd.DataFrame)
+    texts = [paragraph, *(view for view in views if isinstance(view, str))]
+    tables: dict[str, pd.DataFrame] = {}
+    figures: dict[str, Drawing] = {}
+    for view in views:
+        if isinstance(view, Table):
+            tables |= view.tables(frame)
+        elif isinstance(view, Figure):
+            figures |= view.drawings(frame)
+    return Part(name, title, " ".join(" ".join(texts).split()), frame, tables, figures)
+
+
+class Paper:
+    """A paper; its cells stand in plans/NAME.toml, its parts are added in their order.
+
+    Parameters
+    ----------
+    name
+        On the command line, and of its plan.
+    title, source
+        The head of its page; whom it is from.
+    """
+
+    def __init__(self, name: str, title: str, source: str) -> None:
+        """Begin without parts."""
+        self.name, self.title, self.source = name, title, source
+        self.chapters: list[Chapter] = []
+        self._ready: Callable[[pd.DataFrame, About], pd.DataFrame] = lambda trials, about: trials
+
+    def prepare(
+        self, ready: Callable[[pd.DataFrame, About], pd.DataFrame]
+    ) -> Callable[[pd.DataFrame, About], pd.DataFrame]:
+        """Take a function that adds the columns by which answers are told apart."""
+        self._ready = ready
+        return ready
+
+    def part(self, title: str, *, compared: bool = True) -> Callable[[Show], Show]:
+        """Take a function as the next part, see `Chapter`."""
+
+        def take(show: Show) -> Show:
+            self.chapters.append(Chapter(title, show, compared))
+            return show
+
+        return take
+
+    def parts(self, trials: pd.DataFrame, about: About) -> tuple[list[Part], pd.DataFrame]:
+        """Return all parts, and the scores by which participants are compared.
+
+        Raises
+        ------
+        ValueError
+            If the trials are of other experiments, or lack a column.
+        """
+        answers = Answers(self._ready(trials, about), about)
+        parts = [chapter.part(answers) for chapter in self.chapters]
+        pairs = zip(self.chapters, parts, strict=True)
+        return parts, scores_in(part.rows for chapter, part in pairs if chapter.compared)
+
+    def scores(self, trials: pd.DataFrame, about: About) -> pd.DataFrame:
+        """Return the scores alone, see `scores_in`."""
+        answers = Answers(self._ready(trials, about), about)
+        compared = (chapter for chapter in self.chapters if chapter.compared)
+        return scores_in(chapter.show(answers)[0] for chapter in compared)
+
+
+def scores_in(frames: Iterable[Any]) -> pd.DataFrame:
+    """Return the rows of frames that have a score: participant, score, cell, value, error, freedom.
+
+    An error that a row does not have is that of a normal with its interval of 95%.
+    """
+    parts = []
+    for frame in frames:
+        if "score" not in frame or not len(frame):
+            continue
+        rows = frame[frame["score"].notna()]
+        error = rows.get("standard_error", pd.Series(np.nan, rows.index)).astype(float)
+        if "low" in rows:
+            error = error.fillna((rows["high"] - rows["low"]).astype(float) / NORMAL)
+        parts.append(rows.assign(standard_error=error).reindex(columns=SCORES))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=SCORES)
+
+
+def readable(trials: pd.DataFrame) -> pd.Series[bool]:
+    """Say which trials have an answer that could be read, [rows]."""
+    if "outcome" in trials:
+        return trials["outcome"].isin(ANSWERED)
+    return trials[[c for c in ("action", "response") if c in trials]].notna().any(axis=1)
+
+
+def counted_answers(trials: pd.DataFrame, *conditions: str) -> tuple[pd.DataFrame, Grid]:
+    """Return how many questions were asked and answers read by participant and condition.
+
+    The last of the conditions heads the columns.
+    """
+    keys = [WHO, *conditions]
+    whole = trials.assign(read=readable(trials).to_numpy())
+    rows = whole.groupby(keys, sort=False)["read"].agg(asked="size", read="sum").reset_index()
+    rows["read"] = rows["read"].astype(int)
+
+    def cell(row: Mapping[Any, Any]) -> str:
+        return f"{row['read']:,} of {row['asked']:,}" if row["read"] else "no readable answer"
+
+    title = "Answers that could be read, of all questions"
+    return rows, Grid(title, keys[-1], keys[:-1], cell)
+
+
+def told_apart(trials: pd.DataFrame, own: Iterable[str] = ()) -> list[str]:
+    """Return the further conditions that vary within a participant, beside a paper's `own`.
+
+    Who was asked in one way alone (each at a temperature of its own) is told apart by name; what
+    somebody was asked in several ways is told apart by these columns.
+    """
+    known = [WHO, *own]
+    names = [name for name in FURTHER if name in trials and name not in known]
+    names = [name for name in names if trials[name].nunique() > 1]
+    return [name for name in names if (trials.groupby(known)[name].nunique() > 1).any()]
+
+
+def joined(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Put frames below each other; those without rows play no part."""
+    kept = [part for part in parts if len(part)]
+    return pd.concat(kept, ignore_index=True) if kept else pd.DataFrame()

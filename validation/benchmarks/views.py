@@ -1,0 +1,481 @@
+"""Views of tidy frames: tables and figures that every paper uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Plot
+
+from knownminds.validation.engine.result import Drawing
+from knownminds.validation.engine.scores import Interval
+from knownminds.validation.pages import figures as draw
+
+WHO = "participant"
+PEOPLE_COLOUR = "#CC79A7"
+MOST_PANELS = 12
+LEAST_WIDE = 5.5  # inches
+LETTERS = 28  # of a line of a panel's title
+KEY = 90  # letters in a row of a figure's key
+Cell = str | Callable[[Mapping[Any, Any]], Any]  # the name of a column, or what is made of a row
+
+
+def ends(value: str = "value", low: str = "low", high: str = "high") -> Cell:
+    """Return a cell: a value with its interval, or the status where there is none."""
+
+    def write(row: Mapping[Any, Any]) -> Any:
+        status = row.get("status", "ok")
+        if status not in ("ok", "") and not np.isfinite(row[value]):
+            return status
+        return Interval(float(row[value]), float(row[low]), float(row[high]))
+
+    return write
+
+
+VALUE = ends()
+
+
+def worded(column: str, value: Any) -> str:
+    """Return a value as a page has it: names of conditions without underscores."""
+    text = str(value)
+    return text if column in (WHO, "of") else text.replace("_", " ")
+
+
+@dataclass(frozen=True)
+class View:
+    """Some rows of a part's frame.
+
+    Parameters
+    ----------
+    title
+        Of the table; of a figure its caption.
+    where
+        By column, the value or values that rows have.
+    by
+        A column: each of its values has a table or figure of its own, whose title says it at
+        {by}, or at the end.
+    of
+        A frame instead of the part's.
+    """
+
+    title: str
+    where: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    by: str = field(default="", kw_only=True)
+    of: pd.DataFrame | None = field(default=None, kw_only=True)
+
+    def pieces(self, frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield titles and rows."""
+        rows = frame if self.of is None else self.of
+        for name, wanted in self.where.items():
+            if name in rows:
+                several = wanted if isinstance(wanted, list | tuple | set) else [wanted]
+                rows = rows[rows[name].isin(list(several))]
+        if not len(rows):
+            return
+        if not self.by:
+            yield self.title, rows
+            return
+        for value, own in rows.groupby(self.by, sort=False):
+            name = worded(self.by, value)
+            title = self.title.replace("{by}", name)
+            yield title if "{by}" in self.title else f"{self.title}: {name}", own
+
+
+class Table(View):
+    """A view that is written."""
+
+    def tables(self, frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        """Return the tables by title."""
+        return {title: self.table(rows) for title, rows in self.pieces(frame)}
+
+    def table(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return the table of rows, its lines named by its index."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Rows(Table):
+    """A line from each row.
+
+    Parameters
+    ----------
+    columns
+        By head, the column or what is made of a row.
+    lines
+        Columns that name the line.
+    """
+
+    columns: Mapping[str, Cell]
+    lines: Sequence[str] = (WHO,)
+
+    def table(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Write a line from each row."""
+        records = rows.to_dict("records")
+        written = {
+            head: [row[cell] if isinstance(cell, str) else cell(row) for row in records]
+            for head, cell in self.columns.items()
+        }
+        names = {name: [worded(name, row[name]) for row in records] for name in self.lines}
+        table = pd.DataFrame({**names, **written})
+        return table.set_index(list(names)) if names else table
+
+
+@dataclass(frozen=True)
+class Grid(Table):
+    """Lines by columns, a cell from each row.
+
+    Parameters
+    ----------
+    columns
+        The column whose values head the table.
+    lines
+        Columns that name the line.
+    """
+
+    columns: str
+    lines: Sequence[str] = (WHO,)
+    cell: Cell = VALUE
+
+    def table(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Write the cells; a pair that has no row has none."""
+        written: dict[tuple[str, ...], dict[str, Any]] = {}
+        heads: dict[str, None] = {}
+        for row in rows.to_dict("records"):
+            head = worded(self.columns, row[self.columns])
+            heads[head] = None
+            key = tuple(worded(name, row[name]) for name in self.lines)
+            cell = row[self.cell] if isinstance(self.cell, str) else self.cell(row)
+            written.setdefault(key, {})[head] = cell
+        index = pd.MultiIndex.from_tuples(list(written), names=list(self.lines))
+        cells = [[line.get(head) for head in heads] for line in written.values()]
+        return pd.DataFrame(cells, index=index, columns=list(heads), dtype=object)
+
+
+class Figure(View):
+    """A view that is drawn; its title is the caption."""
+
+    def drawings(self, frame: pd.DataFrame) -> dict[str, Drawing]:
+        """Return the drawings by caption."""
+        found = {}
+        for caption, rows in self.pieces(frame):
+            drawing = self.drawing(rows.reset_index(drop=True))
+            if drawing is not None:
+                found[caption] = drawing
+        return found
+
+    def drawing(self, rows: pd.DataFrame) -> Drawing | None:
+        """Return what draws the rows; None if there is nothing to draw."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Draw(Figure):
+    """A figure of its own kind.
+
+    Parameters
+    ----------
+    draw
+        Returns a Matplotlib figure of the rows.
+    """
+
+    draw: Callable[[pd.DataFrame], Plot]
+
+    def drawing(self, rows: pd.DataFrame) -> Drawing | None:
+        """Draw the rows with the function."""
+        return Drawing(rows, self.draw)
+
+
+@dataclass(frozen=True)
+class Dots(Figure):
+    """Values with intervals: participants down, a panel and a colour for each condition.
+
+    Parameters
+    ----------
+    label
+        What the values are.
+    panel, series
+        Columns of what stands in panels and in colours; "" for one of it.
+    along
+        The column of what stands down the side.
+    value, low, high
+        Columns.
+    null
+        Where a line is drawn, or the column of what is crossed beside each value; None for none.
+    zone
+        Ends of a shaded range.
+    people
+        Value, low and high of people: a line and a band.
+    """
+
+    label: str
+    panel: str = ""
+    series: str = ""
+    along: str = WHO
+    value: str = "value"
+    low: str = "low"
+    high: str = "high"
+    null: float | str | None = None
+    zone: tuple[float, float] | None = None
+    people: Mapping[str, float] | None = None
+
+    def drawing(self, rows: pd.DataFrame) -> Drawing | None:
+        """Draw the rows that have a value."""
+        # What is 0 but for rounding is drawn at 0.
+        shown = {n: rows[getattr(self, n)].astype(float).round(9) for n in ("value", "low", "high")}
+        rows = rows.assign(**shown)
+        rows = rows[np.isfinite(rows["value"])]
+        names = [self.along, self.panel, self.series, "value", "low", "high"]
+        names += [self.null] if isinstance(self.null, str) else []
+        kept = rows[[name for name in dict.fromkeys(names) if name]].reset_index(drop=True)
+        return Drawing(kept, partial(draw_dots, view=self)) if len(kept) else None
+
+
+def draw_dots(rows: pd.DataFrame, view: Dots) -> Plot:
+    """Draw the dots of a view."""
+    names, panels, kinds = (
+        list(dict.fromkeys(_labels(rows, column)))
+        for column in (view.along, view.panel, view.series)
+    )
+    looks = looks_of(kinds)
+    left = len(panels) - MOST_PANELS
+    height = 0.24 * len(names) * max(1.0, 0.35 * len(kinds) + 0.5) + 0.9
+    figure, axes = wide_panels(min(len(panels), MOST_PANELS), height=height)
+    place = {name: k for k, name in enumerate(names)}
+    people = view.people if view.people and np.isfinite(view.people["value"]) else None
+    reach = _reach(rows, view, people)
+    for axis, title in zip(axes, panels, strict=left <= 0):
+        own = rows[np.array(_labels(rows, view.panel)) == title]
+        if view.zone is not None:
+            axis.axvspan(*view.zone, color=draw.GREY, alpha=0.2, zorder=0, linewidth=0)
+        if isinstance(view.null, int | float):
+            axis.axvline(view.null, color=draw.GREY, linewidth=1, zorder=0)
+        if people is not None:
+            mark_people(axis, people)
+        for j, kind in enumerate(kinds):
+            some = own[np.array(_labels(own, view.series)) == kind]
+            shift = 0.22 * (j - (len(kinds) - 1) / 2)
+            at = np.array([place[name] for name in _labels(some, view.along)]) + shift
+            colour, marker, _ = looks[kind]
+            axis.hlines(at, some["low"], some["high"], color=colour, linewidth=1.3)
+            label = kind if len(kinds) > 1 else None
+            axis.plot(
+                some["value"], at, linestyle="none", marker=marker, color=colour, markersize=4,
+                label=label,
+            )  # fmt: skip
+            if isinstance(view.null, str):
+                axis.plot(some[view.null], at, "x", color="black", markersize=4)
+        axis.set_yticks(range(len(names)), names if draw.leftmost(axis) else [""] * len(names))
+        axis.set_ylim(len(names) - 0.4, -0.6)
+        axis.set_xlim(*reach)
+        entitle(axis, title)
+    figure.supxlabel(view.label, fontsize=draw.SMALL)
+    key(figure, axes[0])
+    return figure
+
+
+def _reach(
+    rows: pd.DataFrame, view: Dots, people: Mapping[str, float] | None
+) -> tuple[float, float]:
+    """Return limits that show nearly all values, the line and people."""
+    more = [] if people is None else [people["value"], people.get("low"), people.get("high")]
+    more += [view.null] if isinstance(view.null, int | float) else []
+    columns = [rows[end].to_numpy(dtype=float) for end in ("value", "low", "high")]
+    if isinstance(view.null, str):
+        columns.append(rows[view.null].to_numpy(dtype=float))
+    return draw.limits(*columns, np.array([x for x in more if x is not None], dtype=float))
+
+
+@dataclass(frozen=True)
+class Boxes(Figure):
+    """Quartiles, whiskers and median of many values: names down, a panel for each condition.
+
+    Parameters
+    ----------
+    label
+        What the values are.
+    along
+        Columns that together name a box.
+    panel
+        Column of the panels; "" for one.
+    value
+        Column.
+    null
+        Where a line is drawn; None for none.
+    crosses
+        A column whose mean is crossed at each box; "" for none.
+    people
+        Value, low and high of people: a line and a band.
+    limits
+        Least and largest value that is drawn.
+    """
+
+    label: str
+    along: Sequence[str] = (WHO,)
+    panel: str = ""
+    value: str = "value"
+    null: float | None = None
+    crosses: str = ""
+    people: Mapping[str, float] | None = None
+    limits: tuple[float, float] | None = None
+
+    def drawing(self, rows: pd.DataFrame) -> Drawing | None:
+        """Draw the rows that have a value."""
+        rows = rows[np.isfinite(rows[self.value].astype(float))].reset_index(drop=True)
+        names = [*self.along, self.panel, self.value, self.crosses]
+        kept = rows[[name for name in names if name]]
+        return Drawing(kept, partial(draw_boxes, view=self)) if len(kept) else None
+
+
+def draw_boxes(rows: pd.DataFrame, view: Boxes) -> Plot:
+    """Draw the boxes of a view: whiskers at 10% and 90%."""
+    label = np.array([", ".join(map(str, row)) for row in rows[list(view.along)].to_numpy()])
+    names = list(dict.fromkeys(label.tolist()))
+    panels = list(dict.fromkeys(_labels(rows, view.panel)))
+    figure, axes = wide_panels(len(panels), height=0.26 * len(names) + 1.2)
+    for axis, title in zip(axes, panels, strict=True):
+        here = np.array(_labels(rows, view.panel)) == title
+        if view.null is not None:
+            axis.axvline(view.null, color=draw.GREY, linewidth=1, zorder=0)
+        if view.people is not None:
+            mark_people(axis, view.people)
+        for y, name in enumerate(names):
+            own = rows[here & (label == name)]
+            _draw_box(axis, own[view.value].to_numpy(dtype=float), y)
+            if view.crosses and len(own):
+                expected = np.nanmean(own[view.crosses].to_numpy(dtype=float))
+                axis.plot(expected, y, "x", color="black", markersize=4, zorder=4)
+        axis.set_yticks(range(len(names)), names if draw.leftmost(axis) else [""] * len(names))
+        axis.set_ylim(len(names) - 0.4, -0.6)
+        if view.limits is not None:
+            low, high = axis.get_xlim()
+            axis.set_xlim(max(low, view.limits[0]), min(high, view.limits[1]))
+        axis.set_xlabel(view.label, fontsize=draw.SMALL)
+        entitle(axis, title)
+    return figure
+
+
+def _draw_box(axis: Axes, values: np.ndarray[Any, Any], y: int) -> None:
+    if not len(values):
+        return
+    tenth, lower, median, upper, ninetieth = np.quantile(values, [0.1, 0.25, 0.5, 0.75, 0.9])
+    axis.hlines(y, tenth, ninetieth, color=draw.BLUE, linewidth=1)
+    axis.barh(y, upper - lower, 0.55, left=lower, color="#0072B240", edgecolor=draw.BLUE, zorder=2)
+    axis.vlines(median, y - 0.27, y + 0.27, color=draw.ORANGE, linewidth=1.8, zorder=3)
+
+
+@dataclass(frozen=True)
+class Curves(Figure):
+    """Lines over x, a panel and a colour for each condition, with intervals where there are some.
+
+    Parameters
+    ----------
+    labels
+        Names of x and y.
+    x, y
+        Columns; intervals of y are those of the columns low and high.
+    panel, series
+        Columns that together name a panel, and a line.
+    diagonal
+        Whether y = x is drawn.
+    hollow
+        Column of further points, not joined; "" for none.
+    steps
+        Whether y stays until the next x.
+    unit
+        Whether x and y are between 0 and 1.
+    """
+
+    labels: tuple[str, str]
+    x: str
+    y: str
+    panel: Sequence[str]
+    series: Sequence[str]
+    diagonal: bool = False
+    hollow: str = ""
+    steps: bool = False
+    unit: bool = False
+
+    def drawing(self, rows: pd.DataFrame) -> Drawing | None:
+        """Draw the rows; of many panels the first."""
+        return Drawing(rows, partial(draw_curves, view=self)) if len(rows) else None
+
+
+def draw_curves(rows: pd.DataFrame, view: Curves) -> Plot:
+    """Draw the curves of a view."""
+    panels = list(rows.groupby(list(view.panel), sort=False))[:MOST_PANELS]
+    named = rows[list(view.series)].astype(str).agg(", ".join, axis=1)
+    looks = looks_of(list(dict.fromkeys(named)))
+    figure, axes = wide_panels(len(panels), height=2.6)
+    for axis, (values, own) in zip(axes, panels, strict=True):
+        if view.diagonal:
+            axis.plot([0, 1], [0, 1], "--", color=draw.GREY, linewidth=1)
+        for name, line in own.groupby(named[own.index], sort=False):
+            look = looks[str(name)]
+            x, y = (line[column].to_numpy(dtype=float) for column in (view.x, view.y))
+            if view.steps:
+                axis.step(x, y, where="post", color=look[0], linestyle=look[2], label=str(name))
+                continue
+            draw.line(axis, x.tolist(), y.tolist(), look, str(name), 3)
+            if {"low", "high"} <= set(line):
+                axis.vlines(x, line["low"], line["high"], color=look[0], linewidth=0.8)
+            if view.hollow:
+                draw.line(axis, x.tolist(), line[view.hollow], (*look[:2], "none"), "", 4, True)
+        if view.unit:
+            axis.set(xlim=(-0.02, 1.02), ylim=(-0.03, 1.03))
+        names = zip(view.panel, values, strict=True)
+        entitle(axis, ", ".join(worded(column, value) for column, value in names))
+        axis.set_xlabel(view.labels[0], fontsize=draw.SMALL)
+    axes[0].set_ylabel(view.labels[1], fontsize=draw.SMALL)
+    key(figure, axes[0])
+    return figure
+
+
+def _labels(rows: pd.DataFrame, column: str) -> list[str]:
+    """Return what rows are called by a column; "" where there is none."""
+    return [worded(column, value) for value in rows[column]] if column else [""] * len(rows)
+
+
+def looks_of(names: Sequence[str]) -> dict[str, draw.Style]:
+    """Return a look for each name."""
+    return dict(zip(names, draw.styles(len(names)), strict=True))
+
+
+def entitle(axis: Axes, text: str) -> None:
+    """Write a title above a panel, in lines that fit it."""
+    draw.entitle(axis, "\n".join(wrap(text, LETTERS)))
+
+
+def key(figure: Plot, axis: Axes) -> None:
+    """Put the names of an axis's curves above the panels, as many in a row as have room."""
+    longest = max(map(len, axis.get_legend_handles_labels()[1]), default=1)
+    draw.key(figure, axis, columns=max(1, min(4, KEY // (longest + 6))))
+
+
+def wide_panels(n: int, *, height: float, columns: int = 3) -> tuple[Plot, list[Axes]]:
+    """Return a figure of n panels that has room for the names at its side."""
+    figure, axes = draw.panels(max(n, 1), height=height, columns=columns)
+    width, tall = figure.get_size_inches()
+    figure.set_size_inches(max(width, LEAST_WIDE), tall)
+    return figure, axes
+
+
+def mark_people(axis: Axes, people: Mapping[str, float], *, across: bool = False) -> None:
+    """Draw the value of people as a line, with a band where it has an interval.
+
+    Parameters
+    ----------
+    across
+        Whether it is a value of y instead of x.
+    """
+    low, high = people.get("low", np.nan), people.get("high", np.nan)
+    span, line = (axis.axhspan, axis.axhline) if across else (axis.axvspan, axis.axvline)
+    if np.isfinite(low) and np.isfinite(high):
+        span(low, high, color=PEOPLE_COLOUR, alpha=0.25, zorder=0, linewidth=0)
+    if np.isfinite(people["value"]):
+        line(people["value"], color=PEOPLE_COLOUR, linewidth=1.4, zorder=0.5)
