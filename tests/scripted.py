@@ -1,13 +1,13 @@
-"""An adapter that replies as it is told."""
+"""An adapter that replies as it is told, and failures as adapters raise them."""
 
-from knownminds.llm_adapters import Capabilities, Reply, Usage
+from knownminds.llm_adapters import Failed, InProcess, Reply, Sampling, Usage
 
 
-class Scripted:
+class Scripted(InProcess):
     """Replies as told, one item after another: texts, replies, or errors; then `rest`."""
 
-    model, provider, base_url = "scripted", "test", ""
-    capabilities = Capabilities()
+    model, provider = "scripted", "test"
+    heeds = frozenset(vars(Sampling()))
 
     def __init__(self, *script, rest=""):
         self.script, self.rest = list(script), rest
@@ -18,5 +18,27 @@ class Scripted:
             raise item
         return item if isinstance(item, Reply) else Reply(item, usage=Usage(7, 2), model_served="m")
 
-    async def close(self):
-        pass
+
+def rejected(said):
+    """What it means that a prompt is not taken."""
+    return Failed(said, "skip", "prompt 400", charged=False)
+
+
+def unreadable(said):
+    """What it means that an answer cannot be read."""
+    return Failed(said, "skip", "unreadable")
+
+
+def often(said, wait=None):
+    """What it means to be called too often."""
+    return Failed(said, "retry", "often", charged=False, wait=wait)
+
+
+def server_failed(said):
+    """What it means that a server fails."""
+    return Failed(said, "retry", "server 500")
+
+
+def unreachable(said, charged=None):
+    """What it means that a server cannot be reached."""
+    return Failed(said, "retry", "connection", charged=charged)

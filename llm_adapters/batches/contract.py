@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
-from knownminds.environments import Prompt
-from knownminds.llm_adapters.adapter import AdapterError, Reply, Sampling, ServerFailed, TryAgain
+from knownminds.llm_adapters.adapter import Failed
+from knownminds.llm_adapters.providers.http import Http, json_object
 
 TIMEOUT = 600.0  # seconds for what is as large as a batch
 MOST_BYTES = 2**31  # of the results of a batch
 CLOCKS = 600.0  # seconds that a provider's clock may differ from ours
 
-
-class Asked(NamedTuple):
-    """One request of a batch; its name is unique and has letters, digits, - and _, at most 64."""
-
-    name: str
-    prompt: Prompt
-    settings: Sampling
-
-
 Item = dict[str, Any]  # a request as a provider wants it
-Came = tuple[str, Reply | AdapterError]  # the name of a request, and what came of it
+Came = tuple[str, bytes | Failed]  # the name of a request, and what came of it
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What a batch holds at most.
-
-    Parameters
-    ----------
-    requests : how many requests
-    bytes : all of them as JSON
-    """
+class Limits(NamedTuple):
+    """What a batch holds at most: how many requests, and how many bytes as JSON."""
 
     requests: int
     bytes: int
@@ -59,26 +44,26 @@ class Standing:
     word: str = ""
 
 
-class Undecided(TryAgain):
-    """Whether a batch is the one that is looked for will be known later."""
+class Batches(ABC):
+    """What a provider does with batches; every method that calls it may raise `Failed`.
 
-
-class Batches(Protocol):
-    """What an adapter's provider does with batches.
-
-    Every method may raise an `AdapterError`, as `Adapter.complete` does.
+    A request of a batch has a name of its own: letters, digits, - and _, at most 64.
     """
 
-    @property
-    def limits(self) -> Limits:
-        """What a batch holds at most."""
+    limits: ClassVar[Limits]
 
-    def item(self, asked: Asked) -> Item:
+    def __init__(self, adapter: Http):
+        self.adapter = adapter
+
+    @abstractmethod
+    def item(self, name: str, request: dict[str, Any]) -> Item:
         """Return a request as it stands in a batch."""
 
+    @abstractmethod
     async def submit(self, name: str, items: Sequence[Item]) -> str:
         """Submit a batch once, in a way that `find` finds it again; return the provider's id."""
 
+    @abstractmethod
     async def find(
         self, name: str, n: int, between: tuple[float, float], known: Collection[str]
     ) -> str | None:
@@ -92,36 +77,53 @@ class Batches(Protocol):
             Seconds since 1970: when it was submitted first and last.
         known
             Ids of batches that are others.
+
+        Raises
+        ------
+        Failed
+            Also of the kind "undecided", if whether it is there will be known later.
         """
 
+    @abstractmethod
     async def look(self, id: str) -> Standing:
-        """Tell where a batch stands."""
+        """Say where a batch stands."""
 
-    async def fetch(self, id: str, into: BinaryIO) -> None:
-        """Write the results of a batch that is over, a line of JSON for each, in any order."""
+    @abstractmethod
+    async def results(self, id: str) -> bytes:
+        """Return the results of a batch that is over, a line of JSON for each, in any order."""
 
-    def read(self, line: dict[str, Any], settings: Sampling) -> Came:
+    @abstractmethod
+    def read(self, line: dict[str, Any]) -> Came:
         """Read a line of the results."""
 
-    async def close(self) -> None:
-        """Give back the connections."""
+    async def call(self, method: str, path: str, **sent: Any) -> bytes:
+        """Call the provider once, for what is as large as a batch."""
+        return await self.adapter.call(method, path, most=MOST_BYTES, timeout=TIMEOUT, **sent)
+
+    async def ask(self, method: str, path: str, **sent: Any) -> dict[str, Any]:
+        """Call the provider once and return the JSON object that it sends."""
+        body = await self.call(method, path, **sent)
+        try:
+            return json_object(body)
+        except ValueError:
+            start = body[:80].decode(errors="replace")
+            told = f"What is told of a batch is a JSON object; {self.adapter} sent {start!r}."
+            raise Failed(told, "retry", "batch", raw=body) from None
+
+    def refused(self, name: str, status: int, error: Any) -> Came:
+        """Return what it means that a request of a batch was refused with this status."""
+        failure = self.adapter.failed(status, json.dumps(error).encode())
+        failure.charged = False
+        return name, failure
 
 
-def size_of(item: Item) -> int:
-    """Return the bytes that a request has in a batch, at most."""
-    return len(json.dumps(item)) + 2
-
-
-def not_answered(word: str, raw: str = "") -> AdapterError:
+def not_answered(name: str, word: str, line: Any) -> Came:
     """Return what it means that a batch has ended before one of its requests was answered."""
-    return ServerFailed(
-        f"The batch ended before this request was answered ({word}).", charged=False, raw=raw
-    )
+    told = f"The batch ended before this request was answered ({word})."
+    raw = json.dumps(line).encode()
+    return name, Failed(told, "skip", "batch", charged=False, raw=raw)
 
 
-def read_result(name: str, read: Any, *given: Any) -> Came:
-    """Return what came of a request; what cannot be read is an error, as with a single call."""
-    try:
-        return name, read(*given)
-    except AdapterError as error:
-        return name, error
+def answer(body: Any) -> bytes:
+    """Return the body of an answer as a single call would have brought it."""
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")

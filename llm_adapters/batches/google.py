@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Collection, Sequence
-from typing import Any, BinaryIO
+from typing import Any
+from urllib.parse import quote
 
-from google.genai import types
-
-from knownminds.llm_adapters.adapter import Sampling
-from knownminds.llm_adapters.providers.google import Google
-
-from .calling import call
-from .contract import (
-    MOST_BYTES,
-    TIMEOUT,
-    Asked,
-    Came,
-    Item,
-    Limits,
-    Standing,
-    not_answered,
-    read_result,
-)
+from .contract import TIMEOUT, Batches, Came, Item, Limits, Standing, answer, not_answered
 
 _OVER = ("SUCCEEDED", "PARTIALLY_SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED")
 # The status that a code of gRPC has with a single call.
 _STATUS = {3: 400, 5: 404, 7: 403, 8: 429, 9: 400, 14: 503, 16: 401}
 
 
-class GoogleBatches:
+class GoogleBatches(Batches):
     """Batches of a Gemini model; the name of each is its display name.
 
     Requests go in a file, with a key each: answers to requests within the call itself have come
@@ -39,85 +23,71 @@ class GoogleBatches:
 
     limits = Limits(50_000, 10**9)  # 2 GB are taken; no number of requests is told
 
-    def __init__(self, adapter: Google):
-        self._adapter = adapter
-        self._client, self._http = adapter.client(TIMEOUT, MOST_BYTES)
-
-    def item(self, asked: Asked) -> Item:
+    def item(self, name: str, request: dict[str, Any]) -> Item:
         """Return a request as it stands in a batch."""
-        return {"key": asked.name, "request": self._adapter.body(asked.prompt, asked.settings)}
+        return {"key": name, "request": request}
 
     async def submit(self, name: str, items: Sequence[Item]) -> str:
         """Submit a batch once; return its id."""
-        lines = io.BytesIO("".join(f"{json.dumps(item)}\n" for item in items).encode())
+        lines = "".join(f"{json.dumps(item)}\n" for item in items).encode()
+        file = await self._upload(name, lines)
+        batch = {"displayName": name, "inputConfig": {"fileName": file}}
+        model = quote(self.adapter.model, safe="")
+        path = f"/v1beta/models/{model}:batchGenerateContent"
+        return str((await self.ask("POST", path, json={"batch": batch}))["name"])
 
-        async def ask() -> str:
-            file = await self._client.aio.files.upload(
-                file=lines, config=types.UploadFileConfig(display_name=name, mime_type="jsonl")
-            )
-            job = await self._client.aio.batches.create(
-                model=self._adapter.model,
-                src=file.name or "",
-                config=types.CreateBatchJobConfig(display_name=name),
-            )
-            return job.name or ""
-
-        return await call(self._adapter, ask)
+    async def _upload(self, name: str, lines: bytes) -> str:
+        """Upload a file and return its name: first where it goes is asked, then it is sent."""
+        begin = {
+            "x-goog-upload-protocol": "resumable",
+            "x-goog-upload-command": "start",
+            "x-goog-upload-header-content-length": str(len(lines)),
+            "x-goog-upload-header-content-type": "jsonl",
+        }
+        about = {"file": {"displayName": name, "mimeType": "jsonl"}}
+        head, _ = await self.adapter.exchange(
+            "POST", "/upload/v1beta/files", json=about, headers=begin, timeout=TIMEOUT
+        )
+        whole = {"x-goog-upload-offset": "0", "x-goog-upload-command": "upload, finalize"}
+        file = await self.ask("POST", head["x-goog-upload-url"], content=lines, headers=whole)
+        return str(file["file"]["name"])
 
     async def find(
         self, name: str, n: int, between: tuple[float, float], known: Collection[str]
     ) -> str | None:
         """Return the id of the batch with this name, None if there is none."""
-
-        async def ask() -> str | None:
-            config = types.ListBatchJobsConfig(page_size=100)
-            async for job in await self._client.aio.batches.list(config=config):
-                if job.display_name == name:
-                    return job.name
-            return None
-
-        return await call(self._adapter, ask)
+        params: dict[str, Any] = {"pageSize": 100}
+        while True:
+            page = await self.ask("GET", "/v1beta/batches", params=params)
+            for job in page.get("operations") or ():
+                if job["metadata"].get("displayName") == name:
+                    return str(job["name"])
+            if not page.get("nextPageToken"):
+                return None
+            params["pageToken"] = page["nextPageToken"]
 
     async def look(self, id: str) -> Standing:
-        """Tell where a batch stands."""
-        word = (await self._job(id))[0]
+        """Say where a batch stands."""
+        about = (await self.ask("GET", f"/v1beta/{id}"))["metadata"]
+        word = about["state"].removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
         trouble = "no reason is told" if word == "FAILED" else ""
         return Standing(word in _OVER, trouble=trouble, word=word.lower())
 
-    async def fetch(self, id: str, into: BinaryIO) -> None:
-        """Write the results of a batch; one that has expired or was cancelled may have none."""
-        file = (await self._job(id))[1]
+    async def results(self, id: str) -> bytes:
+        """Return the results of a batch; one that has expired or was cancelled may have none."""
+        about = (await self.ask("GET", f"/v1beta/{id}"))["metadata"]
+        file = (about.get("output") or {}).get("responsesFile")
+        if not file:
+            return b""
+        return await self.call("GET", f"/v1beta/{file}:download", params={"alt": "media"})
 
-        async def ask() -> None:
-            into.write(await self._client.aio.files.download(file=file))
-
-        if file:
-            await call(self._adapter, ask)
-
-    async def _job(self, id: str) -> tuple[str, str]:
-        """Return the word for where a batch stands, and the file of its results."""
-
-        async def ask() -> tuple[str, str]:
-            job = await self._client.aio.batches.get(name=id)
-            word = "" if job.state is None else str(job.state.value).removeprefix("JOB_STATE_")
-            return word, (job.dest.file_name or "") if job.dest else ""
-
-        return await call(self._adapter, ask)
-
-    def read(self, line: dict[str, Any], settings: Sampling) -> Came:
+    def read(self, line: dict[str, Any]) -> Came:
         """Read a line of the results."""
         name, error = str(line["key"]), line.get("error")
         if "response" in line:
-            body = json.dumps(line["response"], ensure_ascii=False)
-            return read_result(name, self._adapter.read, body, settings)
+            return name, answer(line["response"])
         if not error:
-            return name, not_answered("no response", json.dumps(line))
+            return not_answered(name, "no response", line)
         code = error.get("code")
         status = _STATUS.get(code, code if type(code) is int and 400 <= code < 600 else 500)
-        failure = self._adapter.failed(status, json.dumps({"error": error}), settings)
-        failure.charged = False
-        return name, failure
-
-    async def close(self) -> None:
-        """Give back the connections."""
-        await self._adapter.give_back(self._client, self._http)
+        return self.refused(name, status, {"error": error})

@@ -4,119 +4,77 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import Any, BinaryIO, Final
+from typing import Any
 
-from knownminds.llm_adapters.adapter import Sampling
-from knownminds.llm_adapters.providers.openai import OpenAI
-
-from .calling import call
-from .contract import (
-    CLOCKS,
-    MOST_BYTES,
-    TIMEOUT,
-    Asked,
-    Came,
-    Item,
-    Limits,
-    Standing,
-    not_answered,
-    read_result,
-)
+from .contract import CLOCKS, Batches, Came, Item, Limits, Standing, answer, not_answered
 
 _KEY = "knownminds"  # in the metadata of a batch: the name it was submitted under
-_PATH: Final = "/v1/chat/completions"
+_PATH = "/v1/chat/completions"
 _GOING = ("validating", "in_progress", "finalizing", "cancelling")
 
 
-class OpenAIBatches:
+class OpenAIBatches(Batches):
     """Batches of an OpenAI model; the name of each stands in its metadata."""
 
     limits = Limits(50_000, 200 * 10**6)
 
-    def __init__(self, adapter: OpenAI):
-        self._adapter = adapter
-        self._client = adapter.client(TIMEOUT, MOST_BYTES)
-
-    def item(self, asked: Asked) -> Item:
+    def item(self, name: str, request: dict[str, Any]) -> Item:
         """Return a request as it stands in a batch."""
-        body = self._adapter.body(asked.prompt, asked.settings)
-        return {"custom_id": asked.name, "method": "POST", "url": _PATH, "body": body}
+        return {"custom_id": name, "method": "POST", "url": _PATH, "body": request}
 
     async def submit(self, name: str, items: Sequence[Item]) -> str:
         """Submit a batch once; return its id."""
         lines = "".join(f"{json.dumps(item)}\n" for item in items).encode()
-
-        async def ask() -> str:
-            file = await self._client.files.create(file=(f"{name}.jsonl", lines), purpose="batch")
-            batch = await self._client.batches.create(
-                input_file_id=file.id,
-                endpoint=_PATH,
-                completion_window="24h",
-                metadata={_KEY: name},
-            )
-            return batch.id
-
-        return await call(self._adapter, ask)
+        file = await self.ask(
+            "POST", "/files", data={"purpose": "batch"}, files={"file": (f"{name}.jsonl", lines)}
+        )
+        batch = {
+            "input_file_id": file.get("id"),
+            "endpoint": _PATH,
+            "completion_window": "24h",
+            "metadata": {_KEY: name},
+        }
+        return str((await self.ask("POST", "/batches", json=batch))["id"])
 
     async def find(
         self, name: str, n: int, between: tuple[float, float], known: Collection[str]
     ) -> str | None:
         """Return the id of the batch with this name, None if there is none."""
-
-        async def ask() -> str | None:
-            async for batch in self._client.batches.list(limit=100):  # the latest first
-                if (batch.metadata or {}).get(_KEY) == name:
-                    return batch.id
-                if batch.created_at < between[0] - CLOCKS:
-                    break
-            return None
-
-        return await call(self._adapter, ask)
+        params: dict[str, Any] = {"limit": 100}
+        while True:
+            page = await self.ask("GET", "/batches", params=params)  # the latest first
+            for batch in page["data"]:
+                if (batch.get("metadata") or {}).get(_KEY) == name:
+                    return str(batch["id"])
+                if batch["created_at"] < between[0] - CLOCKS:
+                    return None
+            if not (page.get("has_more") and page["data"]):
+                return None
+            params["after"] = page["data"][-1]["id"]
 
     async def look(self, id: str) -> Standing:
-        """Tell where a batch stands."""
+        """Say where a batch stands."""
+        batch = await self.ask("GET", f"/batches/{id}")
+        counts = batch.get("request_counts") or {}
+        done = counts.get("completed", 0) + counts.get("failed", 0) if counts else None
+        trouble = ""
+        if batch["status"] == "failed":
+            found = (batch.get("errors") or {}).get("data") or []
+            said = (error.get("message") or error.get("code") or "" for error in found)
+            trouble = "; ".join(said) or "no reason is told"
+        return Standing(batch["status"] not in _GOING, done, trouble, batch["status"])
 
-        async def ask() -> Standing:
-            batch = await self._client.batches.retrieve(id)
-            counts = batch.request_counts
-            found = (batch.errors.data or []) if batch.errors else []
-            told = "; ".join(error.message or error.code or "" for error in found)
-            return Standing(
-                batch.status not in _GOING,
-                counts.completed + counts.failed if counts else None,
-                (told or "no reason is told") if batch.status == "failed" else "",
-                batch.status,
-            )
+    async def results(self, id: str) -> bytes:
+        """Return the results of a batch, then its errors."""
+        batch = await self.ask("GET", f"/batches/{id}")
+        files = filter(None, (batch.get("output_file_id"), batch.get("error_file_id")))
+        return b"\n".join([await self.call("GET", f"/files/{file}/content") for file in files])
 
-        return await call(self._adapter, ask)
-
-    async def fetch(self, id: str, into: BinaryIO) -> None:
-        """Write the results of a batch, then its errors."""
-
-        async def ask() -> None:
-            batch = await self._client.batches.retrieve(id)
-            for file in filter(None, (batch.output_file_id, batch.error_file_id)):
-                content = self._client.files.with_streaming_response.content(file)
-                async with content as response:
-                    async for part in response.iter_bytes():
-                        into.write(part)
-                into.write(b"\n")
-
-        await call(self._adapter, ask)
-
-    def read(self, line: dict[str, Any], settings: Sampling) -> Came:
+    def read(self, line: dict[str, Any]) -> Came:
         """Read a line of the results."""
         name, error, response = str(line["custom_id"]), line.get("error"), line.get("response")
         if not response:
-            return name, not_answered(str((error or {}).get("code")), json.dumps(line))
-        body = json.dumps(response["body"], ensure_ascii=False)
+            return not_answered(name, str((error or {}).get("code")), line)
         if response["status_code"] != 200:
-            failure = self._adapter.failed(response["status_code"], body, settings)
-            failure.charged = False
-            return name, failure
-        request_id = str(response.get("request_id") or "")
-        return read_result(name, self._adapter.read, body, request_id, settings)
-
-    async def close(self) -> None:
-        """Give back the connections."""
-        await self._client.close()
+            return self.refused(name, response["status_code"], response["body"])
+        return name, answer(response["body"])

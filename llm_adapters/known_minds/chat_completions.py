@@ -13,8 +13,7 @@ from typing import Any
 from knownminds.environments import Message, Prompt, unknown
 from knownminds.environments.words.prompt import Role
 from knownminds.llm_adapters.adapter import (
-    NotCapable,
-    Rejected,
+    Failed,
     Reply,
     Sampling,
     TokenLogProbability,
@@ -105,9 +104,9 @@ def complete(mind: Synthetic, model: str, body: dict[str, Any], number: str) -> 
     settings = _settings(body)
     try:
         reply = mind.answer(prompt, settings)
-    except Rejected as error:
-        raise Refusal(400, str(error), "messages", "invalid_prompt") from None
-    except NotCapable as error:
+    except Failed as error:
+        if error.then == "skip":
+            raise Refusal(400, str(error), "messages", "invalid_prompt") from None
         raise Refusal(400, str(error), code="unsupported_value") from None
     except ArithmeticError as error:
         raise Refusal(

@@ -26,9 +26,8 @@ from knownminds.environments import (
     session_stream,
 )
 from knownminds.llm_adapters.adapter import (
-    Capabilities,
-    NotCapable,
-    Rejected,
+    Failed,
+    InProcess,
     Reply,
     Sampling,
     TokenLogProbability,
@@ -42,7 +41,7 @@ _TOKEN = re.compile(r"\s*(?:\w+|[^\w\s])|\s+")  # a word or a sign, with the bla
 _CHARACTERS = 4  # of a prompt that count as one token
 
 
-class Synthetic:
+class Synthetic(InProcess):
     """An agent of the library that reads prompts and replies as a provider would.
 
     A reply is a function of the prompt and the settings: asking again, in any order, gives the
@@ -83,8 +82,9 @@ class Synthetic:
     """
 
     provider = "synthetic"
-    base_url = ""
-    capabilities = Capabilities(images=True, answer_log_probabilities=True)
+    heeds = frozenset(
+        {"temperature", "top_p", "max_tokens", "seed", "top_log_probabilities", "images"}
+    )
 
     def __init__(
         self,
@@ -111,23 +111,20 @@ class Synthetic:
         self._fair: bool | None = None
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
-        """Answer the prompt; Rejected if it is not one of the session that the seed names."""
+        """Answer the prompt; `Failed` if it is not one of the session that the seed names."""
         return self.answer(prompt, settings)
-
-    async def close(self) -> None:
-        """Do nothing: there are no connections."""
 
     def answer(self, prompt: Prompt, settings: Sampling) -> Reply:
         """Answer the prompt, as `complete` does, without waiting for anything."""
         if self.agent.given != "action":
             for name, plain in (("temperature", 1.0), ("top_p", 1.0), ("top_log_probabilities", 0)):
                 if getattr(settings, name) not in (None, plain):
-                    raise NotCapable(
+                    raise _refused(
                         "A synthetic participant that answers with a number draws it from its own "
                         f"distribution; got {name}={getattr(settings, name)!r}. Leave it out."
                     )
         if settings.reasoning not in (None, "none"):
-            raise NotCapable(
+            raise _refused(
                 "A synthetic participant does not reason before it answers; got "
                 f"reasoning={settings.reasoning!r}. Leave it out."
             )
@@ -137,7 +134,7 @@ class Synthetic:
             else:
                 thought = self._anywhere(prompt, settings.seed)
         except ValueError as error:
-            raise Rejected(str(error)) from None
+            raise Failed(str(error), "skip", "prompt", charged=False) from None
         return self._say(thought, prompt, settings)
 
     def _in_session(self, prompt: Prompt, number: int) -> _Thought:
@@ -175,7 +172,7 @@ class Synthetic:
         if self._fair is None:
             self._fair = self.agent.given == "action" and self._is_fair()
         if not self._fair:
-            raise NotCapable(
+            raise _refused(
                 f"What {self.agent.name} answers depends on the session, which no prompt tells. "
                 "Send the number of the session as the seed."
             )
@@ -367,6 +364,10 @@ class _Next:
         return np.array([next(self.numbers) for _ in range(size)])
 
 
+def _refused(told: str) -> Failed:
+    return Failed(told, "stop", "setting", charged=False)
+
+
 def names_told(environment: Environment, messages: Sequence[Message]) -> Any:
     """Return labels by which `environment.read` understands a prompt of an unknown session.
 
@@ -374,13 +375,13 @@ def names_told(environment: Environment, messages: Sequence[Message]) -> Any:
     ------
     ValueError
         If no session has the names that the prompt tells.
-    NotCapable
+    Failed
         If the names of this environment cannot be read from its prompts.
     """
     try:
         return environment.names_told(messages)
     except NotImplementedError as error:
-        raise NotCapable(f"{error} Send the number of the session as the seed.") from None
+        raise _refused(f"{error} Send the number of the session as the seed.") from None
 
 
 def _name_of(agent: Agent, contaminants: Contaminants) -> str:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import importlib.util
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from knownminds.environments import unknown
-from knownminds.llm_adapters.adapter import UnknownModel
+from knownminds.llm_adapters.adapter import Failed
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 INSTALL = 'pip install "knownminds[transformers]"'
@@ -32,7 +28,7 @@ def find_model(name: str | Path, gguf_file: str | None = None) -> tuple[Path, st
 
     Raises
     ------
-    UnknownModel
+    Failed
         If there is none, or more than one.
     """
     path = Path(name)
@@ -40,20 +36,20 @@ def find_model(name: str | Path, gguf_file: str | None = None) -> tuple[Path, st
         return path.parent, path.name
     folder = path if path.is_dir() else _package_folder(str(name))
     if folder is None:
-        raise UnknownModel(
+        raise _unknown(
             "A local model is a folder, a GGUF file or an installed package with one; "
             f"{str(name)!r} is none of them. Models are not downloaded: give the folder."
         )
     if gguf_file is not None:
         if not (folder / gguf_file).is_file():
-            raise UnknownModel(f"{folder} has no file {gguf_file!r}.")
+            raise _unknown(f"{folder} has no file {gguf_file!r}.")
         return folder, gguf_file
     if (folder / "config.json").is_file():
         return folder, None
     files = sorted(file.name for file in folder.glob("*.gguf"))
     if len(files) != 1:
         got = f"{len(files)} GGUF files: {', '.join(files)}" if files else "neither"
-        raise UnknownModel(
+        raise _unknown(
             f"The folder of a model has a config.json or one GGUF file; {folder} has {got}."
         )
     return folder, files[0]
@@ -70,7 +66,7 @@ def _package_folder(name: str) -> Path | None:
 
 
 def load_model(
-    folder: Path, gguf_file: str | None = None, *, cache: Path | None = None, dtype: str = "float32"
+    folder: Path, gguf_file: str | None = None, *, dtype: str = "float32"
 ) -> tuple[Any, Any]:
     """Load a model and its tokenizer, without asking the network.
 
@@ -78,14 +74,12 @@ def load_model(
     ----------
     gguf_file
         The file to unpack; that takes half a minute for 135 million parameters.
-    cache
-        Folder where a GGUF model is kept unpacked, from where it is there in seconds next time.
     dtype
         Precision of the weights, one of `DTYPES`.
 
     Raises
     ------
-    UnknownModel
+    Failed
         If what is there cannot be read as a language model.
     """
     if dtype not in DTYPES:
@@ -93,16 +87,7 @@ def load_model(
     if gguf_file is not None and importlib.util.find_spec("gguf") is None:
         raise ImportError(f"GGUF files need the gguf package: {INSTALL}")
     with _no_progress_bars():
-        if gguf_file is None:
-            return _read(folder, dtype)
-        if cache is None:
-            return _read(folder, dtype, gguf_file=gguf_file)
-        copy = cache / f"{Path(gguf_file).stem}-{_digest(folder / gguf_file)[:16]}"
-        if copy.is_dir():
-            return _read(copy, dtype)
-        model, tokenizer = _read(folder, "float32", gguf_file=gguf_file)
-        _save(model, tokenizer, copy)
-        return (model, tokenizer) if dtype == "float32" else _read(copy, dtype)
+        return _read(folder, dtype, **({} if gguf_file is None else {"gguf_file": gguf_file}))
 
 
 def _read(folder: Path, dtype: str, **file: str) -> tuple[Any, Any]:
@@ -111,52 +96,21 @@ def _read(folder: Path, dtype: str, **file: str) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     try:
-        with _parsed_once() if file else nullcontext():
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **file)
-            model = AutoModelForCausalLM.from_pretrained(
-                folder, local_files_only=True, dtype=getattr(torch, dtype), **file
-            )
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **file)
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, dtype=getattr(torch, dtype), **file
+        )
     except (OSError, ValueError, SafetensorError) as error:
         reason = " ".join(str(error).split())
-        raise UnknownModel(
+        raise _unknown(
             f"A language model has weights, a configuration and a tokenizer; in {folder} they "
             f"cannot be read: {reason}"
         ) from None
     return model, tokenizer
 
 
-def _save(model: Any, tokenizer: Any, copy: Path) -> None:
-    # Unpacked weights are ordinary ones, but the model still calls itself quantised.
-    del model.hf_quantizer, model.config.quantization_config
-    model.is_quantized = False
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(dir=copy.parent, prefix=".unfinished-"))
-    try:
-        model.save_pretrained(unfinished)
-        tokenizer.save_pretrained(unfinished)
-        if not copy.is_dir():  # another process may have been faster
-            unfinished.rename(copy)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-@contextmanager
-def _parsed_once() -> Iterator[None]:
-    """Let transformers parse a GGUF file once, and not anew for tokenizer, settings and weights."""
-    import gguf
-
-    module: Any = gguf  # it has no types
-    reader = module.GGUFReader
-    module.GGUFReader = functools.cache(reader)
-    try:
-        yield
-    finally:
-        module.GGUFReader = reader
+def _unknown(told: str) -> Failed:
+    return Failed(told, "stop", "model", charged=False)
 
 
 @contextmanager

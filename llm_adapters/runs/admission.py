@@ -6,15 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from fractions import Fraction
-from math import ceil
 from typing import ClassVar
 
 import numpy as np
 
 from knownminds.llm_adapters.adapter import MOST_TOKENS
 
-from .ledger import NANO, Spent
+from .prices import NANO, Spent
 
 # How reasons begin why nothing more is asked, if it is for a cap.
 CAPPED = ("the cap of", "the session's cap of")
@@ -22,7 +20,6 @@ FIRST = 2  # calls under way at the beginning; one under caps on what comes back
 SILENT = "questions in a row had no answer"  # stands in the reason if it is for that
 
 _GLANCE = 0.2  # seconds after which a run looks again whether others have left money
-_PATIENCE = 10  # rounds that go well where it was too much, before one call more is tried
 
 Amount = Decimal | float | str
 Bounds = tuple[int | None, int | None, int | None]
@@ -139,9 +136,8 @@ class Gate:
         How many calls may be under way at most. A few at first, and twice as many in each round
         as long as answers come; half as many after the provider has said that it is called too
         often or has too much to do, and from then on one more for every so many that go well.
-        About where it has said so, growth is slow, for that is what it takes. Under
-        caps on tokens or money one at first; and one again after a call has used more than could
-        be foreseen, which from then on is reserved for the others, too.
+        Under caps on tokens or money one at first; and one for good after a call has used more
+        than could be foreseen.
     caps
         What may be used.
     spent
@@ -162,10 +158,8 @@ class Gate:
         self.purse = caps.purse
         if self.purse is not None:
             self.purse.spent[caps.own] = self.total
-        self.excess = 1.0  # how many times what could be foreseen a call has used, at most
         self._well = 0  # calls since the last change of what is allowed
         self._starting = True
-        self._level = 0  # how many were under way when it was too much
         self._slowed = self._opens = 0.0
         self._moved: asyncio.Future[None] | None = None
 
@@ -173,50 +167,40 @@ class Gate:
         """Return seconds on the loop's clock."""
         return asyncio.get_running_loop().time()
 
-    async def enter(self, session: int, most: Spent) -> Spent | str:
-        """Wait until a call may be made that uses `most`.
-
-        Return what is reserved for it: more, if others have used more than could be foreseen. If
-        it may not be made, return why.
-        """
-        own = self.sessions.setdefault(session, Spent())
+    async def enter(self, session: int, most: Spent) -> str:
+        """Wait until a call may be made that uses `most`; if it may not, return why."""
         while not self.stopped:
             if (wait := self._opens - self.now()) > 0:
                 await self._moves(wait)
             elif self.under_way >= self.allowed:
                 await self._moves()
-            elif over := _over(own, due := self.foreseen(most), self.caps.of_session):
-                return f"the session's cap of {over} is reached"
-            elif over := self._over_all(due):
-                # What is under way may turn out to use less than is reserved for it.
-                if self.under_way:
-                    await self._moves()
-                elif self.purse is not None and self.purse.under_way:
-                    await self._moves(_GLANCE)
-                else:
-                    self.stop(f"the cap of {over} is reached")
-            else:
+            elif not (over := self.reserve(session, most)):
                 self.under_way += 1
                 if self.purse is not None:
                     self.purse.under_way += 1
-                for count in (own, self.total, self.reserved):
-                    count.add(due)
-                return due
+                return ""
+            elif over.startswith(CAPPED[1]):
+                return over
+            # What is under way may turn out to use less than is reserved for it.
+            elif self.under_way:
+                await self._moves()
+            elif self.purse is not None and self.purse.under_way:
+                await self._moves(_GLANCE)
+            else:
+                self.stop(over)
         return self.stopped
 
-    def reserve(self, session: int, most: Spent) -> Spent | str:
-        """Reserve what a request of a batch uses at most, without waiting for its turn.
-
-        Return what is reserved; or why it may not be sent as yet.
-        """
-        own, due = self.sessions.setdefault(session, Spent()), self.foreseen(most)
-        if over := _over(own, due, self.caps.of_session):
+    def reserve(self, session: int, most: Spent) -> str:
+        """Reserve what a request uses at most, without waiting; return why it may not be sent."""
+        own = self.sessions.setdefault(session, Spent())
+        if over := _over(own, most, self.caps.of_session):
             return f"the session's cap of {over} is reached"
-        if over := self._over_all(due):
+        over = _over(self.total, most, self.caps.of_run)
+        if over := over or ("" if self.purse is None else self.purse.over(most)):
             return f"the cap of {over} is reached"
         for count in (own, self.total, self.reserved):
-            count.add(due)
-        return due
+            count.add(most)
+        return ""
 
     def leave(self, session: int, most: Spent, used: Spent) -> None:
         """Settle a call that was let through."""
@@ -228,26 +212,11 @@ class Gate:
     def settle(self, session: int, most: Spent, used: Spent) -> None:
         """Count what a call has used instead of what was reserved for it."""
         self.reserved.settle(most, Spent())
-        for count in (self.sessions[session], self.total):
+        for count in (self.sessions.setdefault(session, Spent()), self.total):
             count.settle(most, used)
-        parts = [(used.tokens, most.tokens), (used.money, most.money)]
-        over = max((part / whole for part, whole in parts if whole), default=1.0)
-        if self.caps.on_use and over > 1.0:
-            self.excess *= over
-            self.allowed, self._well, self._starting = 1, 0, False
+        if self.caps.on_use and (used.tokens > most.tokens or used.money > most.money):
+            self.allowed = self.concurrency = 1
         self._move()
-
-    def _over_all(self, due: Spent) -> str:
-        """Return the bound of the run, or of all that share its purse, that would be passed."""
-        own = _over(self.total, due, self.caps.of_run)
-        return own or ("" if self.purse is None else self.purse.over(due))
-
-    def foreseen(self, most: Spent) -> Spent:
-        """Return the most that a call can use, as far as other calls have shown."""
-        if self.excess == 1.0:
-            return most
-        more = Fraction(self.excess)
-        return Spent(most.calls, ceil(most.tokens * more), ceil(most.money * more))
 
     def stop(self, reason: str) -> None:
         """Let nothing through any more."""
@@ -262,7 +231,6 @@ class Gate:
         """
         self._well, self._starting = 0, False
         if entered >= self._slowed:
-            self._level = max(self.allowed, 3 * self._level // 4)
             self.allowed, self._slowed = max(1, self.allowed // 2), self.now()
         self._opens = max(self._opens, self.now() + wait)
 
@@ -272,10 +240,7 @@ class Gate:
         At the beginning, after every one: so the calls under way double in each round.
         """
         self._well += 1
-        # With patience about where it was too much.
-        rounds = _PATIENCE if abs(self.allowed - self._level) <= 1 < self._level else 1
-        enough = self._starting or self._well >= self.allowed * rounds
-        if self.allowed < self.concurrency and enough:
+        if self.allowed < self.concurrency and (self._starting or self._well >= self.allowed):
             self.allowed, self._well = self.allowed + 1, 0
             self._move()
 

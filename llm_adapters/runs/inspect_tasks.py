@@ -29,7 +29,7 @@ from knownminds.environments import (
     session_stream,
 )
 from knownminds.llm_adapters.adapter import Effort, Reply, Sampling, Usage
-from knownminds.llm_adapters.providers.inspect import chat_messages, reply_of
+from knownminds.llm_adapters.providers.openai import in_base64
 
 from .participant import RUN, Asked, Judge, LivedSession, Row, check_served, live, record
 from .runner import without_waiting
@@ -38,7 +38,15 @@ try:
     from inspect_ai import Task, task
     from inspect_ai.dataset import Sample
     from inspect_ai.log import read_eval_log
-    from inspect_ai.model import GenerateConfig, get_model
+    from inspect_ai.model import (
+        ChatMessageAssistant,
+        ChatMessageSystem,
+        ChatMessageUser,
+        ContentImage,
+        ContentText,
+        GenerateConfig,
+        get_model,
+    )
     from inspect_ai.scorer import Score, mean, scorer, stderr
     from inspect_ai.solver import solver
     from inspect_ai.util import span
@@ -49,6 +57,12 @@ except ImportError:
 
 REPLIES = "replies"  # where a sample's store has what came for each trial
 _NOT_TAKEN = ("content_filter", "model_length")
+_REASONS = {"max_tokens": "length", "model_length": "length", "content_filter": "refusal"}
+_MESSAGES = {
+    "system": ChatMessageSystem,
+    "user": ChatMessageUser,
+    "assistant": ChatMessageAssistant,
+}
 
 
 def session_task(
@@ -120,7 +134,7 @@ def read_inspect_log(
     ------
     ValueError
         If the file is no log of such a task, holds no trial, or is of another wording.
-    ModelChanged
+    Failed
         If not all answers are of the same model.
     """
     file = Path(path)
@@ -156,6 +170,39 @@ def read_inspect_log(
             f"{len(samples)} of its samples are sessions. Use the log of a task of knownminds."
         )
     return record(rows, found, _sampled(log.plan.config))
+
+
+def chat_messages(prompt: Prompt) -> list[Any]:
+    """Return a prompt as messages of Inspect's."""
+    messages: list[Any] = []
+    for m in prompt.messages:
+        shown = [
+            ContentImage(image=f"data:image/png;base64,{in_base64(image)}") for image in m.images
+        ]
+        content = [*shown, ContentText(text=m.content)] if shown else m.content
+        messages.append(_MESSAGES[m.role](content=content))
+    return messages
+
+
+def reply_of(output: Any) -> Reply:
+    """Return an output of Inspect's as a reply; LookupError if it holds no choice."""
+    choice, usage = output.choices[0], output.usage
+    content = choice.message.content
+    parts = [] if isinstance(content, str) else [part for part in content if part.type == "text"]
+    refused = any(part.refusal for part in parts)
+    reason = _REASONS.get(choice.stop_reason, choice.stop_reason)
+    used = Usage()
+    if usage is not None:
+        cached = usage.input_tokens_cache_read
+        # Inspect counts apart what was read from a cache and what was written into it.
+        sent = usage.input_tokens + (cached or 0) + (usage.input_tokens_cache_write or 0)
+        used = Usage(sent, usage.output_tokens, usage.reasoning_tokens, cached)
+    return Reply(
+        content if isinstance(content, str) else "".join(part.text for part in parts),
+        "refusal" if refused else reason,
+        used,
+        output.model or "",
+    )
 
 
 def _sampled(config: Any) -> Sampling:

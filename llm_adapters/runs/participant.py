@@ -1,8 +1,7 @@
-"""An adapter in the participant's chair: render, ask, parse, step, until the session is over."""
+"""A session of a language model: render, ask, parse, step, until the session is over."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,12 +25,9 @@ from knownminds.environments.conditions import conditions_of
 from knownminds.environments.later import pandas as pd
 from knownminds.llm_adapters.adapter import (
     Adapter,
-    ModelChanged,
-    NoReply,
+    Failed,
     Reply,
     Sampling,
-    TryAgain,
-    check_capable,
 )
 
 # Address of the study whose sessions `knownminds run`, `serve` and the tasks of Inspect live. Those
@@ -236,145 +232,17 @@ def session_settings(adapter: Adapter, settings: Sampling, session: int) -> Samp
             f"seed={settings.seed} in the settings. Leave it out."
         )
     asked = replace(settings, system=None)  # which stands in the prompt
-    return replace(asked, seed=session) if adapter.capabilities.seed else asked
-
-
-async def run_session(
-    adapter: Adapter,
-    environment: Environment,
-    seed: int,
-    *address: int,
-    settings: Sampling | None = None,
-    attempts: int = 3,
-    pause: float = 0.5,
-) -> Trials:
-    """Let a language model live the session at this address of a study.
-
-    It is the session of `session_stream(seed, *address)`, as for simulated agents, and the subject
-    is named by the address's last part, which is also sent as the sampling seed. A trial without
-    a readable answer is used up and keeps its outcome; nothing is filled in, and a malformed
-    answer is not asked for again. Nothing is kept on disk: for models that cost something there
-    is `run_sessions_in`.
-
-    Parameters
-    ----------
-    settings
-        Sampling settings but the seed.
-    attempts
-        How often a call is made that fails in a way that may pass (`TryAgain`).
-    pause
-        Seconds before the second attempt, doubled before each further one, unless the provider
-        says how long to wait.
-
-    Raises
-    ------
-    Unusable
-        If the whole run is in vain: no key, no such model, a setting that is not heeded, or a
-        model that changed on the way. Other failures are trials with the outcome "error".
-    """
-    sampling, sees = settings or Sampling(), environment.pictures
-    ask = _asking(adapter, address, sampling, attempts, pause, {}, sees)
-    lived = await live(environment, seed, address, adapter.model, ask, sampling.system)
-    return record(lived.rows, environment, settings)
-
-
-async def run_sessions(
-    adapter: Adapter | Sequence[Adapter],
-    environment: Environment,
-    n: int,
-    seed: int,
-    *,
-    address: Sequence[int] = (),
-    settings: Sampling | None = None,
-    concurrency: int = 8,
-    attempts: int = 3,
-    pause: float = 0.5,
-) -> Trials:
-    """Let n sessions be lived, several at a time; session i has the address (*address, i).
-
-    `adapter` is one for all sessions or one for each. If the run turns out to be in vain
-    (`Unusable`) or is interrupted, the sessions under way are stopped. For the rest see
-    `run_session`.
-    """
-    chairs = list(adapter) if isinstance(adapter, Sequence) else [adapter] * n
-    if len(chairs) != n:
-        raise ValueError(
-            f"There is one adapter for each session or one for all; got {len(chairs)}."
-        )
-    if n < 1 or concurrency < 1 or attempts < 1:
-        raise ValueError(
-            "Sessions, concurrency and attempts are at least 1; "
-            f"got {n}, {concurrency} and {attempts}."
-        )
-    gate, sampling = asyncio.Semaphore(concurrency), settings or Sampling()
-    served: dict[str, str] = {}
-
-    async def one(i: int) -> LivedSession:
-        async with gate:
-            place = (*address, i)
-            sees = environment.pictures
-            ask = _asking(chairs[i], place, sampling, attempts, pause, served, sees)
-            return await live(environment, seed, place, chairs[i].model, ask, sampling.system)
-
-    tasks = [asyncio.create_task(one(i)) for i in range(n)]
-    try:
-        lived = await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    return record([row for one in lived for row in one.rows], environment, settings)
-
-
-def _asking(
-    adapter: Adapter,
-    address: Sequence[int],
-    settings: Sampling,
-    attempts: int,
-    pause: float,
-    served: dict[str, str],
-    sees: bool,
-) -> Ask:
-    """Return what asks the adapter; `served` remembers which model stood for which."""
-    sampling = session_settings(adapter, settings, address[-1] if address else 0)
-    check_capable(adapter, sampling, images=sees)
-
-    async def ask(_: int, prompt: Prompt, judge: Judge) -> Asked:
-        reply, attempt, trouble = await _try(adapter, prompt, sampling, attempts, pause)
-        if reply is None:
-            return Asked(Answer(Outcome.ERROR, note=trouble), None, attempt)
-        before = served.setdefault(adapter.model, reply.model_served)
-        check_served(adapter.model, before, reply.model_served)
-        return Asked(judge(reply), reply, attempt)
-
-    return ask
+    return replace(asked, seed=session) if "seed" in adapter.heeds else asked
 
 
 def check_served(model: str, before: str, now: str) -> None:
-    """Raise ModelChanged if another model answers than before."""
+    """Raise `Failed` if another model answers than before."""
     if now != before:
-        raise ModelChanged(
-            f"{model} was served as {before!r} and then as {now!r}. "
-            "These are two participants; start the run again."
+        told = (
+            f"{model} was served as {before!r} and then as {now!r}. These are two participants; "
+            "start the run again."
         )
-
-
-async def _try(
-    adapter: Adapter, prompt: Prompt, settings: Sampling, attempts: int, pause: float
-) -> tuple[Reply | None, int, str]:
-    """Return the reply if there is one, the number of attempts, and what went wrong."""
-    trouble = ""
-    for attempt in range(1, attempts + 1):
-        try:
-            return await adapter.complete(prompt, settings=settings), attempt, ""
-        except TryAgain as error:
-            trouble = str(error)
-            if attempt < attempts:
-                wait = error.retry_after
-                await asyncio.sleep(pause * 2 ** (attempt - 1) if wait is None else wait)
-        except NoReply as error:
-            return None, attempt, str(error)
-    return None, attempts, trouble
+        raise Failed(told, "stop", "changed", charged=True)
 
 
 def _again(asked: Asked, environment: Environment, observation: Observation) -> Asked:

@@ -11,16 +11,17 @@ import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, time
 from datetime import date as Date  # noqa: N812 - fields and arguments are called date
-from decimal import Context, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knownminds.environments import unknown
+from knownminds.llm_adapters.adapter import Usage
 
 if TYPE_CHECKING:
     from genai_prices.data_snapshot import DataSnapshot
@@ -39,6 +40,7 @@ MOST_PER_ANSWER = 4
 MOST_PER_IMAGE = 25_501
 
 PER = 1_000_000  # prices are for a million tokens
+NANO = 10**9  # nano-dollars in a dollar: sums of money are exact whole numbers
 _MOST_RATE = 100_000  # dollars for a million tokens; the dearest of 2026 cost 600
 REMEDY = (
     'Give a price, in dollars per million tokens: --price "{llm}=INPUT,OUTPUT", or a price file.'
@@ -244,18 +246,99 @@ def price_of(llm: str, date: Date | None = None, overrides: Overrides | None = N
     return _listed(llm, sellers[0].id, row, day)
 
 
+@cache
 def in_batches(price: Price) -> Price:
     """Return the price of requests that are sent in batches: half of that of tokens.
 
     So it is at OpenAI, Anthropic and Google, for what is written to and read from a cache too.
     """
-    rates = tuple(replace(step, **_halves(step)) for step in price.rates)
-    return replace(price, rates=rates, source=price.source + HALVED)
+    halved = []
+    for step in price.rates:
+        found = {name: rate for name, rate in vars(step).items() if name != "above"}
+        halves = {name: rate / 2 for name, rate in found.items() if rate is not None}
+        halved.append(replace(step, **halves))
+    return replace(price, rates=tuple(halved), source=price.source + HALVED)
 
 
-def _halves(rates: Rates) -> dict[str, Any]:
-    found = {name: rate for name, rate in vars(rates).items() if name != "above"}
-    return {name: rate / 2 for name, rate in found.items() if rate is not None}
+@dataclass
+class Spent:
+    """Calls, tokens and nano-dollars; what may have been paid counts as paid."""
+
+    calls: int = 0
+    tokens: int = 0
+    money: int = 0
+
+    def add(self, other: Spent) -> None:
+        """Count something more."""
+        self.calls += other.calls
+        self.tokens += other.tokens
+        self.money += other.money
+
+    def settle(self, reserved: Spent, used: Spent) -> None:
+        """Count what was used instead of what was reserved for it."""
+        self.calls += used.calls - reserved.calls
+        self.tokens += used.tokens - reserved.tokens
+        self.money += used.money - reserved.money
+
+
+def most_spent(price: Price | None, sent: int, received: int) -> Spent:
+    """Return the most that a call of so many tokens can use."""
+    if price is None:
+        return Spent(1, sent + received)
+    dearest = max(
+        price.cost(sent, said, reasoning_tokens=received - said, cached_tokens=cached)
+        for said in (0, received)
+        for cached in (None, 0)  # to put all into a cache may cost more
+    )
+    return Spent(1, sent + received, nano_dollars(dearest))
+
+
+def used_spent(price: Price | None, usage: Usage, most_sent: int, most_received: int) -> Spent:
+    """Return what an answer has used; what the provider does not say counts at its most."""
+    sent = most_sent if usage.input_tokens is None else usage.input_tokens
+    received = most_received if usage.output_tokens is None else usage.output_tokens
+    if price is None:
+        return Spent(1, sent + received)
+    reasoning = min(usage.reasoning_tokens or 0, received)
+    cached = min(usage.cached_tokens or 0, sent)
+    written = min(usage.written_tokens or 0, sent - cached)
+    if price.cached_input is None:
+        cached = 0  # at the full price
+    cost = price.cost(
+        sent,
+        received - reasoning,
+        reasoning_tokens=reasoning,
+        cached_tokens=cached if cached or written else None,
+        written_tokens=written,
+    )
+    return Spent(1, sent + received, nano_dollars(cost))
+
+
+def nano_dollars(dollars: Decimal) -> int:
+    """Return a price in whole nano-dollars, rounded up."""
+    return int((dollars * NANO).to_integral_value(ROUND_CEILING))
+
+
+def write_price(price: Price | None) -> dict[str, Any] | None:
+    """Return a price fit for JSON, as `read_price` reads it."""
+    if price is None:
+        return None
+    content: dict[str, Any] = json.loads(json.dumps(asdict(price), default=str))
+    return content
+
+
+def read_price(content: Mapping[str, Any] | None) -> Price | None:
+    """Return the price that `write_price` has written."""
+    if content is None:
+        return None
+    rates = []
+    for step in content["rates"]:
+        known = {name: rate and Decimal(rate) for name, rate in step.items() if name != "above"}
+        rates.append(Rates(above=step["above"], **known))
+    since = content["since"] and Date.fromisoformat(content["since"])
+    date, per_call = Date.fromisoformat(content["date"]), Decimal(content["per_call"])
+    exact = {"rates": tuple(rates), "date": date, "since": since, "per_call": per_call}
+    return Price(**{**content, **exact})
 
 
 def read_prices(file: str | Path) -> dict[str, dict[str, Any]]:

@@ -15,8 +15,8 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 
 from .admission import CAPPED, SILENT
-from .ledger import NANO, Account, Start
-from .prices import Price
+from .ledger import Account, Start
+from .prices import NANO, Price
 
 # What is put down for an answer that nothing bounds. Not a bound, so no cap relies on it.
 ASSUMED_ANSWER = 4_096

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
@@ -26,39 +27,26 @@ from knownminds.environments import (
 from knownminds.environments.session import Pick
 from knownminds.llm_adapters.adapter import (
     Adapter,
-    AdapterError,
-    ModelChanged,
-    NoReply,
-    RateLimited,
+    Failed,
     Reply,
     Sampling,
-    TryAgain,
-    Unreachable,
-    Unusable,
-    Usage,
-    check_capable,
+    check_heeds,
+    given,
     key_variable_of,
 )
 from knownminds.llm_adapters.batches import batches_of, check_takes_batches
-from knownminds.llm_adapters.batches.contract import Asked as InBatch
-from knownminds.llm_adapters.wire import as_if_it_came, kept_by
+from knownminds.llm_adapters.masking import known_keys
 
 from .admission import SILENT, Caps, Gate
-from .batch_book import BatchBook, Question
-from .desk import Batching, Desk, Waiting, check_turns
+from .batch_rounds import Batching, Rounds, Waiting, check_turns
 from .ledger import (
-    NANO,
-    Call,
+    Attempt,
     Ledger,
     LedgerFailed,
     Request,
-    Spent,
     asked_of,
-    known_keys,
-    most_spent,
     request_hash,
     request_of,
-    used_spent,
 )
 from .participant import (
     Asked,
@@ -69,13 +57,13 @@ from .participant import (
     record,
     session_settings,
 )
-from .prices import REMEDY, Price, most_tokens_of
+from .prices import NANO, REMEDY, Price, Spent, most_tokens_of
 from .run_result import ASSUMED_ANSWER, Run, Unfinished
 
 TRIALS = "trials.parquet"
 MOST_SESSIONS = 1_000_000
 
-_OVERLOADED = (503, 529)  # the status of a provider that has too much to do
+_OVERLOADED = ("often", "server 503", "server 529")  # kinds of a provider that has too much to do
 _PAUSES = 2**32 - 2  # last part of the address of the stream that spreads the pauses
 
 
@@ -92,7 +80,7 @@ class Retries:
     longest_pause : seconds that this doubling ends at
     longest_wait : seconds that a provider may ask to wait; if it asks for more, the run stops
     identical : how many questions in a row may remain without an answer for the same kind of
-        reason (`AdapterError.kind`); the last of them stops the run and is asked again when it is
+        reason (`Failed.kind`); the last of them stops the run and is asked again when it is
         resumed; where no connection can be made, the first does
     unanswered : how many may for whatever reasons
     """
@@ -215,6 +203,9 @@ class RunOptions(TypedDict, total=False):
         What looks after some sessions and may stop the run there; sessions beyond a look begin
         when it has been written down, and a run that goes on looks no second time. The number of
         sessions is that of its last look.
+    durable
+        Whether each write to the ledger waits for the disk, against a power cut; no. A killed
+        process loses nothing in either case.
     progress
         Called after every call.
     """
@@ -229,11 +220,12 @@ class RunOptions(TypedDict, total=False):
     batching: Batching | None
     chosen: Chosen | None
     stop: Stops | None
+    durable: bool
     progress: Callable[[Progress], None] | None
 
 
 async def run_sessions_in(
-    folder: str | os.PathLike[str],
+    folder: str | os.PathLike[str] | None,
     adapter: Adapter,
     environment: Environment,
     n: int,
@@ -248,7 +240,7 @@ async def run_sessions_in(
     the run goes on: the environment lives again through the stored answers, nothing that is
     answered is asked again, and requests that were under way when the process died count as paid
     and are asked once more. The trials are left in the folder as trials.parquet, also if the run
-    stops early.
+    stops early. Without a folder nothing is left on disk.
 
     A cap, a failure that repeats, or an interruption (Ctrl-C, a cancelled task) stops the run:
     nothing new is asked, what is under way is waited for and kept. A second Ctrl-C does not wait.
@@ -262,7 +254,7 @@ async def run_sessions_in(
     ------
     ValueError
         If the settings contradict each other, or the folder holds another run, or is in use.
-    Unusable
+    Failed
         If the run is in vain: no key, no such model, a setting that is not heeded, or a model that
         changed on the way. What was paid for stays in the ledger.
     """
@@ -271,30 +263,18 @@ async def run_sessions_in(
     concurrency, re_ask = options.get("concurrency", 8), options.get("re_ask", 0)
     price = options.get("price")
     _check_sessions(n, concurrency, re_ask)
-    check_capable(adapter, session_settings(adapter, sampling, 0), images=environment.pictures)
+    check_heeds(adapter, session_settings(adapter, sampling, 0), images=environment.pictures)
     if batching is not None:
         check_takes_batches(adapter)
         check_turns(environment, batching)
     if chosen is not None:
         check_chosen(chosen, environment, batching)
-    check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")
-    configuration = {
-        "environment": environment.name,
-        "settings": environment.settings,
-        "provider": adapter.provider,
-        "model": adapter.model,
-        "base_url": _public(adapter.base_url),
-        "sampling": {k: v for k, v in asdict(sampling).items() if v is not None},
-        "session_seed": adapter.capabilities.seed,
-        "seed": seed,
-        "address": list(address),
-        "re_ask": re_ask,
-    }
-    if chosen is not None:
-        configuration["chosen"] = chosen.told()
     if stop is not None:
         check_looks(stop, n, batching)
-        configuration["stop"] = stop.told()
+    check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")
+    configuration = _configuration(adapter, environment, sampling, seed, address, re_ask)
+    configuration |= {"chosen": chosen.told()} if chosen is not None else {}
+    configuration |= {"stop": stop.told()} if stop is not None else {}
     with Ledger.open(
         folder,
         configuration,
@@ -302,14 +282,78 @@ async def run_sessions_in(
         price=price,
         caps={k: str(v) for k, v in asdict(caps).items() if v is not None},
         keys=known_keys(key_variable_of(adapter)),
+        durable=options.get("durable", False),
     ) as ledger:
         study = replace(_Study.of(ledger, environment), chosen=chosen, stop=stop)
         retries, progress = options.get("retries") or Retries(), options.get("progress")
         runner = _Runner(study, ledger, adapter, retries, caps, concurrency, progress)
         runner.retry_errors = options.get("retry_errors", False)
-        if batching is not None or BatchBook.left_open(ledger):
-            runner.desk_for(batching)
-        return await runner.run()
+        if batching is not None or ledger.open_batches():
+            runner.in_rounds(batching)
+        return await runner.run(folder is not None)
+
+
+def _configuration(
+    adapter: Adapter,
+    environment: Environment,
+    sampling: Sampling,
+    seed: int,
+    address: Sequence[int],
+    re_ask: int,
+) -> dict[str, Any]:
+    """Return what makes a run what it is, JSON-able."""
+    return {
+        "environment": environment.name,
+        "settings": environment.settings,
+        "provider": adapter.provider,
+        "model": adapter.model,
+        "base_url": _public(adapter.base_url),
+        "sampling": given(sampling),
+        "session_seed": "seed" in adapter.heeds,
+        "seed": seed,
+        "address": list(address),
+        "re_ask": re_ask,
+    }
+
+
+async def run_session(
+    adapter: Adapter,
+    environment: Environment,
+    seed: int,
+    *address: int,
+    settings: Sampling | None = None,
+    retries: Retries | None = None,
+) -> Trials:
+    """Let a language model live the session at this address of a study; nothing is left on disk.
+
+    It is the session of `session_stream(seed, *address)`, as for simulated agents, and the subject
+    is named by the address's last part, which is also sent as the sampling seed. A trial without
+    a readable answer is used up and keeps its outcome; nothing is filled in. For models that cost
+    something there is `run_sessions_in`.
+
+    Raises
+    ------
+    ValueError
+        If the address has no part, or the settings have a seed.
+    Failed
+        If the whole run is in vain: no key, no such model, a setting that is not heeded, or a
+        model that changed on the way. Other failures are trials with the outcome "error".
+    """
+    if not address:
+        raise ValueError("A session has an address of one part or more; got none. Give its number.")
+    *before, number = address
+    sampling = settings or Sampling()
+    check_heeds(adapter, session_settings(adapter, sampling, number), images=environment.pictures)
+    configuration = _configuration(adapter, environment, sampling, seed, before, 0)
+    keys = known_keys(key_variable_of(adapter))
+    with Ledger.open(None, configuration, number + 1, keys=keys) as ledger:
+        study = _Study.of(ledger, environment)
+        patient = retries or Retries(attempts=3, identical=10**9, unanswered=10**9)
+        runner = _Runner(study, ledger, adapter, patient, Caps(), 1, None)
+        lived = await study.live(_PaidChair(runner, number))
+    if runner.failure is not None:
+        raise runner.failure
+    return record(lived.rows, environment, sampling)
 
 
 def _check_sessions(n: int, concurrency: int, re_ask: int) -> None:
@@ -410,7 +454,7 @@ class _Chair:
         self.study, self.ledger, self.session = study, ledger, session
         self.settings = study.settings(session)
         self.asked = asked_of(study.kept, self.settings)
-        self.calls = ledger.calls_of(session)
+        self.questions = ledger.questions(session)
         self.reason = ""
         self.picks = ledger.choices_of(session) if study.questions else {}
 
@@ -432,115 +476,138 @@ class _Chair:
 
     async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
         """Return what came of a question; see `participant.live`."""
-        name = request_hash(self.asked, prompt)
+        every = self.of_this_wording(turn, request_hash(self.asked, prompt))
         best: Asked | None = None
         attempts, cost = 0, None
         for slot in range(self.study.re_ask + 1):
-            place = (self.session, turn, slot)
-            call = self.calls.get((turn, slot))
-            if call is not None and call.request != name and self.overtaken(call, turn):
-                self.replace(call)
-                call = None
-            if call is not None and call.state == "dead" and self.asks_again(turn, slot):
-                call.state, call.outcome, call.note, call.again = "open", "", "", True
-            if call is not None and call.request != name:
-                raise ValueError(
-                    f"The ledger in {self.ledger.folder} has another question on trial {turn} of "
-                    f"session {self.session} than is asked now: the wording or the parsing has "
-                    "changed. Go on with the version and templates it was begun with."
-                )
-            if call is None or call.state == "open":
-                call = await self.answer(place, call, prompt)
-                if call is None:
-                    return None
-            attempts += call.ended
-            if call.reply is None:
-                # A malformed answer is kept if asking again brought none.
-                error = Asked(Answer(Outcome.ERROR, note=call.note), None, attempts)
-                return replace(best, attempt=attempts) if best else error
-            if self.changed(call.reply):
+            tries = [attempt for attempt in every if attempt.slot == slot]
+            last = tries[-1] if tries else None
+            ended = last is not None and (last.reply is not None or last.final)
+            if not ended or (last and last.final and self.asks_again(turn, slot)):
+                last = await self.answer(_Question(turn, slot, tries, prompt))
+            if last is None:
                 return None
-            answer = judge(call.reply)
-            if not call.outcome:
-                self.note(call, answer)
-            cost = call.cost if cost is None else cost + (call.cost or 0)
-            best = Asked(answer, call.reply, attempts, cost)
+            attempts += sum(attempt.state not in ("inflight", "unknown") for attempt in tries)
+            if last.reply is None:
+                # A malformed answer is kept if asking again brought none.
+                error = Asked(Answer(Outcome.ERROR, note=last.note), None, attempts)
+                return replace(best, attempt=attempts) if best else error
+            if self.changed(last.reply):
+                return None
+            answer = judge(last.reply)
+            if not last.outcome:
+                self.note(last, answer)
+            if self.ledger.price is not None:
+                cost = (cost or 0) + last.used(self.ledger.price).money
+            best = Asked(answer, last.reply, attempts, cost)
             if answer.outcome is not Outcome.MALFORMED:
                 break
         return best
 
-    def asks_again(self, turn: int, slot: int) -> bool:
-        """Tell whether a question is put again that had no answer."""
-        return False
+    def of_this_wording(self, turn: int, request: str) -> list[Attempt]:
+        """Return what was sent for a question; ValueError if it was another question.
 
-    def overtaken(self, call: Call, turn: int) -> bool:
-        """Tell whether a question has no answer, and one before it was answered late.
-
-        Its words are then not those of today: it told of a trial that had no answer. A question
-        that was answered late was sent more than once.
+        Where a question has no answer and one before it was answered late, its words are not those
+        of today: it told of a trial that had no answer. It is left aside, and counted.
         """
-        late = (
-            earlier.state == "done" and earlier.attempts > 1
-            for (before, _), earlier in self.calls.items()
+        every = self.questions.setdefault(turn, [])
+        others = [attempt for attempt in every if attempt.request != request]
+        late = any(
+            len(tries) > 1 and any(one.state == "ok" for one in tries)
+            for before, tries in self.questions.items()
             if before < turn
         )
-        return call.state != "done" and any(late)
+        if others and (not late or any(one.state == "ok" for one in others)):
+            raise ValueError(
+                f"The ledger in {self.ledger.folder} has another question on trial {turn} of "
+                f"session {self.session} than is asked now: the wording or the parsing has "
+                "changed. Go on with the version and templates it was begun with."
+            )
+        return [attempt for attempt in every if attempt.request == request]
 
-    def replace(self, call: Call) -> None:
-        """Leave the place of a question to another."""
+    def asks_again(self, turn: int, slot: int) -> bool:
+        """Say whether a question is put again that had no answer."""
+        return False
 
     def changed(self, reply: Reply) -> bool:
-        """Tell whether another model has answered than before."""
+        """Say whether another model has answered than before."""
         before = self.ledger.model_served
         try:
             check_served(self.study.model, before, reply.model_served or before)
-        except ModelChanged as error:
-            self.unusable(error)
+        except Failed as error:
+            self.in_vain(error)
             return True
         return False
 
-    def unusable(self, error: Unusable) -> None:
+    def in_vain(self, error: Failed) -> None:
         """Note why the session stops here."""
         self.reason = str(error)
 
-    def note(self, call: Call, answer: Answer) -> None:
+    def note(self, attempt: Attempt, answer: Answer) -> None:
         """Note what became of an answer."""
 
-    async def answer(
-        self, place: tuple[int, int, int], call: Call | None, prompt: Prompt
-    ) -> Call | None:
+    async def answer(self, question: _Question) -> Attempt | None:
         """Ask what the ledger does not answer; None if the session stops here."""
         return None
 
 
-class _Scout(_Chair):
+@dataclass(frozen=True)
+class _Question:
+    """A question of a session, what was sent for it, and how often it was put again before."""
+
+    turn: int
+    slot: int
+    tries: list[Attempt]
+    prompt: Prompt
+
+
+class _AskingChair(_Chair):
+    """One session's participant, who may be asked."""
+
+    def __init__(self, runner: _Runner, session: int):
+        super().__init__(runner.study, runner.ledger, session)
+        self.runner = runner
+
+    def asks_again(self, turn: int, slot: int) -> bool:
+        """Say whether a question is put again that had no answer."""
+        return self.runner.retry_errors and slot == 0
+
+    def waiting(self, question: _Question) -> Waiting:
+        """Return a question as it goes into a batch."""
+        request = request_of(self.asked, question.prompt)
+        attempt = self.attempt(question, request)
+        return Waiting(attempt, request, question.prompt, self.settings)
+
+    def attempt(self, question: _Question, request: Request) -> Attempt:
+        """Return a further attempt of a question, which is yet to be sent."""
+        place = (self.session, question.turn, len(self.questions[question.turn]))
+        most = _most_sent(question.prompt), self.runner.answer_tokens
+        attempt = Attempt(place, question.slot, request.hash, "inflight", *most)
+        question.tries.append(attempt)
+        self.questions[question.turn].append(attempt)
+        return attempt
+
+
+class _Scout(_AskingChair):
     """Goes through a session whose trials stand alone, and takes down what is to be asked."""
 
     def __init__(self, runner: _Runner, session: int):
-        super().__init__(runner.study, runner.ledger, session)
-        self.runner = runner
+        super().__init__(runner, session)
         self.found: list[Waiting] = []
 
-    def asks_again(self, turn: int, slot: int) -> bool:
-        """Tell whether a question is put again that had no answer."""
-        return self.runner.retry_errors and slot == 0
-
-    async def answer(
-        self, place: tuple[int, int, int], call: Call | None, prompt: Prompt
-    ) -> Call | None:
+    async def answer(self, question: _Question) -> Attempt | None:
         """Take down a question; what comes next does not hang on its answer."""
-        self.found.append(self.runner.waiting(self, place, call, prompt))
-        return Call(0, request_hash(self.asked, prompt), state="dead")
+        if not (question.tries and question.tries[-1].unread):
+            self.found.append(self.waiting(question))
+        return replace(question.tries[-1], final=True)
 
 
-class _PaidChair(_Chair):
+class _PaidChair(_AskingChair):
     """One session's participant, asked when the ledger has no answer."""
 
     def __init__(self, runner: _Runner, session: int):
-        super().__init__(runner.study, runner.ledger, session)
-        self.runner = runner
-        self.longest_wait = runner.retries.longest_wait
-        answered = [turn for (turn, _), call in self.calls.items() if call.state == "done"]
+        super().__init__(runner, session)
+        answered = [t for t, tries in self.questions.items() if any(a.state == "ok" for a in tries)]
         self.answered = max(answered, default=-1)  # the last turn with an answer
         self.pauses = session_stream(self.study.seed, *self.study.address, session, _PAUSES)
 
@@ -558,13 +625,9 @@ class _PaidChair(_Chair):
         return pick
 
     def asks_again(self, turn: int, slot: int) -> bool:
-        """Tell whether a question is put again that had no answer."""
+        """Say whether a question is put again that had no answer."""
         alone = self.study.environment.replies.stand_alone or turn > self.answered
-        return self.runner.retry_errors and slot == 0 and alone
-
-    def replace(self, call: Call) -> None:
-        """Leave the place of a question to another, also in the ledger."""
-        self.ledger.set_aside(call)
+        return super().asks_again(turn, slot) and alone
 
     async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
         """Ask, and tell whoever watches."""
@@ -579,118 +642,93 @@ class _PaidChair(_Chair):
             runner.tell()
         return asked
 
-    def note(self, call: Call, answer: Answer) -> None:
+    def note(self, attempt: Attempt, answer: Answer) -> None:
         """Note what became of an answer, in the ledger."""
-        self.ledger.judged(call, answer.outcome.value, answer.note)
+        self.ledger.judged(attempt, answer.outcome.value, answer.note)
 
-    def unusable(self, error: Unusable) -> None:
+    def in_vain(self, error: Failed) -> None:
         """Stop the run."""
-        super().unusable(error)
+        super().in_vain(error)
         self.runner.fail(error)
 
-    async def answer(
-        self, place: tuple[int, int, int], call: Call | None, prompt: Prompt
-    ) -> Call | None:
+    async def answer(self, question: _Question) -> Attempt | None:
         """Ask until there is an answer, or none is to be had."""
-        runner, gate, retries = self.runner, self.runner.gate, self.runner.retries
-        if call is not None and await self._had_come(call, prompt):
-            return call
-        if runner.desk is not None and runner.in_batches:
-            one = runner.waiting(self, place, call, prompt)
-            call, self.reason = await runner.desk.ask(one)
-            return call
-        request = request_of(self.asked, prompt)
-        failures = limited = 0
+        runner = self.runner
+        last = question.tries[-1] if question.tries else None
+        if last is not None and last.unread and last.body is not None:
+            most = last.used(runner.price)  # it came in an earlier start, and counts in full
+            runner.settle(last, last.body, self.settings)
+            runner.gate.reserved.add(most)
+            runner.gate.settle(self.session, most, last.used(runner.price))
+            reason = runner.gate.stopped
+        elif runner.rounds is not None and runner.in_batches:
+            waiting = self.waiting(question)
+            last, reason = waiting.attempt, await runner.rounds.ask(waiting)
+        else:
+            last, reason = await self._call(question)
+        if last.reply is not None or last.final:
+            return last
+        self.reason = reason
+        return None
+
+    async def _call(self, question: _Question) -> tuple[Attempt, str]:
+        """Call until there is an answer, or none is to be had; return why there is none."""
+        runner, gate = self.runner, self.runner.gate
+        request = request_of(self.asked, question.prompt)
+        failures: Counter[str] = Counter()
         while True:
-            most = await gate.enter(self.session, runner.most(prompt))
-            if isinstance(most, str):
-                self.reason = most
-                return None
-            call, error = await self._attempt(place, call, request, prompt, most)
+            attempt = self.attempt(question, request)
+            if reason := await gate.enter(self.session, attempt.used(runner.price)):
+                return attempt, reason
+            error = await self._send(attempt, request, question.prompt, failures)
             if error is None:
                 runner.repeated = runner.unanswered = 0
                 gate.went_well()
-                return call
-            if isinstance(error, Unusable):
-                self.unusable(error)
-                return None
-            wait = error.retry_after if isinstance(error, TryAgain) else None
-            if isinstance(error, RateLimited):
-                limited += 1
-            else:
-                failures += 1
-            over = failures >= retries.attempts or limited >= retries.rate_limited
-            if wait is not None and wait > retries.longest_wait:
-                gate.stop(f"the provider asks to wait for {wait:g} seconds")
-            elif isinstance(error, TryAgain) and not over:
-                runner.tell()
-                await gate.pause(self._pause(failures + limited, wait))
-            elif isinstance(error, Unreachable) and error.charged is False:
-                gate.stop(str(error))  # nobody is there: that is no property of the question
-            elif n := runner.gives_out(error):
-                gate.stop(f"{n} {SILENT}: {error}")
-            else:
-                await self.ledger.give_up(call, str(error))
-                return call
-            if gate.stopped:
-                self.reason = gate.stopped
-                return None
+            if error is None or attempt.final or gate.stopped:
+                return attempt, gate.stopped
+            runner.tell()
+            await gate.pause(self._pause(failures.total(), error.wait))
 
-    async def _had_come(self, call: Call, prompt: Prompt) -> bool:
-        """Read the answer that had come to a call when an earlier start was killed, if one had.
-
-        It is read as it would have been then, by the adapter. Of what is no answer the call's fate
-        stays unknown, and it is made again.
-        """
-        runner, ledger, gate = self.runner, self.ledger, self.runner.gate
-        kept = ledger.kept.pop(call.id, None)
-        if kept is None:
-            return False
+    async def _send(
+        self, attempt: Attempt, request: Request, prompt: Prompt, failures: Counter[str]
+    ) -> Failed | None:
+        """Send a request once; the ledger is written before it leaves and before it is read."""
+        runner, ledger, gate = self.runner, self.runner.ledger, self.runner.gate
+        most, failure, entered = attempt.used(runner.price), None, gate.now()
+        body = runner.adapter.request(prompt, self.settings)
         try:
-            with as_if_it_came(kept.came):
-                reply = await runner.adapter.complete(prompt, settings=self.settings)
-        except NoReply as error:  # it came, and cannot be read
-            used = Spent(1) if error.charged is False else kept.reserved
-            await ledger.failed(call, kept.attempt, error, used)
-            await ledger.give_up(call, str(error))
-        except AdapterError:
-            return False
-        else:
-            used = runner.used(reply.usage, prompt)
-            await ledger.answered(call, kept.attempt, reply, used)
-        gate.reserved.add(kept.reserved)  # it counts as spent already
-        gate.settle(self.session, kept.reserved, used)
-        return True
-
-    async def _attempt(
-        self,
-        place: tuple[int, int, int],
-        call: Call | None,
-        request: Request,
-        prompt: Prompt,
-        most: Spent,
-    ) -> tuple[Call, AdapterError | None]:
-        """Send the request once; the ledger is written before and after."""
-        runner, ledger, gate = self.runner, self.ledger, self.runner.gate
-        used, failure, entered = most, None, gate.now()  # a call of unknown fate counts in full
-        try:
-            call, attempt = await ledger.begin(place, call, request, most)
+            ledger.sent([(attempt, request)])
             try:
-                with kept_by(ledger.keeping(attempt)):
-                    reply = await runner.adapter.complete(prompt, settings=self.settings)
-            except AdapterError as error:
+                came = ledger.came(attempt, await runner.adapter.send(body))
+                await asyncio.sleep(0)  # others write down theirs before anyone goes on
+                ledger.was_read(attempt, runner.adapter.read(came, self.settings))
+            except Failed as error:
                 failure = error
-                if isinstance(error, RateLimited) or error.status in _OVERLOADED:
-                    wait = error.retry_after if isinstance(error, TryAgain) else None
-                    gate.slow_down(entered, min(wait or 0.0, self.longest_wait))
-                used = Spent(1) if error.charged is False else most
-                await ledger.failed(call, attempt, error, used)
-            else:
-                used = runner.used(reply.usage, prompt)
-                await ledger.answered(call, attempt, reply, used)
+                failures["often" if error.kind == "often" else "others"] += 1
+                if error.kind in _OVERLOADED:
+                    gate.slow_down(entered, min(error.wait or 0.0, runner.retries.longest_wait))
+                ledger.failed(attempt, error, final=self._gives_up(error, failures))
         finally:
-            gate.leave(self.session, most, used)
-        return call, failure
+            gate.leave(self.session, most, attempt.used(runner.price))
+        return failure
+
+    def _gives_up(self, error: Failed, failures: Counter[str]) -> bool:
+        """Say whether a question stays without an answer; or stop the run, or neither."""
+        runner, gate, retries = self.runner, self.runner.gate, self.runner.retries
+        over = failures["others"] >= retries.attempts or failures["often"] >= retries.rate_limited
+        if error.then == "stop":
+            self.in_vain(error)
+        elif error.wait is not None and error.wait > retries.longest_wait:
+            gate.stop(f"the provider asks to wait for {error.wait:g} seconds")
+        elif error.then == "retry" and not over:
+            pass
+        elif error.kind == "connection" and error.charged is False:
+            gate.stop(str(error))  # nobody is there: that is no property of the question
+        elif n := runner.gives_out(error):
+            gate.stop(f"{n} {SILENT}: {error}")
+        else:
+            return True
+        return False
 
     def _pause(self, failed: int, wait: float | None) -> float:
         """Return how long to wait after so many failures; a random part spreads the sessions."""
@@ -717,43 +755,46 @@ class _Runner:
         self.retries, self.price, self.progress = retries, ledger.price, progress
         self.gate = Gate(concurrency, caps, ledger.spent())
         self.answer_tokens = study.sampling.max_tokens or caps.answer_tokens or ASSUMED_ANSWER
-        self.failure: Unusable | None = None
-        self.desk: Desk | None = None
+        self.failure: Failed | None = None
+        self.rounds: Rounds | None = None
         self.in_batches = False
         self.sessions = self.trials = self.missing = 0
         self.expected = study.n * study.n_prompts  # fewer if some fall away
         self.retry_errors = False
         # questions in a row without an answer, of the same kind and of any
         self.repeated = self.unanswered = 0
-        self._trouble: tuple[str, ...] = ()
+        self._trouble = ""
 
-    def desk_for(self, batching: Batching | None) -> None:
+    def in_rounds(self, batching: Batching | None) -> None:
         """Have questions answered in batches; None if only those that are under way are read."""
         self.in_batches = batching is not None
-        self.desk = Desk(
+        self.rounds = Rounds(
             batches_of(self.adapter),
+            self.adapter,
             self.ledger,
             self.gate,
             batching or Batching(),
-            self.study.sampling,
-            self.answer_tokens,
+            self.settle,
             self.fail,
             self.tell,
         )
 
-    def fail(self, error: Unusable) -> None:
+    def fail(self, error: Failed) -> None:
         """Stop the run, which is in vain."""
         self.failure = self.failure or error
         self.gate.stop(str(error))
 
-    def waiting(
-        self, chair: _Chair, place: tuple[int, int, int], call: Call | None, prompt: Prompt
-    ) -> Waiting:
-        """Return a question as it goes into a batch."""
-        assert self.desk is not None
-        most = most_spent(self.desk.price, _most_sent(prompt), self.answer_tokens)
-        question = Question(place, call, request_of(chair.asked, prompt), most)
-        return Waiting(question, InBatch("-" * 64, prompt, chair.settings))
+    def settle(self, attempt: Attempt, came: bytes | Failed, settings: Sampling) -> None:
+        """Write down what came of a request, and read it."""
+        try:
+            if isinstance(came, Failed):
+                raise came
+            body = self.ledger.came(attempt, came)
+            self.ledger.was_read(attempt, self.adapter.read(body, settings))
+        except Failed as error:
+            self.ledger.failed(attempt, error, final=error.then != "stop")
+            if error.then == "stop":
+                self.fail(error)
 
     def beforehand(self) -> Iterator[Waiting]:
         """Return the questions whose words hang on no answer, of all sessions."""
@@ -763,7 +804,7 @@ class _Runner:
                 without_waiting(self.study.live(scout))
                 yield from scout.found
 
-    async def run(self) -> Run:
+    async def run(self, save: bool) -> Run:
         """Live all sessions as far as may be; see `run_sessions_in`."""
         study, gate = self.study, self.gate
         lived = [LivedSession([], False)] * study.n
@@ -778,13 +819,13 @@ class _Runner:
             whole = all(session.over for session in lived[:until])
             if broken or interruption or gate.stopped or not whole:
                 break
-            if study.stop and await self.stops(study.stop, lived[:until]):
+            if study.stop and self.stops(study.stop, lived[:until]):
                 break
         if isinstance(broken, LedgerFailed):
             raise broken
-        await self.ledger.end(gate.stopped, reasons)
+        self.ledger.end(gate.stopped, reasons)
         run = _summary(study, self.ledger, lived[: asked_for(study.n, self.ledger)])
-        if run.trials is not None:
+        if save and run.trials is not None:
             run.trials.save(run.folder / TRIALS)
         self.tell()
         for trouble in (broken, interruption, self.failure):
@@ -792,7 +833,7 @@ class _Runner:
                 raise trouble
         return run
 
-    async def stops(self, rule: Stops, lived: Sequence[LivedSession]) -> bool:
+    def stops(self, rule: Stops, lived: Sequence[LivedSession]) -> bool:
         """Look at so many sessions, or at what was found there before; say whether to stop."""
         known = self.ledger.looks().get(len(lived))
         if known is None:
@@ -800,7 +841,7 @@ class _Runner:
             rows = [row for session in lived for row in session.rows]
             trials = record(rows, study.environment, study.sampling)
             known = dict(rule(trials, rule.looks.index(len(lived))))
-            await self.ledger.looked(len(lived), known)
+            self.ledger.looked(len(lived), known)
         return bool(known["stop"])
 
     async def live_through(
@@ -811,8 +852,8 @@ class _Runner:
         numbers = iter(sessions)
 
         async def work() -> None:
-            if self.desk is not None:
-                await self.desk.opened.wait()
+            if self.rounds is not None:
+                await self.rounds.opened.wait()
             for i in numbers:
                 chair = _PaidChair(self, i)
                 lived[i] = await study.live(chair)
@@ -824,14 +865,14 @@ class _Runner:
                 elif chair.reason != gate.stopped:
                     reasons[i] = chair.reason
                 await asyncio.sleep(0)  # a stored session never waits, and others want their turn
-            if self.desk is not None:
-                self.desk.leave()
+            if self.rounds is not None:
+                self.rounds.leave()
 
         at_once = len(sessions) if self.in_batches else min(gate.concurrency, len(sessions))
         workers = [asyncio.create_task(work()) for _ in range(at_once)]
-        if self.desk is not None:
-            self.desk.sessions = at_once
-            workers.append(asyncio.create_task(self.desk.work(self.beforehand)))
+        if self.rounds is not None:
+            self.rounds.sessions = at_once
+            workers.append(asyncio.create_task(self.rounds.work(self.beforehand)))
         interruption: asyncio.CancelledError | None = None
         try:
             try:
@@ -849,15 +890,7 @@ class _Runner:
             await asyncio.gather(*workers, return_exceptions=True)
         return broken, interruption
 
-    def most(self, prompt: Prompt) -> Spent:
-        """Return the most that a call can use."""
-        return most_spent(self.price, _most_sent(prompt), self.answer_tokens)
-
-    def used(self, usage: Usage, prompt: Prompt) -> Spent:
-        """Return what an answer has used."""
-        return used_spent(self.price, usage, _most_sent(prompt), self.answer_tokens)
-
-    def gives_out(self, error: AdapterError) -> int:
+    def gives_out(self, error: Failed) -> int:
         """Return how many questions in a row have had no answer, if it is too many; otherwise 0."""
         self.repeated = self.repeated + 1 if error.kind == self._trouble else 1
         self.unanswered += 1
@@ -885,8 +918,8 @@ class _Runner:
                 Decimal(gate.reserved.money) / NANO if known else None,
                 gate.under_way,
                 gate.allowed,
-                self.desk.sent if self.desk else 0,
-                self.desk.done if self.desk else 0,
+                self.rounds.sent if self.rounds else 0,
+                self.rounds.done if self.rounds else 0,
             )
         )
 
@@ -966,8 +999,10 @@ def check_chosen(chosen: Chosen, environment: Environment, batching: Batching | 
         )
 
 
-def price_in(folder: str | os.PathLike[str]) -> Price | None:
+def price_in(folder: str | os.PathLike[str] | None) -> Price | None:
     """Return the price that a folder's run is reckoned with; None if there is none as yet."""
+    if folder is None:
+        return None
     try:
         with Ledger.read(folder) as ledger:
             return ledger.price

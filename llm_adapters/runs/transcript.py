@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -64,22 +63,10 @@ def transcript(folder: str | os.PathLike[str], session: int) -> Iterator[Exchang
 
 def exchanges(ledger: Ledger, session: int) -> Iterator[Exchange]:
     """Go through the questions of a session of an open ledger."""
-    turns: dict[int, list[int]] = {}
-    calls = ledger.calls_of(session)
-    for turn, slot in calls:
-        turns.setdefault(turn, []).append(slot)
-    for turn, slots in turns.items():
-        asked = [calls[turn, slot] for slot in slots]
-        said = tuple(call.reply.text for call in asked if call.reply is not None)
-        last = asked[-1]
-        yield Exchange(session, turn, _prompt(ledger, last.request), said, last.outcome, last.note)
-
-
-def _prompt(ledger: Ledger, request: str) -> Prompt:
-    """Return what a request showed."""
-    ((body,),) = ledger.rows("SELECT body FROM request WHERE hash = ?", request)
-    messages = []
-    for role, content, *images in json.loads(body)["messages"]:
-        shown = (ledger.rows("SELECT png FROM image WHERE hash = ?", image) for image in images)
-        messages.append(Message(role, content, tuple(png for ((png,),) in shown)))
-    return Prompt(tuple(messages))
+    for turn, attempts in ledger.questions(session).items():
+        last = attempts[-1]
+        own = [attempt for attempt in attempts if attempt.request == last.request]
+        said = tuple(attempt.reply.text for attempt in own if attempt.reply is not None)
+        outcome = last.outcome if last.reply or last.final else ""
+        why = last.note if last.final or last.reply else ""
+        yield Exchange(session, turn, ledger.prompt(last.request), said, outcome, why)

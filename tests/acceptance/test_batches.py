@@ -6,11 +6,6 @@ from collections import Counter
 
 import pandas as pd
 import pytest
-
-pytest.importorskip("openai")
-pytest.importorskip("anthropic")
-pytest.importorskip("google.genai")
-
 from batch_server import BatchServer
 from commands import commands, quick_time
 

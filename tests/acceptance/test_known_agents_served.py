@@ -10,8 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytest.importorskip("openai")
-
 from knownminds.agents import RescorlaWagnerDual, simulate
 from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.inference import ModelData, posterior

@@ -12,9 +12,6 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-
-pytest.importorskip("openai")
-
 from commands import commands
 from fault_server import FaultServer, by_hash
 
@@ -395,7 +392,7 @@ def test_a_key_is_written_nowhere(command, tmp_path):
     assert len(server.calls) == 4
     assert KEY not in ended.out + ended.err
     files = [file for file in tmp_path.rglob("*") if file.is_file()]
-    assert len(files) > 3
+    assert len(files) > 2
     for file in files:
         assert KEY.encode() not in file.read_bytes()
     assert rows(tmp_path)["raw_text"].str.contains("[key]", regex=False).tolist()[:2] == [
@@ -429,7 +426,6 @@ def test_the_report_is_drawn_again_from_the_folder_alone(command, unbroken):
         (["--llm", "openai:x", "--base-url", "nowhere"], "base_url"),
         (["--llm", "synthetic:rescorla"], "rescorla"),
         (["--llm", "synthetic:rescorla_wagner_dual", "--contaminate", "refsal=0.1"], "refsal"),
-        (["--llm", "synthetic:rescorla_wagner_dual", "--fault", "failed=2"], "failed"),
         (["--llm", "synthetic:rescorla_wagner_dual", "--cap", "dollar=1"], "dollar"),
         (["--llm", "synthetic:rescorla_wagner_dual", "--temperature", "9"], "temperature"),
         (["--llm", "synthetic:rescorla_wagner_dual", "--sessions", "0"], "sessions"),

@@ -12,13 +12,7 @@ from knownminds.environments import (
     Outcome,
     RestlessBandit,
 )
-from knownminds.llm_adapters import (
-    Capabilities,
-    Reply,
-    Synthetic,
-    Usage,
-    run_session,
-)
+from knownminds.llm_adapters import InProcess, Reply, Synthetic, Usage, run_session
 
 MIDDLE = ChangePointObserver.parameters.constrain(ChangePointObserver.parameters.mean)
 PLACE = RestlessBandit(2, (3, 5), confidence="apart")  # 8 plays
@@ -28,25 +22,21 @@ def mind():
     return ChangePointObserver.from_theta(MIDDLE, actions=2)
 
 
-class Heard:
+class Heard(InProcess):
     """A participant whose replies are scripted or those of another; keeps what it was asked."""
 
-    model, provider, base_url = "heard", "test", ""
-    capabilities = Capabilities()
+    model, provider = "heard", "test"
 
     def __init__(self, other=None, script=()):
         self.other, self.script, self.prompts = other, list(script), []
         if other is not None:
-            self.model, self.capabilities = other.model, other.capabilities
+            self.model, self.heeds = other.model, other.heeds
 
     async def complete(self, prompt, *, settings):
         self.prompts.append(prompt)
         if self.other is not None:
             return await self.other.complete(prompt, settings=settings)
         return Reply(self.script.pop(0), usage=Usage(7, 2), model_served="m")
-
-    async def close(self):
-        pass
 
 
 def test_a_known_mind_lives_the_session_that_play_lives_with_two_calls_a_trial():

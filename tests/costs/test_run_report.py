@@ -1,14 +1,13 @@
 """What is said of runs that went badly: nothing that is not so."""
 
 import asyncio
-import sqlite3
 from decimal import Decimal
 
 import pandas as pd
-from scripted import Scripted
+from scripted import Scripted, rejected, server_failed, unreachable
 
 from knownminds.environments import InstrumentalLearning
-from knownminds.llm_adapters import Rejected, Reply, Sampling, ServerFailed, Usage
+from knownminds.llm_adapters import Reply, Sampling, Usage
 from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import Retries, read_run, run_sessions_in
@@ -31,10 +30,8 @@ def table(run, title):
 
 
 def test_the_sessions_dollars_are_what_the_provider_was_paid(tmp_path):
-    run = go(tmp_path, Scripted(*["?"] * 5, ServerFailed("down"), rest="?"), re_ask=1)
-    with sqlite3.connect(tmp_path / "ledger.sqlite") as ledger:
-        query = "SELECT SUM(cost) FROM attempt WHERE state = 'ok'"
-        ((nano,),) = ledger.execute(query).fetchall()
+    run = go(tmp_path, Scripted(*["?"] * 5, server_failed("down"), rest="?"), re_ask=1)
+    nano = run.account.paid
     assert nano == 32 * (7 * 1000 + 2 * 4000)  # each malformed answer was asked for again
     told = [Decimal(cell) for cell in table(run, "Sessions")["dollars for answers"]]
     assert sum(told) == Decimal(nano) / 10**9 == run.dollars_paid
@@ -43,11 +40,11 @@ def test_the_sessions_dollars_are_what_the_provider_was_paid(tmp_path):
 def test_a_price_that_comes_later_is_taken_and_counts_as_if_it_had_always_been_known(tmp_path):
     script = [
         "?",
-        ServerFailed("lost"),
+        server_failed("lost"),
         SILENT,
         Reply("?", usage=Usage(1000, 50, 30, 400), model_served="m"),
-        ServerFailed("not there", charged=False),
-        Rejected("no"),
+        unreachable("not there", charged=False),
+        rejected("no"),
         Reply("?", usage=Usage(None, 50), model_served="m"),
     ]
     runs = []

@@ -14,18 +14,14 @@ RUN = ["run", "instrumental_learning", "--trials", "4", "--llm"]
 NETWORKS = "from knownminds.environments.diagnosis.network_files import "
 # What needs which package: words of the command line, or a line of Python.
 NEEDS = {
-    "anthropic": [("anthropic", [*RUN, "anthropic:m"])],
     "dask": [
         (package, ["recover", "instrumental_learning", "--replicates", "2",
                    "--backend", "dask", "--scheduler", "tcp://127.0.0.1:1"])
         for package in ("dask", "distributed")
     ],
-    "google": [("google.genai", [*RUN, "google:m"])],
     "gymnasium": [("gymnasium", "import knownminds.environments.formats.gymnasium_wrapper")],
     "inspect": [
-        ("inspect_ai", [*RUN, "inspect:openai/m"]),
         ("inspect_ai", ["import", "x.eval", "--out", "x.csv"]),
-        ("openai", [*RUN, "inspect:openai-api/ours/m", "--base-url", "http://127.0.0.1:1/v1"]),
     ],
     "learning": [
         ("sklearn", "from knownminds.inference.diagnosis.predictive_gain import scikit_learn\n"
@@ -35,7 +31,6 @@ NEEDS = {
         ("pgmpy", NETWORKS + "load_network; load_network('asia')"),
         ("pgmpy", NETWORKS + "posterior_by_pgmpy; posterior_by_pgmpy(None, (), None)"),
     ],
-    "openai": [("openai", [*RUN, "openai:m"])],
     "serve": [
         (package, ["serve", "instrumental_learning"]) for package in ("starlette", "uvicorn")
     ],

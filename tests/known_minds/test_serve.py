@@ -12,12 +12,9 @@ import pytest
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual, play
 from knownminds.environments import InstrumentalLearning, Turn, session_stream
-from knownminds.llm_adapters import (
-    Sampling,
-    Synthetic,
-    run_sessions,
-)
+from knownminds.llm_adapters import Sampling, Synthetic, load
 from knownminds.llm_adapters.known_minds.serve import Served
+from knownminds.llm_adapters.runs.runner import run_sessions_in
 
 KEY = "sk-canary-0123456789abcdef"
 LEARNER = RescorlaWagnerDual(alpha_positive=0.6, alpha_negative=0.2, beta=5.0, kappa=0.1)
@@ -79,14 +76,13 @@ def send(served):
         yield send
 
 
-def through_the_package(environment, n, seed, capabilities=None, **options):
-    pytest.importorskip("openai")
-    from knownminds.llm_adapters.providers.openai import OpenAI
-
+def through_the_server(environment, n, seed, heeds=(), **options):
     async def run(url):
-        adapter = OpenAI("known-mind", base_url=url, key_variable=None, capabilities=capabilities)
+        adapter = load("openai")("known-mind", base_url=url, key_variable=None)
+        adapter.heeds = (adapter.heeds | set(heeds)) if heeds != () else adapter.heeds
         try:
-            return await run_sessions(adapter, environment, n, seed, pause=0.0, **options)
+            run = await run_sessions_in(None, adapter, environment, n, seed, **options)
+            return run.trials
         finally:
             await adapter.close()
 
@@ -104,7 +100,7 @@ def through_the_package(environment, n, seed, capabilities=None, **options):
 )
 def test_sessions_through_the_official_package_are_those_that_play_lives(factors):
     environment = InstrumentalLearning(n_visits=6, **factors)
-    spoken = through_the_package(environment, 3, 11, address=(3,)).frame
+    spoken = through_the_server(environment, 3, 11, address=(3,)).frame
     played = [play(LEARNER, environment, 11, 3, i).frame for i in range(3)]
     for column in ("subject", "trial", "context", "first", "action", "reward"):
         assert spoken[column].tolist() == [value for one in played for value in one[column]]

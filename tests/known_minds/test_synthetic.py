@@ -15,7 +15,7 @@ from knownminds.environments import (
     make,
     session_stream,
 )
-from knownminds.llm_adapters import NotCapable, Rejected, Sampling, Synthetic, run_session
+from knownminds.llm_adapters import Failed, Sampling, Synthetic, run_session
 from knownminds.llm_adapters.known_minds import synthetic as module
 
 LEARNER = RescorlaWagnerDual(alpha_positive=0.4, alpha_negative=0.1, beta=3.0, kappa=0.1)
@@ -154,14 +154,14 @@ def test_a_prompt_of_another_session_or_of_no_session_is_rejected():
     environment.reset(options={"design": environment.draw(session_stream(1, 0))})
     prompt = environment.render({"trial": 0, "context": 0, "first": 0}, [])
     assert ask(speaker, prompt, seed=0).text in environment.design.labels["machines"][0]
-    with pytest.raises(Rejected, match="Use the seed, settings and templates"):
+    with pytest.raises(Failed, match="Use the seed, settings and templates"):
         ask(speaker, prompt, seed=1)
     for seed in (0, None):
-        with pytest.raises(Rejected, match="Use the settings and templates"):
+        with pytest.raises(Failed, match="Use the settings and templates"):
             ask(speaker, Prompt((Message("user", "Hello?"),)), seed=seed)
-    with pytest.raises(Rejected, match="Use the settings and templates"):
+    with pytest.raises(Failed, match="Use the settings and templates"):
         ask(speaker, Prompt((Message("system", "Hello?"),)), seed=None)
-    with pytest.raises(NotCapable, match="reasoning='high'"):
+    with pytest.raises(Failed, match="reasoning='high'"):
         ask(speaker, prompt, reasoning="high")
 
 

@@ -2,20 +2,16 @@
 
 import asyncio
 import re
-import shutil
 import sqlite3
 from contextlib import closing
 
 import pytest
-
-pytest.importorskip("openai")
-
-from scripted import Scripted
+from scripted import Scripted, rejected
 
 from knownminds.environments import InstrumentalLearning
-from knownminds.llm_adapters import Rejected, Reply, Usage
+from knownminds.llm_adapters import Reply, Usage
 from knownminds.llm_adapters.runs.admission import Caps
-from knownminds.llm_adapters.runs.ledger import FILE, Ledger, Request, Spent
+from knownminds.llm_adapters.runs.ledger import FILE
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import TRIALS, Retries, read_run, run_sessions_in
 
@@ -25,11 +21,8 @@ PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4}})
 QUICK = Retries(pause=0.0, attempts=2)
 
 
-class Numbered:
+class Numbered(Scripted):
     """Fails as told, and never twice with the same words."""
-
-    model, provider, base_url = "scripted", "test", ""
-    capabilities = Scripted.capabilities
 
     def __init__(self, failure, rest=None):
         self.failure, self.rest, self.calls = failure, rest, 0
@@ -40,9 +33,6 @@ class Numbered:
         if error is None:
             return Reply(self.rest, usage=Usage(7, 2), model_served="m")
         raise error
-
-    async def close(self):
-        pass
 
 
 def go(folder, adapter, n=3, environment=ENVIRONMENT, **options):
@@ -65,7 +55,7 @@ class Chooser(Numbered):
 
 
 def test_a_retry_that_is_broken_off_leaves_a_run_that_is_read_and_goes_on(tmp_path):
-    first = go(tmp_path, Numbered(lambda i: Rejected("no")), 1, retries=Retries(identical=3))
+    first = go(tmp_path, Numbered(lambda i: rejected("no")), 1, retries=Retries(identical=3))
     assert (first.errors, first.gave_out) == (2, True)  # the third is open, and tells of two errors
     # One answer, and the next two questions are not those that had none any more.
     caps = Caps(calls=first.calls + 1)
@@ -117,28 +107,3 @@ def test_a_ledger_that_is_gone_beside_its_results_is_not_taken_for_a_new_one(tmp
     (tmp_path / FILE).write_bytes(ledger)
     assert go(tmp_path, adapter).trials.frame.equals(run.trials.frame)
     assert adapter.calls == 0
-
-
-# Killed between an answer and its commit ----------------------------------------------------------
-
-
-def test_an_answer_that_a_kill_kept_out_of_the_ledger_is_there_when_it_goes_on(tmp_path):
-    before, after = tmp_path / "before", tmp_path / "after"
-    answer = Reply("A", usage=Usage(7, 2), model_served="m")
-
-    async def killed(ledger):
-        call, attempt = await ledger.begin((0, 0, 0), None, Request("h", "{}", {}), Spent(1, 9, 9))
-        ledger._commit = lambda: None  # the kill comes before it
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await ledger.answered(call, attempt, answer, Spent(1, 9, 9))
-        shutil.copytree(before, after)
-
-    with Ledger.open(before, {"seed": 1}, 1) as ledger:
-        asyncio.run(killed(ledger))
-    with (after / "ledger.spool").open("ab") as spool:
-        spool.write(b'[2, [["UPDATE att')  # and one more was cut off in its line
-    with Ledger.open(after, {"seed": 1}, 1) as ledger:
-        assert ledger.calls_of(0)[0, 0].reply == answer
-        assert ledger.account().calls == {"ok": 1}
-        assert ledger.model_served == "m"

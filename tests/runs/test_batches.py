@@ -3,16 +3,11 @@
 import asyncio
 
 import pytest
-
-pytest.importorskip("openai")
-pytest.importorskip("anthropic")
-pytest.importorskip("google.genai")
-
 from batch_server import BatchServer, Broken
 
 from knownminds.environments import Collider
 from knownminds.llm_adapters import Sampling, load
-from knownminds.llm_adapters.runs.desk import Batching
+from knownminds.llm_adapters.runs.batch_rounds import Batching
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import Retries, run_sessions_in
 from knownminds.validation.cli.models.run import _standing

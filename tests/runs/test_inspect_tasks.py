@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("inspect_ai", reason="the extra inspect is not installed")
-pytest.importorskip("openai")
 from fault_server import FaultServer, last_letter
 from inspect_ai import eval as eval_task
 from inspect_ai.log import read_eval_log, write_eval_log

@@ -1,50 +1,33 @@
 import asyncio
 
 import pandas as pd
+from scripted import Scripted, often, rejected, server_failed
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual
 from knownminds.environments import InstrumentalLearning, Trials
-from knownminds.llm_adapters import (
-    Capabilities,
-    RateLimited,
-    Rejected,
-    Reply,
-    ServerFailed,
-    Synthetic,
-    Usage,
-    run_session,
-    run_sessions,
-)
+from knownminds.llm_adapters import Reply, Synthetic, Usage, run_session
+from knownminds.llm_adapters.runs.runner import Retries, run_sessions_in
 
 ENVIRONMENT = InstrumentalLearning(n_visits=2)
 LEARNER = RescorlaWagnerDual(alpha_positive=0.4, alpha_negative=0.1, beta=3.0, kappa=0.1)
 
 
-class Scripted:
-    """Replies as told, one item after another: texts, replies, or errors; then empty texts."""
-
-    model = "scripted"
-    capabilities = Capabilities()
+class Noting(Scripted):
+    """Notes what it was asked."""
 
     def __init__(self, *script):
-        self.script = list(script)
+        super().__init__(*script)
         self.prompts, self.settings = [], []
 
     async def complete(self, prompt, *, settings):
-        await asyncio.sleep(0)
         self.prompts.append(prompt)
         self.settings.append(settings)
-        item = self.script.pop(0) if self.script else ""
-        if isinstance(item, Exception):
-            raise item
-        return item if isinstance(item, Reply) else Reply(item, model_served="m")
-
-    async def close(self):
-        pass
+        return await super().complete(prompt, settings=settings)
 
 
 def run(adapter, **options):
-    return asyncio.run(run_session(adapter, ENVIRONMENT, 0, 4, pause=0.0, **options))
+    patient = Retries(attempts=3, pause=0.0)
+    return asyncio.run(run_session(adapter, ENVIRONMENT, 0, 4, retries=patient, **options))
 
 
 def test_every_kind_of_answer_keeps_its_outcome_and_nothing_is_filled_in():
@@ -56,7 +39,7 @@ def test_every_kind_of_answer_keeps_its_outcome_and_nothing_is_filled_in():
             Reply("A", finish_reason="length", model_served="m"),
             Reply("No.", finish_reason="refusal", model_served="m"),
             Reply("", finish_reason="content_filter", model_served="m"),
-            Rejected("too long"),
+            rejected("too long"),
         )
     )
     frame = trials.frame
@@ -82,9 +65,7 @@ def test_a_repaired_answer_is_a_choice_and_says_what_was_repaired():
 
 
 def test_what_may_pass_is_tried_again_and_counted():
-    adapter = Scripted(
-        RateLimited("wait", 0.0), ServerFailed("down"), "x", *[ServerFailed("!")] * 3
-    )
+    adapter = Noting(often("wait", 0.0), server_failed("down"), "x", *[server_failed("!")] * 3)
     frame = run(adapter).frame
     assert frame["attempt"].tolist()[:3] == [3, 3, 1]
     assert frame["outcome"].tolist()[:2] == ["malformed", "error"]
@@ -93,7 +74,7 @@ def test_what_may_pass_is_tried_again_and_counted():
 
 
 def test_tokens_models_and_prompts_are_recorded(tmp_path):
-    adapter = Scripted(Reply("x", usage=Usage(7, 2), model_served="m"))
+    adapter = Noting(Reply("x", usage=Usage(7, 2), model_served="m"))
     trials = run(adapter)
     row = trials.frame.iloc[0]
     assert (row["input_tokens"], row["output_tokens"]) == (7, 2)
@@ -105,8 +86,8 @@ def test_tokens_models_and_prompts_are_recorded(tmp_path):
 
 
 def test_histories_in_chat_only_grow():
-    adapter = Scripted()
-    asyncio.run(run_session(adapter, InstrumentalLearning(2, history="chat"), 0))
+    adapter = Noting()
+    asyncio.run(run_session(adapter, InstrumentalLearning(2, history="chat"), 0, 0))
     for shorter, longer in zip(adapter.prompts, adapter.prompts[1:], strict=False):
         assert longer.messages[: len(shorter.messages)] == shorter.messages
         assert len(longer.messages) == len(shorter.messages) + 2
@@ -116,7 +97,8 @@ def test_histories_in_chat_only_grow():
 def test_many_sessions_are_those_lived_one_by_one_whatever_the_concurrency():
     def together(concurrency):
         speaker = Synthetic(LEARNER, ENVIRONMENT, 9, contaminants=Contaminants(malformed=0.2))
-        return asyncio.run(run_sessions(speaker, ENVIRONMENT, 5, 9, concurrency=concurrency)).frame
+        lived = run_sessions_in(None, speaker, ENVIRONMENT, 5, 9, concurrency=concurrency)
+        return asyncio.run(lived).trials.frame
 
     pd.testing.assert_frame_equal(together(1), together(4))
     speaker = Synthetic(LEARNER, ENVIRONMENT, 9, contaminants=Contaminants(malformed=0.2))

@@ -8,28 +8,15 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-
-pytest.importorskip("openai")
-
-from scripted import Scripted
+from faulty import FAULTS, Faulty
+from scripted import Scripted, often, rejected, server_failed, unreadable
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual
-from knownminds.environments import InstrumentalLearning, Message, Prompt, Trials
-from knownminds.llm_adapters import (
-    AdapterError,
-    RateLimited,
-    Rejected,
-    Reply,
-    ServerFailed,
-    Synthetic,
-    UnreadableReply,
-    Usage,
-    run_sessions,
-)
-from knownminds.llm_adapters.known_minds.faulty import Faults, Faulty
+from knownminds.environments import InstrumentalLearning, Trials
+from knownminds.llm_adapters import Failed, InProcess, Reply, Synthetic, Usage
 from knownminds.llm_adapters.runs.admission import Caps, Gate
-from knownminds.llm_adapters.runs.ledger import Ledger, Spent
-from knownminds.llm_adapters.runs.prices import price_of
+from knownminds.llm_adapters.runs.ledger import Ledger
+from knownminds.llm_adapters.runs.prices import Spent, price_of
 from knownminds.llm_adapters.runs.runner import TRIALS, Retries, read_run, run_sessions_in
 
 ENVIRONMENT = InstrumentalLearning(n_visits=2)  # eight trials
@@ -39,14 +26,14 @@ PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4}})
 QUICK = Retries(pause=0.0, attempts=50, rate_limited=50)
 
 
-class Chair:
+class Chair(InProcess):
     """Passes everything on, and notes what was asked, answered and under way."""
 
-    provider, base_url = "test", ""
+    provider = "test"
 
     def __init__(self, adapter, seconds=0.0):
         self.adapter, self.seconds = adapter, seconds
-        self.model, self.capabilities = adapter.model, adapter.capabilities
+        self.model, self.heeds = adapter.model, adapter.heeds
         self.asked, self.bill = [], []
         self.under_way = self.peak = 0
         self.times = []
@@ -64,9 +51,6 @@ class Chair:
         self.bill.append((prompt.hash, settings.seed, reply.usage))
         return reply
 
-    async def close(self):
-        pass
-
     @property
     def dollars(self):
         return sum(PRICE.cost(usage.input_tokens, usage.output_tokens) for _, _, usage in self.bill)
@@ -82,7 +66,7 @@ def go(folder, adapter, n=3, environment=ENVIRONMENT, **options):
 
 
 def unbroken(n=3, **rates):
-    return asyncio.run(run_sessions(mind(**rates), ENVIRONMENT, n, 9)).frame
+    return asyncio.run(run_sessions_in(None, mind(**rates), ENVIRONMENT, n, 9)).trials.frame
 
 
 def same(run, frame):
@@ -97,13 +81,8 @@ def attempts_in(folder):
     """How often each (prompt, session) was sent, by what became of it."""
     found = Counter()
     with Ledger.read(folder) as ledger:
-        rows = ledger.rows(
-            "SELECT c.session, r.body, a.state FROM attempt a JOIN call c ON c.id = a.call "
-            "JOIN request r ON r.hash = c.request"
-        )
-    for session, body, state in rows:
-        messages = tuple(Message(*message) for message in json.loads(body)["messages"])
-        found[Prompt(messages).hash, session, state] += 1
+        for attempt in ledger.attempts():
+            found[ledger.prompt(attempt.request).hash, attempt.place[0], attempt.state] += 1
     return found
 
 
@@ -130,8 +109,8 @@ def test_a_run_with_a_ledger_is_the_run_without_one_and_is_read_from_the_ledger_
 
 
 def test_attempts_are_bounded_and_too_many_calls_are_bounded_apart(tmp_path):
-    script = [ServerFailed("a"), RateLimited("b"), RateLimited("c"), RateLimited("d"), "x"]
-    chair = Chair(Scripted(*script, *[ServerFailed("down")] * 2, *[RateLimited("often")] * 4, "x"))
+    script = [server_failed("a"), often("b"), often("c"), often("d"), "x"]
+    chair = Chair(Scripted(*script, *[server_failed("down")] * 2, *[often("often")] * 4, "x"))
     retries = Retries(pause=0.0, attempts=2, rate_limited=4)
     frame = go(tmp_path, chair, 1, retries=retries).trials.frame
     assert frame["attempt"].tolist()[:4] == [5, 2, 4, 1]
@@ -159,13 +138,13 @@ def test_too_many_calls_halve_how_many_are_under_way_and_success_restores_them()
         for _ in range(200):
             gate.went_well()
         assert gate.allowed == 8
-        assert await inside == [Spent(1)] * 3
+        assert await inside == [""] * 3
 
     asyncio.run(run())
 
 
 def test_a_failure_that_repeats_identically_stops_the_run_and_is_asked_again(tmp_path):
-    chair = Chair(Scripted("x", *[Rejected("too long")] * 9))
+    chair = Chair(Scripted("x", *[rejected("too long")] * 9))
     run = go(tmp_path, chair, 1)
     assert len(chair.asked) == 4
     assert run.stopped == "3 questions in a row had no answer: too long"
@@ -179,7 +158,7 @@ def test_a_failure_that_repeats_identically_stops_the_run_and_is_asked_again(tmp
         "malformed"
     ]
     # failures of different kinds, or with an answer between them, do not
-    mixed = [Rejected("a"), UnreadableReply("b"), Rejected("a"), Rejected("b"), "x", Rejected("a")]
+    mixed = [rejected("a"), unreadable("b"), rejected("a"), rejected("b"), "x", rejected("a")]
     assert not go(tmp_path / "mixed", Scripted(*mixed), 1).unfinished
 
 
@@ -262,11 +241,10 @@ def test_whatever_fails_and_wherever_it_dies_the_transcript_is_that_of_an_unbrok
 ):
     rng = np.random.default_rng(seed)
     shares = 0.4 * rng.dirichlet(np.ones(6)) * rng.integers(0, 2, 6)
-    names = ("rate_limited", "told_to_wait", "failed", "timed_out", "cut_off")
-    faults = Faults(**dict(zip(names, shares, strict=False)))
+    faults = dict(zip(FAULTS, shares, strict=False))
     concurrency, n = int(rng.integers(1, 5)), 8
     chair = Chair(mind(malformed=0.1, refusal=0.05))
-    faulty = Faulty(chair, faults, seed, retry_after=0.001)
+    faulty = Faulty(chair, faults, seed, wait=0.001)
     crashes = 0
     while True:
         done = {key for key in attempts_in(tmp_path) if key[2] == "ok"} if crashes else set()
@@ -274,9 +252,8 @@ def test_whatever_fails_and_wherever_it_dies_the_transcript_is_that_of_an_unbrok
         left = [int(rng.integers(1, 11))] if crashes < 4 else [0]
         paid = rng.random() < 0.5  # whether the last answer was made, and lost
 
-        class Dying:
-            model, provider, base_url = faulty.model, faulty.provider, faulty.base_url
-            capabilities = faulty.capabilities
+        class Dying(InProcess):
+            model, provider, heeds = faulty.model, faulty.provider, faulty.heeds
 
             async def complete(self, prompt, *, settings, left=left, paid=paid):
                 left[0] -= 1
@@ -285,7 +262,7 @@ def test_whatever_fails_and_wherever_it_dies_the_transcript_is_that_of_an_unbrok
                     raise Crash
                 try:
                     reply = await faulty.complete(prompt, settings=settings)
-                except AdapterError:
+                except Failed:
                     if not dies:
                         raise
                 if dies:

@@ -20,7 +20,8 @@ from knownminds.environments import ANSWERED, Outcome, Trials
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.environments.record.result import plain
 from knownminds.llm_adapters.runs.ledger import FILE as LEDGER
-from knownminds.llm_adapters.runs.ledger import NANO, Ledger
+from knownminds.llm_adapters.runs.ledger import Ledger
+from knownminds.llm_adapters.runs.prices import NANO
 from knownminds.llm_adapters.runs.runner import TRIALS, read_run
 from knownminds.validation.costs.wordings import SHIPPED
 from knownminds.validation.data.trials_of_runs import BY, put_together, with_columns

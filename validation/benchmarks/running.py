@@ -13,12 +13,12 @@ from typing import Any
 
 from knownminds.agents import AGENTS
 from knownminds.environments import Environment, Rate
-from knownminds.llm_adapters import Adapter, NoKey, Sampling, Unusable, check_capable
+from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
 from knownminds.llm_adapters.runs.admission import Caps, Purse
 from knownminds.llm_adapters.runs.ledger import FILE as LEDGER
-from knownminds.llm_adapters.runs.ledger import Ledger, LedgerFailed, Spent
+from knownminds.llm_adapters.runs.ledger import Ledger, LedgerFailed
 from knownminds.llm_adapters.runs.participant import RUN
-from knownminds.llm_adapters.runs.prices import Price, parse_price, price_of
+from knownminds.llm_adapters.runs.prices import Price, Spent, parse_price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import Progress, Retries, check_caps, run_sessions_in
 from knownminds.validation.costs.budget import Budget, Cost, reckon
@@ -135,8 +135,8 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
                     shared = adapter
                 if adapter is not None:
                     pictures = cell.environment.pictures
-                    check_capable(adapter, player.asked_with(cell), images=pictures)
-            except Unusable as error:
+                    check_heeds(adapter, player.asked_with(cell), images=pictures)
+            except Failed as error:
                 found[player.llm, cell.key] = str(error)
             except ValueError as error:
                 if not player.llm.startswith("synthetic:"):
@@ -150,8 +150,12 @@ def _connected(player: Player, cell: Cell, seed: int) -> Adapter | None:
         return connect(
             player.llm, cell.environment, seed=seed, stream=cell.stream, **player.connection
         )
-    except (NoKey, ImportError):
+    except ImportError:
         return None  # which the run itself will say
+    except Failed as error:
+        if error.kind == "key":
+            return None  # likewise
+        raise
 
 
 @dataclass(frozen=True, eq=False)
@@ -396,7 +400,7 @@ async def _live(
                     retry_errors=asking.retry_errors,
                     progress=None if watch is None else partial(watch, player.llm, cell),
                 )
-            except (Unusable, ImportError) as error:
+            except (Failed, ImportError) as error:
                 over = why[key] = str(error)
                 tell(f"{player.llm} in {cell.key}: {error}")
                 continue

@@ -15,7 +15,7 @@ from knownminds.environments.chance.outcome_grid import BrokenOff
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs, Source, context_name
 from knownminds.llm_adapters import (
     Adapter,
-    NotCapable,
+    Failed,
     Reply,
     TellsOutcomes,
     TokenLogProbability,
@@ -64,29 +64,33 @@ def source_of(adapter: Adapter, source: Source | None) -> Source:
 
     Raises
     ------
-    NotCapable
+    Failed
         If it cannot do what is asked of it, or has no log-probabilities and nothing is asked.
     """
     exact = isinstance(adapter, TellsOutcomes)
-    some = adapter.capabilities.answer_log_probabilities
+    some = "top_log_probabilities" in adapter.heeds
     if source == "exact" and not exact:
-        raise NotCapable(
+        raise _refused(
             f"The exact probability of whole outcomes is known of local models; {adapter.model} "
             f"does not tell it. Use --source {'top-k' if some else 'sampled'}."
         )
     if source == "top-k" and not some:
-        raise NotCapable(
+        raise _refused(
             f"{adapter.model} tells no log-probabilities of its tokens. Use --source sampled, "
             "which counts its answers."
         )
     if source is not None:
         return source
     if not exact and not some:
-        raise NotCapable(
+        raise _refused(
             f"Beliefs are read from log-probabilities of tokens; {adapter.model} tells none. Say "
             "--source sampled to count its answers, with --draws for how many."
         )
     return "exact" if exact else "top-k"
+
+
+def _refused(told: str) -> Failed:
+    return Failed(told, "stop", "setting", charged=False)
 
 
 def sent_as(adapter: Adapter, items: Sequence[ChanceItem]) -> str:
@@ -186,9 +190,10 @@ def item_answers(run: Run, environment: BrokenOff) -> Iterator[ItemAnswer]:
     with Ledger.read(run.folder) as ledger:
         for session in range(run.n_sessions):
             rows = frame[frame["subject"].astype(str) == str(session)]
-            calls = ledger.calls_of(session)
             replies = {
-                turn: call.reply for (turn, _), call in calls.items() if call.reply is not None
+                attempt.place[1]: attempt.reply
+                for attempt in ledger.attempts(session)
+                if attempt.reply is not None
             }
             fields = environment.fields.shown
             table = environment.draw(session_stream(seed, *RUN, session)).table

@@ -17,17 +17,18 @@ from knownminds.agents import AGENTS, Agent, Contaminants
 from knownminds.environments import Environment, unknown
 from knownminds.llm_adapters import (
     ADAPTERS,
+    HOSTS,
     Adapter,
-    NoKey,
+    Failed,
     Sampling,
     Synthetic,
-    check_capable,
+    check_heeds,
     load,
 )
 from knownminds.llm_adapters.batches import check_takes_batches
-from knownminds.llm_adapters.known_minds.faulty import Faults, Faulty
 from knownminds.llm_adapters.known_minds.replay import Replay
-from knownminds.llm_adapters.runs.desk import Batching, check_turns
+from knownminds.llm_adapters.providers.http import Http
+from knownminds.llm_adapters.runs.batch_rounds import Batching, check_turns
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
@@ -42,7 +43,7 @@ Result = TypeVar("Result")
 RUNS = "runs"
 # The other options of a run say who answers.
 RUNNING = tuple(RunOptions.__annotations__)
-ABROAD = ("anthropic", "google", "inspect", "openai")  # adapters that have an address and a key
+ABROAD = ("anthropic", "google", *HOSTS)  # adapters that have an address and a key
 
 
 def run(
@@ -112,7 +113,6 @@ def connect(
     images: bool = False,
     truth: Mapping[str, float] | None = None,
     contaminants: Contaminants | None = None,
-    faults: Faults | None = None,
     stream: int | None = None,
 ) -> Adapter:
     """Return the adapter of "provider:model".
@@ -131,8 +131,6 @@ def connect(
         Whether the model is declared to see pictures, where its name does not tell.
     truth, contaminants
         Of a synthetic participant; parameters without a value are at the centre of their prior.
-    faults
-        Failures added to the provider's own, to rehearse a run.
     stream
         Of a synthetic participant, see `Synthetic`.
 
@@ -172,17 +170,17 @@ def connect(
         adapter = load(provider)(model, **given)
     if images:
         _declare_images(adapter)
-    return adapter if faults is None else Faulty(adapter, faults, seed)
+    return adapter
 
 
 def _declare_images(adapter: Adapter) -> None:
     """Take the user's word that a model sees pictures."""
-    if adapter.provider not in ABROAD:
+    if not isinstance(adapter, Http):
         raise ValueError(
             f"--images is for {', '.join(ABROAD)}, whose servers may see pictures; "
             f"{adapter.provider} tells by itself whether it does. Leave it out."
         )
-    adapter.capabilities = replace(adapter.capabilities, images=True)  # type: ignore[misc]
+    adapter.heeds |= {"images"}
 
 
 def rehearse(
@@ -198,9 +196,13 @@ def rehearse(
         check_turns(environment, batching)
     try:
         adapter = connect(llm, environment, **connection)
-    except (NoKey, ImportError):
+    except ImportError:
         return
-    check_capable(adapter, replace(settings, system=None), images=environment.pictures)
+    except Failed as error:
+        if error.kind == "key":
+            return
+        raise
+    check_heeds(adapter, replace(settings, system=None), images=environment.pictures)
     if batching is not None:
         check_takes_batches(adapter)
 

@@ -15,8 +15,8 @@ import scipy
 
 from knownminds.agents import Agent
 from knownminds.environments import Environment, make
-from knownminds.llm_adapters.runs.ledger import NANO, Ledger
-from knownminds.llm_adapters.runs.prices import Dollars, Price, Range
+from knownminds.llm_adapters.runs.ledger import Ledger
+from knownminds.llm_adapters.runs.prices import NANO, Dollars, Price, Range
 
 from .dry_runs import LEVEL, DryRuns, dry_runs_of
 
@@ -62,11 +62,14 @@ class Observed:
         """
         with Ledger.read(folder) as ledger:
             kept, price = ledger.configuration, ledger.price
-            rows = ledger.rows(
-                "SELECT c.session, a.input_tokens, a.output_tokens, COALESCE(a.cost, 0) "
-                "FROM attempt a JOIN call c ON c.id = a.call WHERE a.state = 'ok' "
-                "AND a.input_tokens IS NOT NULL AND a.output_tokens IS NOT NULL"
-            )
+            counted = list(ledger.counted())
+        rows = [
+            (one.place[0], one.reply.usage, one.used(price).money)
+            for one in counted
+            if one.reply is not None
+            and one.reply.usage.input_tokens is not None
+            and one.reply.usage.output_tokens is not None
+        ]
         if not rows:
             raise ValueError(
                 f"What sessions take is read from answers that tell their tokens; the run in "
@@ -74,7 +77,8 @@ class Observed:
             )
         tokens: dict[int, list[int]] = {}
         dollars = listed = Decimal(0)
-        for session, sent, received, cost in rows:
+        for session, usage, cost in rows:
+            sent, received = usage.input_tokens or 0, usage.output_tokens or 0
             own = tokens.setdefault(session, [0, 0])
             own[0] += sent
             own[1] += received

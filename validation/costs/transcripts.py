@@ -49,7 +49,7 @@ def transcripts(run: Run) -> tuple[list[Turn], list[str]]:
 
 
 def _sessions(ledger: Ledger) -> list[int]:
-    return [n for (n,) in ledger.rows("SELECT DISTINCT session FROM call ORDER BY session")]
+    return ledger.asked_sessions()
 
 
 def _lived(

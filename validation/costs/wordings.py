@@ -12,7 +12,8 @@ from knownminds.environments import Environment
 from knownminds.environments.conditions import shipped_words
 from knownminds.environments.words.prompt import paraphrases_of
 from knownminds.llm_adapters.runs.admission import Caps
-from knownminds.llm_adapters.runs.ledger import NANO, Ledger, Spent
+from knownminds.llm_adapters.runs.ledger import Ledger
+from knownminds.llm_adapters.runs.prices import NANO, Spent
 
 SHIPPED = "shipped"
 

@@ -14,7 +14,7 @@ import pandas as pd
 from packaging.requirements import Requirement
 
 from knownminds.agents import AGENTS
-from knownminds.llm_adapters import ADAPTERS
+from knownminds.llm_adapters import ADAPTERS, HOSTS
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.verdicts import Verdict
 
@@ -25,7 +25,7 @@ DEVELOPERS = ("dev", "docs", "test")  # extras of those who change the code
 KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",
     "google": "GEMINI_API_KEY",
-    "openai": "OPENAI_API_KEY",
+    **{name: host.key_variable for name, host in HOSTS.items() if host.key_variable},
 }
 NOTES = (
     f'An extra is installed by pip install "{PACKAGE}[EXTRA]". No key is kept or shown; an own '

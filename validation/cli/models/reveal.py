@@ -47,7 +47,7 @@ class AskReveal(RevealQuestion):
 
 
 def _reveal(given: dict[str, Any]) -> None:
-    from knownminds.llm_adapters import Sampling, Unusable
+    from knownminds.llm_adapters import Failed, Sampling
     from knownminds.llm_adapters.runs.ledger import LedgerFailed
     from knownminds.validation.chance.revealed import reveal
 
@@ -64,7 +64,7 @@ def _reveal(given: dict[str, Any]) -> None:
                 caps=read_caps(asked.pop("cap", None)),
                 **asked,
             )
-    except (ImportError, LedgerFailed, Unusable) as error:
+    except (Failed, ImportError, LedgerFailed) as error:
         raise ValueError(str(error)) from None
     if given["out"] is None:
         notes.print("--out FOLDER keeps the beliefs and their report.")

@@ -28,7 +28,6 @@ from knownminds.validation.reading import (
     TEMPERATURES,
     read_caps,
     read_contaminants,
-    read_rates,
     read_temperature,
     resolve_experiment,
 )
@@ -75,12 +74,12 @@ def _tell_only(
     about: str, llm: str, place: Environment, settings: Sampling, reach: dict[str, Any]
 ) -> None:
     """Print the estimate, unless the run would stop before its first call."""
-    from knownminds.llm_adapters import Unusable
+    from knownminds.llm_adapters import Failed
     from knownminds.validation.costs.connect import rehearse
 
     try:
         rehearse(llm, place, settings, **reach)
-    except Unusable as error:
+    except Failed as error:
         raise ValueError(str(error)) from None
     print(about)
 
@@ -162,10 +161,11 @@ answer could be read or questions in a row had no answer, 2 for bad input or a r
         str | None, "IN,OUT or IN,OUT,CACHED dollars per million tokens.", default=None
     )
     contaminate: list[str] | None = asks(Contaminate, default=None)
-    fault: list[str] | None = option(
-        list[str] | None,
-        "NAME=RATE: rate_limited, failed, timed_out, ...: a rehearsal.",
-        default=None,
+    durable: bool = option(
+        bool,
+        "Let each write wait for the disk, against a power cut.",
+        default=False,
+        flag="--durable",
     )
     dry_run: bool = option(bool, "Only estimate calls, tokens and money.", default=False)
     out: Path | None = option(Path | None, "Folder of the run.", default=None)
@@ -222,9 +222,8 @@ def _about(sessions: int, chosen: ChosenQuestions | None) -> str:
 
 def _run_one(given: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
     """Run in one wording; `say` gets what is to be printed, a dictionary unless it is `print`."""
-    from knownminds.llm_adapters import Sampling, Unusable
-    from knownminds.llm_adapters.known_minds.faulty import Faults
-    from knownminds.llm_adapters.runs.desk import Batching
+    from knownminds.llm_adapters import Failed, Sampling
+    from knownminds.llm_adapters.runs.batch_rounds import Batching
     from knownminds.llm_adapters.runs.ledger import LedgerFailed
     from knownminds.llm_adapters.runs.prices import in_batches, parse_price
     from knownminds.llm_adapters.runs.runner import (
@@ -300,6 +299,7 @@ def _run_one(given: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
                 price=rates,
                 re_ask=asked.re_ask,
                 retry_errors=asked.retry_errors,
+                durable=asked.durable,
                 batching=batching,
                 chosen=chosen,
                 stop=stop,
@@ -308,9 +308,8 @@ def _run_one(given: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
                 timeout=asked.timeout,
                 truth=truth,
                 contaminants=read_contaminants(asked.contaminate),
-                faults=read_rates("--fault", asked.fault, Faults) if asked.fault else None,
             )
-    except (ImportError, LedgerFailed, Unusable) as error:
+    except (Failed, ImportError, LedgerFailed) as error:
         kept = (
             f" What was paid for stays in {folder}." if (folder / "ledger.sqlite").exists() else ""
         )

@@ -1,40 +1,27 @@
-"""Questions of many sessions, gathered and answered in batches."""
+"""Questions of many sessions, gathered and answered in batches: another way to send."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from tempfile import TemporaryFile
-from typing import BinaryIO
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
-from knownminds.environments import Environment
-from knownminds.llm_adapters.adapter import (
-    AdapterError,
-    NoReply,
-    RateLimited,
-    Reply,
-    Sampling,
-    TryAgain,
-    Unusable,
-)
-from knownminds.llm_adapters.batches.contract import (
-    Asked,
-    Batches,
-    Came,
-    Undecided,
-    size_of,
-)
-from knownminds.llm_adapters.providers.endpoint import MOST_BYTES
+from knownminds.environments import Environment, Prompt
+from knownminds.llm_adapters.adapter import Adapter, Failed, Sampling
+from knownminds.llm_adapters.batches import Batches
+from knownminds.llm_adapters.batches.contract import Came
 
 from .admission import CAPPED, Gate
-from .batch_book import Batch, BatchBook, Question, Sent
-from .ledger import Call, Ledger, Spent, used_spent
-from .prices import in_batches
+from .ledger import Attempt, Batch, Ledger, Request
+from .prices import Spent
 
-_AT_ONCE = 256  # results that are written down together
+T = TypeVar("T")
+
+_DIGITS = 16  # of the name of a batch
 
 
 @dataclass(frozen=True)
@@ -72,44 +59,45 @@ class Batching:
 
 @dataclass
 class Waiting:
-    """A question and who waits for it; nobody if it is asked beforehand."""
+    """A question that is to go into a batch, and who waits for it; nobody if asked beforehand."""
 
-    question: Question
-    asked: Asked  # under a name that is not yet its own
-    end: asyncio.Future[tuple[Call | None, str]] | None = None
-    call: Call | None = None
+    attempt: Attempt
+    request: Request
+    prompt: Prompt
+    settings: Sampling
+    end: asyncio.Future[str] | None = None
 
     def over(self, reason: str) -> None:
-        """Tell what came of it, or why nothing did."""
+        """Say that the round is over, and why it brought nothing if it did not."""
         if self.end is not None and not self.end.done():
-            answered = self.call is not None and self.call.state != "open"
-            self.end.set_result((self.call, "") if answered else (None, reason))
+            self.end.set_result(reason)
 
 
 @dataclass
-class Desk:
+class Rounds:
     """Gathers questions until every session waits for an answer, and has them answered in batches.
+
+    The name of a batch is in the ledger before it is submitted, so that it is found again.
 
     Parameters
     ----------
     batches : the provider's
     ledger, gate : of the run
     how : see `Batching`
-    sampling : with which all is asked
-    answer_tokens : most tokens of an answer
-    fail : told of what makes the run one in vain
-    tell : called when something has moved
+    settle : given a request, what came of it, and its settings, writes that down and reads it
+    fail : given what makes the run one in vain
+    moved : called when something has moved
     sessions : how many sessions are being lived
     """
 
     batches: Batches
+    adapter: Adapter
     ledger: Ledger
     gate: Gate
     how: Batching
-    sampling: Sampling
-    answer_tokens: int
-    fail: Callable[[Unusable], None]
-    tell: Callable[[], None]
+    settle: Callable[[Attempt, bytes | Failed, Sampling], None]
+    fail: Callable[[Failed], None]
+    moved: Callable[[], None]
     sessions: int = 0
     settled: int = 0  # requests whose end is in the ledger
     waiting: list[Waiting] = field(default_factory=list)
@@ -118,36 +106,34 @@ class Desk:
 
     def __post_init__(self) -> None:
         """Look up the batches that earlier starts have left."""
-        self.book = BatchBook(self.ledger)
-        price = self.ledger.price
-        self.price = None if price is None else in_batches(price)
-        self.open = self.book.awaited()
+        self.open = self.ledger.open_batches()
         self.sent = sum(batch.requests for batch in self.open)
-        self._calls: dict[int, Call] = {}  # of this start, by their number
-        self._moved = asyncio.Event()
+        self._requests: dict[str, dict[str, Attempt]] = {}  # by batch, then by name in it
+        self._gathered = asyncio.Event()
         self._failures = 0
         for batch in self.open:  # it counts as spent already
-            for one in self.book.sent(batch).values():
-                self.gate.reserved.add(one.reserved)
+            self._requests[batch.name] = _named(batch.name, self.ledger.in_batch(batch.name))
+            for attempt in self._unsettled(batch).values():
+                self.gate.reserved.add(attempt.used(self.ledger.price))
 
     @property
     def done(self) -> int:
         """How many requests have come to an end, as far as it is known."""
         return self.settled + sum(batch.done for batch in self.open)
 
-    async def ask(self, one: Waiting) -> tuple[Call | None, str]:
-        """Wait for the answer to a question; without one, return why."""
+    async def ask(self, one: Waiting) -> str:
+        """Wait until a question has been answered; return why it was not, if it was not."""
         if self.closed:
-            return None, self.gate.stopped
+            return self.gate.stopped
         one.end = asyncio.get_running_loop().create_future()
         self.waiting.append(one)
-        self._moved.set()
+        self._gathered.set()
         return await one.end
 
     def leave(self) -> None:
         """Take note that a session is not lived any more."""
         self.sessions -= 1
-        self._moved.set()
+        self._gathered.set()
 
     async def work(self, beforehand: Callable[[], Iterator[Waiting]]) -> None:
         """Read what earlier starts have submitted, ask what is known beforehand, then the rest.
@@ -165,8 +151,8 @@ class Desk:
             self.opened.set()
             while self.sessions:
                 if len(self.waiting) < self.sessions:
-                    self._moved.clear()
-                    await self._moved.wait()
+                    self._gathered.clear()
+                    await self._gathered.wait()
                     continue
                 gathered, self.waiting = self.waiting, []
                 self.waiting = await self._round(gathered) + self.waiting
@@ -175,7 +161,6 @@ class Desk:
             self.opened.set()
             for one in self.waiting:
                 one.over(self.gate.stopped)
-            await self.batches.close()
 
     # A round ------------------------------------------------------------------------------------
 
@@ -185,16 +170,15 @@ class Desk:
         taken: list[Waiting] = []
         reason = ""
         for one in gathered:
-            place, most = one.question.place, one.question.most
-            due = self.gate.stopped or self.gate.reserve(place[0], most)
-            if isinstance(due, Spent):
-                one.question = Question(place, one.question.call, one.question.request, due)
+            most = self._most(one.attempt)
+            over = self.gate.stopped or self.gate.reserve(one.attempt.place[0], most)
+            if not over:
                 taken.append(one)
-            elif due.startswith(CAPPED[1]) or self.gate.stopped:
-                one.over(due)
+            elif over.startswith(CAPPED[1]) or self.gate.stopped:
+                one.over(over)
             else:
                 later.append(one)
-                reason = due
+                reason = over
         if later and not taken:
             self.gate.stop(reason)
         try:
@@ -213,7 +197,8 @@ class Desk:
         part: list[Waiting] = []
         room = limits.bytes
         for one in taken:
-            size = size_of(self.batches.item(one.asked))
+            request = self.adapter.request(one.prompt, one.settings)
+            size = len(json.dumps(self.batches.item("-" * 64, request))) + 2
             if part and (len(part) == most or size > room):
                 yield part
                 part, room = [], limits.bytes
@@ -226,59 +211,66 @@ class Desk:
         """Submit a batch, if the run goes on: its name is in the ledger before."""
         if self.gate.stopped:
             for one in part:
-                self.gate.settle(one.question.place[0], one.question.most, Spent())
+                self.gate.settle(one.attempt.place[0], self._most(one.attempt), Spent())
             return
-        batch, calls = await self.book.intend([one.question for one in part])
-        for one, call in zip(part, calls, strict=True):
-            one.call = self._calls[call.id] = call
+        name = f"km-{uuid.uuid4().hex[:_DIGITS]}"
+        self.ledger.sent([(one.attempt, one.request) for one in part], name)
+        now = time.time()
+        batch = Batch(name, "", now, now, len(part))
+        self._requests[name] = _named(name, [one.attempt for one in part])
         self.open.append(batch)
         self.sent += batch.requests
         await self._submit(batch, maybe=False)
-        self.tell()
+        self.moved()
 
     async def _submit(self, batch: Batch, maybe: bool) -> None:
         """Submit a batch once; `maybe` says that it may have been submitted already."""
-        items = [self.batches.item(one) for one in self.book.requests(batch)]
+        items = []
+        for name, attempt in self._requests[batch.name].items():
+            prompt, settings = self.ledger.request(attempt.request)
+            items.append(self.batches.item(name, self.adapter.request(prompt, settings)))
         while not self.gate.stopped:
             try:
                 if maybe and await self._found(batch):
                     return
-            except TryAgain as error:
+            except Failed as error:
                 await self._wait_after(error)
                 continue
-            except AdapterError as error:
-                self._give_up(error)
-                return
             if self.gate.stopped:
                 return
-            await self.book.trying(batch)
+            batch.tried = time.time()
+            self.ledger.batch_is(batch, "intended")
             try:
-                provider_id = await self.batches.submit(batch.name, items)
-            except TryAgain as error:
-                maybe = error.charged is not False
-                await self._wait_after(error)
-            except AdapterError as error:
+                batch.provider_id = await _whole(self.batches.submit(batch.name, items))
+            except Failed as error:
+                if error.then == "retry":
+                    maybe = error.charged is not False
+                    await self._wait_after(error)
+                    continue
                 if error.charged is False:
-                    await self._void(batch, str(error))
+                    self._void(batch, str(error))
                 self._give_up(error)
             else:
                 self._failures = 0
-                await self.book.submitted(batch, provider_id)
-                return
+                self.ledger.batch_is(batch, "submitted")
+            return
 
     async def _found(self, batch: Batch) -> bool:
         """Look for a batch that may have been submitted, until it would long be there."""
         between = (batch.began, batch.tried)
         while not self.gate.stopped:
+            known = self.ledger.provider_ids()
+            search = self.batches.find(batch.name, batch.requests, between, known)
             try:
-                found = await self.batches.find(
-                    batch.name, batch.requests, between, self.book.known()
-                )
-            except Undecided:
+                found = await _whole(search)
+            except Failed as error:
+                if error.kind != "undecided":
+                    raise
                 await self.gate.pause(self.how.longest_pause)
                 continue
             if found is not None:
-                await self.book.submitted(batch, found)
+                batch.provider_id = found
+                self.ledger.batch_is(batch, "submitted")
                 return True
             if time.time() > batch.tried + self.how.search:
                 return False
@@ -292,7 +284,7 @@ class Desk:
                 await self._submit(batch, maybe=True)
         pause = self.how.pause
         while self.open and not self.gate.stopped:
-            self.tell()
+            self.moved()
             await self.gate.pause(pause)
             pause = min(1.5 * pause, self.how.longest_pause)
             for batch in list(self.open):
@@ -301,95 +293,101 @@ class Desk:
                 try:
                     await self._look(batch)
                     self._failures = 0
-                except TryAgain as error:
+                except Failed as error:
                     await self._wait_after(error)
-                except AdapterError as error:
-                    self._give_up(error)
 
     async def _look(self, batch: Batch) -> None:
         """Look where a batch stands, and read it if it is over."""
-        standing = await self.batches.look(batch.provider_id)
+        standing = await _whole(self.batches.look(batch.provider_id))
         batch.done = standing.done or 0
         if standing.trouble:
-            await self._void(batch, standing.trouble)
+            self._void(batch, standing.trouble)
             self.gate.stop(f"a batch was not taken: {standing.trouble}")
         elif standing.over:
-            with TemporaryFile() as file:
-                await self.batches.fetch(batch.provider_id, file)
-                file.seek(0)
-                await self._read(batch, file, standing.word)
+            self._read(batch, await _whole(self.batches.results(batch.provider_id)), standing.word)
 
     # What comes ---------------------------------------------------------------------------------
 
-    async def _read(self, batch: Batch, file: BinaryIO, word: str) -> None:
+    def _read(self, batch: Batch, results: bytes, word: str) -> None:
         """Write all results of a batch down, and what had none."""
-        awaited = self.book.sent(batch)
+        awaited = self._unsettled(batch)
         batch.done = 0
         self.settled += batch.requests - len(awaited)  # read before a kill
-        for some in _groups(self._results(file)):
-            found = [(awaited.pop(name), came) for name, came in some if name in awaited]
-            await asyncio.gather(*(self._settle(sent, came) for sent, came in found))
-            self.tell()
-        missing = NoReply(f"The batch has ended ({word}), and tells nothing of this request.")
-        for sent in awaited.values():
-            await self._settle(sent, missing)
-        await self.book.read(batch, word)
+        for name, came in self._lines(results):
+            if name in awaited:
+                self._settle(awaited.pop(name), came)
+        told = f"The batch has ended ({word}), and tells nothing of this request."
+        for attempt in awaited.values():
+            self._settle(attempt, Failed(told, "skip", "batch"))
+        self.ledger.batch_is(batch, "read", word)
         self.open.remove(batch)
+        self.moved()
 
-    def _results(self, file: BinaryIO) -> Iterator[Came]:
+    def _lines(self, results: bytes) -> Iterator[Came]:
         """Read the lines of a file; what cannot be read says nothing."""
-        while line := file.readline(MOST_BYTES):
+        for line in results.splitlines():
             try:
-                yield self.batches.read(json.loads(line), self.sampling)
+                yield self.batches.read(json.loads(line))
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
                 continue
 
-    async def _settle(self, sent: Sent, came: Reply | AdapterError) -> None:
-        """Write down what came of a request, and what it has used."""
-        ledger = self.ledger
-        call = self._calls.get(sent.call.id, sent.call)
-        used = Spent(1)
-        if isinstance(came, Reply):
-            most_sent = max(sent.reserved.tokens - self.answer_tokens, 0)
-            used = used_spent(self.price, came.usage, most_sent, self.answer_tokens)
-            await ledger.answered(call, sent.attempt, came, used)
-        else:
-            if came.charged is not False:
-                used = sent.reserved
-            written = [ledger.failed(call, sent.attempt, came, used)]
-            if isinstance(came, Unusable):
-                self.fail(came)
-            else:
-                written.append(ledger.give_up(call, str(came)))
-            await asyncio.gather(*written)  # in one commit
+    def _settle(self, attempt: Attempt, came: bytes | Failed) -> None:
+        """Write down what came of a request, and count what it has used."""
+        most = self._most(attempt)
+        _, settings = self.ledger.request(attempt.request)
+        self.settle(attempt, came, settings)
         self.settled += 1
-        self.gate.settle(sent.session, sent.reserved, used)
+        self.gate.settle(attempt.place[0], most, attempt.used(self.ledger.price))
 
-    async def _void(self, batch: Batch, why: str) -> None:
+    def _void(self, batch: Batch, why: str) -> None:
         """Take a batch for one that never was."""
-        for sent in self.book.sent(batch).values():
-            self.gate.settle(sent.session, sent.reserved, Spent(1))
-        await self.book.void(batch, why)
+        for attempt in self._unsettled(batch).values():
+            self.gate.settle(attempt.place[0], self._most(attempt), Spent(1))
+            attempt.state = "error_unpaid"
+        self.ledger.batch_is(batch, "void", why)
         self.open.remove(batch)
         self.sent -= batch.requests
 
+    def _unsettled(self, batch: Batch) -> dict[str, Attempt]:
+        """Return the requests of a batch that have no end as yet, by their names in it."""
+        every = self._requests[batch.name].items()
+        return {name: attempt for name, attempt in every if attempt.state == "inflight"}
+
+    def _most(self, attempt: Attempt) -> Spent:
+        """Return what is reserved for a request, at the price of batches."""
+        whole = replace(attempt, state="inflight", reply=None, batch="in a batch")
+        return whole.used(self.ledger.price)
+
     # What fails ---------------------------------------------------------------------------------
 
-    async def _wait_after(self, error: TryAgain) -> None:
-        """Wait after a failure that may pass, or stop the run after too many."""
+    async def _wait_after(self, error: Failed) -> None:
+        """Wait after a failure that may pass; stop the run after one that will not, or too many."""
         self._failures += 1
-        wait = error.retry_after or 0.0
-        if self._failures >= self.how.failures:
+        if error.then != "retry":
+            self._give_up(error)
+        elif self._failures >= self.how.failures:
             self.gate.stop(str(error))
-        elif isinstance(error, RateLimited) or wait:
-            await self.gate.pause(max(wait, self.how.pause))
         else:
-            await self.gate.pause(self.how.pause)
+            await self.gate.pause(max(error.wait or 0.0, self.how.pause))
 
-    def _give_up(self, error: AdapterError) -> None:
-        if isinstance(error, Unusable):
+    def _give_up(self, error: Failed) -> None:
+        if error.then == "stop":
             self.fail(error)
         self.gate.stop(str(error))
+
+
+async def _whole(told: Awaitable[T]) -> T:
+    """Wait for what a provider says of a batch; what lacks something it should have is `Failed`."""
+    try:
+        return await told
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        said = f"What is told of a batch cannot be read: {type(error).__name__}: {error}"[:200]
+        raise Failed(said, "retry", "batch") from None
+
+
+def _named(batch: str, attempts: Sequence[Attempt]) -> dict[str, Attempt]:
+    """Return the requests of a batch by their names in it."""
+    return {f"{batch}-{'-'.join(map(str, attempt.place))}": attempt for attempt in attempts}
 
 
 def check_turns(environment: Environment, batching: Batching) -> None:
@@ -400,13 +398,3 @@ def check_turns(environment: Environment, batching: Batching) -> None:
             "these settings wait for earlier ones. Say --batch-turns for a batch per trial, with a "
             "request of each session, or ask call by call."
         )
-
-
-def _groups(results: Iterable[Came]) -> Iterator[list[Came]]:
-    some: list[Came] = []
-    for one in results:
-        some.append(one)
-        if len(some) == _AT_ONCE:
-            yield some
-            some = []
-    yield some

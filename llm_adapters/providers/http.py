@@ -1,0 +1,333 @@
+"""A model behind an address, over httpx2: one call for one request, and what a failure means."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+import httpx2
+
+from knownminds.environments import Prompt
+from knownminds.llm_adapters.adapter import Failed, Reply, Sampling
+from knownminds.llm_adapters.masking import masked, spellings_of
+
+MOST_BYTES = 2**23  # of the body of an answer: 4,096 tokens with 20 alternatives each have half
+_CONNECTIONS = 1_000
+# No byte of the call has left when the HTTP client raises these.
+_BEFORE_SENDING = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+_NO_CREDIT = re.compile(
+    rb"insufficient_quota|billing_error|billing_hard_limit|credit balance is too low", re.IGNORECASE
+)
+# What a server names as what it does not take, if that is the question and no setting.
+_OF_THE_PROMPT = ("messages", "input", "prompt", "contents")
+
+
+class Http:
+    """A model behind an address.
+
+    Calls are made once. Proxies of the shell's environment and redirects are not followed. The
+    key is read when a call leaves, and is in no object and in no frame of a traceback.
+
+    Parameters
+    ----------
+    model
+        The model's name, as the server knows it.
+    base_url
+        Where the server is, without a user, a password or a query, which would be shown.
+    key_variable
+        Name of the environment variable that holds the key; None for servers that need none.
+    timeout
+        Seconds until a call is given up.
+    transport
+        What carries the calls in place of the network, for tests.
+
+    Raises
+    ------
+    ValueError
+        If the address or the time is none.
+    Failed
+        If the variable is empty.
+    """
+
+    provider: str
+    header: ClassVar[str] = "authorization"
+    form: ClassVar[str] = "Bearer {}"
+    headers: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str,
+        key_variable: str | None,
+        timeout: float = 120.0,
+        heeds: frozenset[str],
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ):
+        address = urlsplit(base_url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise ValueError(f"A base_url begins with http:// or https://; got {base_url!r}.")
+        if address.username or address.password or address.query or address.fragment:
+            raise ValueError(
+                f"A base_url is shown and stored, so it holds no user, password or query; that of "
+                f"{address.hostname} does. Name the key's variable instead."
+            )
+        if not timeout > 0:
+            raise ValueError(f"A timeout is above 0 seconds; got {timeout!r}.")
+        self.model = model
+        self.base_url = base_url
+        self.key_variable = key_variable
+        self.timeout = timeout
+        self.heeds = heeds
+        self._host = address.hostname
+        self._key()
+        self._client = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(timeout, connect=min(timeout / 2, 10.0)),
+            limits=httpx2.Limits(max_connections=_CONNECTIONS),
+            headers=self.headers,
+            trust_env=False,
+            event_hooks={"request": [self._sign]},
+            transport=transport,
+        )
+
+    def __repr__(self) -> str:
+        """Show where it asks, and never the key."""
+        return f"{type(self).__name__}({self.model!r}, base_url={self.base_url!r})"
+
+    def __str__(self) -> str:
+        """Return the model and where it is."""
+        return f"{self.model} at {self.base_url}"
+
+    @property
+    def path(self) -> str:
+        """Where questions go, behind `base_url`."""
+        raise NotImplementedError(f"{type(self).__name__} has no path. Write it.")
+
+    def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
+        """Return what is sent, without a key; `Failed` if the settings contradict each other."""
+        raise NotImplementedError(f"{type(self).__name__} has no method request. Write it.")
+
+    def read(self, body: bytes, settings: Sampling) -> Reply:
+        """Read a body, now or long after it came; `Failed` if it holds no reply."""
+        raise NotImplementedError(f"{type(self).__name__} has no method read. Write it.")
+
+    async def send(self, request: dict[str, Any]) -> bytes:
+        """Send a request once and return the body that came; `Failed` if none did."""
+        return await self.call("POST", self.path, json=request)
+
+    async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
+        """Ask once; `Failed` if there is no reply."""
+        return self.read(await self.send(self.request(prompt, settings)), settings)
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._client.aclose()
+
+    async def call(self, method: str, path: str, **sent: Any) -> bytes:
+        """Call an address once and return the body; see `exchange`."""
+        return (await self.exchange(method, path, **sent))[1]
+
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        most: int = MOST_BYTES,
+        timeout: float | None = None,
+        **sent: Any,
+    ) -> tuple[Mapping[str, str], bytes]:
+        """Call an address once and return head and body, at most so many bytes; or `Failed`."""
+        self._key()  # if it is gone, that is said before anything is sent
+        seconds = timeout or self.timeout
+        url = path if "://" in path else self.base_url + path
+        try:
+            async with (
+                asyncio.timeout(seconds),
+                self._client.stream(method, url, **sent) as response,
+            ):
+                body = self._masked(await _bounded(response, most))
+            if response.is_success:
+                return response.headers, body
+            failure = self.failed(response.status_code, body, response.headers)
+        except TimeoutError:
+            failure = Failed(f"{self} did not answer within {seconds:g} seconds.", "retry", "late")
+        except _TooLong:
+            failure = Failed(
+                f"An answer has at most {most:,} bytes; {self} sent more.", "skip", "unreadable"
+            )
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            failure = Failed(
+                f"{self} cannot be reached: {type(error).__name__}.",
+                "retry",
+                "connection",
+                charged=False if isinstance(error, _BEFORE_SENDING) else None,
+            )
+        # Outside of the handlers, for the client's error holds the request and with it the key.
+        raise failure
+
+    def failed(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> Failed:
+        """Return what an answer with this status means.
+
+        Only what a server refuses is surely not charged. A 5xx may come from a gateway, after the
+        model behind it has answered.
+        """
+        said, param = _complaint(body)
+        if status in (401, 403) or (status == 400 and b"API_KEY_INVALID" in body):
+            # What a server says about a key may hold parts of it, so it is dropped.
+            told = f"{self} does not accept the key in {self.key_variable} ({status})."
+            return Failed(told, "stop", "key", charged=False)
+        if status == 402 or (400 <= status < 500 and _NO_CREDIT.search(body)):
+            told = f"The account for {self} has no credit left ({status})."
+            return Failed(told, "stop", "credit", charged=False, raw=body)
+        if status in (404, 410):
+            told = f"{self} is not there ({status}). Check the model and base_url."
+            return Failed(told, "stop", "model", charged=False, raw=body)
+        wait = _wait(headers or {}, body)
+        if status == 429:
+            told = f"{self} is called too often (429)."
+            return Failed(told, "retry", "often", charged=False, wait=wait, raw=body)
+        if status in (408, 409) or status >= 500:
+            return Failed(
+                f"{self} failed ({status}).",
+                "retry",
+                f"server {status}",
+                charged=False if status == 529 else None,  # Anthropic's word for: not begun
+                wait=wait,
+                raw=body,
+            )
+        if status < 400:
+            told = (
+                f"{self} sends calls elsewhere ({status}), and redirects are not followed. "
+                "Set base_url to where it leads."
+            )
+            return Failed(told, "stop", "redirect", charged=False, raw=body)
+        if param and not param.startswith(_OF_THE_PROMPT):
+            told = (
+                f"{self} does not heed {param} ({status}): {said} Leave {param} out, or choose "
+                "another model."
+            )
+            return Failed(told, "stop", "setting", charged=False, raw=body)
+        told = f"{self} does not take the prompt ({status}): {said}"
+        return Failed(told, "skip", f"prompt {status}", charged=False, raw=body)
+
+    def unreadable(self, rule: str, body: bytes) -> Failed:
+        """Return what a body means that breaks a rule."""
+        start = body[:80].decode(errors="replace")
+        return Failed(f"{rule}; {self} sent {start!r}.", "skip", "unreadable", raw=body)
+
+    def lacks_log_probabilities(self, body: bytes) -> Failed:
+        """Return what it means that an answer came without the log-probabilities asked for."""
+        return Failed(
+            f"{self} answers without the log-probabilities that it is asked for. Leave "
+            "top_log_probabilities out, or choose another model.",
+            "stop",
+            "setting",
+            charged=True,
+            raw=body,
+        )
+
+    def _key(self) -> str:
+        """Read the key, now."""
+        if self.key_variable is None:
+            return "none"
+        key = os.environ.get(self.key_variable, "").strip()
+        if not key:
+            told = f"The key is read from the variable {self.key_variable}, which is empty. Set it."
+            raise Failed(told, "stop", "key", charged=False)
+        if not re.fullmatch(r"[!-~]+", key):  # an HTTP client's complaint would show it
+            del key
+            told = (
+                f"A key is made of visible ASCII characters; that in {self.key_variable} is not. "
+                "Copy it anew."
+            )
+            raise Failed(told, "stop", "key", charged=False)
+        return key
+
+    async def _sign(self, request: httpx2.Request) -> None:
+        """Write the key into a request as it leaves, if it goes where the key belongs."""
+        if request.url.host == self._host:
+            request.headers[self.header] = self.form.format(self._key())
+
+    def _masked(self, body: bytes) -> bytes:
+        key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
+        return masked(body, spellings_of(key))
+
+
+class _TooLong(Exception):  # noqa: N818 - as `Failed`
+    """A body has more bytes than are read."""
+
+
+async def _bounded(response: httpx2.Response, most: int) -> bytes:
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > most:
+            raise _TooLong
+    return bytes(body)
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """Return a JSON object; ValueError if a body holds anything else."""
+    try:
+        content = json.loads(body)
+    except RecursionError:
+        raise ValueError("A body is nested as deeply as an answer is.") from None
+    if not isinstance(content, dict):
+        raise ValueError("A body is a JSON object.")
+    return content
+
+
+def count(value: object) -> int | None:
+    """Return a number of tokens, or None if a server sends anything else; see `Usage`."""
+    return value if type(value) is int else None
+
+
+def log_probability(value: object) -> float:
+    """Return a log-probability, which may be rounded to just above 0; ValueError if it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value <= 1e-3:
+        raise ValueError(f"A log-probability is at most 0; got {value!r}.")
+    return float(value)
+
+
+def _complaint(body: bytes) -> tuple[str, str]:
+    """Return what a server says about an error, 200 characters of it, and what it is about."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return body[:200].decode(errors="replace"), ""
+    error = content.get("error", content) if isinstance(content, dict) else content
+    if not isinstance(error, dict):
+        return str(error)[:200], ""
+    said = error.get("message", error.get("detail")) or body.decode(errors="replace")
+    return str(said)[:200], str(error.get("param") or "")
+
+
+def _wait(headers: Mapping[str, str], body: bytes) -> float | None:
+    """Return the seconds that a server asks to wait, from its header or, as Google, its body."""
+    delay = re.search(rb'"retryDelay"\s*:\s*"([0-9.]+)s"', body)
+    for text, scale in (
+        (headers.get("retry-after-ms"), 1e-3),
+        (headers.get("retry-after"), 1.0),
+        (delay[1].decode() if delay else None, 1.0),
+    ):
+        try:
+            seconds = float(text or "") * scale
+        except ValueError:
+            continue
+        if math.isfinite(seconds):
+            return max(0.0, seconds)
+    try:
+        until = parsedate_to_datetime(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())
