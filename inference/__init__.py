@@ -76,7 +76,7 @@ from .stability import VarianceSplit, split_scores, split_variance
 
 if TYPE_CHECKING:
     from .posteriors.arviz_objects import arviz_object, read_posterior, save_posterior
-    from .posteriors.group_model import GroupModel, HierarchicalFit, hierarchical
+    from .posteriors.group_model import GroupModel, HierarchicalFit, hierarchical, pymc_model
 
 # Written out, since shells complete these names without importing anything.
 MEASURES: dict[str, Measure] = {
@@ -169,6 +169,7 @@ _LATER = {
     "HierarchicalFit": "posteriors.group_model",
     "arviz_object": "posteriors.arviz_objects",
     "hierarchical": "posteriors.group_model",
+    "pymc_model": "posteriors.group_model",
     "read_posterior": "posteriors.arviz_objects",
     "save_posterior": "posteriors.arviz_objects",
 }
@@ -269,6 +270,7 @@ __all__ = [
     "play_chosen",
     "posterior",
     "predictive_gain",
+    "pymc_model",
     "read_posterior",
     "save_posterior",
     "split_scores",

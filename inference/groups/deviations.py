@@ -146,39 +146,33 @@ class Deviations:
         np.add.at(total, self.subject, np.moveaxis(rows, -1, 0))
         return np.moveaxis(total, 0, -1)
 
-    def values(
-        self, u: Array, expected: Array, roots: Array, information: Array, score: Array
-    ) -> Array:
-        """Return deviations [S, N, Q] of coordinates u [S, N, Q]; see `SubjectCoordinates`.
+    def gathered(
+        self, information: Array, score: Array, spread: Array
+    ) -> tuple[Array, Array, Array]:
+        """Turn what trials say of rows of parameters into what they say of deviations.
 
-        Given what the group expects of all rows [S, M or 1, K], the Cholesky roots of the
-        deviations' covariance [S, Q, Q], and what trials say of the rows, [M, K, K] and [M, K].
+        A deviation b has the information L [N, Q] and, where the group expects m [M, K] of the
+        rows, the score h - sum over a subject's rows of `onto` m, of the approximation that
+        `SubjectCoordinates` describes; other deviations, of the spreads [Q], are averaged out.
+
+        Parameters
+        ----------
+        information, score : of the rows, [M, K]
+        spread : of deviations, [Q]
+
+        Returns
+        -------
+        L [N, Q], h [N, Q] and onto [M, Q, K].
         """
-        whole, own, onto = self.gathered(information, score)
-        away = np.einsum("mqk,smk->smq", onto, np.broadcast_to(
-            expected, (len(u), len(self.subject), expected.shape[2])))  # fmt: skip
-        q = len(self.names)
-        found = np.empty_like(u)
-        for n in range(self.n_subjects):
-            mine = np.flatnonzero(self.subject == n)
-            pull = own[n] - away[:, mine].sum(axis=1)
-            turned = np.swapaxes(roots, 1, 2)
-            factor = np.linalg.cholesky(np.eye(q) + turned @ whole[n] @ roots)
-            t = np.linalg.solve(factor, turned @ pull[..., None])
-            w = np.linalg.solve(np.swapaxes(factor, 1, 2), t + u[:, n, :, None])
-            found[:, n] = (roots @ w)[..., 0]
-        return found
-
-    def gathered(self, information: Array, score: Array) -> tuple[Array, Array, Array]:
-        """Sum what rows say of their parameters, L [M, K, K] and h [M, K], to what subjects do.
-
-        Returns W' L W [N, Q, Q] and W' h [N, Q] of each subject's deviations, summed over its
-        rows, and W' L of each row [M, Q, K].
-        """
-        q = len(self.names)
-        onto = self.weight[:, :, None] * information[:, self.moved]
-        each = onto[:, :, self.moved] * self.weight[:, None, :]
-        whole, own = np.zeros((self.n_subjects, q, q)), np.zeros((self.n_subjects, q))
-        np.add.at(whole, self.subject, each)
-        np.add.at(own, self.subject, self.weight * score[:, self.moved])
-        return whole, own, onto
+        enters = self.weight[:, :, None] * np.eye(self.n_parameters)[self.moved]
+        pulls = enters * information[:, None, :]
+        prior = np.diag(spread**-2.0)
+        whole = np.zeros((self.n_subjects, *prior.shape))
+        np.add.at(whole, self.subject, pulls @ np.swapaxes(enters, 1, 2))
+        covariance = np.linalg.inv(whole + prior)
+        variance = np.diagonal(covariance, axis1=1, axis2=2)
+        share = covariance / variance[:, :, None]
+        own = np.zeros(variance.shape)
+        np.add.at(own, self.subject, (enters * score[:, None, :]).sum(axis=2))
+        gathered_score = (share @ own[:, :, None])[:, :, 0]
+        return 1.0 / variance - spread**-2.0, gathered_score, share[self.subject] @ pulls

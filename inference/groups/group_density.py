@@ -1,18 +1,14 @@
-"""A group's density as compiled code reads it, and its sampling."""
+"""A group's density as compiled code reads it, and its sampling by nutpie."""
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache, cached_property
-from inspect import CO_VARARGS
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numba import carray, njit, typeof, types
-from numba.extending import intrinsic
+from numba import carray, cfunc, from_dtype, typeof, types
 from numpy.typing import NDArray
 
 from knownminds.agents.compiled import read_only
@@ -20,21 +16,18 @@ from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.crossed_levels import Levels
 from knownminds.inference.posteriors.sampling import (
-    FIRST_WORD,
-    HEARTBEAT,
-    ChainProgress,
-    OutOfTimeError,
     Settings,
-    StoppedError,
     Tell,
-    so_far,
+    dataset_of,
+    run_nutpie,
     stacked,
 )
 from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
 
+from .addresses import Address, Columns, addresses_of, likelihood_address, pointer_to
 from .deviations import Deviations
 from .formulas import Regressors
-from .group_kernels import LANES, Group, density, rows_of, run_chain
+from .group_kernels import Group, density, rows_at
 
 DIMENSIONS = {
     "group_mean": ("parameter",),
@@ -46,83 +39,8 @@ DIMENSIONS = {
     "turn": ("pair",),
     "eta": ("owner", "deviation"),
 }
-# What is told of each draw, and in which columns of what a chain tells.
-STATISTICS = ("lp", "energy", "acceptance_rate", "n_steps", "tree_depth", "step_size", "diverging")
-WHOLE = {"n_steps": np.int64, "tree_depth": np.int64, "diverging": np.bool_}
-
 KINDS = {"identity": 0, "log": 1, "logit": 2}
-Columns = tuple[NDArray[Any], ...]
-
-
-class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
-    """A compiled function that others call without being compiled for it."""
-
-    def __init__(self, function: Any, arguments: tuple[Any, ...], kinds: tuple[Any, ...] = ()):
-        found = (*map(typeof, arguments), *kinds)
-        function.compile(found)
-        made = function.overloads[found]
-        self.owner = made  # which keeps the code in memory
-        self.own = made.signature
-        self.address = made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name)
-
-    def __wrapper_address__(self) -> int:
-        """Return where it lies."""
-        return int(self.address)
-
-    def signature(self) -> Any:
-        """Return what it takes and gives."""
-        return self.own
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _pointer(typing: Any, address: Any) -> Any:
-    """Take a number for the place in memory that it is."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        return builder.inttoptr(given[0], context.get_value_type(types.voidptr))
-
-    return types.voidptr(address), generate
-
-
-@cache
-def of_one_kind(kernel: Any, n_actions: int, lapse: bool, kinds: tuple[Any, ...]) -> Address:
-    """Return a model's likelihood as one that all models share the signature of.
-
-    It takes parameters, lapses (none: an empty array), the number of actions, and where the arrays
-    of the trials, of these kinds, lie and how long they are (`places_of`). What calls it is then
-    compiled once for all models.
-    """
-    theta, rates = np.zeros((1, 1)), np.zeros(1)
-    lapses = read_only(rates) if lapse else None
-    known: dict[str, Any] = {"kernel": kernel, "carray": carray, "pointer": _pointer}
-    if not kernel.py_func.__code__.co_flags & CO_VARARGS:  # where it lies; it is not linked in
-        known["kernel"] = Address(kernel, (read_only(theta), lapses, n_actions), kinds)
-    arrays, at = [], 0
-    for number, kind in enumerate(kinds):
-        known[f"kind_{number}"] = kind.dtype
-        sizes = "".join(f"places[{at + 1 + axis}], " for axis in range(kind.ndim))
-        arrays.append(f"carray(pointer(places[{at}]), ({sizes}), kind_{number})")
-        at += 1 + kind.ndim
-    exec(
-        f"def call(theta, lapse, n_actions, places):\n"
-        f"    return kernel(theta, {'lapse' if lapse else None}, n_actions, {', '.join(arrays)})",
-        known,
-    )
-    call = njit(nogil=True, error_model="numpy")(known["call"])
-    return Address(call, (theta, rates, n_actions, np.zeros(at, dtype=np.int64)))
-
-
-def places_of(trials: Columns) -> NDArray[np.int64]:
-    """Return where each array lies, and its shape; the arrays have to be kept."""
-    return np.array([n for each in trials for n in (each.ctypes.data, *each.shape)], dtype=np.int64)
-
-
-def lanes_of(values: Array) -> Array:
-    """Lay [N, ...] out as [blocks, ..., LANES], empty lanes filled with 0."""
-    blocks = -(-len(values) // LANES)
-    whole = np.zeros((blocks * LANES, *values.shape[1:]))
-    whole[: len(values)] = values
-    return np.ascontiguousarray(np.moveaxis(whole.reshape(blocks, LANES, *values.shape[1:]), 1, -1))
+Shape = tuple[int, int, int, int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -133,18 +51,17 @@ class GroupDensity:
     ----------
     shape : sizes of the parts of a point: K, Q, F, C, E, P and N
     group : everything but the trials
-    kernel, lapses, n_actions, trials, places : the model's likelihood, see `of_one_kind`, and what
+    kernel, lapses, n_actions, trials : the model's likelihood, see `likelihood_address`, and what
         it reads; `lapses` says whether the last parameter is a rate of lapses
     centre, spread : where the group probably lies, [K], for sampling to start
     """
 
-    shape: tuple[int, int, int, int, int, int, int]
+    shape: Shape
     group: Group
     kernel: Address
     lapses: bool
     n_actions: int
     trials: Columns
-    places: NDArray[np.int64]
     centre: Array
     spread: Array
 
@@ -159,21 +76,22 @@ class GroupDensity:
         levels: Levels | None = None,
     ) -> GroupDensity:
         """Lay out data and coordinates for compiled code."""
-        parameters = unknowns.parameters
-        k, q, n_rows = len(parameters), len(deviations.names), len(data)
+        parameters, n_actions = unknowns.parameters, data.n_actions
+        k, n_rows = len(parameters), len(data)
         sequences, columns = data.laid_out(unknowns.lapse)
         blocks = (read_only(x, np.int64) for x in (sequences.row, sequences.start))
         trials = (*blocks, *map(read_only, columns))
-        n = data.n_actions
-        kinds = tuple(map(typeof, trials))
-        kernel = of_one_kind(data.model.kernel(n), n, unknowns.lapse, kinds)
+        kernel = likelihood_address(
+            data.model.kernel(n_actions), n_actions, unknowns.lapse, tuple(map(typeof, trials))
+        )
         none = np.zeros(0, dtype=np.int64)
         group_sd = np.array([p.group_sd for p in parameters])
-        information, score, onto = deviations.gathered(chosen.information, chosen.score)
+        spread = group_sd[deviations.moved]
+        information, score, onto = deviations.gathered(chosen.information, chosen.score, spread)
         group = Group(
             mean=parameters.mean,
             sd=parameters.sd,
-            spread=group_sd[deviations.moved],
+            spread=spread,
             kind=np.array([KINDS[p.support.kind] for p in parameters]),
             lower=np.array([p.support.lower for p in parameters]),
             upper=np.array([p.support.upper for p in parameters]),
@@ -185,8 +103,8 @@ class GroupDensity:
             subject=deviations.subject,
             weight=deviations.weight,
             onto=onto,
-            information=lanes_of(information),
-            score=lanes_of(score),
+            information=information,
+            score=score,
             effect=none if regressors is None else regressors.parameter,
             design=np.zeros((n_rows, 0)) if regressors is None else regressors.by_subject,
             effect_sd=np.zeros(0) if regressors is None else parameters.sd[regressors.parameter],
@@ -199,34 +117,29 @@ class GroupDensity:
             pair=deviations.pairs,
             shape=deviations.exponents,
         )
-        arrays: list[Any] = list(map(_plain, group))
+        arrays: list[Any] = [np.require(x, requirements=["C", "W"]) for x in group]
         group = Group(*arrays)
-        shape = (
-            k,
-            q,
-            len(group.count),
-            len(group.factor),
-            len(group.effect),
-            len(group.pair),
-            deviations.n_subjects,
-        )
+        sizes = (group.count, group.factor, group.effect, group.pair)
+        shape = (k, len(deviations.names), *map(len, sizes), deviations.n_subjects)
         # The normal approximation of each row under the prior, as a first guess of the group.
-        prior = np.diag(parameters.sd**-2)
-        own = np.linalg.solve(
-            chosen.information + prior, (chosen.score + parameters.mean @ prior)[..., None]
-        )[..., 0]
-        spread = np.clip(own.std(axis=0), 0.1 * group_sd, 2.0 * group_sd)
-        read = kernel, unknowns.lapse, data.n_actions, trials, places_of(trials)
-        return cls(shape, group, *read, own.mean(axis=0), spread)
+        own = chosen.estimate(parameters.mean, parameters.sd)
+        guess = np.clip(own.std(axis=0), 0.1 * group_sd, 2.0 * group_sd)
+        read = kernel, unknowns.lapse, n_actions, trials
+        return cls(shape, group, *read, own.mean(axis=0), guess)
+
+    @cached_property
+    def addresses(self) -> NDArray[np.int64]:
+        """Where the trials lie."""
+        return addresses_of(self.trials)
 
     @property
     def problem(self) -> tuple[Any, ...]:
         """What the compiled functions read."""
-        return self.group, self.shape, self.kernel, self.lapses, self.n_actions, self.places
+        return self.group, self.shape, self.kernel, self.lapses, self.n_actions, self.addresses
 
     @cached_property
     def parts(self) -> dict[str, tuple[slice, tuple[int, ...]]]:
-        """Where each variable stands in a point, and its shape."""
+        """Where each variable stands in a point, and its shape; those that have numbers."""
         k, q, f, c, e, p, n = self.shape
         shapes: dict[str, tuple[int, ...]] = {
             "group_centre" if f else "group_mean": (k,),
@@ -240,16 +153,9 @@ class GroupDensity:
         found, begin = {}, 0
         for name, shape in shapes.items():
             size = int(np.prod(shape))
-            found[name] = slice(begin, begin + size), shape
+            if size:
+                found[name] = slice(begin, begin + size), shape
             begin += size
-        return found
-
-    @cached_property
-    def signed(self) -> NDArray[np.bool_]:
-        """Which numbers of a point are spreads, that may have either sign, [D]."""
-        found = np.zeros(self.size, dtype=bool)
-        for name in ("signed_level_sd", "signed_sd"):
-            found[self.parts[name][0]] = True
         return found
 
     @property
@@ -261,147 +167,127 @@ class GroupDensity:
         """Return the log density of a point [D], up to a constant, and its slope [D]."""
         slope, rows = np.empty(self.size), np.empty((len(self.group.subject), self.shape[0]))
         point = np.ascontiguousarray(point, dtype=float)
-        return float(density(point, slope, rows, *self.problem)), slope
+        own = np.empty((self.shape[6], self.shape[1]))
+        return float(density(point, slope, rows, own, *self.problem)), slope
 
-    @cached_property
-    def law(self) -> Address:
-        """Where the compiled density lies, for the sampler to call."""
-        point, rows = np.empty(self.size), np.empty((len(self.group.subject), self.shape[0]))
-        return Address(density, (point, point, rows, *self.problem))
-
-    def rows(self, posterior: xr.Dataset) -> Array:
-        """Return the parameters of all rows at draws, [S, M, K], on the unconstrained scale."""
+    def rows(self, posterior: xr.Dataset) -> tuple[Array, Array]:
+        """Return parameters of rows [S, M, K], unconstrained, and deviations [S, N, Q] at draws."""
         points = np.concatenate(
             [
                 stacked(posterior, name, *DIMENSIONS[name]).reshape(-1, int(np.prod(shape)))
                 for name, (_, shape) in self.parts.items()
-                if np.prod(shape)
             ],
             axis=1,
         )
-        z: Array = rows_of(self.law, self.problem, points)
-        return z
+        z, own = rows_at((self.group, self.shape), points)
+        return z, own
 
-    def start(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Draw a point to begin a chain at, and the scale of each coordinate there, [D] each.
+    def start(self, seed: int) -> Array:
+        """Draw a point [D] to begin a chain at.
 
         Spreads and means lie apart by twice what the group's size lets one know of them.
         """
-        n = self.shape[-1]
-        scale = np.ones(self.size)
+        rng = np.random.default_rng(seed)
+        error = 2.0 / np.sqrt(self.shape[-1])
         point = rng.standard_normal(self.size)
-        where = {name: place for name, (place, _) in self.parts.items()}
-        mean = where["group_centre" if "group_centre" in where else "group_mean"]
-        scale[mean] = self.spread / np.sqrt(n)
-        point[mean] = self.centre + 2.0 * scale[mean] * point[mean]
-        moved = self.group.moved
-        scale[where["signed_sd"]] = self.spread[moved] / np.sqrt(2 * n)
-        levels = where["signed_level_sd"]
-        scale[levels] = np.tile(self.group.spread[: self.shape[0]], self.shape[2]) / 2.0
-        for place, guess in (
-            (where["signed_sd"], self.spread[moved]),
-            (levels, scale[levels]),
-        ):
-            size = guess + scale[place] * point[place]
-            point[place] = np.where(rng.random(len(size)) < 0.5, -1.0, 1.0) * size
-        scale[where["effect"]] = self.spread[self.group.effect] * 2.0 / np.sqrt(n)
-        scale[where["turn"]] = 1.0 / np.sqrt(n)
-        for name in ("effect", "turn"):
-            point[where[name]] *= 2.0 * scale[where[name]]
-        return point, scale
+        moved = self.spread[self.group.moved]
+        levels = np.tile(self.group.spread[: self.shape[0]], self.shape[2]) / 2.0
+        for name, (place, _) in self.parts.items():
+            if name in ("group_mean", "group_centre"):
+                point[place] = self.centre + error * self.spread * point[place]
+            elif name == "signed_sd":
+                point[place] = moved * (1.0 + error / np.sqrt(2.0) * point[place])
+            elif name == "signed_level_sd":
+                point[place] = levels * (1.0 + point[place])
+            elif name == "effect":
+                point[place] *= error * self.spread[self.group.effect]
+            elif name == "turn":
+                point[place] *= error
+            if name.startswith("signed"):
+                point[place] *= rng.choice([-1.0, 1.0], place.stop - place.start)
+        return point
 
     def sample(
         self, settings: Settings, seconds: float | None = None, tell: Tell | None = None
     ) -> dict[str, xr.Dataset]:
         """Sample by NUTS; returns "posterior", parts of points by name, and "sample_stats".
 
-        Chains run in threads of their own. After `seconds` they are broken off, which raises
-        `OutOfTimeError`, and by an interrupt `StoppedError`; both hold the draws so far. `tell`
-        hears a line per chain after 2 seconds, and then ever more seldom, up to every half a
-        minute.
+        See `run_nutpie` for `seconds` and `tell`.
         """
-        chains, draws = settings.chains, settings.draws
-        kept = np.full((chains, draws, self.size), np.nan)
-        told = np.full((chains, draws, len(STATISTICS)), np.nan)
-        progress = np.zeros((chains, 4), dtype=np.int64)
-        begun = np.full(chains, np.inf)  # when; some wait for a core
-        words = np.random.SeedSequence(settings.seed).spawn(chains)
+        # Effects go with means, which the masses of single numbers do not see.
+        related = len(self.group.effect) > 0
+        trace = run_nutpie(self._for_nutpie(), settings, seconds, tell, related=related)
+        return {name: dataset_of(trace, name) for name in ("posterior", "sample_stats")}
 
-        def run(chain: int) -> None:
-            rng = np.random.default_rng(words[chain])
-            start, scale = self.start(rng)
-            number = int(rng.integers(2**31))
-            how = settings.tune, settings.target_accept
-            out = kept[chain], told[chain], progress[chain]
-            begun[chain] = perf_counter()
-            run_chain(self.law, self.problem, start, scale, self.signed, how, number, *out)
+    def _for_nutpie(self) -> Any:
+        from nutpie.compile_pymc import CompiledPyMCModel
 
-        law = self.law  # compiled before threads ask for it
-        assert law.address
-        with ThreadPoolExecutor(settings.arguments["cores"]) as pool:
-            running = [pool.submit(run, chain) for chain in range(chains)]
-            try:
-                _wait(running, progress, begun, settings, seconds, tell)
-            except (KeyboardInterrupt, OutOfTimeError) as end:
-                progress[:, 3] = 1
-                wait(running)
-                kind = OutOfTimeError if isinstance(end, OutOfTimeError) else StoppedError
-                raise kind(so_far(self._traced(kept, told))) from None
-            finally:
-                progress[:, 3] = 1  # whatever still runs ends
-        for one in running:
-            one.result()
-        return self._traced(kept, told)
-
-    def _traced(self, kept: Array, told: Array) -> dict[str, xr.Dataset]:
-        """Name what chains gave."""
-        columns: dict[str, Any] = {}
-        for k, name in enumerate(STATISTICS):
-            kind = WHOLE.get(name, float)
-            columns[name] = ("chain", "draw"), np.nan_to_num(told[..., k]).astype(kind)
-        posterior = self.named(kept)
-        return {
-            "posterior": posterior,
-            "sample_stats": xr.Dataset(columns, coords=posterior.coords),
+        arrays = (*self.group, self.addresses)
+        kinds = tuple((array.dtype, array.ndim) for array in arrays)
+        log_density, expand = callbacks(self.kernel, self.lapses, self.n_actions, kinds)
+        shapes = {name: shape for name, (_, shape) in self.parts.items()}
+        dims = {name: DIMENSIONS[name] for name in shapes}
+        coords = {
+            dim: np.arange(length)
+            for name, shape in shapes.items()
+            for dim, length in zip(dims[name], shape, strict=True)
         }
-
-    def named(self, points: Array) -> xr.Dataset:
-        """Return points [chains, draws, D] as variables with the names of `parts`."""
-        found = {}
-        for name, (place, shape) in self.parts.items():
-            if np.prod(shape):
-                values = points[..., place].reshape(*points.shape[:2], *shape)
-                found[name] = ("chain", "draw", *DIMENSIONS[name]), values
-        at = {"chain": np.arange(points.shape[0]), "draw": np.arange(points.shape[1])}
-        return xr.Dataset(found, coords=at)
-
-
-def _wait(
-    running: list[Future[None]],
-    progress: NDArray[np.int64],
-    own: Array,
-    settings: Settings,
-    seconds: float | None,
-    tell: Tell | None,
-) -> None:
-    """Wait for chains, and tell how far each is; `own` are the times at which they began."""
-    begun, pause = perf_counter(), FIRST_WORD
-    whole = settings.tune + settings.draws
-    while True:
-        left = np.inf if seconds is None else seconds - (perf_counter() - begun)
-        _, going = wait(running, timeout=max(min(pause, left), 0.0))
-        if not going:
-            return
-        if left <= pause:
-            raise OutOfTimeError
-        pause = min(2 * pause, HEARTBEAT)
-        if tell is None:
-            continue
-        for number, row in enumerate(progress, start=1):
-            chain = ChainProgress(int(row[0]), whole, int(row[1]))
-            tell(chain.told(number, perf_counter() - own[number - 1]))
+        kept = {f"array_{number}": x for number, x in enumerate((*arrays, *self.trials))}
+        return CompiledPyMCModel(
+            dims=dims,
+            _n_dim=self.size,
+            _coords=coords,
+            _shapes=shapes,
+            compiled_logp_func=log_density,
+            compiled_expand_func=expand,
+            initial_point_func=self.start,
+            shared_data=kept,
+            user_data=np.concatenate([np.array(self.shape), addresses_of(arrays)]),
+            n_expanded=self.size,
+            shape_info=(list(shapes), None, list(shapes.values())),
+            logp_func=None,
+            expand_func=None,
+        )
 
 
-def _plain(values: Any) -> Any:
-    """Return an array as compiled code knows it: contiguous, and not for reading alone."""
-    return np.require(values, requirements=["C", "W"])
+@cache
+def callbacks(
+    kernel: Address, lapses: bool, n_actions: int, kinds: tuple[tuple[Any, int], ...]
+) -> tuple[Any, Any]:
+    """Compile the two functions that nutpie calls: the density, and a point as it is.
+
+    Their last argument says the sizes of a point's parts, and where arrays of these `kinds` lie
+    (data type and number of axes): those of a `Group`, and the addresses of the trials.
+    """
+    known: dict[str, Any] = {"carray": carray, "pointer": pointer_to, "density": density}
+    known |= {"Group": Group, "kernel": kernel, "np": np}
+    arrays, at = [], len(Shape.__args__)  # type: ignore[attr-defined]
+    length = at + sum(1 + n_axes for _, n_axes in kinds)
+    for number, (kind, n_axes) in enumerate(kinds):
+        known[f"kind_{number}"] = from_dtype(kind)
+        sizes = "".join(f"told[{at + 1 + axis}], " for axis in range(n_axes))
+        arrays.append(f"carray(pointer(told[{at}]), ({sizes}), kind_{number})")
+        at += 1 + n_axes
+    sizes = "".join(f"told[{part}], " for part in range(len(Shape.__args__)))  # type: ignore[attr-defined]
+    exec(
+        f"def log_density(dim, x, slope, value, user):\n"
+        f"    told = carray(user, ({length},), np.int64)\n"
+        f"    shape = ({sizes})\n"
+        f"    group = Group({', '.join(arrays[:-1])})\n"
+        f"    rows = np.empty((len(group.subject), shape[0]))\n"
+        f"    own = np.empty((shape[6], shape[1]))\n"
+        f"    found = density(carray(x, (dim,)), carray(slope, (dim,)), rows, own, group, shape,\n"
+        f"                    kernel, {lapses}, {n_actions}, {arrays[-1]})\n"
+        f"    carray(value, (1,))[0] = found\n"
+        f"    return 0 if np.isfinite(found) else 4\n"
+        f"def expand(dim, size, x, out, user):\n"
+        f"    point, copy = carray(x, (dim,)), carray(out, (dim,))\n"
+        f"    for d in range(dim):\n"
+        f"        copy[d] = point[d]\n"
+        f"    return 0\n",
+        known,
+    )
+    number, size = types.CPointer(types.double), types.uint64
+    log_density = cfunc(types.int64(size, number, number, number, types.voidptr))
+    expand = cfunc(types.int64(size, size, number, number, types.voidptr))
+    return log_density(known["log_density"]), expand(known["expand"])

@@ -1,4 +1,4 @@
-"""A group's density as PyMC's graph: to be extended, and to hold the compiled one against."""
+"""A group as a PyMC model: to be read, to be extended, and to sample groups that are not plain."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pytensor.tensor.linalg import cholesky, solve_triangular
 
-from knownminds.agents.parameters import Parameters
+from knownminds.agents.parameters import Array, Parameters
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.crossed_levels import Levels, in_units
 from knownminds.inference.posteriors.likelihood_op import LogLikelihood
 from knownminds.inference.posteriors.sampling import kernel_inputs
 from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
-from knownminds.inference.posteriors.subject_law import SubjectLaw
 
 from .deviations import Deviations
 from .formulas import Regressors
@@ -29,12 +27,51 @@ def group_graph(
     regressors: Regressors | None,
     levels: Levels | None,
 ) -> pm.Model:
-    """Write a group down as a PyMC model; trials and coordinates are its data."""
+    """Write a group down as a PyMC model, of the density that `GroupDensity` samples.
+
+    `group_mean`, `effect`, `signed_sd` (a spread of either sign: |sd| has a half-normal law, and
+    there is no wall at zero) and `partial_correlation` have priors of PyMC. Each of a subject's
+    deviations is sampled in a coordinate `eta`, see `SubjectCoordinates`; `own`, the deviations,
+    and `z`, the parameters of each unit on the unconstrained scale, follow from these.
+    """
     parameters = unknowns.parameters
+    spread = np.array([p.group_sd for p in parameters])[deviations.moved]
+    gathered = deviations.gathered(coordinates.information, coordinates.score, spread)
+    with pm.Model(coords=_coords(data, parameters, deviations, regressors, levels)) as model:
+        if levels is None:
+            expected = pm.Normal("group_mean", parameters.mean, parameters.sd, dims="parameter")
+        else:
+            expected = _with_levels(levels, parameters, coordinates)
+        expected += np.zeros((len(data), len(parameters)))
+        if regressors is not None:
+            prior = parameters.sd[regressors.parameter]
+            effect = pm.Normal("effect", 0.0, prior, dims="term")
+            onto = np.eye(len(parameters))[regressors.parameter]
+            expected += pt.dot(regressors.by_subject * effect, onto)
+        sd = pm.Normal("signed_sd", 0.0, spread, dims="deviation")
+        own = _deviations(deviations, gathered, expected, sd)
+        entered = pt.dot(
+            deviations.weight * own[deviations.subject], np.eye(len(parameters))[deviations.moved]
+        )
+        z = pm.Deterministic("z", expected + entered, dims=("unit", "parameter"))
+        trials = [pm.Data(name, x) for name, x in kernel_inputs(data, unknowns.lapse).items()]
+        log_likelihood, _ = LogLikelihood(data.model, data.n_actions, unknowns)(z, *trials)
+        pm.Potential("log_likelihood", log_likelihood.sum())
+    return model
+
+
+def _coords(
+    data: ModelData,
+    parameters: Parameters,
+    deviations: Deviations,
+    regressors: Regressors | None,
+    levels: Levels | None,
+) -> dict[str, Any]:
+    """Name the dimensions of the model."""
     coords: dict[str, Any] = {
         "parameter": parameters.names,
         "deviation": deviations.names,
-        "subject": list(range(len(data))),
+        "unit": list(range(len(data))),
         "owner": list(range(deviations.n_subjects)),
         "pair": deviations.pair_names,
     }
@@ -43,97 +80,59 @@ def group_graph(
     if levels is not None:
         contrasts = list(range(len(levels.of_contrast)))
         coords |= {"factor": levels.factors, "level": levels.names, "contrast": contrasts}
-    group_scale = np.array([p.group_sd for p in parameters])
-    with pm.Model(coords=coords) as model:
-        chosen = {name: pm.Data(name, value) for name, value in coordinates.inputs.items()}
-        if levels is None:
-            mean = pm.Normal("group_mean", parameters.mean, parameters.sd, dims="parameter")
-        else:
-            mean = _with_levels(levels, parameters, chosen["level_estimate"], chosen["level_error"])
-        # A half-normal spread, written as a normal one of either sign: (sd, eta) and (-sd, -eta)
-        # are the same group, so |sd| has the half-normal law, and there is no wall at zero for the
-        # sampler to slow down at (1.4 to 1.6 times the effective sample size).
-        sd = pm.Normal("signed_sd", 0.0, group_scale[deviations.moved], dims="deviation")
-        expected = mean
-        if regressors is not None:
-            spread = parameters.sd[regressors.parameter]
-            effect = pm.Normal("effect", 0.0, spread, dims="term")
-            design = pm.Data("design", regressors.by_subject)
-            onto = np.eye(len(parameters))[regressors.parameter]
-            expected = expected + pt.dot(design * effect, onto)
-        # One kernel for the subjects' law and their trials, in coordinates that are nearly
-        # independent of the group's means and spreads: see `SubjectCoordinates`.
-        eta = pm.Flat("eta", dims=("owner", "deviation"))
-        op = SubjectLaw(data.model, data.n_actions, unknowns)
-        arrays = kernel_inputs(data, unknowns.lapse)
-        inputs = [pm.Data(name, value) for name, value in arrays.items()]
-        expected = expected + pt.zeros((len(data), len(parameters)))
-        if len(deviations.pairs) or not deviations.simple:
-            root = sd[:, None] * _correlations(deviations) if len(deviations.pairs) else pt.diag(sd)
-            kernel = LogLikelihood(data.model, data.n_actions, unknowns)
-            law = _several_rows(kernel, eta, expected, root, chosen, inputs, deviations)
-        else:
-            law, *_ = op(eta, expected, sd, chosen["information"], chosen["score"], *inputs)
-        pm.Potential("law_of_the_subjects", law.sum())
-    return model
+    return coords
+
+
+def _deviations(
+    deviations: Deviations, gathered: tuple[Array, Array, Array], expected: Any, sd: Any
+) -> Any:
+    """Add subjects' deviations [N, Q] to the present model, sampled in their coordinates.
+
+    Given those before it a deviation has the mean m and the spread t.
+    """
+    information, score, onto = gathered
+    u = pm.Flat("eta", dims=("owner", "deviation"))
+    whose = np.eye(deviations.n_subjects)[:, deviations.subject]
+    pull = score - pt.dot(whose, (onto * expected[:, None, :]).sum(axis=2))
+    n_deviations = len(deviations.names)
+    root = _correlations(deviations) if len(deviations.pairs) else np.eye(n_deviations)
+    together = set(map(tuple, deviations.pairs.tolist()))
+    standard: list[Any] = []
+    own, density = [], 0.0
+    for q in range(n_deviations):
+        earlier = [root[q, j] * standard[j] for j in range(q) if (q, j) in together]
+        m, t, known = sd[q] * sum(earlier), sd[q] * root[q, q], information[:, q]
+        square = 1.0 + known * t**2
+        v = t * (pull[:, q] - known * m) / square + u[:, q] / pt.sqrt(square)
+        density += (pm.logp(pm.Normal.dist(), v) - 0.5 * pt.log(square)).sum()  # and d v / d u
+        standard.append(v)
+        own.append(m + t * v)
+    pm.Potential("law_of_the_deviations", density)
+    return pm.Deterministic("own", pt.stack(own, axis=1), dims=("owner", "deviation"))
 
 
 def _correlations(deviations: Deviations) -> Any:
-    """Add partial correlations to the present model; return the root of the correlations."""
-    turn = pm.Flat("turn", dims="pair")
+    """Add partial correlations to the present model; return the root of the correlations.
+
+    By the law of Lewandowski, Kurowicka and Joe (2009) each is 2 Beta - 1, see `Deviations`.
+    """
+    shape = deviations.exponents
+    partial = 2.0 * pm.Beta("partial_correlation", shape, shape, dims="pair") - 1.0
     q = len(deviations.names)
     rest = [pt.ones(()) for _ in range(q)]
     root = pt.zeros((q, q))
     for p, (i, j) in enumerate(deviations.pairs):
-        root = pt.set_subtensor(root[i, j], pt.tanh(turn[p]) * rest[i])
-        rest[i] = rest[i] / pt.cosh(turn[p])
-    law = -2.0 * (deviations.exponents * pt.log(pt.cosh(turn))).sum()
-    pm.Potential("law_of_the_correlations", law)
+        root = pt.set_subtensor(root[i, j], partial[p] * rest[i])
+        rest[i] = rest[i] * pt.sqrt(1.0 - partial[p] ** 2)
     return pt.set_subtensor(root[np.arange(q), np.arange(q)], pt.stack(rest))
 
 
-def _several_rows(
-    op: LogLikelihood,
-    eta: Any,
-    expected: Any,
-    root: Any,
-    chosen: Any,
-    inputs: list[Any],
-    deviations: Deviations,
-) -> Any:
-    """Return the law of subjects whose deviations have the covariance root root', [N].
-
-    As in `SubjectLaw`, with the root in the place of the spreads, and what a subject's rows of
-    parameters [M, K] say of it gathered to what they say of its deviations: b [N, Q] enters them as
-    z = expected + (weight * b) onto, where `onto` names the parameter that each deviation moves.
-    """
-    information, score = chosen["information"], chosen["score"]
-    weight, moved = deviations.weight, deviations.moved
-    whose = np.zeros((deviations.n_subjects, len(weight)))
-    whose[deviations.subject, np.arange(len(weight))] = 1.0
-    pulled = weight[:, :, None] * information[:, moved]
-    each = pulled[:, :, moved] * weight[:, None, :]
-    gathered = pt.tensordot(whose, each, axes=1)
-    away = weight * score[:, moved] - (pulled * expected[:, None, :]).sum(axis=2)
-    pull = pt.dot(whose, away)
-    whole = pt.eye(root.shape[0]) + root.T @ gathered @ root
-    factor = cholesky(whole)
-    t = solve_triangular(factor, (pull @ root)[..., None], lower=True)
-    turned = factor.transpose((0, 2, 1))
-    w = solve_triangular(turned, t + eta[..., None], lower=False)[..., 0]
-    size = pt.log(pt.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
-    onto = np.eye(int(moved.max()) + 1)[moved]  # the first deviations move all parameters
-    own = pt.dot(weight * (w @ root.T)[deviations.subject], onto)
-    trials, _ = op(expected + own, *inputs)
-    return pt.dot(whose, trials) - 0.5 * (w**2).sum(axis=1) - size
-
-
-def _with_levels(levels: Levels, parameters: Parameters, estimate: Any, error: Any) -> Any:
-    """Add the levels' deviations to the present PyMC model; return what is expected of units.
+def _with_levels(levels: Levels, parameters: Parameters, coordinates: SubjectCoordinates) -> Any:
+    """Add the levels' deviations to the present model; return what is expected of rows.
 
     Nothing tells the group's mean from the mean deviation of a factor's levels. What is sampled
-    is their sum, to which the units speak, and the contrasts between levels; the rest is drawn
-    afterwards (`Levels.spread_out`). A contrast w of levels with the spread sd, of which the units
+    is their sum, to which the rows speak, and the contrasts between levels; the rest is drawn
+    afterwards (`Levels.spread_out`). A contrast w of levels with the spread sd, of which the rows
     give an estimate with an error, has given sd nearly the law Normal(m, v) of a normal prior and
     a normal estimate; it is sampled as (w - m) / sqrt(v), which is round whatever the two are.
     """
@@ -143,12 +142,12 @@ def _with_levels(levels: Levels, parameters: Parameters, estimate: Any, error: A
     centre = pm.Normal(
         "group_centre", parameters.mean, pt.sqrt(parameters.sd**2 + common), dims="parameter"
     )
-    eta = pm.Flat("level_eta", dims=("contrast", "parameter"))
-    own = sd[levels.of_contrast]
-    deviation = in_units(own, eta, estimate, error)
-    law = -0.5 * deviation**2 + 0.5 * pt.log(error / (own**2 + error))
-    pm.Potential("law_of_the_levels", law.sum())
-    level = pt.dot(levels.contrasts, own * deviation)
+    u = pm.Flat("level_eta", dims=("contrast", "parameter"))
+    own, error = sd[levels.of_contrast], coordinates.level_error
+    standard = in_units(own, u, coordinates.level, error)
+    density = pm.logp(pm.Normal.dist(), standard) + 0.5 * pt.log(error / (own**2 + error))
+    pm.Potential("law_of_the_levels", density.sum())
+    level = pt.dot(levels.contrasts, own * standard)
     expected = centre + level[levels.of_subject[:, 0]]
     for column in levels.of_subject.T[1:]:
         expected = expected + level[column]

@@ -1,4 +1,4 @@
-"""The density of a group and its NUTS, compiled once for all models and kept by numba's cache.
+"""The density of a group, compiled once for all models and kept by numba's cache.
 
 A model enters as the address of its own compiled likelihood and its trials as theirs, so that
 neither is compiled for the other.
@@ -6,7 +6,7 @@ neither is compiled for the other.
 
 from __future__ import annotations
 
-from math import cos, cosh, exp, log, sin, sqrt, tanh
+from math import cosh, exp, log, sqrt, tanh
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +15,6 @@ from numpy.typing import NDArray
 
 from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
-
-LANES = 32  # subjects side by side, as sequences are in the kernels of models
-MOST_ENERGY = 1000.0  # lost in a trajectory: it has diverged
-MOST_DOUBLINGS = 10
-COLUMNS = 7  # of what is told of a draw, see `run_chain`
 
 Integers = NDArray[np.int64]
 
@@ -39,8 +34,7 @@ class Group(NamedTuple):
     moved : parameter that a deviation moves, [Q]
     subject : of each row, [M]
     weight : by which a deviation enters a row, [M, Q]
-    onto : W' L of each row: how its expected parameters pull at the deviations, [M, Q, K]
-    information, score : of each subject in its deviations, [blocks, Q, Q, LANES] and less one Q
+    information, score, onto : what trials say of deviations, see `Deviations.gathered`
     effect, design, effect_sd : parameter that a regressor moves [E], its values [M, E], prior [E]
     level, count, factor, contrasts, estimate, error : see `Levels` and `SubjectCoordinates`; of
         rows [M, F], [F], [C], [L, C], [C, K] and [C, K]
@@ -182,170 +176,55 @@ def _levels_back(g, by_mu, centre, level_sd, level_eta, deviation, slopes):  # t
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
-def _forward(g, a, u, pull, work):  # type: ignore[no-untyped-def]
-    """Write the deviations of all subjects for their coordinates u, [blocks, Q, LANES].
+def _forward(g, correlation, spread, u, pull, v, b):  # type: ignore[no-untyped-def]
+    """Write standard deviations v and deviations b of all subjects for their coordinates, [N, Q].
 
-    With S = I + A' L A = G G' they are b = A w, w = G^-T (t + u), t = G^-1 A' pull. Returns the
-    sum of -w'w / 2 - log |G|.
+    Given those before it, deviation q has the mean m = s_q sum_j<q C_qj v_j and the spread t = s_q
+    C_qq; it is b = m + t v with v = (t (pull - L m) / G + u / g), G = g^2 = 1 + L t^2, see
+    `SubjectCoordinates`. Returns the log density of the coordinates.
     """
-    product, root, t, w, b = work
-    blocks, q, _ = u.shape
-    left, total = np.empty(LANES), np.zeros(LANES)
-    for n in range(blocks):
-        for j in range(q):  # L A, then A' L A on and below the diagonal
-            for i in range(q):
-                for lane in range(LANES):
-                    left[lane] = 0.0
-                for c in range(j, q):
-                    weight = a[c, j]
-                    for lane in range(LANES):
-                        left[lane] += g.information[n, i, c, lane] * weight
-                for lane in range(LANES):
-                    product[n, i, j, lane] = left[lane]
-            for i in range(j, q):
-                for lane in range(LANES):
-                    left[lane] = 1.0 if i == j else 0.0
-                for c in range(i, q):
-                    weight = a[c, i]
-                    for lane in range(LANES):
-                        left[lane] += product[n, c, j, lane] * weight
-                for lane in range(LANES):
-                    root[n, i, j, lane] = left[lane]
-        for i in range(q):
-            for j in range(i + 1):
-                for lane in range(LANES):
-                    left[lane] = root[n, i, j, lane]
-                for c in range(j):
-                    for lane in range(LANES):
-                        left[lane] -= root[n, i, c, lane] * root[n, j, c, lane]
-                for lane in range(LANES):
-                    root[n, i, j, lane] = (
-                        sqrt(left[lane]) if i == j else left[lane] / root[n, j, j, lane]
-                    )
-        for i in range(q):
-            for lane in range(LANES):
-                left[lane] = 0.0
-            for c in range(i, q):
-                weight = a[c, i]
-                for lane in range(LANES):
-                    left[lane] += weight * pull[n, c, lane]
-            for c in range(i):
-                for lane in range(LANES):
-                    left[lane] -= root[n, i, c, lane] * t[n, c, lane]
-            for lane in range(LANES):
-                t[n, i, lane] = left[lane] / root[n, i, i, lane]
-        for i in range(q - 1, -1, -1):
-            for lane in range(LANES):
-                left[lane] = t[n, i, lane] + u[n, i, lane]
-            for c in range(i + 1, q):
-                for lane in range(LANES):
-                    left[lane] -= root[n, c, i, lane] * w[n, c, lane]
-            for lane in range(LANES):
-                w[n, i, lane] = left[lane] / root[n, i, i, lane]
-        for lane in range(LANES):
-            left[lane] = 1.0
-        for i in range(q):
-            for lane in range(LANES):
-                left[lane] *= root[n, i, i, lane]
-                total[lane] -= 0.5 * w[n, i, lane] * w[n, i, lane]
-                b[n, i, lane] = 0.0
-            for c in range(i + 1):
-                weight = a[i, c]
-                for lane in range(LANES):
-                    b[n, i, lane] += weight * w[n, c, lane]
-        for lane in range(LANES):
-            total[lane] -= log(left[lane])
-    return total.sum()
+    value = 0.0
+    n, size = u.shape
+    for i in range(n):
+        for q in range(size):
+            before = 0.0
+            for j in range(q):
+                before += correlation[q, j] * v[i, j]
+            m, t, known = spread[q] * before, spread[q] * correlation[q, q], g.information[i, q]
+            square = 1.0 + known * t * t
+            v[i, q] = t * (pull[i, q] - known * m) / square + u[i, q] / sqrt(square)
+            b[i, q] = m + t * v[i, q]
+            value -= 0.5 * (v[i, q] * v[i, q] + log(square))
+    return value
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
-def _backward(a, pull, work, by_b, by_u, by_pull, by_a):  # type: ignore[no-untyped-def]
-    """Write the slopes of coordinates and pulls, [blocks, Q, LANES], and of A, [Q, Q]."""
-    product, root, t, w, _ = work
-    blocks, q, _ = pull.shape
-    left = np.empty(LANES)
-    by_s, by_root, half = np.empty((q, LANES)), np.empty((q, q, LANES)), np.empty((q, q, LANES))
-    each = np.zeros((q, q, LANES))
-    for n in range(blocks):
-        for i in range(q):  # through b = A w and w = G^-T (t + u)
-            for lane in range(LANES):
-                left[lane] = -w[n, i, lane]
-            for c in range(i, q):
-                weight = a[c, i]
-                for lane in range(LANES):
-                    left[lane] += weight * by_b[n, c, lane]
-                    each[c, i, lane] += by_b[n, c, lane] * w[n, i, lane]
-            for c in range(i):
-                for lane in range(LANES):
-                    left[lane] -= root[n, i, c, lane] * by_u[n, c, lane]
-            for lane in range(LANES):
-                by_u[n, i, lane] = left[lane] / root[n, i, i, lane]
-        for i in range(q - 1, -1, -1):  # through t = G^-1 s, s = A' pull
-            for lane in range(LANES):
-                left[lane] = by_u[n, i, lane]
-            for c in range(i + 1, q):
-                for lane in range(LANES):
-                    left[lane] -= root[n, c, i, lane] * by_s[c, lane]
-            for lane in range(LANES):
-                by_s[i, lane] = left[lane] / root[n, i, i, lane]
-        for c in range(q):
-            for lane in range(LANES):
-                left[lane] = 0.0
-            for i in range(c + 1):
-                weight = a[c, i]
-                for lane in range(LANES):
-                    left[lane] += weight * by_s[i, lane]
-                    each[c, i, lane] += pull[n, c, lane] * by_s[i, lane]
-            for lane in range(LANES):
-                by_pull[n, c, lane] = left[lane]
-        for i in range(q):
-            for j in range(i + 1):
-                for lane in range(LANES):
-                    by_root[i, j, lane] = (
-                        -w[n, i, lane] * by_u[n, j, lane] - by_s[i, lane] * t[n, j, lane]
-                    )
-            for lane in range(LANES):
-                by_root[i, i, lane] -= 1.0 / root[n, i, i, lane]
-        # Through Cholesky's decomposition: G^-T phi(G' by_root) G^-1, made symmetric.
-        for i in range(q):
+def _backward(g, correlation, spread, pull, v, by_b, slopes):  # type: ignore[no-untyped-def]
+    """Write the slopes of coordinates and pulls [N, Q]; add those of spreads and correlations."""
+    by_u, by_pull, by_spread, by_correlation = slopes
+    n, size = v.shape
+    by_v = np.empty(size)
+    for i in range(n):
+        for q in range(size):
+            by_v[q] = -v[i, q]
+        for q in range(size - 1, -1, -1):
+            before = 0.0
             for j in range(q):
-                for lane in range(LANES):
-                    left[lane] = 0.0
-                if j <= i:
-                    for c in range(i, q):
-                        for lane in range(LANES):
-                            left[lane] += root[n, c, i, lane] * by_root[c, j, lane]
-                share = 0.5 if i == j else 1.0
-                for lane in range(LANES):
-                    half[i, j, lane] = share * left[lane]
-        for j in range(q):  # columns: G^-T from the left
-            for i in range(q - 1, -1, -1):
-                for lane in range(LANES):
-                    left[lane] = half[i, j, lane]
-                for c in range(i + 1, q):
-                    for lane in range(LANES):
-                        left[lane] -= root[n, c, i, lane] * half[c, j, lane]
-                for lane in range(LANES):
-                    half[i, j, lane] = left[lane] / root[n, i, i, lane]
-        for i in range(q):  # rows: G^-1 from the right
-            for j in range(q - 1, -1, -1):
-                for lane in range(LANES):
-                    left[lane] = half[i, j, lane]
-                for c in range(j + 1, q):
-                    for lane in range(LANES):
-                        left[lane] -= half[i, c, lane] * root[n, c, j, lane]
-                for lane in range(LANES):
-                    half[i, j, lane] = left[lane] / root[n, j, j, lane]
-        for i in range(q):
+                before += correlation[q, j] * v[i, j]
+            m, t, known = spread[q] * before, spread[q] * correlation[q, q], g.information[i, q]
+            square = 1.0 + known * t * t
+            left = (pull[i, q] - known * m) / square
+            whole = by_v[q] + by_b[i, q] * t
+            by_u[i, q] = whole / sqrt(square)
+            by_pull[i, q] = whole * t / square
+            by_m = by_b[i, q] - whole * t * known / square
+            by_t = by_b[i, q] * v[i, q] - known * t / square
+            by_t += whole * (left - known * t / square * (v[i, q] + t * left))
+            by_spread[q] += by_m * before + by_t * correlation[q, q]
+            by_correlation[q, q] += by_t * spread[q]
             for j in range(q):
-                for lane in range(LANES):
-                    left[lane] = half[i, j, lane] + half[j, i, lane]
-                for c in range(j, q):
-                    for lane in range(LANES):
-                        each[c, j, lane] += product[n, c, i, lane] * left[lane]
-    for i in range(q):
-        for j in range(q):
-            by_a[i, j] = each[i, j].sum()
+                by_correlation[q, j] += by_m * spread[q] * v[i, j]
+                by_v[j] += by_m * spread[q] * correlation[q, j]
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"})
@@ -365,36 +244,25 @@ def _cut(x, shape):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
-def _placed(g, shape, x, deviation, work, z):  # type: ignore[no-untyped-def]
+def _placed(g, shape, x, deviation, v, b, z):  # type: ignore[no-untyped-def]
     """Write the parameters z [M, K] of all rows at a point, and what leads to them.
 
-    Returns the log density of the coordinates given all else, what pulls at the deviations, the
-    root A = D C of their covariance, and C.
+    Returns the log density of the coordinates given all else, what pulls at the deviations, and
+    the root C of their correlations.
     """
-    q, n = shape[1], shape[6]
     mean, level_sd, level_eta, spread, effect, turn, u = _cut(x, shape)
     _expected(g, mean, effect, level_sd, level_eta, z, deviation)
     correlation = _root(spread, turn, g.pair)
-    a = np.empty((q, q))
-    for i in range(q):
-        for j in range(q):
-            a[i, j] = spread[i] * correlation[i, j]
-    pull, own = g.score.copy(), np.zeros(g.score.shape)
-    for i in range(n):
-        for j in range(q):
-            own[i // LANES, j, i % LANES] = u[i, j]
+    pull = g.score.copy()
     for r in range(len(z)):
-        block, lane = g.subject[r] // LANES, g.subject[r] % LANES
-        for i in range(q):
+        for i in range(len(spread)):
             for j in range(z.shape[1]):
-                pull[block, i, lane] -= g.onto[r, i, j] * z[r, j]
-    value = _forward(g, a, own, pull, work)
-    b = work[4]
+                pull[g.subject[r], i] -= g.onto[r, i, j] * z[r, j]
+    value = _forward(g, correlation, spread, u, pull, v, b)
     for r in range(len(z)):
-        block, lane = g.subject[r] // LANES, g.subject[r] % LANES
-        for i in range(q):
-            z[r, g.moved[i]] += g.weight[r, i] * b[block, i, lane]
-    return value, pull, a, correlation
+        for i in range(len(spread)):
+            z[r, g.moved[i]] += g.weight[r, i] * b[g.subject[r], i]
+    return value, pull, correlation
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
@@ -406,7 +274,7 @@ def _lapse_of(theta, lapses):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
-def _trials(g, kernel, lapses, n_actions, places, z, by_z):  # type: ignore[no-untyped-def]
+def _trials(g, kernel, lapses, n_actions, trials, z, by_z):  # type: ignore[no-untyped-def]
     """Write the slopes of z [M, K]; return the log-likelihood of all trials."""
     n_rows, k = z.shape
     theta = np.empty((n_rows, k))
@@ -426,7 +294,7 @@ def _trials(g, kernel, lapses, n_actions, places, z, by_z):  # type: ignore[no-u
                 by_z[r, j] = width * share * (1.0 - share)
             if g.places[j] < len(g.full):
                 own[r, g.places[j]] = theta[r, j]
-    total, gradient = kernel(own, _lapse_of(theta, lapses), n_actions, places)
+    total, gradient = kernel(own, _lapse_of(theta, lapses), n_actions, trials)
     for r in range(n_rows):
         for j in range(k):
             by_z[r, j] *= gradient[r, g.places[j]]
@@ -434,46 +302,37 @@ def _trials(g, kernel, lapses, n_actions, places, z, by_z):  # type: ignore[no-u
 
 
 @compiled(fastmath={"contract"})
-def density(x, slope, z, g, shape, kernel, lapses, n_actions, places):  # type: ignore[no-untyped-def]
-    """Return the log density of a point x [D], up to a constant; write its slope [D] and rows z.
+def density(x, slope, z, b, g, shape, kernel, lapses, n_actions, trials):  # type: ignore[no-untyped-def]
+    """Return the log density of a point x [D], up to a constant; write its slope, rows, deviations.
 
     x holds, part after part: group means [K] (with crossed factors: means of the units), spreads
     over levels [F, K], contrasts of levels [C, K], spreads [Q], weights of regressors [E],
     unbounded partial correlations [P], and coordinates of subjects [N, Q]. Spreads have a sign.
-    z [M, K] are the parameters of all rows there, on the unconstrained scale.
+    z [M, K] are the parameters of all rows there, on the unconstrained scale, and b [N, Q] the
+    subjects' deviations.
     """
     k, q, _, n_contrasts, _, _, n = shape
     mean, level_sd, level_eta, spread, effect, turn, _ = _cut(x, shape)
     by_mean, by_level_sd, by_level_eta, by_spread, by_effect, by_turn, by_u = _cut(slope, shape)
-    n_rows, blocks = len(g.subject), len(g.information)
-    by_z = np.empty((n_rows, k))
+    n_rows = len(g.subject)
+    by_z, v = np.empty((n_rows, k)), np.empty((n, q))
     deviation = np.empty((n_contrasts, k))
-    square, line = (blocks, q, q, LANES), (blocks, q, LANES)
-    work = np.empty(square), np.empty(square), np.empty(line), np.empty(line), np.empty(line)
-    value, pull, a, correlation = _placed(g, shape, x, deviation, work, z)
-    value += _trials(g, kernel, lapses, n_actions, places, z, by_z)
+    value, pull, correlation = _placed(g, shape, x, deviation, v, b, z)
+    value += _trials(g, kernel, lapses, n_actions, trials, z, by_z)
 
-    by_b, by_own, by_pull = np.zeros(line), np.empty(line), np.empty(line)
-    by_a, by_correlation = np.empty((q, q)), np.empty((q, q))
+    by_b, by_pull, by_correlation = np.zeros((n, q)), np.empty((n, q)), np.zeros((q, q))
     for r in range(n_rows):
-        block, lane = g.subject[r] // LANES, g.subject[r] % LANES
         for i in range(q):
-            by_b[block, i, lane] += g.weight[r, i] * by_z[r, g.moved[i]]
-    _backward(a, pull, work, by_b, by_own, by_pull, by_a)
-    for i in range(n):
-        for j in range(q):
-            by_u[i, j] = by_own[i // LANES, j, i % LANES]
-    for r in range(n_rows):
-        block, lane = g.subject[r] // LANES, g.subject[r] % LANES
-        for i in range(q):
-            for j in range(k):
-                by_z[r, j] -= g.onto[r, i, j] * by_pull[block, i, lane]
+            by_b[g.subject[r], i] += g.weight[r, i] * by_z[r, g.moved[i]]
     for i in range(q):
         by_spread[i] = -spread[i] / (g.spread[i] * g.spread[i])
         value -= 0.5 * (spread[i] / g.spread[i]) ** 2
-        for j in range(q):
-            by_spread[i] += by_a[i, j] * correlation[i, j]
-            by_correlation[i, j] = by_a[i, j] * spread[i]
+    slopes = by_u, by_pull, by_spread, by_correlation
+    _backward(g, correlation, spread, pull, v, by_b, slopes)
+    for r in range(n_rows):
+        for i in range(q):
+            for j in range(k):
+                by_z[r, j] -= g.onto[r, i, j] * by_pull[g.subject[r], i]
     value += _root_back(by_correlation, correlation, turn, g.pair, g.shape, by_turn)
     for j in range(k):
         by_mean[j] = by_z[:, j].sum()
@@ -482,262 +341,17 @@ def density(x, slope, z, g, shape, kernel, lapses, n_actions, places):  # type: 
         value -= 0.5 * (effect[e] / g.effect_sd[e]) ** 2
         for r in range(n_rows):
             by_effect[e] += g.design[r, e] * by_z[r, g.effect[e]]
-    slopes = by_mean, by_level_sd, by_level_eta
-    return value + _levels_back(g, by_z, mean, level_sd, level_eta, deviation, slopes)
-
-
-@njit(nogil=True, error_model="numpy")
-def _copy(source, target):  # type: ignore[no-untyped-def]
-    for d in range(len(source)):
-        target[d] = source[d]
-
-
-@njit(nogil=True, error_model="numpy", fastmath={"contract"})
-def _turned(inverse_mass, first, last, total):  # type: ignore[no-untyped-def]
-    """Say whether a stretch of a trajectory that sums to `total` has turned back on itself."""
-    begin = end = 0.0
-    for d in range(len(first)):
-        middle = inverse_mass[d] * (total[d] - 0.5 * (first[d] + last[d]))
-        begin += middle * first[d]
-        end += middle * last[d]
-    return begin <= 0.0 or end <= 0.0
-
-
-@njit(nogil=True, error_model="numpy", fastmath={"contract"})
-def _kinetic(inverse_mass, momentum):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for d in range(len(momentum)):
-        total += inverse_mass[d] * momentum[d] * momentum[d]
-    return 0.5 * total
-
-
-@njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
-def _subtree(law, problem, z, ends, proposal, kept, total, settings):  # type: ignore[no-untyped-def]
-    """Go 2**depth steps on from the end `ends` of a trajectory.
-
-    The end moves on, `proposal` (point and slope) is one of the new points, drawn by weight, and
-    `total` is the sum of the momenta. Returns log weight of all, that point's density, whether
-    to stop (1 turned, 2 diverged), sum of acceptance probabilities, and steps taken.
-    """
-    inverse_mass, middle_of, turns, step, depth, energy = settings
-    x, slope, p = ends
-    along, across = cos(step), sin(step)
-    points, sums = kept
-    for d in range(len(x)):
-        total[d] = 0.0
-    log_weight, density_of, accepted = -np.inf, 0.0, 0.0
-    for leaf in range(2**depth):
-        for d in range(len(x)):
-            scale = inverse_mass[d]
-            if turns[d]:
-                away = x[d] - middle_of[d]
-                pushed = p[d] + 0.5 * step * (slope[d] + away / scale)
-                x[d] = middle_of[d] + along * away + across * scale * pushed
-                p[d] = along * pushed - across * away / scale
-            else:
-                p[d] += 0.5 * step * slope[d]
-                x[d] += step * scale * p[d]
-        value = law(x, slope, z, *problem)
-        for d in range(len(x)):
-            rest = (x[d] - middle_of[d]) / inverse_mass[d] if turns[d] else 0.0
-            p[d] += 0.5 * step * (slope[d] + rest)
-            total[d] += p[d]
-        lost = energy - (value - _kinetic(inverse_mass, p))
-        if not lost < MOST_ENERGY:
-            return log_weight, density_of, 2, accepted, leaf + 1
-        accepted += min(1.0, exp(-lost))
-        larger = max(log_weight, -lost)
-        log_weight = larger + log(exp(log_weight - larger) + exp(-lost - larger))
-        if log(np.random.random()) < -lost - log_weight:  # noqa: NPY002
-            density_of = value
-            _copy(x, proposal[0])
-            _copy(slope, proposal[1])
-        # Of the leaves so far, those that begin a stretch yet to be closed are kept (Phan, Pradhan
-        # and Jankowiak 2019): one for each bit of the leaf's number.
-        high, rest = 0, leaf >> 1
-        while rest:
-            high += rest & 1
-            rest >>= 1
-        if leaf % 2 == 0:
-            _copy(p, points[high])
-            _copy(total, sums[high])
-        else:
-            closed, rest = 0, leaf
-            while rest & 1:
-                closed += 1
-                rest >>= 1
-            for k in range(high, high - closed, -1):
-                begin = end = 0.0
-                for d in range(len(p)):
-                    first = points[k, d]
-                    middle = inverse_mass[d] * (total[d] - sums[k, d] + 0.5 * (first - p[d]))
-                    begin += middle * first
-                    end += middle * p[d]
-                if begin <= 0.0 or end <= 0.0:
-                    return log_weight, density_of, 1, accepted, leaf + 1
-    return log_weight, density_of, 0, accepted, 2**depth
-
-
-@njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
-def _transition(law, problem, here, metric, step, deepest, room):  # type: ignore[no-untyped-def]
-    """Move to another point by the No-U-Turn sampler with multinomial draws.
-
-    `here` is the point, its slope, and in an array its log density. Returns mean acceptance,
-    steps, doublings, divergence, and the energy at the start.
-    """
-    point, slope, value = here
-    inverse_mass, middle_of, turns = metric
-    left, right, proposal, kept, sums, p, z = room
-    n = len(point)
-    for d in range(n):
-        p[d] = np.random.standard_normal() / sqrt(inverse_mass[d])  # noqa: NPY002
-    energy = value[0] - _kinetic(inverse_mass, p)
-    for side in range(2):
-        end = left if side == 0 else right
-        _copy(point, end[0])
-        _copy(slope, end[1])
-        _copy(p, end[2])
-    whole, added, inner = sums
-    _copy(p, whole)
-    log_weight, accepted, steps, stop, doublings = 0.0, 0.0, 0, 0, 0
-    while doublings < deepest and stop == 0:
-        forward = np.random.random() < 0.5  # noqa: NPY002
-        end, other = (right, left) if forward else (left, right)
-        direction = step if forward else -step
-        _copy(end[2], inner)  # where old and new stretch meet
-        settings = inverse_mass, middle_of, turns, direction, doublings, energy
-        found = _subtree(law, problem, z, end, proposal, kept, added, settings)
-        more, density_of, stop, some, taken = found
-        accepted += some
-        steps += taken
-        doublings += 1
-        if stop:
-            break
-        if log(np.random.random()) < more - log_weight:  # noqa: NPY002
-            value[0] = density_of
-            _copy(proposal[0], point)
-            _copy(proposal[1], slope)
-        larger = max(log_weight, more)
-        log_weight = larger + log(exp(log_weight - larger) + exp(more - larger))
-        if doublings > 1:
-            # Each half with the next step of the other, as Stan asks as well.
-            for d in range(n):
-                whole[d] += kept[0][0, d]
-                added[d] += inner[d]
-            stop = _turned(inverse_mass, other[2], kept[0][0], whole) or _turned(
-                inverse_mass, inner, end[2], added
-            )
-            for d in range(n):
-                whole[d] -= kept[0][0, d]
-                added[d] -= inner[d]
-        for d in range(n):
-            whole[d] += added[d]
-        if stop or _turned(inverse_mass, other[2], end[2], whole):
-            stop = 1
-    return accepted / max(steps, 1), steps, doublings, stop == 2, -energy
-
-
-@compiled(fastmath={"contract"})
-def run_chain(law, problem, start, scale, signed, settings, seed, kept, told, progress):  # type: ignore[no-untyped-def]
-    """Sample a chain: tune it, then keep `kept` [draws, D] and what is `told` of each.
-
-    Where `signed` the density is the same for both signs, and a coordinate's scale is that of its
-    absolute value; where the scale is 1 it is taken for standard normal until draws say otherwise.
-    settings are tuning draws and target acceptance; told has the columns log density, energy,
-    acceptance, steps, doublings, step size, divergence. progress counts draws done, divergences
-    after tuning and steps; a chain whose progress[3] is set from outside ends. Returns the draws
-    that are kept.
-    """
-    tune, target = settings
-    np.random.seed(seed)  # noqa: NPY002 (numba's own, one for each thread)
-    n = len(start)
-    draws = len(kept)
-    point, slope, value = start.copy(), np.empty(n), np.empty(1)
-    z = np.empty((len(problem[0].subject), len(problem[0].mean)))
-    value[0] = law(point, slope, z, *problem)
-    here = point, slope, value
-    inverse_mass, middle = scale * scale, start.copy()
-    for d in range(n):
-        if scale[d] == 1.0:
-            middle[d] = 0.0
-    turns = ~signed
-    metric = inverse_mass, middle, turns
-    left = np.empty(n), np.empty(n), np.empty(n)
-    right = np.empty(n), np.empty(n), np.empty(n)
-    proposal = np.empty(n), np.empty(n)
-    ladder = np.empty((MOST_DOUBLINGS + 1, n)), np.empty((MOST_DOUBLINGS + 1, n))
-    sums = np.empty(n), np.empty(n), np.empty(n)
-    room = left, right, proposal, ladder, sums, np.empty(n), z
-
-    # Dual averaging of the log step (Hoffman and Gelman 2014), and two windows of points and
-    # slopes, whose ratio of spreads is the scale of a normal law (Seyboldt, Carlson and Carpenter).
-    step = n**-0.25
-    centre, bar, average, count = log(2.0 * step), 0.0, log(step), 0
-    seen = np.zeros(2)
-    moments = np.zeros((2, 4, n))
-    last = tune - max(tune // 6, min(tune, 30))  # from here on the masses stay
-    since = 0
-    for draw in range(tune + draws):
-        if progress[3]:
-            return max(draw - tune, 0)
-        deepest = MOST_DOUBLINGS
-        found = _transition(law, problem, here, metric, step, deepest, room)
-        acceptance, steps, doublings, diverged, energy = found
-        progress[0] = draw + 1
-        progress[2] += steps
-        if draw >= tune:
-            progress[1] += diverged
-            _copy(point, kept[draw - tune])
-            row = told[draw - tune]
-            row[0], row[1], row[2], row[3] = value[0], energy, acceptance, steps
-            row[4], row[5], row[6] = doublings, step, diverged
-            continue
-        count += 1
-        weight = 1.0 / (count + 10.0)
-        bar = (1.0 - weight) * bar + weight * (target - acceptance)
-        log_step = centre - sqrt(count) / 0.05 * bar
-        power = count**-0.75
-        average = power * log_step + (1.0 - power) * average
-        step = exp(log_step)
-        if draw < last:
-            for window in range(2):
-                seen[window] += 1.0
-                for d in range(n):
-                    sign = -1.0 if signed[d] and point[d] < 0.0 else 1.0
-                    for part, x in ((0, sign * point[d]), (2, sign * slope[d])):
-                        away = x - moments[window, part, d]
-                        moments[window, part, d] += away / seen[window]
-                        moments[window, part + 1, d] += away * (x - moments[window, part, d])
-            since += 1
-            if seen[0] >= 10.0:
-                for d in range(n):
-                    spread, steep = moments[0, 1, d], moments[0, 3, d]
-                    if turns[d]:
-                        sure = seen[0] / (seen[0] + 20.0)
-                        inverse_mass[d] = (
-                            sure * spread / seen[0] + (1.0 - sure) * scale[d] * scale[d]
-                        )
-                        middle[d] = sure * moments[0, 0, d] if scale[d] == 1.0 else moments[0, 0, d]
-                    elif spread > 0.0 and steep > 0.0:
-                        inverse_mass[d] = sqrt(spread / steep)
-            if since >= (10 if draw < 0.2 * tune else 80):
-                seen[0], seen[1], since = seen[1], 0.0, 0
-                for part in range(4):
-                    _copy(moments[1, part], moments[0, part])
-                    for d in range(n):
-                        moments[1, part, d] = 0.0
-        if draw == last:
-            centre, bar, count = average, 0.0, 0
-        if draw == tune - 1:
-            step = exp(average)
-    return draws
+    level_slopes = by_mean, by_level_sd, by_level_eta
+    return value + _levels_back(g, by_z, mean, level_sd, level_eta, deviation, level_slopes)
 
 
 @compiled()
-def rows_of(law, problem, points):  # type: ignore[no-untyped-def]
-    """Return the parameters of all rows at points [S, D], on the unconstrained scale, [S, M, K]."""
-    z = np.empty((len(points), len(problem[0].subject), len(problem[0].mean)))
-    slope = np.empty(points.shape[1])
+def rows_at(problem, points):  # type: ignore[no-untyped-def]
+    """Return parameters [S, M, K] and deviations [S, N, Q] at points [S, D]."""
+    g, shape = problem[0], problem[1]
+    z = np.empty((len(points), len(g.subject), len(g.mean)))
+    b = np.empty((len(points), shape[6], shape[1]))
+    deviation, v = np.empty((shape[3], shape[0])), np.empty((shape[6], shape[1]))
     for s in range(len(points)):
-        law(points[s], slope, z[s], *problem)
-    return z
+        _placed(g, shape, points[s], deviation, v, b[s], z[s])
+    return z, b

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import scipy
 import xarray as xr
-from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters, Support
@@ -33,20 +32,13 @@ from .sampling import (
     Settings,
     StoppedError,
     Tell,
-    compile_for_nutpie,
     dataset_of,
-    kernel_inputs,
-    run_nutpie,
-    run_pymc,
     stacked,
 )
 from .subject_coordinates import SubjectCoordinates
 
 if TYPE_CHECKING:
     import pymc as pm
-
-Sampler = Literal["compiled", "nutpie", "pymc"]
-SAMPLERS: tuple[Sampler, ...] = ("compiled", "nutpie", "pymc")
 
 ROUNDS = 5
 # In prior sds: within these the group that coordinates go by is taken as it was found.
@@ -324,9 +316,6 @@ class Sampling(TypedDict, total=False):
 
     Parameters
     ----------
-    sampler
-        "compiled" is a NUTS of our own on a density that is compiled once for all models;
-        "nutpie" and "pymc" sample the same density as PyMC's graph, compiled for the occasion.
     target_accept
         Acceptance rate aimed at in the first round; more takes smaller steps, against divergences.
     cores
@@ -346,7 +335,6 @@ class Sampling(TypedDict, total=False):
     chains: int
     draws: int
     tune: int
-    sampler: Sampler
     target_accept: float
     seed: int
     cores: int | None
@@ -407,31 +395,27 @@ def hierarchical(
     ValueError
         If arguments do not fit the data, or the first round is not done in time.
     """
-    design, levels = None, None
-    if isinstance(trials, ModelData):
-        if formula is not None or unit is not None or crossed is not None:
-            raise ValueError("Formula, unit and crossed need the trials themselves, not ModelData.")
-        data = trials
-    else:
-        name = units_of(trials, unit or ("subject",))
-        levels = Levels.of(crossed, trials, name) if crossed else None
-        if unit:
-            trials = Trials.from_frame(trials.frame.assign(subject=name))
-        if formula is not None:
-            design = GroupDesign.of(
-                formula,
-                trials.frame,
-                model,
-                Unknowns.of(model, fixed, lapse).parameters,
-                unit=tuple(unit or ("subject",)),
-                correlated=correlated,
-            )
-        rows = design.of_trial if design is not None and design.within else None
-        data = ModelData.read(model, trials, all_trials=all_trials, rows=rows)
-    compiled = GroupModel.build(
-        data, levels=levels, fixed=fixed, lapse=lapse, correlated=correlated, design=design
+    group = GroupModel.of(
+        model,
+        trials,
+        formula=formula,
+        unit=unit,
+        crossed=crossed,
+        fixed=fixed,
+        lapse=lapse,
+        all_trials=all_trials,
+        correlated=correlated,
     )
-    return compiled.sample(data, **sampling)
+    return group.sample(group.data, **sampling)
+
+
+def pymc_model(model: type[Agent], trials: Trials | ModelData, **group: Any) -> pm.Model:
+    """Return the group that `hierarchical` samples as a PyMC model, to be read and extended.
+
+    `group` are the arguments of `hierarchical` but for those of `Sampling`. Samplers of PyMC and
+    nutpie take the model; compiling it takes some tens of seconds.
+    """
+    return GroupModel.of(model, trials, **group).pymc_model
 
 
 def _silent(line: str) -> None:
@@ -496,8 +480,49 @@ class GroupModel:
     levels: Levels | None
     deviations: Deviations
     design: GroupDesign | None
-    _data: ModelData = field(repr=False)
-    _compiled: Any = None
+    data: ModelData = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        model: type[Agent],
+        trials: Trials | ModelData,
+        *,
+        formula: str | Sequence[str] | None = None,
+        unit: Sequence[str] | None = None,
+        crossed: Sequence[str] | None = None,
+        fixed: Mapping[str, float] | None = None,
+        lapse: bool = False,
+        all_trials: bool = False,
+        correlated: bool = False,
+    ) -> GroupModel:
+        """Say what the group of these trials is made of; see `hierarchical`."""
+        design, levels = None, None
+        if isinstance(trials, ModelData):
+            if formula is not None or unit is not None or crossed is not None:
+                raise ValueError(
+                    "Formula, unit and crossed need the trials themselves, not ModelData."
+                )
+            data = trials
+        else:
+            name = units_of(trials, unit or ("subject",))
+            levels = Levels.of(crossed, trials, name) if crossed else None
+            if unit:
+                trials = Trials.from_frame(trials.frame.assign(subject=name))
+            if formula is not None:
+                design = GroupDesign.of(
+                    formula,
+                    trials.frame,
+                    model,
+                    Unknowns.of(model, fixed, lapse).parameters,
+                    unit=tuple(unit or ("subject",)),
+                    correlated=correlated,
+                )
+            rows = design.of_trial if design is not None and design.within else None
+            data = ModelData.read(model, trials, all_trials=all_trials, rows=rows)
+        return cls.build(
+            data, levels=levels, fixed=fixed, lapse=lapse, correlated=correlated, design=design
+        )
 
     @classmethod
     def build(
@@ -537,12 +562,12 @@ class GroupModel:
 
     @cached_property
     def pymc_model(self) -> pm.Model:
-        """The density as PyMC's graph."""
+        """The density as a PyMC model."""
         from knownminds.inference.groups.group_graph import group_graph
 
-        chosen = self.coordinates(self._data)
+        chosen = self.coordinates(self.data)
         return group_graph(
-            self._data, self.unknowns, chosen, self.deviations, self.regressors, self.levels
+            self.data, self.unknowns, chosen, self.deviations, self.regressors, self.levels
         )
 
     def density(self, data: ModelData, chosen: SubjectCoordinates | None = None) -> GroupDensity:
@@ -559,7 +584,6 @@ class GroupModel:
         chains: int = 4,
         draws: int = 1000,
         tune: int = 500,
-        sampler: Sampler = "compiled",
         target_accept: float = 0.8,
         seed: int = 0,
         cores: int | None = None,
@@ -573,8 +597,6 @@ class GroupModel:
                 f"The model was built for {self.n_subjects} subjects of {self.model.name}; got "
                 f"{len(data)} of {data.model.name}. Build another GroupModel."
             )
-        if sampler not in SAMPLERS:
-            raise ValueError(f"Samplers are {', '.join(SAMPLERS)}; got {sampler!r}.")
         if rounds < 1:
             raise ValueError(f"Sampling needs at least one round; got rounds={rounds}.")
         settings = Settings(chains, draws, tune, target_accept, seed, cores)
@@ -590,14 +612,8 @@ class GroupModel:
                     break
             clock.begin(f"round {number} of {rounds} at most: {settings}")
             try:
-                if sampler == "compiled":
-                    density = self.density(data, chosen)
-                    trace = density.sample(settings, clock.left, clock.tell)
-                elif sampler == "nutpie":
-                    compiled = self.compile(data, chosen)
-                    trace = run_nutpie(compiled, settings, clock.left, clock.tell)
-                else:
-                    trace = run_pymc(self.pymc_model, self.inputs(data, chosen), settings)
+                density = self.density(data, chosen)
+                trace = density.sample(settings, clock.left, clock.tell)
             except StoppedError as stopped:
                 if fit is None and stopped.trace is None:
                     raise KeyboardInterrupt from None
@@ -627,19 +643,6 @@ class GroupModel:
         assert fit is not None
         return replace(fit, tried=tuple(tried))
 
-    def compile(self, data: ModelData, chosen: SubjectCoordinates | None = None) -> Any:
-        """Return the nutpie model holding these data, compiling only the first time."""
-        if self._compiled is None:
-            self._compiled = compile_for_nutpie(self.pymc_model)
-        return self._compiled.with_data(**self.inputs(data, chosen))
-
-    def inputs(
-        self, data: ModelData, chosen: SubjectCoordinates | None = None
-    ) -> dict[str, NDArray[Any]]:
-        """Name the arrays of a data set that the sampled model reads."""
-        chosen = chosen or self.coordinates(data)
-        return kernel_inputs(data, self.unknowns.lapse) | chosen.inputs
-
     def coordinates(
         self, data: ModelData, found: HierarchicalFit | None = None
     ) -> SubjectCoordinates:
@@ -659,7 +662,7 @@ class GroupModel:
         self, data: ModelData, trace: Any, settings: Settings, chosen: SubjectCoordinates
     ) -> HierarchicalFit:
         posterior = dataset_of(trace, "posterior")
-        rows = self.density(data, chosen).rows(posterior)
+        rows, own = self.density(data, chosen).rows(posterior)
         if self.levels is not None:
             posterior = _with_deviations(
                 posterior, self.levels, self.unknowns.parameters, chosen, settings.seed
@@ -686,11 +689,9 @@ class GroupModel:
         if self.effects:
             names["term"] = list(self.effects)
         if not self.deviations.simple:
-            expected = expected_of(kept, self.unknowns.parameters, self.regressors, self.levels)
-            found = self._own(posterior, chosen, expected)
             kept = kept.assign(
                 slope_sd=((*dims, "slope"), spread[:, k:].reshape(*shape, -1)),
-                own=((*dims, "owner", "own_deviation"), found.reshape(*shape, *found.shape[1:])),
+                own=((*dims, "owner", "own_deviation"), own.reshape(*shape, *own.shape[1:])),
             )
             names["slope"] = list(self.deviations.slopes)
             names["owner"] = list(self.design.subjects if self.design else data.subjects)
@@ -716,16 +717,6 @@ class GroupModel:
             design=self.design,
             sample_stats=sample_stats,
         )
-
-    def _own(self, posterior: xr.Dataset, chosen: SubjectCoordinates, expected: Array) -> Array:
-        """Return the deviations of all subjects at draws, [S, N, Q]."""
-        signed = stacked(posterior, "signed_sd", "deviation")
-        turn = np.zeros((len(signed), 0))
-        if len(self.deviations.pairs):
-            turn = stacked(posterior, "turn", "pair")
-        roots = signed[:, :, None] * self.deviations.roots(turn)
-        u = stacked(posterior, "eta", "owner", "deviation")
-        return self.deviations.values(u, expected, roots, chosen.information, chosen.score)
 
 
 def _with_deviations(

@@ -81,7 +81,7 @@ class Settings:
 
 
 def compile_for_nutpie(model: pm.Model) -> Any:
-    """Compile a PyMC model through numba; 20 to 30 seconds, once per structure."""
+    """Compile a PyMC model through numba; 10 to 30 seconds, once per structure."""
     import nutpie  # with ArviZ and PyMC behind it: seconds
 
     with warnings.catch_warnings():
@@ -161,9 +161,16 @@ class _Listening:
 
 
 def run_nutpie(
-    compiled: Any, settings: Settings, seconds: float | None = None, tell: Tell | None = None
+    compiled: Any,
+    settings: Settings,
+    seconds: float | None = None,
+    tell: Tell | None = None,
+    *,
+    related: bool = False,
 ) -> Any:
     """Sample a compiled model; no Python runs between draws.
+
+    `related` says that some numbers go together, which steps then follow at some cost.
 
     After `seconds` it is broken off and raises `OutOfTimeError`, and by an interrupt
     `StoppedError`; both hold the draws so far. `tell` hears a line per chain after 2 seconds,
@@ -180,6 +187,7 @@ def run_nutpie(
             progress_bar=False,
             save_warmup=False,
             blocking=False,
+            low_rank_modified_mass_matrix=related,
         )
         try:
             return _wait(running, listening, seconds, tell)
@@ -231,22 +239,6 @@ def so_far(trace: Any) -> dict[str, xr.Dataset] | None:
         return None
     some: dict[str, Any] = {"chain": begun, "draw": slice(0, int(count[begun].min()))}
     return {"posterior": posterior.isel(some), "sample_stats": told.isel(some)}
-
-
-def run_pymc(model: pm.Model, data: Mapping[str, NDArray[Any]], settings: Settings) -> Any:
-    """Sample with PyMC's own NUTS, for comparison and as the other opinion."""
-    import pymc as pm
-
-    with model, _quiet():
-        pm.set_data(dict(data))
-        return pm.sample(
-            **settings.arguments,
-            random_seed=settings.seed,
-            progressbar=False,
-            nuts_sampler="pymc",
-            compute_convergence_checks=False,
-            quiet=True,
-        )
 
 
 def kernel_inputs(data: ModelData, lapse: bool = False) -> dict[str, NDArray[Any]]:

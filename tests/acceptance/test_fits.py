@@ -454,7 +454,6 @@ def test_too_little_sampling_is_said_and_gives_no_estimate_that_counts(group):
         (RescorlaWagner, {"formula": "alpha ~ conditon"}, "conditon"),
         (RescorlaWagner, {"formula": "alfa ~ condition"}, "alfa"),
         (RescorlaWagner, {"draws": 0}, "0"),
-        (RescorlaWagner, {"sampler": "gibbs"}, "gibbs"),
     ],
 )
 def test_a_group_model_that_cannot_be_is_refused_by_name(group, model, given, name):

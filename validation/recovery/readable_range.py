@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 import scipy
 from numpy.typing import NDArray
-from statsmodels.stats.multitest import multipletests
 
 from knownminds.agents import Parameter, Parameters
 from knownminds.agents.parameters import Array
+from knownminds.inference.diagnosis.monotone_choice import holm
 from knownminds.validation.engine.scores import Clusters, Score, mean, together
 from knownminds.validation.engine.verdicts import LEAST_FITS, WEAK_WIDTH
 
@@ -141,5 +141,5 @@ def _holm(p_values: Array) -> Array:
     known = np.isfinite(p_values)
     adjusted = np.ones(len(p_values))
     if known.any():
-        adjusted[known] = multipletests(p_values[known], method="holm")[1]
+        adjusted[known] = holm(p_values[known])
     return adjusted

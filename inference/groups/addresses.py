@@ -1,0 +1,77 @@
+"""Compiled likelihoods behind one signature: what calls them is compiled once for all models."""
+
+from __future__ import annotations
+
+from functools import cache
+from inspect import CO_VARARGS
+from typing import Any
+
+import numpy as np
+from numba import carray, njit, typeof, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from knownminds.agents.compiled import read_only
+
+Columns = tuple[NDArray[Any], ...]
+
+
+class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
+    """A compiled function that others call without being compiled for it."""
+
+    def __init__(self, function: Any, arguments: tuple[Any, ...], kinds: tuple[Any, ...] = ()):
+        argument_types = (*map(typeof, arguments), *kinds)
+        function.compile(argument_types)
+        self.overload = function.overloads[argument_types]  # keeps the code in memory
+        name = self.overload.fndesc.llvm_cfunc_wrapper_name
+        self.address = self.overload.library.get_pointer_to_function(name)
+
+    def __wrapper_address__(self) -> int:
+        """Return where it lies."""
+        return int(self.address)
+
+    def signature(self) -> Any:
+        """Return what it takes and gives."""
+        return self.overload.signature
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def pointer_to(typing: Any, address: Any) -> Any:
+    """Take a number for the place in memory that it is."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return builder.inttoptr(given[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(address), generate
+
+
+@cache
+def likelihood_address(kernel: Any, n_actions: int, lapse: bool, kinds: tuple[Any, ...]) -> Address:
+    """Return a model's likelihood as one that all models share the signature of.
+
+    It takes parameters, lapses (none: an empty array), the number of actions, and where the arrays
+    of the trials, of these kinds, lie and how long they are (`addresses_of`).
+    """
+    theta, rates = np.zeros((1, 1)), np.zeros(1)
+    lapses = read_only(rates) if lapse else None
+    known: dict[str, Any] = {"kernel": kernel, "carray": carray, "pointer": pointer_to}
+    if not kernel.py_func.__code__.co_flags & CO_VARARGS:  # where it lies; it is not linked in
+        known["kernel"] = Address(kernel, (read_only(theta), lapses, n_actions), kinds)
+    arrays, at = [], 0
+    for number, kind in enumerate(kinds):
+        known[f"kind_{number}"] = kind.dtype
+        sizes = "".join(f"addresses[{at + 1 + axis}], " for axis in range(kind.ndim))
+        arrays.append(f"carray(pointer(addresses[{at}]), ({sizes}), kind_{number})")
+        at += 1 + kind.ndim
+    exec(
+        f"def call(theta, lapse, n_actions, addresses):\n"
+        f"    return kernel(theta, {'lapse' if lapse else None}, n_actions, {', '.join(arrays)})",
+        known,
+    )
+    call = njit(nogil=True, error_model="numpy")(known["call"])
+    return Address(call, (theta, rates, n_actions, np.zeros(at, dtype=np.int64)))
+
+
+def addresses_of(arrays: Columns) -> NDArray[np.int64]:
+    """Return where each array lies, and its shape; the arrays have to be kept."""
+    return np.array([n for each in arrays for n in (each.ctypes.data, *each.shape)], dtype=np.int64)
