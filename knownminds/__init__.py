@@ -23,7 +23,6 @@ VERBS = {
     "gates": "gates.gates",
     "import_trials": "data.exchange",
     "page": "people.site",
-    "phenotype": "data.phenotype",
     "power": "power.power_study",
     "prior": "data.prior",
     "recover": "recovery.parameter_recovery",

@@ -11,9 +11,6 @@ import tarfile
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
-
 KEPT = Path(__file__).with_name("pages") / "kept"
 PLACE, MODEL = "instrumental_learning", "rescorla_wagner"
 DRAWN = {"report.html", "figures", "tables"}
@@ -44,51 +41,7 @@ def typed(kind, out):
             raise
 
 
-def players():
-    """Three participants in two experiments; of the last, nothing could be read."""
-    from knownminds.agents import AGENTS, simulate
-    from knownminds.environments import make
-
-    minds = {
-        "model-with-a-long-name-of-a-vendor-2026-11": 2.0,
-        "another-model": 0.5,
-        "nobody-could-read": 1.0,
-    }
-    frames = []
-    for who, gamma in minds.items():
-        theta = np.tile([0.95, 0.05, gamma, 0.4], (12, 1))
-        frame = simulate(AGENTS["balloon_pumper"], theta, make("balloon_risk"), 1).to_frame()
-        frames.append(frame.assign(model=who, subject=frame["subject"] + who))
-    every = pd.concat(frames, ignore_index=True)
-    gone = every["model"] == "nobody-could-read"
-    every = every[~gone | (every["pump"] == 1)].reset_index(drop=True)  # an unread one ends it
-    gone = every["model"] == "nobody-could-read"
-    every["trial"] = every.groupby("subject", sort=False).cumcount()
-    every.loc[gone, ["action", "reward"]] = np.nan
-    every.loc[gone, "outcome"] = "refused"
-    return every
-
-
-def score(out):
-    from knownminds.environments import Trials
-    from knownminds.validation.data.scores_of_trials import score as ask
-
-    ask(Trials.from_frame(players()), by="model").save(out)
-
-
-def phenotype(out):
-    from knownminds.environments import Trials
-    from knownminds.validation.data.phenotype import phenotype as ask
-
-    every = players()
-    people = {name: [Trials.from_frame(own)] for name, own in every.groupby("model", sort=False)}
-    reference = {"risk": 20.0, "balloon_risk_performance": 9.0, "learning_rate": 0.4}
-    metrics = ["risk", "balloon_risk_performance", "learning_rate"]
-    ask(people, reference=reference, metrics=metrics, sessions=60).save(out)
-
-
-MADE = (score, phenotype)
-KINDS = {kind: partial(typed, kind) for kind in COMMANDS} | {own.__name__: own for own in MADE}
+KINDS = {kind: partial(typed, kind) for kind in COMMANDS}
 
 
 def unpacked(kind, folder):

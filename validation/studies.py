@@ -61,16 +61,7 @@ STUDIES: Mapping[str, Kept] = {
     "channel": Kept(STUDY, say="channel.channel_study:say"),
     "fit": Kept("fit.json", "data.fit:read_fit"),
     "prior": Kept(STUDY, say="data.prior:say"),
-    "score": Kept(
-        "measures.json",
-        "data.scores_of_trials:read_measured",
-        {"Measured": "data.measured_page:measured_page"},
-    ),
-    "phenotype": Kept(
-        "phenotype.json",
-        "data.phenotype:read_phenotype",
-        {"Phenotype": "data.measured_page:phenotype_page"},
-    ),
+    "score": Kept("measures.json", "data.scores_of_trials:read_score"),
     "score of a paper": Kept("paper_score.json", "benchmarks.scored:read_result"),
     "reveal": Kept(
         "revealed.json",

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds import fit, phenotype, run, sample
+from knownminds import fit, run, sample, score
 from knownminds.agents import (
     AGENTS,
     BalloonPumper,
@@ -16,6 +16,7 @@ from knownminds.agents import (
 )
 from knownminds.environments import BalloonRisk, InstrumentalLearning, Trials
 from knownminds.inference import MEASURES, ModelData, maximum_a_posteriori
+from knownminds.validation.data.score_scale import scaled
 
 SAMPLES = ["instrumental_learning", "two_step", "line_ratio", "balloon_risk", "coins"]
 
@@ -58,7 +59,7 @@ def test_a_score_is_the_mean_of_what_people_earned(people, knownminds, tmp_path)
     file, frame = people
     code, said, err = knownminds("score", file, "--json", "--out", tmp_path / "s")
     assert code == 0, err
-    rows = {row["measure"]: row for row in json.loads(said)["measures"]}
+    rows = {row["measure"]: row for row in json.loads(said)["tables"]["Measures"]}
     by = frame.groupby("subject")["reward"].mean().dropna().astype(float)
     assert rows["performance"]["value"] == pytest.approx(by.mean())
     assert rows["performance"]["standard_error"] == pytest.approx(by.sem())
@@ -109,65 +110,75 @@ def test_the_model_that_people_are_predicts_them_best(tmp_path):
     assert models["weight"].sum() == pytest.approx(1)
 
 
-# Phenotypes -------------------------------------------------------------------------------------
+# On the scale from random answers to a reference --------------------------------------------------
 
-REFERENCE = {"risk": 20.0, "optimism_bias": 0.2, "learning_rate": 0.4}
-RANDOM = {"risk": 1.0, "optimism_bias": 0.0, "learning_rate": 0.25}
+ON_SCALE = "From random answers (0) to the reference (1)"
 
 
 def pumps(gamma, n=30):
     return simulate(BalloonPumper, np.tile([0.95, 0.05, gamma, 0.4], (n, 1)), BalloonRisk(10), 1)
 
 
-def test_a_phenotype_is_the_share_of_the_way_from_random_answers_to_the_reference():
-    given = {"a": {"risk": 20.0}, "b": {"risk": 1.0, "optimism_bias": -0.1}, "c": {"risk": 39.0}}
-    metrics = ["risk", "optimism_bias"]
-    profile = phenotype(given, reference=REFERENCE, random=RANDOM, metrics=metrics)
-    assert np.allclose(profile.normalised[:, 0], [1.0, 0.0, 2.0])
-    assert profile.normalised[1, 1] == pytest.approx(-0.5)  # the sign is kept
-    one = {"a": {"optimism_bias": -0.1}}
-    released = phenotype(one, reference=REFERENCE, random=RANDOM, released=True)
-    at = released.metrics.index("optimism_bias")
-    assert released.normalised[0, at] == pytest.approx(0.5)  # as released, it has none
+def scale(value, zero, one, **more):
+    given = {"value": value, "standard_error": 0.1, "low": value - 0.2, "high": value + 0.2}
+    return scaled(pd.DataFrame([{**given, "random": zero, "reference": one}]), **more).iloc[0]
 
 
-def test_what_is_missing_is_missing_for_a_reason_and_never_a_zero():
-    profile = phenotype(
-        {"a": {"risk": 3.0, "learning_rate": 0.3, "optimism_bias": 0.1}, "b": {}},
-        reference={"risk": 1.0, "optimism_bias": 0.1},
-        random={"risk": 1.0, "learning_rate": 0.2},
-        metrics=["risk", "learning_rate", "optimism_bias"],
-    )
-    assert np.isnan(profile.normalised).all()
-    assert all(reason for row in profile.reason for reason in row)
-    content = json.loads(profile.to_json())
-    assert [row["normalised"] for row in content["scores"]] == [None] * 6
+def test_the_scale_is_the_share_of_the_way_from_random_answers_to_the_reference():
+    assert [scale(x, 1.0, 20.0)["normalised"] for x in (20.0, 1.0, 39.0)] == [1.0, 0.0, 2.0]
+    other = scale(-0.1, 0.0, 0.2)
+    assert other["normalised"] == pytest.approx(-0.5)  # the sign is kept
+    assert (other["normalised_low"], other["normalised_high"]) == pytest.approx((-1.5, 0.5))
+    unsigned = scale(-0.1, 0.0, 0.2, unsigned=True)
+    assert unsigned["normalised"] == pytest.approx(0.5)  # as released, it has none
+    assert (unsigned["normalised_low"], unsigned["normalised_high"]) == pytest.approx((0.0, 1.5))
+    assert np.isnan(scale(3.0, 1.0, 1.0)["normalised"])  # between two that are alike is no scale
+    assert np.isnan(scale(3.0, 1.0, np.nan)["normalised"])
 
 
-def test_phenotypes_are_read_off_trials_by_the_measures_themselves():
-    trials = pumps(2.0)
-    given = {"reference": REFERENCE, "random": RANDOM, "metrics": list(RANDOM)}
-    profile = phenotype({"a": trials}, **given)
-    estimate, at = MEASURES["risk"].estimate(trials), profile.metrics.index("risk")
-    assert profile.score[0, at] == estimate.value
-    assert profile.standard_error[0, at] == estimate.standard_error
-    assert profile.reason[0][profile.metrics.index("optimism_bias")]
-    alone = phenotype({"a": pumps(1.0, n=1)}, reference=REFERENCE, metrics=["risk"])
-    assert np.isfinite(alone.score[0, 0])
-    assert np.isnan(alone.standard_error[0, 0])  # one session has no spread
+def test_scores_are_put_on_the_scale_by_the_measures_themselves(tmp_path):
+    (tmp_path / "r.csv").write_text("metric,value\nrisk,20\noptimism_bias,0.2\n")
+    found = score(pumps(2.0), reference=tmp_path / "r.csv")
+    (row,) = found[ON_SCALE].to_dict("records")
+    estimate = MEASURES["risk"].estimate(pumps(2.0))
+    assert row["value"] == estimate.value
+    distance = 20 - row["random"]
+    assert row["normalised"] == pytest.approx((estimate.value - row["random"]) / distance)
+    assert row["normalised_error"] == pytest.approx(estimate.standard_error / distance)
 
 
-def test_random_answers_are_played_in_the_same_design():
-    place, settings = BalloonRisk(2, (2, 1)), {"reference": REFERENCE, "metrics": ["risk"]}
-    trials = simulate(BalloonPumper, [[0.95, 0.05, 1.0, 0.4]], place, 0)
-    small = phenotype({"a": trials}, environments=[place], **settings)
+def test_random_answers_are_played_in_the_same_design(tmp_path):
+    (tmp_path / "r.csv").write_text("metric,value\nrisk,20\n")
+    trials = simulate(BalloonPumper, [[0.95, 0.05, 1.0, 0.4]], BalloonRisk(2, (2, 1)), 0)
+    (small,) = score(trials, reference=tmp_path / "r.csv")[ON_SCALE]["random"]
     # Pump 1 is made in half of the balloons, and pump 2, if the first held, in half of these.
     exact = (0.5 + 0.5 * 0.5 * 0.5 + 0.5) / 2
-    assert abs(small.random[0] - exact) < 4 * 0.6 / np.sqrt(400 * 4)
+    assert abs(small - exact) < 4 * 0.6 / np.sqrt(400 * 4)
     nobody = simulate(RandomResponder, np.zeros((300, 0)), BalloonRisk(), 77)
-    zero = phenotype({"a": nobody}, **settings)
+    zero = score(nobody, reference=tmp_path / "r.csv")[ON_SCALE].iloc[0]
     # Both sides are estimated: the null agent of the design scores 0 on the scale.
-    assert abs(zero.normalised[0, 0]) < 4 * np.sqrt(2) * zero.normalised_error[0, 0]
+    assert abs(zero["normalised"]) < 4 * np.sqrt(2) * zero["normalised_error"]
+
+
+def test_scores_are_regressed_on_features_of_participants(tmp_path, knownminds):
+    frames = []
+    for k, gamma in enumerate((1.0, 1.4, 2.0, 2.3, 3.0, 3.5)):
+        own = pumps(gamma).frame
+        frames.append(own.assign(model=f"m{k}", subject=own["subject"] + f" of m{k}"))
+    pd.concat(frames).to_parquet(tmp_path / "t.parquet")
+    (tmp_path / "f.csv").write_text(
+        "participant,base_model,large,words\nm0,a,0,x\nm1,a,1,x\nm2,b,0,x\nm3,b,1,x\nm4,c,0,x\n"
+        "m5,c,1,x\n"
+    )
+    words = ("score", tmp_path / "t.parquet", "--by", "model", "--measure", "risk")
+    code, said, err = knownminds(*words, "--features", tmp_path / "f.csv", "--json")
+    assert code == 0, err
+    tables = json.loads(said)["tables"]
+    (row,) = tables["Regressions on features"]
+    assert (row["feature"], row["participants"], row["base_models"]) == ("large", 6, 3)
+    value = {one["participant"]: one["value"] for one in tables["Measures"]}
+    pairs = [value[f"m{k + 1}"] - value[f"m{k}"] for k in (0, 2, 4)]
+    assert row["coefficient"] == pytest.approx(np.mean(pairs))  # all are balanced
 
 
 @pytest.mark.parametrize(
@@ -183,7 +194,7 @@ def test_random_answers_are_played_in_the_same_design():
 def test_a_reference_that_cannot_be_read_is_refused(tmp_path, knownminds, text, name):
     (tmp_path / "r.csv").write_text(text)
     pumps(1.0, n=2).save(tmp_path / "t.csv")
-    words = ("phenotype", tmp_path / "t.csv", "--by", "environment", "--out", tmp_path / "p")
+    words = ("score", tmp_path / "t.csv", "--by", "environment", "--out", tmp_path / "p")
     code, _, err = knownminds(*words, "--reference", tmp_path / "r.csv")
     assert code == 2
     assert name in err
@@ -208,7 +219,10 @@ def test_scores_of_several_runs_are_told_apart_by_a_condition(runs, knownminds, 
     words = ("score", runs / "plain", runs / "aloud", "--by", "reasoning", "--json")
     code, said, err = knownminds(*words, "--out", tmp_path / "s")
     assert code == 0, err
-    rows = {(row["measure"], row["sample"]): row["value"] for row in json.loads(said)["measures"]}
+    rows = {
+        (row["measure"], row["participant"]): row["value"]
+        for row in json.loads(said)["tables"]["Measures"]
+    }
     for condition, name in (("none", "plain"), ("chain_of_thought", "aloud")):
         frame = pd.read_parquet(runs / name / "trials.parquet")
         assert set(frame["reasoning"]) == {condition}

@@ -143,7 +143,7 @@ def test_trials_of_abstract_content_name_their_experiment_and_have_scores(
     assert trials["domain"].unique().tolist() == ["0", "1", "2"]
     code, printed, _ = knownminds("score", tmp_path / "out.csv")
     assert code == 0
-    assert "explaining_away" in printed
+    assert "explaining away" in printed
 
 
 def plays(choices, horizon, game=1, means="40,60"):

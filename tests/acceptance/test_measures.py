@@ -535,13 +535,13 @@ def test_score_reads_every_measure_off_one_file_of_several_experiments(knownmind
     pd.concat([t.to_frame() for t in trials.values()]).to_csv(tmp_path / "all.csv", index=False)
     code, out, err = knownminds("score", tmp_path / "all.csv", "--json", "--out", tmp_path / "s")
     assert code == 0, err
-    rows = json.loads(out)["measures"]
-    assert {(row["environment"], row["measure"]) for row in rows} == wanted
+    rows = json.loads(out)["tables"]["Measures"]
+    assert {(row["experiment"], row["measure"]) for row in rows} == wanted
     for row in rows:
         assert row["status"] == "ok"
         if row["measure"] == "performance":
             continue
-        estimate = MEASURES[row["measure"]].estimate(trials[row["environment"]])
+        estimate = MEASURES[row["measure"]].estimate(trials[row["experiment"]])
         for name in ("value", "low", "high", "n"):
             assert row[name] == pytest.approx(getattr(estimate, name), rel=1e-9)
     assert (tmp_path / "s" / "report.html").exists()
@@ -549,7 +549,7 @@ def test_score_reads_every_measure_off_one_file_of_several_experiments(knownmind
 
 def test_released_measures_take_the_place_of_those_that_depart():
     trials = sessions_of_minds("two_step", (), "two_step_hybrid", 20, 1)
-    table = score(trials, released=True).table.set_index("measure")["value"]
+    table = score(trials, released=True)["Measures"].set_index("measure")["value"]
     assert set(table.index) == {"model_basedness_released", "performance"}
     expected = OF_SAMPLE["model_basedness_released"](trials.frame)
     assert table["model_basedness_released"] == pytest.approx(expected)
@@ -562,7 +562,7 @@ def test_samples_are_told_apart_by_a_column():
     other = second.to_frame().assign(who="other")
     other["subject"] += "b"
     both = pd.concat([first.to_frame().assign(who="one"), other])
-    table = score(Trials.from_frame(both), ["performance"], by="who").table
-    alone = [score(trials, ["performance"]).table["value"][0] for trials in (first, second)]
-    assert table["sample"].tolist() == ["one", "other"]
+    table = score(Trials.from_frame(both), ["performance"], by="who")["Measures"]
+    alone = [score(trials, ["performance"])["Measures"]["value"][0] for trials in (first, second)]
+    assert table["participant"].tolist() == ["one", "other"]
     assert table["value"].tolist() == pytest.approx(alone)

@@ -7,15 +7,13 @@ measures, and nothing is taken over from the scripts.
 
 import csv
 import io
-import json
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import their_files
 
-from knownminds.validation.data.measured_page import measured_page
-from knownminds.validation.data.scores_of_trials import read_measured, score
+from knownminds.validation.data.scores_of_trials import SCRIPT, score
 from knownminds.validation.imports.importing import import_tables
 
 
@@ -25,7 +23,7 @@ def scored(made, folder, released=True):
     file.write_text(made.text, encoding="utf-8")
     trials = import_tables([file]).trials
     found = score(trials, released=released)
-    return {row["measure"]: row for row in found.table.to_dict("records")}, found
+    return {row["measure"]: row for row in found["Measures"].to_dict("records")}, found
 
 
 def rows_of(made):
@@ -71,21 +69,17 @@ def test_urns_are_regressed_without_intercept_and_numbers_above_one_are_held(tmp
     assert found["performance_released"]["value"] == pytest.approx(mean(near), abs=1e-9)
     assert "1 x a number beyond 0 to 1" in found["performance_released"]["note"]
     assert "1 x a number beyond 0 to 1" in found["prior_weighting_released"]["note"]
-    assert not any(found["performance_released"]["excluded"].values())  # that answer counts
+    assert found["performance_released"]["left_out"] == ""  # that answer counts
     # By default that answer is none, and is left out.
     usual, _ = scored(made, tmp_path, released=False)
     assert usual["prior_weighting"]["n"] == found["prior_weighting_released"]["n"] - 1
     assert usual["performance"]["value"] != pytest.approx(mean(near), abs=1e-6)
     # What is followed and what differs is told, and kept.
-    told = {one["measure"]: one for one in measured.released}
-    assert set(told) == set(found)
-    assert told["prior_weighting_released"]["rows"] == 0
-    measured.save(tmp_path / "s")
-    assert read_measured(tmp_path / "s").released == measured.released
-    page = measured_page(measured)
-    heads = [head for title, head, _ in page.tables if title.startswith("Against the numbers")]
-    assert heads == [["experiment", "measure", "followed", "differs", "rows"]]
-    assert "against the script's number: followed: no intercept" in str(measured)
+    told = measured[SCRIPT].set_index("measure")
+    assert set(told.index) == set(found)
+    assert told.loc["prior_weighting_released", "rows"] == 0
+    assert told.loc["prior_weighting_released", "followed"].startswith("no intercept")
+    assert {"experiment", "differs"} < set(told.reset_index().columns)
 
 
 def test_exploration_goes_by_true_means_and_forced_plays_count_in_the_mean(tmp_path):
@@ -154,7 +148,7 @@ def test_days_are_regressed_by_least_squares(tmp_path):
     runs = sorted({run for run, _ in paid})
     means = [mean(p for r, p in paid if r == run) for run in runs]
     assert found["performance"]["value"] == pytest.approx(mean(means), abs=1e-9)
-    told = {one["measure"]: one for one in measured.released}
+    told = measured[SCRIPT].set_index("measure").to_dict("index")
     assert told["performance"]["rows"] == 2
     assert told["model_basedness_released"]["rows"] == 1
-    assert json.loads(json.dumps(measured.to_dict()))["released"] == list(measured.released)
+    assert [row["measure"] for row in measured.to_dict()["tables"][SCRIPT]] == list(told)

@@ -98,7 +98,7 @@ def test_fits_and_consistency_of_each_number_of_parameters_by_another_route(agen
 def test_measures_are_of_cell_means_over_both_causes_and_the_better_of_three_and_four(agent):
     own = of(agent)
     cells = own.groupby(["domain", "sense", "task"])["answer"].mean().unstack()
-    table = MEASURED.table.set_index(["sample", "measure"])["value"]
+    table = MEASURED["Measures"].set_index(["participant", "measure"])["value"]
     assert table[agent, "explaining_away_released"] == pytest.approx(
         (cells["VIII"] - cells["VI"]).mean()
     )

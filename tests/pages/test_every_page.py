@@ -128,14 +128,6 @@ def test_an_unread_answer_leads_to_its_transcript_which_tells_how_it_was_read(re
     assert anchor == page.transcripts[first].anchor
 
 
-@pytest.mark.parametrize("kind", ["score", "phenotype"])
-def test_a_row_says_so_where_nobody_could_be_read(pages, kind):
-    page = pages[kind]
-    assert [(one.name, one.tone) for one in page.findings] == [("nobody-could-read", "bad")]
-    told = [" ".join(row) for _, _, rows in page.listed for row in rows]
-    assert any("nobody-could-read" in row and "no balloon ended" in row for row in told)
-
-
 # In a browser
 
 

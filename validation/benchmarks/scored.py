@@ -11,7 +11,13 @@ from typing import Any
 import pandas as pd
 from pyarrow import ArrowException
 
-from knownminds.environments import ENVIRONMENTS, Environment, answer_columns
+from knownminds.environments import (
+    ENVIRONMENTS,
+    Environment,
+    Trials,
+    answer_columns,
+    environment_of,
+)
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.environments.record.result import plain
 from knownminds.inference.magnitudes.magnitude_answers import TASKS
@@ -114,7 +120,7 @@ class Scored:
         if environment is not None or "environment" not in frame:
             name = environment or next(e for e, p in PAPER_OF.items() if p == paper)
             frame = frame.assign(environment=name)
-        frame = frame.dropna(axis="columns", how="all")
+        frame = _completed(frame.dropna(axis="columns", how="all"))
         for column in _answers_of(frame):
             frame[column] = frame.get(column)
         by = by or _participants(frame)
@@ -205,6 +211,15 @@ def paper_for(
         names |= experiments_of(path, columns)
     papers = {PAPER_OF.get(name) for name in names}
     return papers.pop() if len(papers) == 1 else None
+
+
+def _completed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return trials with the columns that their experiments work out from others."""
+    parts = [
+        environment_of(Trials(part), str(name)).complete(Trials(part))
+        for name, part in frame.reset_index(drop=True).groupby("environment", sort=False)
+    ]
+    return pd.concat(parts).sort_index()
 
 
 def _participants(frame: pd.DataFrame) -> str | None:

@@ -31,8 +31,8 @@ GROUPS = {
     "Let minds and models answer": ("data.simulate", "data.sample", "models.run",
                                     "models.benchmark", "models.reveal", "models.serve",
                                     "data.page"),
-    "Understand answers": ("data.import_trials", "data.fit", "data.score", "data.phenotype",
-                           "data.regress", "data.equate", "data.export"),
+    "Understand answers": ("data.import_trials", "data.fit", "data.score", "data.equate",
+                           "data.export"),
     "Look after studies": ("studies.report", "studies.gates"),
 }  # fmt: skip
 VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import nan
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,141 +15,37 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import unknown
-from knownminds.environments.record.result import Result
-
-from .phenotype import Phenotype
 
 _DEPENDENT = 1e-8  # a singular value this small, of standardised columns, is none
 
 
 @dataclass(frozen=True)
-class FeatureEffect:
-    """What a feature adds to a score.
-
-    Parameters
-    ----------
-    coefficient, standard_error, low, high
-        Change of the score per unit of the feature, all others equal, with its 95% interval; NaN
-        if there is none.
-    degrees_of_freedom, p_value
-        Of the two-sided t test against 0; NaN where there are no more base models than features
-        that vary between them only, and no test.
-    """
-
-    metric: str
-    feature: str
-    coefficient: float
-    standard_error: float
-    low: float
-    high: float
-    degrees_of_freedom: float
-    p_value: float
-
-
-@dataclass(frozen=True)
-class MetricFit:
-    """The regression of one metric.
-
-    Parameters
-    ----------
-    participants, base_models
-        How many there were.
-    excluded
-        Participants without a score.
-    between_sd, residual_sd
-        Standard deviations of the base models' intercepts and of what is left.
-    status
-        "ok", or why there are no estimates.
-    """
-
-    metric: str
-    participants: int
-    base_models: int
-    excluded: int
-    between_sd: float
-    residual_sd: float
-    status: str
-
-
-@dataclass(frozen=True)
-class FeatureRegression(Result):
+class FeatureRegression:
     """Regressions of scores on features, one per metric.
 
     Parameters
     ----------
     effects
-        Per metric and feature.
+        One row per metric and feature: coefficient, standard_error, low, high (95%),
+        degrees_of_freedom and p_value of the two-sided t test against 0; NaN where there are none,
+        as where there are no more base models than features that vary between them only.
     fits
-        Per metric.
-    standardised
-        Whether scores and features were divided by their standard deviations.
+        One row per metric: participants, base_models, excluded (without a score), between_sd and
+        residual_sd (standard deviations of the base models' intercepts and of what is left), and
+        status: "ok", or why there are no estimates.
     """
 
-    file: ClassVar[str] = "regression.json"
-
-    effects: tuple[FeatureEffect, ...]
-    fits: tuple[MetricFit, ...]
-    standardised: bool
+    effects: pd.DataFrame
+    fits: pd.DataFrame
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per metric and feature, with what is said of the metric's fit."""
-        fits = pd.DataFrame([asdict(fit) for fit in self.fits])
-        return pd.DataFrame([asdict(effect) for effect in self.effects]).merge(fits, on="metric")
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        return {"standardised": self.standardised, "effects": self.effects, "fits": self.fits}
-
-    def tables(self) -> Mapping[str, pd.DataFrame]:
-        """The effects."""
-        return {"regression": self.to_frame()}
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> FeatureRegression:
-        """Make a regression of what `to_dict` gave."""
-        kept: tuple[list[dict[str, Any]], ...] = tuple(
-            [{key: nan if value is None else value for key, value in row.items()} for row in rows]
-            for rows in (found["effects"], found["fits"])
-        )
-        return cls(
-            tuple(FeatureEffect(**row) for row in kept[0]),
-            tuple(MetricFit(**row) for row in kept[1]),
-            found["standardised"],
-        )
-
-    def __str__(self) -> str:
-        """A table per metric."""
-        unit = "standard deviations" if self.standardised else "units of score and feature"
-        wide = max(len(effect.feature) for effect in self.effects) + 2
-        lines = [f"scores on features, random intercept per base model; {unit}"]
-        for fit in self.fits:
-            left = f", {fit.excluded} without a score left out" if fit.excluded else ""
-            lines.append(
-                f"{fit.metric}: {fit.participants} participants of {fit.base_models} base models"
-                f"{left}; {fit.status}"
-            )
-            if fit.status != "ok":
-                continue
-            lines.append(
-                f"  {'feature':<{wide}}{'coefficient':>12}{'s.e.':>10}{'95% interval':>22}"
-                f"{'p':>8}{'d.f.':>6}"
-            )
-            for e in self.effects:
-                if e.metric == fit.metric:
-                    span = f"{e.low:.3g} to {e.high:.3g}"
-                    lines.append(
-                        f"  {e.feature:<{wide}}{e.coefficient:>12.3g}{e.standard_error:>10.3g}"
-                        f"{span:>22}{e.p_value:>8.3f}{e.degrees_of_freedom:>6.0f}"
-                    )
-            lines.append(
-                f"  sd between base models {fit.between_sd:.3g}, within {fit.residual_sd:.3g}"
-            )
-        return "\n".join(lines)
+        """One row per metric and feature, with what is known of the metric's fit."""
+        return self.effects.merge(self.fits, on="metric")
 
 
 def feature_regression(
-    scores: Phenotype | pd.DataFrame | str | os.PathLike[str],
-    features: pd.DataFrame | str | os.PathLike[str],
+    scores: pd.DataFrame,
+    features: pd.DataFrame,
     *,
     regressors: Sequence[str],
     base_model: str = "base_model",
@@ -169,16 +63,16 @@ def feature_regression(
     Parameters
     ----------
     scores
-        A phenotype, or a table or CSV file with the columns participant, metric and the score.
+        Columns participant, metric and the score.
     features
-        A table, or a CSV file, with the columns participant, the base model, and the regressors,
+        Columns participant, the base model, and the regressors,
         which are numbers (0 and 1 for yes and no).
     regressors
         The features that enter.
     base_model
         The column that says from which model a participant was made.
     score
-        The column of scores: "score", or "normalised" of a phenotype.
+        The column of scores.
     standardise
         Whether to divide scores and features by their standard deviations.
 
@@ -189,7 +83,7 @@ def feature_regression(
         are no numbers or depend on each other (they are named), or base models cannot be told
         from their participants: there is a single one, or each has a single participant.
     """
-    table = scores.to_frame() if isinstance(scores, Phenotype) else _read_table("Scores", scores)
+    table = scores
     _need(table, ("participant", "metric", score), "Scores")
     known = _read_features(features, base_model, regressors)
     lacking = sorted(set(table["participant"].astype(str)) - set(known.index))
@@ -199,8 +93,8 @@ def feature_regression(
             f"Every participant has a row of features; {lacking[0]!r} has none{more}. "
             f"{unknown('participant', lacking[0], known.index)}"
         )
-    effects: list[FeatureEffect] = []
-    fits: list[MetricFit] = []
+    effects: list[pd.DataFrame] = []
+    fits: list[dict[str, Any]] = []
     for metric, part in table.groupby("metric", sort=False):
         doubled = part["participant"][part["participant"].duplicated()]
         if len(doubled):
@@ -222,31 +116,19 @@ def feature_regression(
         with np.errstate(invalid="ignore", divide="ignore"):
             half = np.asarray(scipy.stats.t.ppf(0.975, freedom)) * error
             p_value = 2 * np.asarray(scipy.stats.t.sf(np.abs(b / error), freedom))
-        for k, feature in enumerate(regressors):
-            effects.append(
-                FeatureEffect(
-                    metric=str(metric),
-                    feature=feature,
-                    coefficient=float(b[k]),
-                    standard_error=float(error[k]),
-                    low=float(b[k] - half[k]),
-                    high=float(b[k] + half[k]),
-                    degrees_of_freedom=float(freedom[k]),
-                    p_value=float(p_value[k]),
-                )
-            )
-        fits.append(
-            MetricFit(
-                metric=str(metric),
-                participants=int(held.sum()),
-                base_models=len(names),
-                excluded=int((~held).sum()),
-                between_sd=between,
-                residual_sd=within,
-                status=status,
-            )
-        )
-    return FeatureRegression(tuple(effects), tuple(fits), standardise)
+        effects.append(
+            pd.DataFrame({
+                "metric": str(metric), "feature": list(regressors), "coefficient": b,
+                "standard_error": error, "low": b - half, "high": b + half,
+                "degrees_of_freedom": freedom, "p_value": p_value,
+            })
+        )  # fmt: skip
+        fits.append({
+            "metric": str(metric), "participants": int(held.sum()), "base_models": len(names),
+            "excluded": int((~held).sum()), "between_sd": between, "residual_sd": within,
+            "status": status,
+        })  # fmt: skip
+    return FeatureRegression(pd.concat(effects, ignore_index=True), pd.DataFrame(fits))
 
 
 def _need(table: pd.DataFrame, columns: Sequence[str], what: str) -> None:
@@ -258,24 +140,10 @@ def _need(table: pd.DataFrame, columns: Sequence[str], what: str) -> None:
         )
 
 
-def _read_table(what: str, table: pd.DataFrame | str | os.PathLike[str]) -> pd.DataFrame:
-    """Return a table, or read it from a CSV file."""
-    if isinstance(table, pd.DataFrame):
-        return table
-    path = Path(table)
-    try:
-        return pd.read_csv(path)
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as e:
-        raise ValueError(f"{what} stand in a readable CSV file; {path.name} is not: {e}") from None
-
-
-def _read_features(
-    features: pd.DataFrame | str | os.PathLike[str], base_model: str, regressors: Sequence[str]
-) -> pd.DataFrame:
+def _read_features(table: pd.DataFrame, base_model: str, regressors: Sequence[str]) -> pd.DataFrame:
     """Return the checked table of features by participant."""
     if not regressors or len(set(regressors)) < len(regressors):
         raise ValueError(f"regressors are one or more names, each once; got {list(regressors)!r}.")
-    table = _read_table("Features", features)
     _need(table, ("participant", base_model, *regressors), "Features")
     name = table["participant"].astype(str)
     if name.duplicated().any():

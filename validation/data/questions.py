@@ -86,8 +86,8 @@ class AskFit(Question["Fit"]):
     command: ClassVar[str] = "fit"
     verb: ClassVar[str] = "fit"
 
-    data: Trials | str | Path | Sequence[str | Path] = argument()
-    model: type[Agent] | str | None = positional(default=None)
+    data: Trials | str | Path | Sequence[str | Path] = argument(kw_only=False)
+    model: type[Agent] | str | None = positional(default=None, kw_only=False)
     environment: str | None = None
     columns: Mapping[str, str] | None = read_with(read_mapping, default=None)
     settings: Mapping[str, Any] | None = named("--set", default=None)
@@ -116,29 +116,40 @@ class AskFit(Question["Fit"]):
 
 
 @frozen_question
-class AskScore(Question[Any]):
-    """Read every measure off a trial file, or the whole table off a set of runs, with intervals.
+class AskScore(Question["Result"]):
+    """Read every measure off a trial file, or a paper's parts off answers to its experiment.
 
     Parameters
     ----------
     data
-        .csv or .parquet files, folders of runs, or a folder that has them.
-    measure
-        Which; all that the experiments have by default.
+        .csv or .parquet files, folders of runs, or a folder that has them; or trials. They may be
+        of several experiments, told apart by the column "environment".
+    measures
+        Which measure; all that the experiments have by default.
     environment
-        The experiment.
+        The experiment, of data that do not name it.
     columns
         ours=yours,...: subject=run,context=task,action=choice.
     settings
-        NAME=VALUE: a setting of the experiment.
+        NAME=VALUE: a setting of the experiment, where the data do not tell it.
     by
-        A column whose values are samples of their own.
+        A column whose values are participants, such as model.
     released
-        Define measures as their published code does.
+        Define measures as their published code does. Of answers about a collider each participant
+        is then one agent, as in Dettki (2025).
+    reference
+        A CSV file with metric and value: 1 of a scale on which random answers are 0. Of a collider:
+        judgements to align with, trials or a table of means.
+    features
+        A CSV file of participants, base models and numbers, on which measures are regressed.
+    feature
+        A column of the features that enters; all numbers by default.
+    base_model
+        The column that says from which model a participant was made.
+    standardise
+        Regress in standard deviations of measures and features.
     over
         Of a collider: a column of conditions that are compared.
-    reference
-        Of a collider: judgements to align with, trials or a table of means.
     scoring
         Of a collider: by_cause, the default, fits m1 and m2 to the causes they belong to; pooled,
         the default with --released, answers for C2 by the formula of C1.
@@ -154,19 +165,29 @@ class AskScore(Question[Any]):
         Of a set of runs: mass of its intervals.
     seed
         Everything random follows from it.
+
+    Raises
+    ------
+    ValueError
+        If a measure or experiment is unknown, or a measure fits none of the experiments.
     """
 
     command: ClassVar[str] = "score"
+    verb: ClassVar[str] = "score"
 
-    data: Sequence[Path] = argument()
-    measure: Sequence[str] | None = None
+    data: Trials | str | Path | Sequence[str | Path] = argument(kw_only=False)
+    measures: Sequence[str] | None = positional("--measure", default=None, kw_only=False)
     environment: str | None = None
     columns: Mapping[str, str] | None = read_with(read_mapping, default=None)
     settings: Mapping[str, Any] | None = named("--set", default=None)
     by: str | None = None
     released: bool = False
-    over: Sequence[str] | None = None
     reference: Path | None = None
+    features: Path | None = None
+    feature: Sequence[str] | None = None
+    base_model: str = "base_model"
+    standardise: bool = False
+    over: Sequence[str] | None = None
     scoring: Any = None
     network: str | None = None
     learner: Any = None
@@ -174,6 +195,12 @@ class AskScore(Question[Any]):
     bootstraps: int | None = None
     mass: float = 0.68
     seed: int = 0
+
+    def answer(self) -> Result:
+        """Read the measures; a paper's parts are read by the command alone."""
+        from .scores_of_trials import compute
+
+        return compute(self)
 
 
 @frozen_question

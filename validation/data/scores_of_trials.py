@@ -1,10 +1,12 @@
-"""All measures of a trial file at once: `knownminds score`."""
+"""Measures of a trial file: `knownminds score`."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, get_args
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,6 @@ import pandas as pd
 from knownminds.environments import (
     ENVIRONMENTS,
     Environment,
-    Rate,
     Trials,
     answer_columns,
     environment_of,
@@ -20,249 +21,239 @@ from knownminds.environments import (
     outcome_rates,
     unknown,
 )
-from knownminds.inference import MEASURES, Estimate, Measure
+from knownminds.inference import MEASURES, Estimate
 from knownminds.inference.bandits.released_code import departures_of, released_performance
 from knownminds.inference.causes.causal_answers import as_published, causal_answers
 from knownminds.inference.causes.cell_contrast import CellContrast
 from knownminds.inference.causes.least_squares_reasoner import Scoring
 from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
-from knownminds.inference.measure import reason_of, told_value
+from knownminds.inference.measure import reason_of, told_counts
 from knownminds.inference.performance import performance
 from knownminds.validation.engine.arguments import one_of, set_to
-from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.kept_result import read_kept
+from knownminds.validation.engine.question import command_line, in_one, verb
+from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import versions
+from knownminds.validation.engine.verdicts import Verdict
 
-from .trials_of_runs import BY, CONDITIONS, Data, also_called, read_one, several_of
+from .feature_regression import feature_regression
+from .questions import AskScore
+from .score_figures import draw_bars, draw_intervals, draw_radar
+from .score_scale import (
+    SCALE,
+    SESSIONS,
+    UNSIGNED,
+    metric_of,
+    random_score,
+    read_csv,
+    read_reference,
+    scaled,
+)
+from .trials_of_runs import BY, CONDITIONS, also_called, read_one
 
 RELEASED = "_released"
 FILE = "measures.json"
 NONE = "none"  # the sample of what has no value in the column
-
 PERFORMANCE = "performance"
 COLLIDER = "collider"
+TABLE = "Measures"
+ON_SCALE = "From random answers (0) to the reference (1)"
+SIDE_BY_SIDE = "Normalised, side by side"
+SCALED = [
+    "participant",
+    "metric",
+    "value",
+    "random",
+    "reference",
+    "normalised",
+    "normalised_error",
+    "normalised_low",
+    "normalised_high",
+]
+REGRESSIONS = "Regressions on features"
+SCRIPT = "Against the numbers of the published script"
+OUTCOMES = "Outcomes of the answers"
+CAPTION = (
+    "Each measure with its 95% interval, where it has one; a dashed line is the value that its "
+    "test rejects. Participants without a value stand in grey."
+)
+BARS = "Each metric on the scale from random answers (dashed, 0) to the reference (1)."
+RADAR = "The metrics of each participant on one scale, with 95% intervals."
+NOTES = (
+    "Intervals are of 95%. What each rests on stands in the column n: subjects; sessions, where a "
+    "single subject has several; or the rows of a regression over all of them, with errors that "
+    "are robust to dependence within subjects or sessions. Those of bounded quantities stay within "
+    "the bounds.",
+    "Trials without a readable answer are left out and counted; nothing is put in their place. Of "
+    "fits that are flat the trials say next to nothing about a parameter, and the prior speaks.",
+)
+ABOUT_FEATURES = (
+    "Regressions: value = b_0 + b x features + an intercept per base model + rest, by restricted "
+    "maximum likelihood; tests have the degrees of freedom of the level on which a feature varies."
+)
+
+score = verb(AskScore, __name__)
 
 
-@dataclass(frozen=True)
-class Measured(Reported):
-    """What the measures say of a trial file.
+def read_score(folder: str | os.PathLike[str]) -> Result:
+    """Read the measures that `score --out` has left."""
+    return read_kept(Result, Path(folder) / FILE)
 
-    Parameters
-    ----------
-    source
-        The file, or "trials".
-    by
-        The column whose values are told apart; "" if all trials are one sample.
-    table
-        One row per experiment, sample and measure: value, standard_error, low, high (95%),
-        p_value, n, unit, excluded (what was left out, by reason), fits (how many fits ended in
-        which status; empty where nothing is fitted), note (what else is to be said of the
-        interval), and status: "ok", or why there is no value.
-    outcomes
-        By experiment, how often each outcome of an answer occurred.
-    outcomes_by_sample
-        The same by experiment and sample; empty if all trials are one sample.
-    released
-        Of measures as a published script computes them: what of the script is followed, what must
-        differ from its numbers, and how many rows of trials that concerns.
-    """
 
-    file: ClassVar[str] = FILE
-
-    source: str
-    by: str
-    table: pd.DataFrame
-    outcomes: Mapping[str, tuple[Rate, ...]]
-    options: Mapping[str, Any]
-    versions: Mapping[str, str]
-    outcomes_by_sample: Mapping[str, Mapping[str, tuple[Rate, ...]]] = field(default_factory=dict)
-    released: tuple[Mapping[str, Any], ...] = ()
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per experiment, sample and measure."""
-        return self.table.copy()
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds."""
-        return {
-            "source": self.source,
-            "by": self.by,
-            "measures": self.table.to_dict("records"),
-            "outcomes": {place: _counts(rates) for place, rates in self.outcomes.items()},
-            "outcomes_by_sample": {
-                place: {sample: _counts(rates) for sample, rates in samples.items()}
-                for place, samples in self.outcomes_by_sample.items()
-            },
-            "options": dict(self.options),
-            "versions": dict(self.versions),
-            **({"released": [dict(one) for one in self.released]} if self.released else {}),
-        }
-
-    def tables(self) -> Mapping[str, pd.DataFrame]:
-        """The measures."""
-        return {"measures": self.table}
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Measured:
-        """Make a table of measures of what `to_dict` gave."""
-        table = pd.DataFrame(found["measures"])
-        numbers = ["value", "standard_error", "low", "high", "p_value"]
-        table[numbers] = table[numbers].astype(float)
-        if "fits" not in table:  # written before these were told
-            none: list[Any] = [{} for _ in range(len(table))]
-            table = table.assign(fits=none, note="")
-        return cls(
-            found["source"],
-            found["by"],
-            table,
-            {place: outcome_rates(counts) for place, counts in found["outcomes"].items()},
-            found["options"],
-            found["versions"],
-            {
-                place: {sample: outcome_rates(counts) for sample, counts in samples.items()}
-                for place, samples in found.get("outcomes_by_sample", {}).items()
-            },
-            tuple(found.get("released", ())),
+def compute(question: AskScore) -> Result:
+    """Read off a trial file every measure that its experiments have, and the performance."""
+    names = list(dict.fromkeys(question.measures)) if question.measures else None
+    for name in names or ():
+        one_of("measure", name, [*MEASURES, PERFORMANCE, PERFORMANCE + RELEASED])
+    if question.scoring is not None:
+        one_of("scoring", question.scoring, get_args(Scoring))
+    source, trials = read_one(question.data, question.columns)
+    parts = _experiments(trials, question.environment, question.settings)
+    if question.scoring is not None and not any(_about_collider(place) for place, _ in parts):
+        raise ValueError(
+            "A scoring is that of noisy-ORs fitted to answers about a collider; the trials are of "
+            f"{', '.join(place.name for place, _ in parts)}. Leave --scoring out."
         )
-
-    def __str__(self) -> str:
-        """One line per measure."""
-        rows: list[dict[Any, Any]] = self.table.to_dict("records")
-        lines = [told_row(row) for row in rows]
-        lines += [
-            f"{told_outcomes(rates)} answers of {sample} in {place}"
-            for place, samples in self.outcomes_by_sample.items()
-            for sample, rates in samples.items()
-        ]
-        lines += [told_departure(one) for one in self.released]
-        return "\n".join(lines)
-
-
-read_measured = Measured.read
-
-
-def told_row(row: Mapping[str, Any]) -> str:
-    """Write down what a measure says of a sample in a line."""
-    who = f" of {row['sample']}" if row["sample"] else ""
-    about = f"{row['measure']}{who} ({row['environment']})"
-    left = [f"{n} left out ({why})" for why, n in row["excluded"].items() if n]
-    if row["status"] != "ok":
-        return "; ".join([f"{about}: none, {row['status']}", *left])
-    value = told_value(row["value"], row["low"], row["high"], row["p_value"])
-    told = f"{about}: {value}, {row['n']} {row['unit']}{'' if row['n'] == 1 else 's'}"
-    note = [row["note"]] if row["note"] else []
-    return "; ".join([told, *left, *told_fits(row["fits"]), *note])
-
-
-def told_departure(told: Mapping[str, Any]) -> str:
-    """Write down what is followed of a published script, and what must differ."""
-    rows = f" ({told['rows']:,} rows)" if told["rows"] else ""
-    return (
-        f"{told['measure']} ({told['environment']}) against the script's number: "
-        f"followed: {told['followed']}; differs: {told['differs']}{rows}"
+    rows, rates, departures, used = [], [], [], set()
+    for place, part in parts:
+        own = [n for n in names or _names_of(place, question.released) if _is_of(n, place)]
+        used.update(own)
+        if question.released:
+            departures += [departures_of(place.name, name, part) for name in own]
+        for who, some in _samples(part, [question.by] if question.by else []):
+            rows += [_row(name, place, who, some, question.scoring) for name in own]
+            named = {"experiment": place.name, "participant": who}
+            rates.append(pd.DataFrame([named | vars(rate) for rate in outcome_rates(some)]))
+    _check_used(names or (), used, [place.name for place, _ in parts])
+    table = pd.DataFrame(rows)
+    more = _on_scale(question, table, [place for place, _ in parts])
+    regressions = _regressions(question, more.rows if len(more.rows) else table)
+    figures = {CAPTION: Drawing(table, draw_intervals)} if (table["status"] == "ok").any() else {}
+    counts = pd.concat(rates, ignore_index=True)
+    asked = _asked(question, source)
+    return Result(
+        title=f"The measures of {source}",
+        verdicts=_without_value(table),
+        tables={
+            TABLE: _shown(table),
+            **more.tables,
+            **regressions.tables,
+            SCRIPT: _departures(departures),
+            OUTCOMES: _shown(counts[counts["count"] > 0]),
+        },
+        figures={**figures, **more.figures},
+        notes=[*NOTES, *more.notes, *regressions.notes, *_meanings(table)],
+        asked=asked,
+        command=_command(asked),
+        versions=versions(),
     )
 
 
-def told_fits(fits: Mapping[str, int]) -> list[str]:
-    """Write down how many fits are flat, at a boundary or failed; nothing if none is."""
-    total = sum(fits.values())
-    return [f"{n} of {total} fits {status}" for status, n in fits.items() if status != "ok"]
+def _asked(question: AskScore, source: str) -> dict[str, Any]:
+    """Return what was asked, by option."""
+    data = question.data
+    asked, usual = question.asked(), AskScore(()).asked()
+    asked.pop("subject_matter")
+    paths = [source] if isinstance(data, Trials | str | Path) else [str(path) for path in data]
+    given = {name: value for name, value in asked.items() if value not in (usual[name], None)}
+    return {"data": paths, **given}
 
 
-def told_outcomes(rates: Sequence[Rate]) -> str:
-    """Write down how often each outcome occurred."""
-    found = [f"{rate.count} {rate.outcome}" for rate in rates if rate.count]
-    return f"{', '.join(found)} of {rates[0].of}"
+def _command(asked: Mapping[str, Any]) -> str:
+    """Return the command line that computes the same again."""
+    options = {**asked, "columns": in_one(asked.get("columns", {}))}
+    return command_line("score", *options.pop("data"), **options)
 
 
-def _counts(rates: Sequence[Rate]) -> dict[str, int]:
-    return {rate.outcome: rate.count for rate in rates}
+def _shown(table: pd.DataFrame) -> pd.DataFrame:
+    """Leave out columns in which nothing stands."""
+    empty = [name for name in ("fits", "note")
+             if name in table and not table[name].astype(bool).any()]  # fmt: skip
+    return table.drop(columns=empty).reset_index(drop=True)
 
 
-def score(
-    data: Data,
-    measures: Sequence[str] | None = None,
-    *,
-    environment: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    by: str | None = None,
-    released: bool = False,
-    scoring: Scoring | None = None,
-) -> Measured:
-    """Read off a trial file every measure that its experiments have, and the performance.
-
-    Parameters
-    ----------
-    data
-        A .csv or .parquet file, a run's folder, several of these (see `joined`), or trials. They
-        may be of several experiments, told apart by the column "environment".
-    measures
-        Which; all that fit by default.
-    environment
-        The experiment, of data that do not name it.
-    columns
-        Our column names -> the file's.
-    settings
-        Of the experiment, where the data do not tell them; there is one then.
-    by
-        A column whose values are samples of their own, such as "model".
-    released
-        Whether measures whose published code departs from the definition follow the code. Of
-        answers about a collider each sample is then one agent, as in Dettki (2025).
-    scoring
-        Of answers about a collider: whether both directions of a question are answered by one
-        formula, see `causal_profile`.
-
-    Raises
-    ------
-    ValueError
-        If a measure or experiment is unknown, or a measure fits none of the experiments.
-    """
-    names = list(dict.fromkeys(measures)) if measures else None
-    for name in names or ():
-        one_of("measure", name, [*MEASURES, PERFORMANCE, PERFORMANCE + RELEASED])
-    if scoring is not None:
-        one_of("scoring", scoring, get_args(Scoring))
-    source, trials = read_one(data, columns)
-    rows: list[dict[str, Any]] = []
-    outcomes: dict[str, tuple[Rate, ...]] = {}
-    by_sample: dict[str, dict[str, tuple[Rate, ...]]] = {}
-    used: set[str] = set()
-    places: list[Environment] = []
-    departures: list[Mapping[str, Any]] = []
-    for place, part in _experiments(trials, environment, settings):
-        places.append(place)
-        outcomes[place.name] = outcome_rates(part)
-        wanted = names or _names_of(place, released)
-        own = [name for name in wanted if _is_of(name, place)]
-        used.update(own)
-        told = [departures_of(place.name, name, part) for name in own] if released else []
-        departures += [one for one in told if one is not None]
-        apart = [by] if by else []
-        samples = _samples(part, apart)
-        for sample, some in samples:
-            rows += [_row(name, place, sample, some, scoring) for name in own]
-        if apart:
-            by_sample[place.name] = {sample: outcome_rates(some) for sample, some in samples}
-    _check_used(names or (), used, outcomes)
-    options: dict[str, Any] = {"measures": names, "environment": environment, "released": released}
-    options |= {"columns": dict(columns or {}), **several_of(data)}
-    options |= {"settings": dict(settings)} if settings else {}
-    _check_scoring(scoring, places)
-    if any(map(_about_collider, places)):
-        options |= {"scoring": scoring or ("pooled" if released else "by_cause")}
-    table = pd.DataFrame(rows)
-    told_too = tuple(departures)
-    return Measured(source, by or "", table, outcomes, options, versions(), by_sample, told_too)
+def _departures(departures: Sequence[Mapping[str, Any] | None]) -> pd.DataFrame:
+    """Return what is followed of a published script, and what must differ from its numbers."""
+    rows = [one for one in departures if one is not None]
+    return pd.DataFrame(rows).rename(columns={"environment": "experiment"})
 
 
-def _check_scoring(scoring: Scoring | None, places: Sequence[Environment]) -> None:
-    """Raise ValueError at a scoring of noisy-ORs where no answers are about a collider."""
-    if scoring is not None and not any(map(_about_collider, places)):
-        raise ValueError(
-            "A scoring is that of noisy-ORs fitted to answers about a collider; the trials are of "
-            f"{', '.join(place.name for place in places)}. Leave --scoring out."
-        )
+def _without_value(table: pd.DataFrame) -> dict[str, Verdict]:
+    """Name the participants of whom no measure has a value, and say why."""
+    found = {}
+    for name, some in table.groupby("participant", sort=False):
+        if name and not (some["status"] == "ok").any():
+            rows = zip(some["measure"], some["left_out"], some["status"], strict=True)
+            reasons = [f"{measure}: {left or status}" for measure, left, status in rows]
+            found[str(name)] = Verdict("has no value", tuple(reasons))
+    return found
+
+
+def _meanings(table: pd.DataFrame) -> list[str]:
+    names = table.loc[table["status"] == "ok", "measure"].unique()
+    each = [(name, MEASURES[name]) for name in names if name in MEASURES]
+    return [f"{name}: {measure.summary} ({measure.source})." for name, measure in each]
+
+
+def _on_scale(question: AskScore, table: pd.DataFrame, places: Sequence[Environment]) -> Result:
+    """Return the measures on the scale from random answers to the reference, if there is one."""
+    if question.reference is None:
+        return Result("")
+    reference = read_reference(question.reference)
+    designs = {place.name: place for place in places}
+    names = [metric_of(*pair) for pair in zip(table["experiment"], table["measure"], strict=True)]
+    zero = {
+        (place, name): random_score(name, designs[place], SESSIONS, question.seed)
+        for place, name in dict.fromkeys(zip(table["experiment"], names, strict=True))
+        if name.removesuffix(RELEASED) in reference
+    }
+    keys = list(zip(table["experiment"], names, strict=True))
+    whole = scaled(
+        table.assign(
+            metric=names,
+            random=[zero.get(key, np.nan) for key in keys],
+            reference=[reference.get(name.removesuffix(RELEASED), np.nan) for name in names],
+        ),
+        question.released,
+    )
+    drawn = whole[whole["reference"].notna()]
+    wide = drawn.pivot_table("normalised", "participant", "metric", sort=False)
+    figures = {}
+    if drawn["normalised"].notna().any():
+        figures[BARS] = Drawing(drawn, draw_bars)
+        if drawn["metric"].nunique() > 2:  # of fewer there is no shape
+            figures[RADAR] = Drawing(drawn, draw_radar)
+    notes = [SCALE, *([UNSIGNED] if question.released else [])]
+    tables = {SIDE_BY_SIDE: wide.rename_axis(columns=None), ON_SCALE: drawn[SCALED]}
+    return Result("", tables=tables, figures=figures, notes=notes, rows=whole)
+
+
+def _regressions(question: AskScore, table: pd.DataFrame) -> Result:
+    """Return the regressions of the measures on features of participants, if these are given."""
+    if question.features is None:
+        return Result("")
+    base = question.base_model
+    features = read_csv("A table of features", question.features, ("participant", base))
+    numbers = features.select_dtypes(include=["number", "bool"])
+    names = [str(name) for name in numbers if name not in ("participant", base)]
+    scores = table.assign(metric=table["measure"])
+    scores["score"] = scores["normalised" if question.reference else "value"]
+    found = []
+    for metric, part in scores.groupby("metric", sort=False):
+        try:
+            found.append(
+                feature_regression(
+                    part[["participant", "metric", "score"]],
+                    features,
+                    regressors=question.feature or names,
+                    base_model=base,
+                    standardise=question.standardise,
+                ).to_frame()
+            )
+        except ValueError as error:
+            found.append(pd.DataFrame({"metric": [metric], "status": [str(error)]}))
+    tables = {REGRESSIONS: pd.concat(found, ignore_index=True)}
+    return Result("", tables=tables, notes=[ABOUT_FEATURES])
 
 
 def _is_of(name: str, environment: Environment) -> bool:
@@ -286,39 +277,6 @@ def _check_used(names: Sequence[str], used: set[str], places: Iterable[str]) -> 
 
 def _scored(name: str) -> bool:
     return released_performance(make(name)) is not None
-
-
-def records_of(
-    data: Data,
-    by: str,
-    *,
-    environment: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-) -> dict[str, list[Trials]]:
-    """Return the trials of each value of a column, one record per experiment."""
-    _, trials = read_one(data, columns)
-    found: dict[str, list[Trials]] = {}
-    for _, part in _experiments(trials, environment, settings):
-        for sample, some in _samples(part, [by]):
-            found.setdefault(sample, []).append(some)
-    return found
-
-
-def played_in(
-    people: Mapping[str, Sequence[Trials]], settings: Mapping[str, Any] | None = None
-) -> list[Environment]:
-    """Return the experiments of several participants' records, with the settings that they tell.
-
-    What is given in `settings` counts more.
-    """
-    found: dict[str, Environment] = {}
-    for records in people.values():
-        for trials in records:
-            name = str(trials.frame["environment"].iloc[0])
-            if name not in found:
-                found[name] = set_to(environment_of(trials, name), settings)
-    return list(found.values())
 
 
 def _experiments(
@@ -408,8 +366,8 @@ def _row(
     if status == "ok" and not np.isfinite(found.value):
         status = reason_of(found)
     return {
-        "environment": environment.name,
-        "sample": sample,
+        "experiment": environment.name,
+        "participant": sample,
         "measure": name,
         "value": found.value,
         "standard_error": found.standard_error,
@@ -418,8 +376,8 @@ def _row(
         "p_value": found.p_value,
         "n": found.n,
         "unit": found.unit,
-        "excluded": dict(found.excluded),
-        "fits": dict(found.fits),
+        "left_out": ", ".join(f"{n} {why}" for why, n in found.excluded.items() if n),
+        "fits": told_counts(found.fits),
         "note": found.note,
         "status": status,
     }
@@ -439,9 +397,3 @@ def _estimate(name: str, trials: Trials, scoring: Scoring | None) -> Estimate:
 
 def _nothing(name: str) -> Estimate:
     return Estimate(name, np.nan, np.nan, np.nan, np.nan, 0, "subject", np.nan, {})
-
-
-def null_of(name: str) -> float:
-    """Return the value that a measure's test rejects; NaN if it has none."""
-    measure: Measure | None = MEASURES.get(name)
-    return measure.null if measure is not None else np.nan

@@ -110,6 +110,7 @@ MEMBERS = {
     "models": "model",
     "adaptive": "model",
     "measure": "measure",
+    "measures": "measure",
 }
 # Of a field's annotation: how it is typed. The first that fits counts.
 KINDS: tuple[tuple[str, Any], ...] = (

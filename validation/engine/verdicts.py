@@ -200,6 +200,7 @@ TONES: Mapping[str, tuple[str, ...]] = {
     ),
     "fair": ("weak", "too few false alarms", "open", "no clear difference"),
     "bad": (
+        "has no value",
         "not converged",
         "not identified",
         "too many false alarms",
