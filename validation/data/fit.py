@@ -299,7 +299,7 @@ def compute(question: AskFit) -> Fit:
         title=f"{task.agent.name} fitted to {task.source}",
         verdicts=_merged(parts, "verdicts"),
         tables=tables,
-        figures={**_forest(found), **_merged(parts, "figures")},
+        figures={**_forest(found), **_merged([*parts[1:], found.more], "figures")},
         notes=[*notes, *(note for part in parts for note in part.notes)],
         attempted=len(frame),
         failed=int((frame["status"] == "failed").sum()),

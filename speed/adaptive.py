@@ -1,10 +1,10 @@
-"""Chosen questions beside ADOpy's, on its delay-discounting task; `python benchmarks/adaptive.py`.
+"""Chosen questions beside ADOpy's, on its delay-discounting task; `python speed/adaptive.py`.
 
 Both choose 20 of the same 1,134 questions for the same hyperbolic model under the same prior, for
 the same minds, who answer with the same random numbers. Reported are what the answers tell, by a
 dense grid that neither uses (the Kullback-Leibler divergence of posterior from prior, in nats, and
-the posterior's standard deviation of log k), and the CPU that choosing and learning take. The same
-number of questions in mixed order is the control. Needs ADOpy (tried with 0.4.1) beside this.
+the posterior's standard deviation of log k), and the CPU that choosing and learning take. Needs
+ADOpy (tried with 0.4.1) beside this.
 """
 
 import argparse
@@ -88,27 +88,6 @@ class Ours:
         self.rows.append({"picked": self.place, "action": answer})
 
 
-class InOrder(Ours):
-    """The first questions of each session's own mixed order."""
-
-    def __init__(self, environment):
-        super().__init__(environment)
-        self.session = 0
-
-    def begin(self):
-        self.session += 1
-        self.design = self.environment.draw(session_stream(2, self.session))
-        self.place = -1
-
-    def ask(self):
-        self.place += 1
-        table = self.design.table
-        return float(table["sooner_amount"][self.place]), float(table["later_delay"][self.place])
-
-    def learn(self, answer):
-        """Learn nothing."""
-
-
 class Adopy:
     """Questions by ADOpy's engine, its grid at the quantiles of the prior."""
 
@@ -182,7 +161,7 @@ if __name__ == "__main__":
     minds = np.exp(PRIOR.mean[:2] + PRIOR.sd[:2] * z)
     uniforms = rng.random((asked.minds, QUESTIONS))
     environment = place()
-    ways = {"chosen": Ours(environment), "ADOpy": Adopy(), "in mixed order": InOrder(environment)}
+    ways = {"chosen": Ours(environment), "ADOpy": Adopy()}
     results = {}
     for name, way in ways.items():
         lived(way, minds[:1], uniforms[:1])  # compiled and cached
@@ -194,7 +173,7 @@ if __name__ == "__main__":
     for name, (found, seconds) in results.items():
         cpu = f"{1e3 * np.median(seconds):.2f} ms"
         print(f"{name:<16}{interval(found[:, 0]):>24}{interval(found[:, 1]):>24}{cpu:>20}")
-    for other in ("ADOpy", "in mixed order"):
+    for other in ("ADOpy",):
         more = results["chosen"][0][:, 0] - results[other][0][:, 0]
         ratio = np.median(results[other][1]) / np.median(results["chosen"][1])
         print(f"chosen - {other}: {interval(more)} nats; CPU {ratio:.1f} times")

@@ -1,7 +1,6 @@
-"""Imports against their bars: `NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 python benchmarks/imports.py`.
+"""Imports against their bars: `NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 python speed/imports.py`.
 
-A million rows of casinos from one CSV file (10 s of CPU and 1.5 GB at most), and 74 two-step files
-of 100 runs of 20 days each (5 s of CPU at most). Files are made up
+A million rows of casinos from one CSV file (10 s of CPU and 1.5 GB at most). Files are made up
 with a seed before anything is timed; seconds are of CPU, memory is the highest of the process of
 its own in which an import runs.
 """
@@ -17,8 +16,7 @@ from pathlib import Path
 
 from side_by_side import goal
 
-ROWS, FILES, RUNS, DAYS = 1_000_000, 74, 100, 20
-SECONDS, GIGABYTES, SECONDS_OF_DAYS = 10.0, 1.5, 5.0
+ROWS, SECONDS, GIGABYTES = 1_000_000, 10.0, 1.5
 
 
 def casinos(file):
@@ -32,30 +30,15 @@ def casinos(file):
             stream.write(f"{run},{trial},{row % 4 + 1},{choice},{draw.getrandbits(1)}.0\n")
 
 
-def days(file, seed):
-    """Write runs of days in CogBench's layout."""
-    draw = random.Random(seed)
-    rows = ["run,trial,action1,state,action2,reward,probsA,probsB,probsC,probsD"]
-    for run in range(RUNS):
-        for day in range(DAYS):
-            planet = draw.choice("XY")
-            alien = draw.choice({"X": "DF", "Y": "JK"}[planet])
-            rows.append(
-                f"{run},{day},{draw.choice('XY')},{planet},{alien},{draw.getrandbits(1)},"
-                "0.4,0.5,0.6,0.3"
-            )
-    file.write_text("\n".join(rows) + "\n")
-
-
 def imported(files):
     """Import files; print how long it took, how much memory, and how many trials came of it."""
     from knownminds.validation.imports.importing import import_tables
 
     start = time.process_time()
-    trials, account = import_tables([Path(file) for file in files])
+    found = import_tables([Path(file) for file in files])
     taken = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(json.dumps([taken, peak, len(trials), account.rows]))
+    print(json.dumps([taken, peak, len(found.trials), found.account.rows]))
 
 
 def measured(files):
@@ -74,12 +57,6 @@ def main():
         print(f"{rows:,} rows of casinos, {trials:,} trials: {taken:.1f} s of CPU, {peak:.2f} GB")
         goal("a million rows, s of CPU", taken, SECONDS, at_most=True)
         goal("a million rows, GB", peak, GIGABYTES, at_most=True)
-        files = [place / f"engine{k}.csv" for k in range(FILES)]
-        for seed, file in enumerate(files):
-            days(file, seed)
-        taken, peak, trials, rows = measured(files)
-        print(f"{FILES} two-step files, {rows:,} days, {trials:,} trials: {taken:.1f} s of CPU")
-        goal(f"{FILES} files of days, s of CPU", taken, SECONDS_OF_DAYS, at_most=True)
 
 
 if __name__ == "__main__":

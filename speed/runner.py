@@ -1,6 +1,6 @@
 """What runner and ledger add to a plain HTTP client's own cost, and what a kill loses.
 
-``python benchmarks/runner.py`` tells CPU per call, the ledger's speed, and how fast stored answers
+``python speed/runner.py`` tells CPU per call, the ledger's speed, and how fast stored answers
 are; ``... memory`` the peak memory of a run of 1,000 sessions; ``... kills`` what is asked again
 after a hundred ``kill -9``. The server is on the loopback and answers at once, or after half a
 second. CPU time is that of this process, all threads.

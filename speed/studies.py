@@ -1,4 +1,4 @@
-"""What a study costs beside its fits, and what it keeps in memory; `python benchmarks/studies.py`.
+"""What a study costs beside its fits, and what it keeps in memory; `python speed/studies.py`.
 
 Needs two idle cores; takes some ten minutes.
 """
@@ -9,7 +9,6 @@ import sys
 import tempfile
 import time
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -66,27 +65,6 @@ def two_workers_against_one():
     goal("one worker over two", seconds[1] / seconds[2], 1.7)
 
 
-def first_replicate_against_the_others():
-    """A calibration of hierarchical posteriors compiles its model once."""
-    from knownminds.validation.calibration.calibration import calibrate
-
-    stamps = [time.perf_counter()]
-    calibrate(
-        PLACE,
-        "rescorla_wagner",
-        replicates=200,
-        method="hierarchical",
-        workers=1,
-        progress=lambda done, total: stamps.append(time.perf_counter()),
-    )
-    each = [b - a for a, b in pairwise(stamps[1:])]
-    print(
-        f"  first replicate {each[0]:.1f} s, the others {median(each[1:]):.2f} s (median), "
-        f"{max(each[1:]):.2f} s (longest)"
-    )
-    goal("longest later replicate over the first", max(each[1:]) / each[0], 1 / 3, True)
-
-
 def memory():
     """Peak memory of studies of 10,000 and 100,000 replicates, each in a process of its own."""
     peaks = {}
@@ -125,7 +103,6 @@ if __name__ == "__main__":
     for measure in (
         whole_against_fits,
         two_workers_against_one,
-        first_replicate_against_the_others,
         memory,
     ):
         print(f"\n{measure.__doc__}")

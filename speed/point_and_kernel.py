@@ -1,18 +1,10 @@
-"""Kernel, simulation and MAP against the usual ways; `python benchmarks/point_and_kernel.py`.
-
-With `--drawn` only what surrounds the simulation kernel, in CPU time, so that load matters less.
-"""
-
-import sys
-import time
-from statistics import median
+"""Kernel, simulation and MAP against the usual ways; `python speed/point_and_kernel.py`."""
 
 from side_by_side import goal, side_by_side  # before NumPy: it limits BLAS threads
 
 # isort: split
 import numpy as np
 from baselines import (
-    lanes_log_likelihood,
     numpy_log_likelihood,
     plain_log_likelihood,
     scalar_log_likelihood,
@@ -31,20 +23,16 @@ N, T = 1000, ENVIRONMENT.n_trials
 
 
 def kernel(theta, trials, data):
-    """Ours against itself without the gradient, plain numba, NumPy and plain Python."""
+    """Ours against plain numba, NumPy and plain Python."""
     frame = trials.frame
     context = frame["context"].to_numpy(dtype=np.int64)
     action = frame["action"].to_numpy(dtype=np.int64)
     reward = frame["reward"].to_numpy(dtype=float)
     offsets = np.arange(0, N * T + 1, T)
-    sequences = data.sequences
     one = slice(0, T)
     lists = (context[one].tolist(), action[one].tolist(), reward[one].tolist())
     arrays = (context[one], action[one], reward[one])
     total = data.log_likelihood(theta)[0]
-    assert np.allclose(
-        total, lanes_log_likelihood(theta, sequences.row, sequences.start, *data.packed)
-    )
     assert np.allclose(total, scalar_log_likelihood(theta, context, action, reward, offsets))
     assert np.isclose(total[0], plain_log_likelihood(theta[0], *lists))
     assert np.isclose(total[0], numpy_log_likelihood(theta[0], *arrays))
@@ -53,9 +41,6 @@ def kernel(theta, trials, data):
         "Log-likelihood of 1,000 dual-rate learners x 96 trials, one thread",
         {
             "log-likelihood and exact gradient": lambda: data.log_likelihood(theta),
-            "the same lanes, log-likelihood alone": lambda: lanes_log_likelihood(
-                theta, sequences.row, sequences.start, *data.packed
-            ),
             "plain numba, log-likelihood alone": lambda: scalar_log_likelihood(
                 theta, context, action, reward, offsets
             ),
@@ -69,8 +54,6 @@ def kernel(theta, trials, data):
         unit=N * T,
         per="trial (last two: per 100 trials)",
     )
-    alone = whole["the same lanes, log-likelihood alone"]
-    goal("with gradient / without", 1 / alone, 1.6, at_most=True)
     loop = whole["NumPy trial loop, 1 learner x 1,000"] * N / 10
     goal("NumPy trial loop / ours", loop, 300)
 
@@ -104,19 +87,6 @@ def simulation(theta):
     loop = ratios["step loop: choose, step, learn; 10 learners x 100"] * 100
     goal("step loop / fused kernel", loop, 300)
     print(f"  -> step loop / simulate_sessions: {loop / ratios[WHOLE]:.0f}")
-
-
-def surroundings(theta):
-    """Tell CPU nanoseconds per trial with designs drawn, and with the checked record as well."""
-    ways = {WHOLE: simulate_sessions, "with the checked record (simulate)": simulate}
-    spent = {what: [] for what in ways}
-    for _ in range(12):
-        for what, way in ways.items():
-            begin = time.process_time()
-            way(MODEL, theta, ENVIRONMENT, 5)
-            spent[what].append((time.process_time() - begin) / (N * T) * 1e9)
-    for what, found in spent.items():  # the first round compiles
-        print(f"{what}: {median(found[1:]):.0f} ns of CPU per trial")
 
 
 WHOLE = "with the designs drawn (simulate_sessions)"
@@ -201,21 +171,10 @@ def map_fits(trials, data):
     plain = ratios[f"SciPy L-BFGS-B, numeric gradient, plain Python, {very_few}"] * N / very_few
     goal("SciPy over our kernel / ours, per learner", exact, 10)
     goal("SciPy over plain Python / ours, per learner", plain, 200)
-    fit = maximum_a_posteriori(MODEL, data)
-    best = []
-    for i in range(N):
-        one = data.repeat([i])
-        ends = [minimize(objective(one), p, jac=True, method="L-BFGS-B").fun for p in starts(rng)]
-        best.append(-min(ends))
-    share = np.mean(fit.log_posterior >= np.array(best) - 1e-6)
-    goal("share with a log posterior at least as good (to 1e-6)", share, 0.995)
 
 
 if __name__ == "__main__":
     theta = PARAMETERS.draw(np.random.default_rng(1), N)
-    if "--drawn" in sys.argv:
-        surroundings(theta)
-        sys.exit()
     trials = simulate(MODEL, theta, ENVIRONMENT, 5)
     data = ModelData.read(MODEL, trials)
     assert data.packed
