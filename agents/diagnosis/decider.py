@@ -18,6 +18,7 @@ from numba.extending import register_jitable
 from scipy.special import expit, log_ndtr, ndtri
 
 from knownminds.agents.agent import Integers, Prepared
+from knownminds.agents.compiled import read_only
 from knownminds.agents.compiler.definition import HALF_LOG_2_PI, SMALLEST, Law, positive, real, unit
 from knownminds.agents.compiler.model import Model
 from knownminds.agents.parameters import Array
@@ -452,10 +453,10 @@ class Decider(Model):
         columns = tuple(np.array([row[name] for row in rows]) for name in self.columns)
         subject, run, places = self.prepare(zeros, zeros, columns, bool(self.lapse))
         sequences = Sequences.group(subject, (run,), 1)
-        packed = [sequences.pack(column) for column in places]
-        lapse = np.array([self.lapse]) if self.lapse else None
-        theta = np.ascontiguousarray(self.theta[None])
-        total = self.log_likelihood(theta, lapse, 3, sequences.row, sequences.start, *packed)[0]
+        packed = [read_only(sequences.pack(column)) for column in places]
+        lapse = read_only([self.lapse]) if self.lapse else None
+        blocks = (read_only(x, np.int64) for x in (sequences.row, sequences.start))
+        total = self.log_likelihood(read_only(self.theta[None]), lapse, 3, *blocks, *packed)[0]
         return float(total[0])
 
     def log_probability(
