@@ -12,9 +12,15 @@ from knownminds.agents import (
     BalloonPumper,
     RandomResponder,
     RescorlaWagnerDual,
+    WeightedBayes,
     simulate,
 )
-from knownminds.environments import BalloonRisk, InstrumentalLearning, Trials
+from knownminds.environments import (
+    BalloonRisk,
+    InstrumentalLearning,
+    ProbabilisticReasoning,
+    Trials,
+)
 from knownminds.inference import MEASURES, ModelData, maximum_a_posteriori
 from knownminds.validation.data.score_scale import scaled
 
@@ -119,9 +125,10 @@ def pumps(gamma, n=30):
     return simulate(BalloonPumper, np.tile([0.95, 0.05, gamma, 0.4], (n, 1)), BalloonRisk(10), 1)
 
 
-def scale(value, zero, one, **more):
+def scale(value, zero, one, error=0.0, **more):
     given = {"value": value, "standard_error": 0.1, "low": value - 0.2, "high": value + 0.2}
-    return scaled(pd.DataFrame([{**given, "random": zero, "reference": one}]), **more).iloc[0]
+    given |= {"random": zero, "random_error": error, "reference": one}
+    return scaled(pd.DataFrame([given]), **more).iloc[0]
 
 
 def test_the_scale_is_the_share_of_the_way_from_random_answers_to_the_reference():
@@ -134,6 +141,11 @@ def test_the_scale_is_the_share_of_the_way_from_random_answers_to_the_reference(
     assert (unsigned["normalised_low"], unsigned["normalised_high"]) == pytest.approx((0.0, 1.5))
     assert np.isnan(scale(3.0, 1.0, 1.0)["normalised"])  # between two that are alike is no scale
     assert np.isnan(scale(3.0, 1.0, np.nan)["normalised"])
+    # Half of the way, an error of random answers counts half.
+    known, unsure = (scale(0.5, 0.0, 1.0, error=error) for error in (0.0, 0.1))
+    assert unsure["normalised_error"] == pytest.approx(np.hypot(known["normalised_error"], 0.05))
+    half = (known["normalised_high"] - 0.5, unsure["normalised_high"] - 0.5)
+    assert half[1] == pytest.approx(np.hypot(half[0], 1.96 * 0.05))
 
 
 def test_scores_are_put_on_the_scale_by_the_measures_themselves(tmp_path):
@@ -144,7 +156,30 @@ def test_scores_are_put_on_the_scale_by_the_measures_themselves(tmp_path):
     assert row["value"] == estimate.value
     distance = 20 - row["random"]
     assert row["normalised"] == pytest.approx((estimate.value - row["random"]) / distance)
-    assert row["normalised_error"] == pytest.approx(estimate.standard_error / distance)
+    share = (estimate.value - 20) / distance**2 * row["random_error"]
+    error = np.hypot(estimate.standard_error / distance, share)
+    assert row["normalised_error"] == pytest.approx(error)
+
+
+def test_random_answers_have_a_slope_of_exactly_0(tmp_path):
+    (tmp_path / "r.csv").write_text("metric,value\nlikelihood_weighting,1\n")
+    theta = [[0.0, 0.8, 0.8, 0.4]] * 20
+    trials = simulate(WeightedBayes, theta, ProbabilisticReasoning(6), 0)
+    found = score(trials, reference=tmp_path / "r.csv")[ON_SCALE].iloc[0]
+    assert (found["random"], found["random_error"]) == (0.0, 0.0)
+    assert found["normalised"] == found["value"]
+
+
+def test_each_of_several_participants_is_a_row_without_being_asked(knownminds, tmp_path):
+    trials = simulate(WeightedBayes, [[0.0, 0.8, 0.8, 0.4]] * 6, ProbabilisticReasoning(6), 0)
+    frame = trials.frame
+    frame = frame.assign(model=np.where(frame["subject"].astype(int) < 3, "one", "other"))
+    Trials(frame).save(tmp_path / "two.csv")
+    code, printed, errors = knownminds("score", tmp_path / "two.csv", "--json")
+    assert code == 0, errors
+    result = json.loads(printed)
+    assert {row["participant"] for row in result["tables"]["Measures"]} == {"one", "other"}
+    assert "by model" in result["title"]
 
 
 def test_random_answers_are_played_in_the_same_design(tmp_path):

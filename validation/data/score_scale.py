@@ -30,14 +30,20 @@ METRICS = (
     "temporal_discounting",
     "risk",
 )
+RELEASED = "_released"
 PERFORMANCE = "_performance"  # follows the name of an experiment: the mean of its performance
 NULL_AGENTS = ("random_responder", "random_rater", "random_responder_confidence")
-SESSIONS = 400  # of the null agent
+SESSIONS = 1000  # of the null agent
+# Slopes of regressions on what was shown, which random answers do not follow: exactly 0.
+ZERO = ("prior_weighting", "likelihood_weighting", "directed_exploration", "random_exploration",
+        "model_basedness")  # fmt: skip
 SAME = 1e-12
+NORMAL = 1.96  # errors to either side of a 95% interval
 SCALE = (
     "Normalised: (value - random) / (reference - random), which keeps its sign: who deviates from "
-    "random answers the other way lies below 0. Its interval is that of the measure; random "
-    "answers, those of the null agent in the same design, and the reference are taken as known."
+    "random answers the other way lies below 0. Random answers are those of the null agent in the "
+    "same design: 0 exactly for slopes, else simulated, with an error that the interval has beside "
+    "the measure's own. The reference is taken as known."
 )
 UNSIGNED = "As in the published code, normalised scores are without sign."
 
@@ -48,7 +54,7 @@ def scaled(frame: pd.DataFrame, unsigned: bool = False) -> pd.DataFrame:
     Parameters
     ----------
     frame
-        Columns value, standard_error, low, high, random and reference.
+        Columns value, standard_error, low, high, random, random_error and reference.
     unsigned
         Whether normalised scores lose their sign, as in CogBench's code; the interval then goes
         from 0 where both signs are possible.
@@ -64,11 +70,14 @@ def scaled(frame: pd.DataFrame, unsigned: bool = False) -> pd.DataFrame:
     value, first, second = (
         (frame[name].to_numpy(dtype=float) - zero) / distance for name in ("value", "low", "high")
     )
-    low, high = np.minimum(first, second), np.maximum(first, second)
+    # d normalised / d random = (normalised - 1) / distance
+    of_random = np.abs((value - 1.0) / distance) * frame["random_error"].to_numpy(dtype=float)
+    low = value - np.hypot(value - np.minimum(first, second), NORMAL * of_random)
+    high = value + np.hypot(np.maximum(first, second) - value, NORMAL * of_random)
     if unsigned:
         nearest = np.where((low < 0) & (high > 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
         value, low, high = np.abs(value), nearest, np.maximum(np.abs(low), np.abs(high))
-    error = np.abs(frame["standard_error"].to_numpy(dtype=float) / distance)
+    error = np.hypot(frame["standard_error"].to_numpy(dtype=float) / distance, of_random)
     return frame.assign(
         normalised=value, normalised_error=error, normalised_low=low, normalised_high=high
     )
@@ -79,13 +88,19 @@ def metric_of(experiment: str, measure: str) -> str:
     return f"{experiment}{PERFORMANCE}" if measure.startswith("performance") else measure
 
 
-def random_score(metric: str, environment: Environment, sessions: int, seed: int) -> float:
-    """Return what the null agent scores on average in so many sessions."""
+def random_score(
+    metric: str, environment: Environment, sessions: int, seed: int
+) -> tuple[float, float]:
+    """Return what the null agent scores on average in so many sessions, and its error."""
+    if metric.removesuffix(RELEASED) in ZERO:
+        return 0.0, 0.0
     settings = json.dumps(environment.settings)
     trials = _played_at_random(environment.name, settings, sessions, seed)
     if metric.endswith(PERFORMANCE):
-        return performance(trials, environment).value
-    return MEASURES[metric].estimate(trials).value
+        estimate = performance(trials, environment)
+    else:
+        estimate = MEASURES[metric].estimate(trials)
+    return estimate.value, float(np.nan_to_num(estimate.standard_error))
 
 
 @lru_cache(maxsize=16)  # several metrics are read off the same experiment

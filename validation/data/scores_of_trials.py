@@ -40,6 +40,7 @@ from .feature_regression import feature_regression
 from .questions import AskScore
 from .score_figures import draw_bars, draw_intervals, draw_radar
 from .score_scale import (
+    RELEASED,
     SCALE,
     SESSIONS,
     UNSIGNED,
@@ -51,7 +52,6 @@ from .score_scale import (
 )
 from .trials_of_runs import BY, CONDITIONS, also_called, read_one
 
-RELEASED = "_released"
 FILE = "measures.json"
 NONE = "none"  # the sample of what has no value in the column
 PERFORMANCE = "performance"
@@ -64,6 +64,7 @@ SCALED = [
     "metric",
     "value",
     "random",
+    "random_error",
     "reference",
     "normalised",
     "normalised_error",
@@ -115,12 +116,15 @@ def compute(question: AskScore) -> Result:
             f"{', '.join(place.name for place, _ in parts)}. Leave --scoring out."
         )
     rows, rates, departures, used = [], [], [], set()
+    told_apart: dict[str, str] = {}
     for place, part in parts:
         own = [n for n in names or _names_of(place, question.released) if _is_of(n, place)]
         used.update(own)
         if question.released:
             departures += [departures_of(place.name, name, part) for name in own]
-        for who, some in _samples(part, [question.by] if question.by else []):
+        by = question.by or _participants(part)
+        told_apart[place.name] = by
+        for who, some in _samples(part, [by] if by else []):
             rows += [_row(name, place, who, some, question.scoring) for name in own]
             named = {"experiment": place.name, "participant": who}
             rates.append(pd.DataFrame([named | vars(rate) for rate in outcome_rates(some)]))
@@ -132,7 +136,7 @@ def compute(question: AskScore) -> Result:
     counts = pd.concat(rates, ignore_index=True)
     asked = _asked(question, source)
     return Result(
-        title=f"The measures of {source}",
+        title=f"The measures of {source}{_by_what(told_apart)}",
         verdicts=_without_value(table),
         tables={
             TABLE: _shown(table),
@@ -147,6 +151,19 @@ def compute(question: AskScore) -> Result:
         command=_command(asked),
         versions=versions(),
     )
+
+
+def _participants(trials: Trials) -> str:
+    """Return the column that says who answered, where several did; "" where one did."""
+    columns = ("participant", BY)
+    several = (c for c in columns if c in trials.frame and trials.frame[c].nunique() > 1)
+    return next(several, "")
+
+
+def _by_what(told_apart: Mapping[str, str]) -> str:
+    """Say by which column participants are told apart."""
+    names = list(dict.fromkeys(filter(None, told_apart.values())))
+    return f", by {' and '.join(names)}" if names else ""
 
 
 def _asked(question: AskScore, source: str) -> dict[str, Any]:
@@ -207,11 +224,12 @@ def _on_scale(question: AskScore, table: pd.DataFrame, places: Sequence[Environm
         for place, name in dict.fromkeys(zip(table["experiment"], names, strict=True))
         if name.removesuffix(RELEASED) in reference
     }
-    keys = list(zip(table["experiment"], names, strict=True))
+    keys, unknown_score = list(zip(table["experiment"], names, strict=True)), (np.nan, np.nan)
     whole = scaled(
         table.assign(
             metric=names,
-            random=[zero.get(key, np.nan) for key in keys],
+            random=[zero.get(key, unknown_score)[0] for key in keys],
+            random_error=[zero.get(key, unknown_score)[1] for key in keys],
             reference=[reference.get(name.removesuffix(RELEASED), np.nan) for name in names],
         ),
         question.released,
