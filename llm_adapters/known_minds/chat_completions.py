@@ -1,59 +1,32 @@
-"""Chat completions as OpenAI has them: requests that a known mind can answer, and its replies."""
+"""Chat completions and responses as OpenAI has them: requests that a known mind can answer.
+
+A setting that would change an answer in ways a known mind has not is taken with the value that
+changes nothing, and refused with any other. What is no setting of OpenAI's is refused too.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
-import json
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knownminds.environments import Message, Prompt, unknown
 from knownminds.environments.words.prompt import Role
-from knownminds.llm_adapters.adapter import (
-    Failed,
-    Reply,
-    Sampling,
-    TokenLogProbability,
-)
+from knownminds.llm_adapters.adapter import Failed, Reply, Sampling, TokenLogProbability
 
 from .synthetic import Synthetic, tokens_of
 
-_MOST_ALTERNATIVES = 20  # as OpenAI has it
 _NO_CHANCE = -9999.0  # OpenAI's log-probability of what cannot be; JSON has no -infinity
+_PNG = "data:image/png;base64,"
+_LIKELIHOOD = "message.output_text.logprobs"
 
-_ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-}
-_HEEDED = (
-    "model", "messages", "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed",
-    "reasoning_effort", "logprobs", "top_logprobs", "stop", "stream", "stream_options",
-)  # fmt: skip
-# Settings that would change an answer in ways a known mind has not: the values that change nothing.
-_NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "n": (1,),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "logit_bias": ({},),
-    "response_format": ({"type": "text"},),
-    "modalities": (["text"],),
-    "tools": ([],),
-    "tool_choice": ("none", "auto"),
-    "functions": ([],),
-    "function_call": ("none", "auto"),
-    "parallel_tool_calls": (True, False),
-    "verbosity": ("medium",),
-}
-# Settings of the account and not of the answer.
-_ASIDE = (
-    "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
-    "prompt_cache_retention",
-)  # fmt: skip
+Nothing = Annotated[list[Any], Field(max_length=0)]
+Zero = Annotated[float, Field(ge=0, le=0)]
+Stop = Annotated[str, Field(min_length=1)]
 
 
 class Refusal(Exception):  # noqa: N818
@@ -74,13 +47,201 @@ class Refusal(Exception):  # noqa: N818
         }
 
 
+class _Strict(BaseModel):
+    """What holds nothing but its fields, of exactly their types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Picture(_Strict):
+    url: str
+    detail: str | None = None
+
+
+class _Part(_Strict):
+    type: Literal["text", "image_url", "input_text", "output_text", "input_image"]
+    text: str | None = None
+    image_url: _Picture | str | None = None
+    detail: str | None = None
+    annotations: list[Any] | None = None
+    logprobs: list[Any] | None = None
+
+    def png(self) -> bytes:
+        """Return the bytes of the picture; a known mind fetches nothing."""
+        url = self.image_url.url if isinstance(self.image_url, _Picture) else self.image_url
+        if url is None or not url.startswith(_PNG):
+            told = f"A picture comes as a data URL of a PNG, {_PNG}...; got {str(url)[:60]!r}."
+            raise Refusal(400, told, "messages")
+        try:
+            return base64.b64decode(url[len(_PNG) :], validate=True)
+        except binascii.Error:
+            raise Refusal(400, "A picture is in base 64; this one is not.", "messages") from None
+
+
+class _Said(_Strict):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[_Part] | None = None
+    name: str | None = None
+    refusal: str | None = None
+    type: Literal["message"] | None = None
+    id: str | None = None
+    status: str | None = None
+
+    def message(self) -> Message:
+        """Return it as a message of ours."""
+        role: Role = "system" if self.role == "developer" else self.role
+        if isinstance(self.content, str):
+            return Message(role, self.content)
+        if self.content is None and role != "assistant":
+            raise Refusal(400, "A message has a content; one has none.", "messages")
+        parts = self.content or []
+        shown = [part for part in parts if part.type in ("image_url", "input_image")]
+        if shown and role != "user":
+            told = f"Pictures are shown by the user; a message of the role {role} has one."
+            raise Refusal(400, told, "messages")
+        text = "".join(part.text or "" for part in parts)
+        return Message(role, text, tuple(part.png() for part in shown))
+
+
+class _Stream(_Strict):
+    include_usage: bool = False
+    include_obfuscation: Literal[False] | None = None
+
+
+class _Format(_Strict):
+    type: Literal["text"]
+
+
+class _Common(_Strict):
+    """What requests of both interfaces may hold."""
+
+    model: str
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    stream: bool | None = None
+    stream_options: _Stream | None = None
+    tools: Nothing | None = None
+    tool_choice: Literal["none", "auto"] | None = None
+    parallel_tool_calls: bool | None = None
+    # Settings of the account and not of the answer.
+    user: str | None = None
+    metadata: dict[str, Any] | None = None
+    store: bool | None = None
+    service_tier: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
+
+
+class Chat(_Common):
+    """A request for a chat completion."""
+
+    messages: Annotated[list[_Said], Field(min_length=1)]
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    reasoning_effort: str | None = None
+    logprobs: bool | None = None
+    stop: str | list[Stop] | None = None
+    n: Literal[1] | None = None
+    presence_penalty: Zero | None = None
+    frequency_penalty: Zero | None = None
+    logit_bias: Annotated[dict[str, Any], Field(max_length=0)] | None = None
+    response_format: _Format | None = None
+    modalities: list[Literal["text"]] | None = None
+    functions: Nothing | None = None
+    function_call: Literal["none", "auto"] | None = None
+    verbosity: Literal["medium"] | None = None
+
+    def sampling(self) -> Sampling:
+        """Return its settings as ours; a refusal if they contradict each other."""
+        if self.top_logprobs is not None and not self.logprobs:
+            raise Refusal(400, "logprobs must be true for top_logprobs; it is not.", "logprobs")
+        limit = self.max_tokens if self.max_tokens is not None else self.max_completion_tokens
+        effort: Any = self.reasoning_effort
+        try:
+            return Sampling(
+                temperature=self.temperature,
+                top_p=self.top_p,
+                max_tokens=limit,
+                seed=self.seed,
+                reasoning=effort,
+                top_log_probabilities=(self.top_logprobs or 0) if self.logprobs else None,
+            )
+        except (ValueError, TypeError) as error:
+            raise Refusal(400, str(error), code="unsupported_value") from None
+
+
+class _Reasoning(_Strict):
+    effort: str | None = None
+    summary: str | None = None
+
+
+class _Text(_Strict):
+    format: _Format | None = None
+    verbosity: Literal["medium"] | None = None
+
+
+class Response(_Common):
+    """A request for a response: the same questions, in the other shape."""
+
+    input: str | Annotated[list[_Said], Field(min_length=1)]
+    instructions: str | None = None
+    max_output_tokens: int | None = None
+    reasoning: _Reasoning | None = None
+    text: _Text | None = None
+    include: list[Literal["message.output_text.logprobs", "reasoning.encrypted_content"]] = []
+    background: Literal[False] | None = None
+    truncation: Literal["auto", "disabled"] | None = None  # nothing is ever cut out of an input
+
+    def as_chat(self) -> Chat:
+        """Return the request for a chat completion that asks for the same."""
+        said = self.input
+        messages = [_Said(role="user", content=said)] if isinstance(said, str) else list(said)
+        if self.instructions is not None:
+            messages.insert(0, _Said(role="system", content=self.instructions))
+        told = _LIKELIHOOD in self.include or self.top_logprobs is not None
+        return Chat(
+            model=self.model,
+            messages=messages,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            seed=self.seed,
+            max_completion_tokens=self.max_output_tokens,
+            reasoning_effort=self.reasoning.effort if self.reasoning else None,
+            logprobs=told or None,
+            top_logprobs=self.top_logprobs,
+        )
+
+
+Asked = TypeVar("Asked", Chat, Response)
+
+
+def read_request(kind: type[Asked], raw: bytes) -> Asked:
+    """Read the body of a request; a refusal if it is none."""
+    try:
+        request = kind.model_validate_json(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the body"
+        got = f"; got {str(first['input'])[:60]!r}" if first["type"] != "missing" else ""
+        code = "unknown_parameter" if first["type"] == "extra_forbidden" else "unsupported_value"
+        told = f"A known mind cannot take {where[:60]}: {first['msg'][:120]}{got}."
+        raise Refusal(400, told, where[:60], code) from None
+    if request.stream_options is not None and not request.stream:
+        told = "stream_options go with stream=true; it is not."
+        raise Refusal(400, told, "stream_options", "unsupported_value")
+    return request
+
+
 def check_model(name: str, model: str) -> None:
     """Raise a refusal if a request asks for another model than the one that is served."""
     if name != model:
         raise Refusal(404, unknown("model", name, [model]), "model", "model_not_found")
 
 
-def complete(mind: Synthetic, model: str, body: dict[str, Any], number: str) -> dict[str, Any]:
+def complete(mind: Synthetic, model: str, asked: Chat, number: str) -> dict[str, Any]:
     """Return the chat completion that a request is answered with.
 
     Parameters
@@ -95,13 +256,9 @@ def complete(mind: Synthetic, model: str, body: dict[str, Any], number: str) -> 
     Refusal
         If it asks for what a known mind cannot heed, or is no prompt of its experiment.
     """
-    name = body.get("model")
-    if not isinstance(name, str):
-        raise Refusal(400, f"A request names a model; got {name!r}.", "model")
-    check_model(name, model)
-    _check_settings(body)
-    prompt = Prompt(_messages(body.get("messages")))
-    settings = _settings(body)
+    check_model(asked.model, model)
+    prompt = Prompt(tuple(said.message() for said in asked.messages))
+    settings = asked.sampling()
     try:
         reply = mind.answer(prompt, settings)
     except Failed as error:
@@ -109,12 +266,9 @@ def complete(mind: Synthetic, model: str, body: dict[str, Any], number: str) -> 
             raise Refusal(400, str(error), "messages", "invalid_prompt") from None
         raise Refusal(400, str(error), code="unsupported_value") from None
     except ArithmeticError as error:
-        raise Refusal(
-            500,
-            f"{mind.agent!r} could not work out its choice: {error}.",
-            code="computation_failed",
-        ) from error
-    text, tokens = _stopped(reply, body.get("stop"))
+        told = f"{mind.agent!r} could not work out its choice: {error}."
+        raise Refusal(500, told, code="computation_failed") from error
+    text, tokens = _stopped(reply, asked.stop)
     sent, received = reply.usage.input_tokens or 0, reply.usage.output_tokens or 0
     choice: dict[str, Any] = {
         "index": 0,
@@ -138,27 +292,6 @@ def complete(mind: Synthetic, model: str, body: dict[str, Any], number: str) -> 
     }
 
 
-def streams(body: dict[str, Any]) -> bool:
-    """Say whether an answer is to come as a stream; a refusal if that cannot be told."""
-    stream, options = body.get("stream"), body.get("stream_options")
-    if not isinstance(stream, bool | None):
-        raise Refusal(400, f"stream is true or false; got {str(stream)[:60]!r}.", "stream")
-    known = ("include_usage", "include_obfuscation")
-    if options is not None and not (
-        stream
-        and isinstance(options, dict)
-        and all(name in known and isinstance(value, bool) for name, value in options.items())
-        and not options.get("include_obfuscation")
-    ):
-        raise Refusal(
-            400,
-            "stream_options go with stream=true and hold include_usage, true or false; got "
-            f"{json.dumps(options)[:60]}.",
-            "stream_options",
-        )
-    return bool(stream)
-
-
 def chunks(completion: dict[str, Any], *, usage: bool) -> Iterator[dict[str, Any]]:
     """Cut a chat completion into those of a stream, a token each.
 
@@ -173,7 +306,7 @@ def chunks(completion: dict[str, Any], *, usage: bool) -> Iterator[dict[str, Any
     deltas: list[tuple[dict[str, Any], Any, str | None]] = [
         ({"role": "assistant", "content": "", "refusal": None}, None, None)
     ]
-    for token, told in parts(choice):
+    for token, told in _parts(choice):
         logprobs = None if told is None else {"content": told, "refusal": None}
         deltas.append(({"content": token}, logprobs, None))
     deltas.append(({}, None, choice["finish_reason"]))
@@ -184,7 +317,82 @@ def chunks(completion: dict[str, Any], *, usage: bool) -> Iterator[dict[str, Any
         yield {**same, "choices": [], "usage": completion["usage"]}
 
 
-def parts(choice: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]] | None]]:
+def as_response(completion: dict[str, Any], asked: Response) -> dict[str, Any]:
+    """Return the response that says what a chat completion says."""
+    (choice,) = completion["choices"]
+    number = completion["id"].removeprefix("chatcmpl-")
+    whole, usage = choice["finish_reason"] != "length", completion["usage"]
+    told = [token for _, tokens in _parts(choice) for token in tokens or ()]
+    item = {
+        "id": f"msg_{number}",
+        "type": "message",
+        "status": "completed" if whole else "incomplete",
+        "role": "assistant",
+        "content": [_content(choice["message"]["content"], told)],
+    }
+    echoed = ("instructions", "max_output_tokens", "temperature", "top_logprobs", "top_p", "user")
+    return {
+        "id": f"resp_{number}",
+        "object": "response",
+        "created_at": completion["created"],
+        "status": "completed" if whole else "incomplete",
+        "background": False,
+        "error": None,
+        "incomplete_details": None if whole else {"reason": "max_output_tokens"},
+        "metadata": asked.metadata or {},
+        "model": completion["model"],
+        "output": [item],
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "reasoning": {"effort": None, "summary": None},
+        "store": False,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": "auto",
+        "tools": [],
+        "truncation": "disabled",
+        "usage": {
+            "input_tokens": usage["prompt_tokens"],
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": usage["completion_tokens"],
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": usage["total_tokens"],
+        },
+        **{name: getattr(asked, name) for name in echoed},
+    }
+
+
+def events(response: dict[str, Any], completion: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the events of a stream that ends in this response, one for each token among them."""
+    (item,), (choice,) = response["output"], completion["choices"]
+    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    begun["incomplete_details"] = None
+    where = {"item_id": item["id"], "output_index": 0, "content_index": 0}
+    whole = item["content"][0]
+    empty = {**item, "status": "in_progress", "content": []}
+    deltas = [
+        ("output_text.delta", {**where, "delta": token, "logprobs": tokens or []})
+        for token, tokens in _parts(choice)
+    ]
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("created", {"response": begun}),
+        ("in_progress", {"response": begun}),
+        ("output_item.added", {"output_index": 0, "item": empty}),
+        ("content_part.added", {**where, "part": _content("", [])}),
+        *deltas,
+        ("output_text.done", {**where, "text": whole["text"], "logprobs": whole["logprobs"]}),
+        ("content_part.done", {**where, "part": whole}),
+        ("output_item.done", {"output_index": 0, "item": item}),
+        (response["status"], {"response": response}),
+    ]
+    for number, (kind, content) in enumerate(told):
+        yield {"type": f"response.{kind}", "sequence_number": number, **content}
+
+
+def _content(text: str, told: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": told}
+
+
+def _parts(choice: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]] | None]]:
     """Yield the tokens of a choice in turn, each with what is told of it."""
     if choice["logprobs"] is None:
         yield from ((token, None) for token in tokens_of(choice["message"]["content"]))
@@ -196,154 +404,11 @@ def parts(choice: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]] | 
             yield left, []
 
 
-def json_object(raw: bytes) -> dict[str, Any]:
-    """Return the body of a request; a refusal if it is no JSON object."""
-    try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise Refusal(
-            400, f"A request's body is JSON; this one is not: {str(error)[:120]}.", None, "bad_json"
-        ) from None
-    if not isinstance(body, dict):
-        raise Refusal(400, f"A request's body is a JSON object; got {str(body)[:60]}.")
-    return body
-
-
-def _check_settings(body: dict[str, Any]) -> None:
-    for name, value in body.items():
-        if value is None or name in _HEEDED or name in _ASIDE:
-            continue
-        if name not in _NEUTRAL:
-            raise Refusal(
-                400,
-                f"Unrecognized request argument supplied: {name[:60]}. Leave it out.",
-                name[:60],
-                "unknown_parameter",
-            )
-        if value not in _NEUTRAL[name]:
-            one = name == "n"
-            what = "A request gets one answer here" if one else f"A known mind cannot heed {name}"
-            raise Refusal(
-                400,
-                f"{what}; got {name}={json.dumps(value)[:60]}. Leave it out.",
-                name,
-                "unsupported_value",
-            )
-
-
-_PNG = "data:image/png;base64,"
-
-
-def _messages(given: Any) -> tuple[Message, ...]:
-    if not isinstance(given, list) or not given:
-        raise Refusal(
-            400, "A request holds a list of messages, at least one; got none.", "messages"
-        )
-    messages = []
-    for i, message in enumerate(given):
-        try:
-            role, content = _ROLES[message["role"]], message.get("content")
-        except (KeyError, TypeError):
-            raise Refusal(
-                400,
-                f"A message has a role ({', '.join(_ROLES)}) and a content; message {i} is "
-                f"{str(message)[:60]!r}.",
-                f"messages[{i}].role",
-            ) from None
-        images: tuple[bytes, ...] = ()
-        if not isinstance(content, str):
-            content, images = _joined(content, role, i)
-        messages.append(Message(role, content, images))
-    return tuple(messages)
-
-
-def _joined(content: Any, role: Role, i: int) -> tuple[str, tuple[bytes, ...]]:
-    """Return text and pictures of a content in parts, or of a reply that had none."""
-    if content is None and role == "assistant":
-        return "", ()
-    if not isinstance(content, list):
-        raise Refusal(
-            400,
-            f"The content of a message is text or a list of texts; message {i} has "
-            f"{str(content)[:60]!r}.",
-            f"messages[{i}].content",
-        )
-    texts, images = [], []
-    for part in content:
-        kind = part.get("type") if isinstance(part, dict) else part
-        text = part.get("text") if isinstance(part, dict) else None
-        if kind == "image_url" and role == "user":
-            images.append(_picture(part.get("image_url"), i))
-        elif kind == "text" and isinstance(text, str):
-            texts.append(text)
-        else:
-            raise Refusal(
-                400,
-                f"A known mind reads words, and pictures of the user; message {i} holds a part of "
-                f"the type {str(kind)[:60]!r}. Send parts of the types 'text' and 'image_url'.",
-                f"messages[{i}].content",
-            )
-    return "".join(texts), tuple(images)
-
-
-def _picture(given: Any, i: int) -> bytes:
-    """Return the PNG bytes of a data URL; a known mind fetches nothing."""
-    url = given.get("url") if isinstance(given, dict) else None
-    if isinstance(url, str) and url.startswith(_PNG):
-        with contextlib.suppress(binascii.Error):
-            return base64.b64decode(url[len(_PNG) :], validate=True)
-    raise Refusal(
-        400,
-        f"A picture comes as a data URL of a PNG, {_PNG}...; message {i} has {str(url)[:60]!r}.",
-        f"messages[{i}].content",
-    )
-
-
-def _settings(body: dict[str, Any]) -> Sampling:
-    limits = [body.get(name) for name in ("max_tokens", "max_completion_tokens")]
-    asked, alternatives = body.get("logprobs") or False, body.get("top_logprobs")
-    if not isinstance(asked, bool) or (alternatives is not None and not asked):
-        raise Refusal(
-            400,
-            "logprobs is true or false, and must be true for top_logprobs; got "
-            f"logprobs={str(asked)[:20]}.",
-            "logprobs",
-        )
-    alternatives = _whole(alternatives, "top_logprobs") or 0
-    if alternatives > _MOST_ALTERNATIVES:
-        raise Refusal(
-            400,
-            f"top_logprobs goes from 0 to {_MOST_ALTERNATIVES}; got {alternatives}.",
-            "top_logprobs",
-        )
-    temperature, top_p = (body.get(name) for name in ("temperature", "top_p"))
-    for name, value in (("temperature", temperature), ("top_p", top_p)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise Refusal(400, f"{name} is a number; got {str(value)[:60]!r}.", name)
-    try:
-        return Sampling(
-            temperature=temperature,
-            top_p=top_p,
-            max_tokens=_whole(next((v for v in limits if v is not None), None), "max_tokens"),
-            seed=_whole(body.get("seed"), "seed"),
-            reasoning=body.get("reasoning_effort"),
-            top_log_probabilities=alternatives if asked else None,
-        )
-    except (ValueError, TypeError) as error:
-        raise Refusal(400, str(error), code="unsupported_value") from None
-
-
-def _whole(value: Any, name: str) -> int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
-    raise Refusal(400, f"{name} is a whole number; got {str(value)[:60]!r}.", name)
-
-
-def _stopped(reply: Reply, stop: Any) -> tuple[str, Sequence[TokenLogProbability] | None]:
+def _stopped(
+    reply: Reply, stop: str | list[str] | None
+) -> tuple[str, Sequence[TokenLogProbability] | None]:
     """Return text and tokens up to the first of the client's stops."""
     stops = [stop] if isinstance(stop, str) else stop or []
-    if not isinstance(stops, list) or not all(isinstance(s, str) and s for s in stops):
-        raise Refusal(400, f"stop is a text or a list of texts; got {str(stop)[:60]!r}.", "stop")
     end = min((at for s in stops if (at := reply.text.find(s)) >= 0), default=len(reply.text))
     if reply.log_probabilities is None or end == len(reply.text):
         return reply.text[:end], reply.log_probabilities

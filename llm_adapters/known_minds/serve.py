@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import json
-import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import count
-from types import FrameType
 from typing import Any
 
 from knownminds.agents import Agent, Contaminants
 from knownminds.environments import Environment
 
-from .chat_completions import Refusal, check_model, chunks, complete, json_object, streams
-from .responses import as_chat, as_response, events
+from .chat_completions import (
+    Chat,
+    Refusal,
+    as_response,
+    check_model,
+    chunks,
+    complete,
+    events,
+    read_request,
+)
+from .chat_completions import (
+    Response as Responses,
+)
 from .synthetic import Synthetic
 
 try:
@@ -31,7 +40,6 @@ try:
     from starlette.routing import Route
     from starlette.types import Receive, Scope, Send
     from uvicorn import Config, Server
-    from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError:
     raise ImportError(
         'Serving a known mind needs Starlette and uvicorn: pip install "knownminds[serve]"'
@@ -40,11 +48,8 @@ except ImportError:
 _MOST_HEAD = 2**16  # bytes of a request's headers
 _MOST_BODY = 2**23  # bytes of a request's body
 _MOST_CONNECTIONS = 512
-_IN_TIME = 30.0  # seconds for a head to come, and for its body and the answer to follow
-_IDLE = 25  # seconds that a connection is kept without a request
 _PATIENCE = 2  # seconds for the last bytes to leave when the server stops
 _OPEN = ("/health", "/v1/health")  # to all, also without the key
-_FULL = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class Served:
@@ -65,8 +70,8 @@ class Served:
     System messages before the prompt are passed over. Temperature, top_p, max tokens, stop and
     log-probabilities are heeded as `Synthetic` says; a setting that cannot be heeded is refused
     with status 400 and never dropped silently. The key is asked for before a body is read. A
-    head has at most 64 KiB, a body 8 MiB; each has to come within 30 seconds, and at most 512
-    connections are held.
+    head has at most 64 KiB, a body 8 MiB, and at most 512 connections are held. Slow clients are
+    waited for: put a proxy before it unless it listens on the loopback.
 
     ::
 
@@ -125,7 +130,25 @@ class Served:
         self._socket = _listening(host, port)
         self.host, self.port = host, int(self._socket.getsockname()[1])
         self._thread: threading.Thread | None = None
-        self._server = _Server(self._endpoint)
+        self._server = Server(
+            Config(
+                self._endpoint,
+                interface="asgi3",
+                loop="asyncio",
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                log_level="error",
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                date_header=False,
+                limit_concurrency=_MOST_CONNECTIONS,
+                timeout_graceful_shutdown=_PATIENCE,
+                h11_max_incomplete_event_size=_MOST_HEAD,
+            )
+        )
 
     def __repr__(self) -> str:
         """Show where it is, and never the key."""
@@ -146,17 +169,10 @@ class Served:
         """Begin to answer, in a thread."""
         if self._thread is not None:
             raise ValueError("A server starts once; this one has been. Make another.")
-        running = threading.Event()
-
-        def answer() -> None:
-            try:
-                self.run(running.set)
-            finally:
-                running.set()
-
-        self._thread = threading.Thread(target=answer, daemon=True)
+        self._thread = threading.Thread(target=self.run, daemon=True)
         self._thread.start()
-        running.wait()
+        while not self._server.started and self._thread.is_alive():
+            time.sleep(0.005)
         return self
 
     def close(self) -> None:
@@ -166,10 +182,9 @@ class Served:
             self._thread.join()
         self._socket.close()
 
-    def run(self, running: Callable[[], object] = lambda: None) -> None:
+    def run(self) -> None:
         """Answer in this thread until `close` is called or, in the main thread, a signal comes."""
-        self._server.running = running
-        with _signals_kept():
+        with suppress(KeyboardInterrupt):  # which uvicorn hands on when it has ended
             self._server.run([self._socket])
 
     def __enter__(self) -> Served:
@@ -200,7 +215,7 @@ def serve(
     Parameters
     ----------
     ready
-        Called once with the server when it listens, for instance to tell its `base_url`.
+        Called once with the server, whose address takes calls from then on.
 
     Returns
     -------
@@ -219,7 +234,8 @@ def serve(
         seed_is_session=seed_is_session,
     )
     try:
-        served.run(lambda: ready(served))
+        ready(served)
+        served.run()
     finally:
         served.close()
     return served.calls
@@ -293,29 +309,28 @@ class _Endpoint:
     async def chat(self, request: Request) -> Response:
         """Answer with a chat completion."""
         raw = await _body(request)
-        body = json_object(raw)
-        stream, options = streams(body), body.get("stream_options") or {}
-        completion = self.complete(body, raw)
-        if not stream:
+        asked = read_request(Chat, raw)
+        completion = self.complete(asked, raw)
+        if not asked.stream:
             return self.reply(completion)
-        told = chunks(completion, usage=bool(options.get("include_usage")))
+        options = asked.stream_options
+        told = chunks(completion, usage=options is not None and options.include_usage)
         return self.stream([*(f"data: {json.dumps(c)}\n\n" for c in told), "data: [DONE]\n\n"])
 
     async def responses(self, request: Request) -> Response:
         """Answer with a response."""
         raw = await _body(request)
-        body = json_object(raw)
-        stream, asked = streams(body), as_chat(body)
-        completion = self.complete(asked, raw)
-        response = as_response(completion, body)
-        if not stream:
+        asked = read_request(Responses, raw)
+        completion = self.complete(asked.as_chat(), raw)
+        response = as_response(completion, asked)
+        if not asked.stream:
             return self.reply(response)
         told = events(response, completion)
         return self.stream([f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in told])
 
-    def complete(self, body: dict[str, Any], raw: bytes) -> dict[str, Any]:
+    def complete(self, asked: Chat, raw: bytes) -> dict[str, Any]:
         """Return the completion, and count it."""
-        completion = complete(self.mind, self.model, body, hashlib.sha256(raw).hexdigest()[:24])
+        completion = complete(self.mind, self.model, asked, hashlib.sha256(raw).hexdigest()[:24])
         self.calls += 1
         return completion
 
@@ -376,95 +391,3 @@ async def _body(request: Request) -> bytes:
     if max(told, len(taken)) > _MOST_BODY:
         raise Refusal(413, f"A request has at most {_MOST_BODY} bytes; got more.")
     return bytes(taken)
-
-
-class _Connection(H11Protocol):
-    """uvicorn's own, which waits for ever, with an end to its patience."""
-
-    waiting: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.expect()
-        if len(self.connections) > _MOST_CONNECTIONS:
-            transport.write(_FULL)
-            transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self.waiting is not None:
-            self.waiting.cancel()
-        super().connection_lost(exc)
-
-    def handle_events(self) -> None:
-        before = self.cycle
-        super().handle_events()
-        if self.cycle is not before:
-            self.expect()
-
-    def on_response_complete(self) -> None:
-        self.expect()
-        super().on_response_complete()
-
-    def shutdown(self) -> None:
-        super().shutdown()
-        if self.cycle is not None and self.cycle.more_body:  # which is not waited for any more
-            self.transport.abort()
-
-    def expect(self) -> None:
-        """Begin anew the time for what comes next: a head, or a body and the answer to it."""
-        if self.waiting is not None:
-            self.waiting.cancel()
-        self.waiting = self.loop.call_later(_IN_TIME, self.transport.abort)
-
-
-class _Server(Server):
-    """uvicorn's own, which tells when it listens and leaves no connection behind."""
-
-    def __init__(self, endpoint: _Endpoint):
-        config = Config(
-            endpoint,
-            interface="asgi3",
-            loop="asyncio",
-            http=_Connection,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level="error",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            date_header=False,
-            timeout_keep_alive=_IDLE,
-            timeout_graceful_shutdown=_PATIENCE,
-            h11_max_incomplete_event_size=_MOST_HEAD,
-        )
-        super().__init__(config)
-        self.running: Callable[[], object] = lambda: None
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.running()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().shutdown(sockets)
-        for connection in list(self.server_state.connections):
-            connection.transport.abort()
-        await asyncio.sleep(0)
-
-
-@contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Let a signal end the server and nothing else, though uvicorn hands it on afterwards."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ended(number: int, frame: FrameType | None) -> None:
-        pass
-
-    kept = {number: signal.signal(number, ended) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)

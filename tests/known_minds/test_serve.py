@@ -212,46 +212,47 @@ def client(served):
 STRANGE = [{"role": "user", "content": "What is the capital of France?"}]
 PICTURE = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]
 SOUND = [{"role": "user", "content": [{"type": "input_audio"}]}]
+VALUE, NAME, WORDS = "unsupported_value", "unknown_parameter", "invalid_prompt"
 
 
 @pytest.mark.parametrize(
     ("changes", "status", "code", "words"),
     [
         ({"model": "gpt-5"}, 404, "model_not_found", "no model named 'gpt-5'. There are: known"),
-        ({"model": ...}, 400, None, "names a model; got None"),
-        ({"model": ["known-mind"]}, 400, None, "names a model"),
-        ({"stream": "yes"}, 400, None, "stream is true or false; got 'yes'"),
-        ({"stream_options": {"include_usage": True}}, 400, None, "go with stream=true"),
-        ({"stream": True, "stream_options": {"x": 1}}, 400, None, "hold include_usage, true or"),
-        ({"n": 2}, 400, "unsupported_value", "one answer here; got n=2"),
-        ({"tools": [{"type": "function"}]}, 400, "unsupported_value", "cannot heed tools"),
-        ({"presence_penalty": 0.5}, 400, "unsupported_value", "cannot heed presence_penalty"),
-        ({"top_k": 3}, 400, "unknown_parameter", "Unrecognized request argument supplied: top_k"),
-        ({"reasoning_effort": "high"}, 400, "unsupported_value", "does not reason"),
-        ({"reasoning_effort": "huge"}, 400, "unsupported_value", "no reasoning effort named"),
-        ({"temperature": 3}, 400, "unsupported_value", "temperature goes from 0 to 2; got 3"),
-        ({"temperature": "hot"}, 400, None, "temperature is a number; got 'hot'"),
-        ({"temperature": float("nan")}, 400, "unsupported_value", "temperature goes from 0"),
-        ({"max_tokens": 0}, 400, "unsupported_value", "max_tokens goes from 1 to 100000000; got 0"),
-        ({"max_tokens": 1.5}, 400, None, "max_tokens is a whole number; got '1.5'"),
-        ({"seed": "one"}, 400, None, "seed is a whole number; got 'one'"),
-        ({"seed": -1}, 400, "unsupported_value", "seed goes from 0; got -1"),
-        ({"seed": True}, 400, None, "seed is a whole number"),
-        ({"seed": 1}, 400, "invalid_prompt", "Use the seed, settings and templates"),
+        ({"model": ...}, 400, VALUE, "model"),
+        ({"model": ["known-mind"]}, 400, VALUE, "model"),
+        ({"stream": "yes"}, 400, VALUE, "stream"),
+        ({"stream_options": {"include_usage": True}}, 400, VALUE, "go with stream=true"),
+        ({"stream": True, "stream_options": {"x": 1}}, 400, NAME, "stream_options.x"),
+        ({"n": 2}, 400, VALUE, "cannot take n:"),
+        ({"tools": [{"type": "function"}]}, 400, VALUE, "cannot take tools"),
+        ({"presence_penalty": 0.5}, 400, VALUE, "cannot take presence_penalty"),
+        ({"top_k": 3}, 400, NAME, "cannot take top_k"),
+        ({"reasoning_effort": "high"}, 400, VALUE, "does not reason"),
+        ({"reasoning_effort": "huge"}, 400, VALUE, "no reasoning effort named"),
+        ({"temperature": 3}, 400, VALUE, "temperature goes from 0 to 2; got 3"),
+        ({"temperature": "hot"}, 400, VALUE, "temperature"),
+        ({"temperature": float("nan")}, 400, VALUE, "temperature goes from 0"),
+        ({"max_tokens": 0}, 400, VALUE, "max_tokens goes from 1 to 100000000; got 0"),
+        ({"max_tokens": 1.5}, 400, VALUE, "max_tokens"),
+        ({"seed": "one"}, 400, VALUE, "seed"),
+        ({"seed": -1}, 400, VALUE, "seed goes from 0; got -1"),
+        ({"seed": True}, 400, VALUE, "seed"),
+        ({"seed": 1}, 400, WORDS, "Use the seed, settings and templates"),
         ({"top_logprobs": 3}, 400, None, "must be true for top_logprobs"),
-        ({"logprobs": True, "top_logprobs": 21}, 400, None, "goes from 0 to 20; got 21"),
-        ({"logprobs": 3}, 400, None, "logprobs is true or false"),
-        ({"stop": [1]}, 400, None, "stop is a text or a list of texts"),
-        ({"messages": ...}, 400, None, "a list of messages, at least one"),
-        ({"messages": []}, 400, None, "a list of messages, at least one"),
-        ({"messages": ["hello"]}, 400, None, "message 0 is 'hello'"),
-        ({"messages": [{"role": "tool", "content": "x"}]}, 400, None, "has a role (system,"),
-        ({"messages": [{"role": "user"}]}, 400, None, "message 0 has 'None'"),
+        ({"logprobs": True, "top_logprobs": 21}, 400, VALUE, "less than or equal to 20; got '21'"),
+        ({"logprobs": 3}, 400, VALUE, "logprobs"),
+        ({"stop": [1]}, 400, VALUE, "stop"),
+        ({"messages": ...}, 400, VALUE, "messages"),
+        ({"messages": []}, 400, VALUE, "at least 1 item"),
+        ({"messages": ["hello"]}, 400, VALUE, "messages.0"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, 400, VALUE, "messages.0.role"),
+        ({"messages": [{"role": "user"}]}, 400, None, "A message has a content"),
         ({"messages": PICTURE}, 400, None, "comes as a data URL of a PNG"),
-        ({"messages": SOUND}, 400, None, "and pictures of the user; message 0 holds a part of"),
-        ({"messages": STRANGE}, 400, "invalid_prompt", "is not one of instrumental_learning"),
-        ({"messages": STRANGE * 2}, 400, "invalid_prompt", "has one message; got 2"),
-        ({"messages": STRANGE, "seed": None}, 400, "invalid_prompt", "is not one of"),
+        ({"messages": SOUND}, 400, VALUE, "messages.0.content"),
+        ({"messages": STRANGE}, 400, WORDS, "is not one of instrumental_learning"),
+        ({"messages": STRANGE * 2}, 400, WORDS, "has one message; got 2"),
+        ({"messages": STRANGE, "seed": None}, 400, WORDS, "is not one of"),
     ],
 )
 def test_a_bad_request_gets_the_status_and_one_clear_sentence(
@@ -269,6 +270,34 @@ def test_a_bad_request_gets_the_status_and_one_clear_sentence(
     assert send(request(PROMPT, 0))[0] == 200  # on the same connection
 
 
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b"[" * 100_000, b'{"model": "known-mind", "input": []}']
+)
+def test_what_is_no_request_is_refused(send, body):
+    for path in (PATH, "/v1/responses"):
+        status, answer = send(body, path=path)
+        assert status == 400
+        assert len(answer["error"]["message"]) < 400
+
+
+def test_a_response_says_what_a_chat_completion_says_whole_and_in_a_stream(served, send, client):
+    said = send(request(PROMPT, 0))[1]["choices"][0]["message"]["content"]
+    words = [{"role": m.role, "content": m.content} for m in PROMPT.messages]
+    asked = {"model": "known-mind", "input": words, "extra_body": {"seed": 0}}
+    whole = client.responses.create(**asked, include=["message.output_text.logprobs"])
+    assert whole.output_text == said
+    assert whole.output[0].content[0].logprobs[0].token == said
+    *_, last = client.responses.create(**asked, stream=True)
+    assert last.response.output_text == said
+    chat = client.chat.completions.create(
+        model="known-mind", messages=words, seed=0, stream=True,
+        stream_options={"include_usage": True},
+    )  # fmt: skip
+    *parts, end = chat
+    assert "".join(part.choices[0].delta.content or "" for part in parts) == said
+    assert end.usage.completion_tokens == 1
+
+
 def test_a_key_is_asked_for_and_never_shown():
     with (
         Served(ENVIRONMENT, LEARNER, seed=11, api_key=KEY) as served,
@@ -281,6 +310,3 @@ def test_a_key_is_asked_for_and_never_shown():
                 assert (status, answer["error"]["code"]) == (401, "invalid_api_key")
                 assert KEY not in json.dumps(answer)
         assert send(request(PROMPT, 0), headers={"authorization": f"Bearer {KEY}"})[0] == 200
-
-
-# ---------------------------------------------------------------- as a server

@@ -1,8 +1,7 @@
-"""Floods and slow clients against a served mind: the key comes first, and nothing without bound."""
+"""Floods against a served mind: the key comes first, and nothing is taken without bound."""
 
 import socket
-import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 import pytest
 
@@ -15,13 +14,10 @@ LEARNER = RescorlaWagnerDual(alpha_positive=0.4, alpha_negative=0.1, beta=3.0, k
 HEAD = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n{}\r\n"
 KEY = "authorization: Bearer a-key-of-its-own\r\n"
 HEALTH = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
-IN_TIME = 0.4
 
 
 @pytest.fixture
-def served(monkeypatch):
-    monkeypatch.setattr(serve, "_IN_TIME", IN_TIME)
-    monkeypatch.setattr(serve, "_IDLE", 0.3)
+def served():
     with Served(InstrumentalLearning(2), LEARNER, seed=11, api_key="a-key-of-its-own") as server:
         yield server
 
@@ -65,22 +61,4 @@ def test_a_body_beyond_the_limit_that_is_not_announced_is_cut(served, monkeypatc
                 sent += line.send(chunk)
         assert sent < 2**23
         assert line.recv(99).startswith(b"HTTP/1.1 413")
-    assert works(served)
-
-
-# Time ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_three_hundred_slow_connections_are_let_go_and_keep_nobody_out(served):
-    began = time.monotonic()
-    with ExitStack() as stack:
-        lines = [stack.enter_context(dial(served)) for _ in range(300)]
-        for line in lines:
-            line.sendall(b"POST /v1/chat")
-        assert works(served)
-        for line in lines:
-            with suppress(ConnectionResetError):
-                assert line.recv(1) == b""
-    assert time.monotonic() - began < IN_TIME + 3
     assert works(served)
