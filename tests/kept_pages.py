@@ -19,9 +19,6 @@ LIVED = f"run {PLACE} --llm synthetic:{MODEL} --set alpha=0.4 --set beta=4 --ses
 
 # What is typed for each kind; the others are functions below.
 COMMANDS = {
-    "revealed": "reveal choice preference --llm synthetic:belief_sampler_stated --leak 0.2 "
-    "--set temperature=1.6 --set bias_first=0.7 --set bias_repeat=-0.5 --set known=0.4 "
-    "--set leak=0.1 --seed 3",
     "run_all_fine": f"{LIVED} --seed 2",
     "run_with_gaps": f"{LIVED} --seed 2 --contaminate refusal=0.1 --contaminate malformed=0.1 "
     "--contaminate verbosity=0.2",

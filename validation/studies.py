@@ -63,11 +63,7 @@ STUDIES: Mapping[str, Kept] = {
     "prior": Kept(STUDY, say="data.prior:say"),
     "score": Kept("measures.json", "data.scores_of_trials:read_score"),
     "score of a paper": Kept("paper_score.json", "benchmarks.scored:read_result"),
-    "reveal": Kept(
-        "revealed.json",
-        "chance.revealed:read_revealed",
-        {"Revealed": "chance.revealed_page:revealed_page"},
-    ),
+    "reveal": Kept("revealed.json", "chance.revealed:read_result"),
     "benchmark": Kept("benchmark.json", "benchmarks.page:read_result"),
     "run": Kept(
         "ledger.sqlite",

@@ -11,6 +11,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.chance import choice, coins, counts, dice, linked_coins, preference
 from knownminds.environments.later import pandas as pd
+from knownminds.inference.measure import t_tests
 
 from .distribution_distance import FLOOR, distances_of
 from .revealed_belief import RevealedBeliefs, context_name
@@ -173,3 +174,43 @@ def increases(table: pd.DataFrame, value: str, by: Sequence[str] = ()) -> pd.Dat
     others = rows[rows["context"] != rows["baseline"]]
     found = others.join(means, on=[*keys, "baseline"])
     return found.assign(increase=found[value] - found["baseline_value"])
+
+
+# Between which bounds values of contexts lie, for intervals of their means that stay within them.
+BOUNDS = {
+    "chebyshev": (0.0, 1.0),
+    "manhattan": (0.0, 2.0),
+    "kl_sum": (0.0, np.inf),
+    "kl_truth_belief": (0.0, np.inf),
+    "kl_belief_truth": (0.0, np.inf),
+    "error": (0.0, 1.0),
+    "excluded": (0.0, 1.0),
+    "retained": (0.0, 1.0),
+    "increase": (-1.0, 1.0),
+    "likeliest": (-1.0, 1.0),
+}
+MEANS = ("value", "low", "high", "n", "standard_error", "freedom")
+
+
+def context_means(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.DataFrame:
+    """Return the mean of a column over the contexts of each group, with its t interval.
+
+    Of values that are all the same the interval is the mean itself.
+
+    Returns
+    -------
+    DataFrame
+        The keys, value, low, high (95%), n (contexts with a value), standard_error and freedom.
+    """
+    found = []
+    for key, own in rows.groupby(list(keys), sort=False):
+        values = own[value].to_numpy(dtype=float)
+        n = int(np.isfinite(values).sum())
+        with np.errstate(invalid="ignore", divide="ignore"):
+            tests = t_tests(values[None], bounds=BOUNDS.get(value, (-np.inf, np.inf)))
+        mean, low, high = (float(c[0]) for c in (tests.mean, tests.low, tests.high))
+        if n > 1 and not np.isfinite(low):
+            low = high = mean
+        row = (mean if n else np.nan, low, high, n, float(tests.standard_error[0]), n - 1.0)
+        found.append((*key, *row))
+    return pd.DataFrame(found, columns=[*keys, *MEANS])

@@ -1,12 +1,11 @@
 """The page of revealed belief: each number by a route of its own, and data with gaps."""
 
-import re
 from math import comb
 
 import numpy as np
 import pandas as pd
 import pytest
-from benchmark_pages import about, everyone_everywhere, laid_out
+from benchmark_pages import everyone_everywhere
 from scipy.stats import spearmanr
 from scipy.stats import t as student
 
@@ -14,7 +13,8 @@ from knownminds.agents import BeliefSampler, simulate
 from knownminds.environments import Choice, Coins, Dice, Preference, session_stream
 from knownminds.environments.conditions import conditions_of
 from knownminds.inference.chance.belief_contexts import baseline_of, increases
-from knownminds.validation.benchmarks.revealed_belief import sections
+from knownminds.validation.benchmarks.paper import About
+from knownminds.validation.benchmarks.revealed_belief import PAPER
 
 pytestmark = pytest.mark.long
 
@@ -56,13 +56,6 @@ def lived(who, cell, seed):
     return frame.assign(**conditions_of(place), **told)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick():
-    """Figures are laid out, but not written."""
-    with laid_out():
-        yield
-
-
 @pytest.fixture(scope="module")
 def trials():
     return everyone_everywhere(lived, MINDS, PLACES, 7)
@@ -70,7 +63,11 @@ def trials():
 
 @pytest.fixture(scope="module")
 def page(trials):
-    return {one.name: one for one in sections(trials, about(PLACES))}
+    parts, _ = PAPER.parts(trials, About(PLACES, tuple(MINDS)))
+    for part in parts:
+        for drawing in part.figures.values():
+            drawing.figure()
+    return {part.name: part for part in parts}
 
 
 def counts_of(trials, who, **where):
@@ -82,7 +79,7 @@ def counts_of(trials, who, **where):
 
 
 def test_distances_are_those_of_plain_counts(trials, page):
-    rows = page["contexts"].frames["contexts"]
+    rows = page["contexts"].rows
     named = rows[(rows["participant"] == "leaning")].set_index("words")
     counts, n = counts_of(trials, "leaning", environment="dice", kind=0)
     assert n == DRAWS
@@ -93,7 +90,7 @@ def test_distances_are_those_of_plain_counts(trials, page):
     p, q = ((x + 1e-6) / (1 + 6e-6) for x in (np.full(6, 1 / 6), share))
     assert row["kl_sum"] == pytest.approx(((p - q) * np.log(p / q)).sum())
     # A mean over the contexts of a part, with Student's interval before it is bounded.
-    distances = page["distances"].frames["distances"]
+    distances = page["distances"].rows
     part = rows[(rows["participant"] == "leaning") & rows["words"].str.contains("thrown again")]
     found = distances[
         (distances["participant"] == "leaning")
@@ -108,7 +105,7 @@ def test_distances_are_those_of_plain_counts(trials, page):
 
 def test_noise_is_what_draws_of_the_truth_show(page):
     """Two coins, 12 draws: the mean largest difference by enumerating all outcomes."""
-    distances = page["distances"].frames["distances"]
+    distances = page["distances"].rows
     truth = np.array([0.25, 0.5, 0.25])
     mean = second = 0.0
     for a in range(DRAWS + 1):
@@ -128,17 +125,17 @@ def test_noise_is_what_draws_of_the_truth_show(page):
 
 
 def test_increase_is_over_the_context_without_a_past(page):
-    rows = page["increase"].frames["increase"]
-    contexts = page["contexts"].frames["contexts"]
+    contexts = page["contexts"].rows
     named = contexts[contexts["participant"] == "even"].set_index("words")["chebyshev"]
-    own = rows[(rows["participant"] == "even") & (rows["what"] == "revealed")].set_index("words")
+    own = contexts[contexts["participant"] == "even"].set_index("words")
     after, before = (
         "one of four options, picked again; B the first time",
         "one of four options, picked once",
     )
     assert own.loc[after, "increase"] == pytest.approx(named[after] - named[before])
     told = "two coins"
-    assert not any(name.endswith("tossed once") for name in own.index if told in name)
+    plain = [name for name in own.index if told in name and name.endswith("tossed once")]
+    assert own.loc[plain, "increase"].isna().all()
     name = "coins 2, face 1, weight 3, kind 2, previous 0"
     assert baseline_of("coins", name) == "coins 2, face 1, weight 3, kind 0, previous -1"
     alone = pd.DataFrame({"scenario": ["coins"], "context": [name], "x": [1.0]})
@@ -146,7 +143,8 @@ def test_increase_is_over_the_context_without_a_past(page):
 
 
 def test_excluded_mass_is_the_share_of_impossible_sums(trials, page):
-    rows = page["excluded"].frames["excluded"]
+    rows = page["contexts"].rows
+    rows = rows[rows["excluded_outcomes"] > 0]
     row = rows[
         (rows["participant"] == "leaning")
         & (rows["words"] == "one die of 6 faces, the number is even")
@@ -160,11 +158,11 @@ def test_excluded_mass_is_the_share_of_impossible_sums(trials, page):
     ]
     assert row["excluded"] == pytest.approx((own["action"].astype(int) % 2 == 0).mean())
     assert row["excluded_outcomes"] == 3
-    assert (rows["excluded_outcomes"] > 0).all()
+    assert rows["variant"].str.endswith("known").all()
 
 
 def test_stated_answers_are_scored_and_set_beside_revealed_ones(trials, page):
-    stated = page["stated"].frames["stated"].set_index(["participant", "variant"])
+    stated = page["stated"].rows.set_index(["participant", "variant"])
     assert (stated.loc["even"]["value"] == 0).all()
     own = trials[(trials["participant"] == "leaning") & (trials["form"] == "stated")]
     dice = own[(own["environment"] == "dice") & (own["kind"] == 4)]
@@ -173,24 +171,27 @@ def test_stated_answers_are_scored_and_set_beside_revealed_ones(trials, page):
     assert row["value"] == pytest.approx(wrong.mean())
     assert row["n"] == len(dice) == 10
     assert 0 <= row["low"] < row["value"] < row["high"] <= 1
-    both = page["both_ways"].frames["both_ways"]
+    both = page["both_ways"].rows
     mine = both[both["participant"] == "even"]
     # Whoever gives the right letter states the truth to three decimals.
     assert np.abs(mine["stated"] - mine["truth"]).max() <= 5.1e-4
-    table = page["both_ways"].tables[0][2]
-    (line,) = [row for row in table if row[0] == "leaning" and row[2] == "all"]
+    table = page["both_ways"].tables["Stated against revealed"]
+    line = table.loc[("leaning", "continuation", "all")]
     theirs = both[both["participant"] == "leaning"]
     rho = spearmanr(theirs["revealed"].round(9), theirs["stated"].round(9)).statistic
-    told, low, high = map(float, re.findall(r"-?[\d.]+", line[4]))
-    assert told == pytest.approx(rho, abs=5.1e-4)
-    assert low < told < high
+    told = line["rank correlation"]
+    assert told.value == pytest.approx(rho)
+    assert told.low < told.value < told.high
     error = (theirs["stated"] - theirs["truth"]).abs()
     half = student.ppf(0.975, len(error) - 1) * error.sem()
-    assert line[7] == f"{error.mean():.3f} ({error.mean() - half:.3f} to {error.mean() + half:.3f})"
+    found = line["error, stated"]
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (error.mean(), error.mean() - half, error.mean() + half)
+    )
 
 
 def test_biases_are_found_in_who_has_them(page):
-    rows = page["biases"].frames["biases"].set_index(["participant", "scenario", "mark"])
+    rows = page["biases"].rows.set_index(["participant", "scenario", "mark"])
     assert rows.loc[("leaning", "dice", "first"), "low"] > 0
     # 12 draws in each of 23 contexts: an even mind's bias is 0 but for 4 standard errors.
     even = rows.loc[("even", "dice", "first")]

@@ -6,7 +6,7 @@ from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS
 from knownminds.validation.chance.asked_beliefs import known_beliefs
 from knownminds.validation.chance.chance_items import contexts_of
 from knownminds.validation.chance.questions import RevealQuestion
-from knownminds.validation.chance.revealed import reveal
+from knownminds.validation.chance.revealed import read_revealed, reveal
 
 DIE = {"n_dice": 1, "n_faces": 12}
 BENT = "synthetic:belief_sampler_stated"
@@ -43,14 +43,22 @@ def test_known_biases_and_temperature_are_read_back_through_tokens(bent):
     (beliefs,) = bent.beliefs.values()
     assert len(beliefs) == 51
     assert not beliefs.flagged.any()
-    (row,) = bent.samplers.to_dict("records")
+    (row,) = bent.result().part("samplers").rows.to_dict("records")
     assert row["temperature"] == pytest.approx(1.6, abs=1e-4)
     assert row["bias_first"] == pytest.approx(0.7, abs=1e-4)
     assert row["bias_repeat"] == pytest.approx(-0.5, abs=1e-4)
     assert row["bias_left"] == pytest.approx(0.0, abs=1e-4)
 
 
-# Providers ------------------------------------------------------------------------------------
-
-
-# The command ----------------------------------------------------------------------------------
+def test_what_was_kept_gives_the_same_parts_and_stands_beside_another_model(bent, tmp_path):
+    bent.save(tmp_path / "bent")
+    again = read_revealed(tmp_path / "bent").result()
+    assert again.to_dict()["parts"] == bent.result().to_dict()["parts"]
+    both = reveal(
+        "synthetic:belief_sampler", earlier=[tmp_path / "bent"], scenarios=SMALL, stated=False
+    )
+    rows = both.result().part("differences_by_context").rows
+    row = rows[(rows["measure"] == "manhattan") & (rows["scenario"] == "all")].iloc[0]
+    contexts = both.result().part("contexts").rows.set_index(["participant", "context"])
+    first, second = (contexts.loc[who, "manhattan"] for who in both.participants)
+    assert row["value"] == pytest.approx((second - first).mean())

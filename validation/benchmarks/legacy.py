@@ -16,10 +16,6 @@ TITLES = {
         "CogBench: seven experiments, ten behavioural metrics",
         "Coda-Forno, Binz, Wang and Schulz 2024",
     ),
-    "revealed_belief": (
-        "Revealed belief: what continuations say of chances",
-        "Mondal and others 2024, on revealed beliefs and stated answers",
-    ),
 }
 
 

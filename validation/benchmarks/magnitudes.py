@@ -323,7 +323,9 @@ def conditions(data: Answers) -> Shown:
     return rows, Rows("Errors by condition", columns, (WHO, "task", "condition", "modality"))
 
 
-@PAPER.part("Evidence for a Bayesian observer, beside that of straight lines", compared=False)
+@PAPER.part(
+    "Evidence for a Bayesian observer, beside that of straight lines", compared=False, optional=True
+)
 def evidence(data: Answers) -> Shown:
     """Evidence in the base condition, and that of straight lines, each fitted to the participant
     and answering the same stimuli; p is the share of them, with the participant, that show as much

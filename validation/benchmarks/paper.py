@@ -117,11 +117,14 @@ class Chapter:
         Its docstring is the paragraph; its name is that of the file of its rows.
     compared
         Whether its scores are those by which participants are compared.
+    optional
+        Whether it is left out where its frame has no row.
     """
 
     title: str
     show: Show
     compared: bool
+    optional: bool
 
     def part(self, answers: Answers) -> Part:
         """Compute the frame, and make its tables and drawings."""
@@ -168,11 +171,13 @@ class Paper:
         self._ready = ready
         return ready
 
-    def part(self, title: str, *, compared: bool = True) -> Callable[[Show], Show]:
+    def part(
+        self, title: str, *, compared: bool = True, optional: bool = False
+    ) -> Callable[[Show], Show]:
         """Take a function as the next part, see `Chapter`."""
 
         def take(show: Show) -> Show:
-            self.chapters.append(Chapter(title, show, compared))
+            self.chapters.append(Chapter(title, show, compared, optional))
             return show
 
         return take
@@ -185,10 +190,14 @@ class Paper:
         ValueError
             If the trials are of other experiments, or lack a column.
         """
-        answers = Answers(self._ready(trials, about), about)
-        parts = [chapter.part(answers) for chapter in self.chapters]
-        pairs = zip(self.chapters, parts, strict=True)
-        return parts, scores_in(part.rows for chapter, part in pairs if chapter.compared)
+        parts = self.parts_of(Answers(self._ready(trials, about), about))
+        compared = {chapter.show.__name__ for chapter in self.chapters if chapter.compared}
+        return parts, scores_in(part.rows for part in parts if part.name in compared)
+
+    def parts_of(self, answers: Answers) -> list[Part]:
+        """Return all parts of answers that are prepared."""
+        every = [(chapter, chapter.part(answers)) for chapter in self.chapters]
+        return [part for chapter, part in every if len(part.rows) or not chapter.optional]
 
     def scores(self, trials: pd.DataFrame, about: About) -> pd.DataFrame:
         """Return the scores alone, see `scores_in`."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 PLANS = Path(__file__).parent / "plans"
 # Each is a module of this folder, with its PAPER.
-SECTIONED = ("cogbench", "revealed_belief")
+SECTIONED = ("cogbench",)
 PAPERS = ("cogbench", "colliders", "magnitudes", "diagnosis", "revealed_belief")
 
 

@@ -1,43 +1,51 @@
-"""The page of revealed belief: what models reveal about chance, and what they state."""
+"""What models reveal of beliefs about chance, and what they state; after Mondal and others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
 
 from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice, Environment
+from knownminds.environments.chance import counts, linked_coins
 from knownminds.environments.chance.outcome_grid import LETTERS, NONE, BrokenOff
-from knownminds.environments.chance.scenarios import SCENARIOS
+from knownminds.environments.chance.scenarios import FURTHER, SCENARIOS
 from knownminds.inference.chance.belief_biases import belief_biases
 from knownminds.inference.chance.belief_contexts import (
     DISTANCES,
+    context_means,
     context_table,
     increases,
     kind_of,
     values_of_context,
 )
-from knownminds.inference.chance.distribution_distance import distribution_distances
-from knownminds.inference.chance.revealed_belief import RevealedBeliefs, context_name, wilson
+from knownminds.inference.chance.belief_sampler_fit import SAMPLER, fit_belief_samplers
+from knownminds.inference.chance.distribution_distance import (
+    MEASURES_OF_DISTANCE,
+    distribution_distances,
+    manhattan,
+)
+from knownminds.inference.chance.idle_evidence import belief_shifts
+from knownminds.inference.chance.revealed_belief import RevealedBeliefs, context_name
+from knownminds.inference.chance.wording_variance import split_models, split_wordings
 from knownminds.inference.measure import t_tests
 from knownminds.validation.chance.agreement import agreement_of
 from knownminds.validation.chance.context_words import in_words, observation_words
-from knownminds.validation.pages.page import Column, Section, Table, table
+from knownminds.validation.chance.revealed import Revealed
+from knownminds.validation.chance.stated_answers import shares_of
 
 from . import revealed_figures as pictures
-from .shown import WHO, beside, first_rows, interval, part, readable
-
-if TYPE_CHECKING:
-    from .paper import About
+from .paper import About, Answers, Paper, Shown, counted_answers, joined, readable
+from .views import WHO, Boxes, Cell, Dots, Draw, Grid, Rows, ends
 
 FORM, VARIANT, STATED = "form", "variant", "stated"
+EVERY = ("scenario", "context")
 GUESS = 1.0 - 1.0 / len(LETTERS)
-MARK_WORDS = {
+MARKS = {
     "first": "first outcome",
     "middle": "middle",
     "round": "multiple of ten",
@@ -45,206 +53,159 @@ MARK_WORDS = {
     "heads": "heads",
     "left": "left",
 }
-BIAS_WORDS = {
-    "value": "Biases by scenario",
-    "log_odds": "Biases as log-odds, of the belief sampler that is nearest",
+WORDS = {
+    "chebyshev": "Chebyshev",
+    "manhattan": "Manhattan",
+    "kl_sum": "KL, both ways",
+    "kl_truth_belief": "KL(truth, belief)",
+    "kl_belief_truth": "KL(belief, truth)",
+    "entropy": "entropy",
+    "naive": "Manhattan, naive",
+    "likeliest": "likeliest outcome, too much",
+    "retained": "retained mass",
 }
-DISTANCE_WORDS = {"chebyshev": "Chebyshev", "manhattan": "Manhattan", "kl_sum": "KL, both ways"}
-WORST = 20  # contexts that are told with their distances
-OVER_CONTEXTS = (
-    "Means over contexts, with Student's 95% intervals over them. Contexts in which too few "
-    "answers named an outcome are flagged and left out."
+WORST = 20  # contexts that are written with their distances
+MOST_DRAWN = 4  # participants whose best, middle and worst contexts are drawn
+BIAS = (-1.0, 1.0)  # between which differences of shares lie
+
+PAPER = Paper(
+    "revealed_belief",
+    "Revealed belief: what continuations say of chances",
+    "Mondal and others 2024, on revealed beliefs and stated answers",
 )
 
 
-@dataclass(frozen=True)
-class RevealedResult:
-    """Everything that the page of revealed belief tells.
-
-    Parameters
-    ----------
-    beliefs
-        By participant and form ("question" or "continuation").
-    contexts
-        One row per participant, form and context, see `context_table`, with variant and words.
-    shares
-        One row per participant, form, context and outcome: truth, count, share, low and high
-        (Wilson's 95% interval among answers that named an outcome).
-    stated
-        One row per participant and question that was answered: truth of the outcome asked about,
-        the chosen option as a probability, and whether it is the right one.
-    cells
-        By scenario and form, a cell of the plan.
-    """
-
-    beliefs: Mapping[tuple[str, str], RevealedBeliefs]
-    contexts: pd.DataFrame
-    shares: pd.DataFrame
-    stated: pd.DataFrame
-    cells: Mapping[tuple[str, str], str]
-
-
-def sections(trials: pd.DataFrame, about: About, context: str = "") -> list[Section]:
-    """Return the parts of the page, in the order of the paper.
-
-    Parameters
-    ----------
-    trials
-        Trials of dice, coins, choice and preference, with the columns participant, cell and form.
-    context
-        In words or by its name, a context that is drawn for everybody; "" for that of `about`, or
-        one throw of a die of 10 faces, or the first there is.
-
-    Raises
-    ------
-    ValueError
-        If no trial is about chance, or there is no such context.
-    """
-    found = revealed_result(trials, about)
-    return [
-        _answers_section(trials, found),
-        *_compared_sections(found),
-        _orders_section(found),
-        _both_ways_section(found),
-        _contexts_section(found, context or str(about.options.get("context") or "")),
-    ]
-
-
-def revealed_result(trials: pd.DataFrame, about: About) -> RevealedResult:
-    """Compute everything that the page tells."""
+@PAPER.prepare
+def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
+    """Return the trials about chance with their scenario, and whether they state or reveal."""
     place = trials["environment"] if "environment" in trials else trials["experiment"]
     own = trials[place.isin(SCENARIOS)].copy()
     if not len(own):
         raise ValueError(
             f"The page of revealed belief reads trials of {', '.join(SCENARIOS)}; there are none."
         )
-    own["place"] = place[own.index]
+    own["scenario"] = place[own.index].astype(str)
     form = own[FORM].astype(object) if FORM in own else pd.Series("question", index=own.index)
     own[FORM] = form.where(own["correct"].fillna(-1) < 0, STATED)
+    return own
+
+
+# What all parts are made of: beliefs by participant and form, and stated answers ----------------
+
+
+def material(data: Answers) -> Revealed:
+    """Read beliefs and stated answers off trials; `reveal` asks for them itself."""
     beliefs: dict[tuple[str, str], RevealedBeliefs] = {}
     stated = []
-    for (who, form_), answers in own.groupby([WHO, FORM], sort=False):
+    for (who, form), answers in data.trials.groupby([WHO, FORM], sort=False):
         parts = [
-            (_place(about, name, one), one)
-            for name, one in answers.groupby("cell" if "cell" in answers else "place", sort=False)
+            (_place(data.about, cell, own), own)
+            for cell, own in answers.groupby("cell", sort=False)
         ]
-        if form_ == STATED:
-            stated += [_stated(one, place_).assign(**{WHO: str(who)}) for place_, one in parts]
+        if form == STATED:
+            stated += [_stated(own, place).assign(**{WHO: str(who)}) for place, own in parts]
             continue
-        joined = [RevealedBeliefs.of_trials(_whole(one), place_) for place_, one in parts]
-        joined = [one for one in joined if len(one)]
-        if joined:
-            beliefs[str(who), str(form_)] = RevealedBeliefs.join(*joined)
-    contexts, shares = [], []
-    for (who, form_), one in beliefs.items():
-        about_it = {WHO: who, FORM: form_}
-        contexts.append(context_table(one, seed=about.seed).assign(**about_it))
-        shares.append(_shares(one).assign(**about_it))
-    table_ = _ordered(pd.concat(contexts, ignore_index=True)) if contexts else _no_contexts()
-    told = _told(table_, ["scenario", "context"])
-    stated = [one for one in stated if len(one)]
-    answered = _ordered(pd.concat(stated)) if stated else pd.DataFrame(columns=_STATED)
-    return RevealedResult(
-        beliefs,
-        table_.merge(told, on=["scenario", "context"], how="left"),
-        _ordered(pd.concat(shares)) if shares else pd.DataFrame(columns=_SHARES),
-        answered.merge(_told(answered, ["scenario", "context"]), on=["scenario", "context"]),
-        {
-            (str(scenario), str(form_)): str(cell)
-            for scenario, form_, cell in own.drop_duplicates(["place", FORM])[
-                ["place", FORM, "cell" if "cell" in own else "place"]
-            ].to_numpy()
-        },
-    )
+        read = [RevealedBeliefs.of_trials(_whole(own), place) for place, own in parts]
+        read = [own for own in read if len(own)]
+        if read:
+            beliefs[str(who), str(form)] = RevealedBeliefs.join(*read)
+    first = data.trials.drop_duplicates(["scenario", FORM])[["scenario", FORM, "cell"]]
+    cells = {(scenario, form): str(cell) for scenario, form, cell in first.to_numpy()}
+    columns = [*EVERY, "outcome", "truth", STATED, "error", WHO]
+    some = joined(stated)
+    return Revealed(beliefs, some if len(some) else pd.DataFrame(columns=columns), cells)
 
 
-def scores(trials: pd.DataFrame, about: About) -> pd.DataFrame:
-    """Return what participants are compared by; see `registry.Scores`."""
-    found = revealed_result(trials, about)
-    parts = [part.scores for part in _compared_sections(found) if part.scores is not None]
-    return pd.concat(parts, ignore_index=True)
-
-
-def _compared_sections(found: RevealedResult) -> list[Section]:
-    """Return the sections by whose scores participants are compared."""
-    return [
-        _distances_section(found),
-        _stated_section(found),
-        _biases_section(found),
-        _baseline_section(found),
-        _excluded_section(found),
-    ]
-
-
-def _scores(rows: pd.DataFrame, told: str, cells: Mapping[tuple[str, str], str]) -> pd.DataFrame:
-    """Return what models are compared by, two at a time."""
-    scenario = [str(name).partition(", ")[0] for name in rows[VARIANT]]
-    return pd.DataFrame(
-        {
-            WHO: rows[WHO],
-            "score": f"{told}: " + rows[VARIANT] + ", " + rows[FORM],
-            "cell": [cells.get(pair, "") for pair in zip(scenario, rows[FORM], strict=True)],
-            "value": rows["value"],
-            "standard_error": rows["standard_error"],
-            "freedom": rows["n"] - 1.0,
-        }
-    )
-
-
-_STATED = ["scenario", "context", "outcome", "truth", "told", "correct", WHO]
-_SHARES = ["scenario", "context", "outcome", "truth", "count", "share", "low", "high", WHO, FORM]
-
-
-def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows in the order of the grid: by scenario, kind, and what else tells contexts."""
-    names = rows[["scenario", "context"]].drop_duplicates()
-    scenarios = list(SCENARIOS)
-
-    def place(scenario: str, context: str) -> tuple[int, ...]:
-        told = values_of_context(context)
-        return scenarios.index(scenario), told["kind"], *told.values()
-
-    pairs = sorted(zip(names["scenario"], names["context"], strict=True), key=lambda k: place(*k))
-    at = pd.MultiIndex.from_tuples(pairs).get_indexer(
-        pd.MultiIndex.from_frame(rows[["scenario", "context"]])
-    )
-    return rows.iloc[np.argsort(at, kind="stable")].reset_index(drop=True)
-
-
-def _no_contexts() -> pd.DataFrame:
-    columns = ["scenario", "context", "kind", "draws", "retained", "flag", "excluded", WHO, FORM]
-    more = [name for one in DISTANCES for name in (one, f"{one}_noise")]
-    return pd.DataFrame(columns=[*columns, *more, "excluded_outcomes"])
-
-
-def _place(about: About, name: Any, answers: pd.DataFrame) -> BrokenOff:
+def _place(about: About, cell: Any, answers: pd.DataFrame) -> BrokenOff:
     """Return the experiment of a cell, or one that follows from its trials."""
-    found = about.places.get(str(name))
-    if found is None:
-        found = ENVIRONMENTS[str(answers["place"].iloc[0])].as_played(answers)
-    assert isinstance(found, BrokenOff)
-    return found
+    place = about.places.get(str(cell))
+    if place is None:
+        place = ENVIRONMENTS[str(answers["scenario"].iloc[0])].as_played(answers)
+    assert isinstance(place, BrokenOff)
+    return place
 
 
 def _whole(answers: pd.DataFrame) -> pd.DataFrame:
     """Return trials whose contexts are whole numbers, as they were before tables were joined."""
-    kept = answers.copy()
-    for name in SCENARIOS[str(answers["place"].iloc[0])].own:
-        kept[name] = kept[name].astype(float).astype(np.int64)
-    return kept
+    names = SCENARIOS[str(answers["scenario"].iloc[0])].own
+    return answers.assign(**{name: answers[name].astype(float).astype(np.int64) for name in names})
 
 
-def _told(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Return scenario and context with variant and words."""
-    known = rows[list(keys)].drop_duplicates().reset_index(drop=True)
-    pairs = list(zip(known["scenario"], known["context"], strict=True))
-    return known.assign(
-        **{
-            VARIANT: [variant_of(*pair) for pair in pairs],
-            "size": [size_of(*pair) for pair in pairs],
-            "words": [in_words(*pair) for pair in pairs],
-        }
+def _stated(answers: pd.DataFrame, place: BrokenOff) -> pd.DataFrame:
+    """Return what was chosen in answer to questions about probabilities."""
+    rows = []
+    columns = [*place.own, "asked", "correct", "arrangement"]
+    given = answers[readable(answers).to_numpy()]
+    values = given[columns].to_numpy(dtype=float).astype(np.int64)
+    action = given["action"].to_numpy(dtype=float, na_value=np.nan)
+    known: dict[tuple[int, ...], tuple[Any, ...]] = {}
+    for row, chosen in zip(map(tuple, values.tolist()), action.tolist(), strict=True):
+        if not np.isfinite(chosen):
+            continue
+        if row not in known:
+            observation = dict(zip(columns, row, strict=True))
+            own, asked = row[: len(place.own)], observation["asked"]
+            about = context_name(place.own, own), place._names(own)[asked]
+            truth = float(place.context_at(own).chance.probabilities[asked])
+            known[row] = (*about, truth, place.options(observation), observation["correct"])
+        context, outcome, truth, options, correct = known[row]
+        error = float(int(chosen) != correct)
+        rows.append((place.name, context, outcome, truth, float(options[int(chosen)]), error))
+    return pd.DataFrame(rows, columns=[*EVERY, "outcome", "truth", STATED, "error"])
+
+
+def contexts_of(data: Answers) -> pd.DataFrame:
+    """Return one row per participant, form and context: distances, retained mass, and words."""
+    revealed: Revealed = data.once(material)
+    parts = []
+    for (who, form), own in revealed.beliefs.items():
+        rows = context_table(own, seed=data.about.seed)
+        if data.about.option("every_measure", False):
+            rows = _every_measure(rows, own, revealed.naive.get((who, form)), data.about.seed)
+        parts.append(rows.assign(**{WHO: who, FORM: form}))
+    return _named(joined(parts))
+
+
+def _every_measure(rows: pd.DataFrame, own: RevealedBeliefs, naive: Any, seed: int) -> pd.DataFrame:
+    """Return contexts with every distance and its interval, the naive reading, and laws' peaks."""
+    distances = distribution_distances(own, seed=seed).to_frame()
+    for name in MEASURES_OF_DISTANCE:
+        one = distances[distances["measure"] == name]
+        rows[name] = one["value"].to_numpy()
+        for column in ("low", "high", "noise"):
+            rows[f"{name}_{column}"] = one[column].to_numpy()
+    slices = list(map(own.rows, range(len(own))))
+    rows["naive"] = np.nan
+    if naive is not None:
+        rows["naive"] = [manhattan(own.truth[k], naive[k]) for k in slices]
+    rows["likeliest"] = np.nan
+    for k, at in enumerate(slices):
+        if own.scenarios[k] in FURTHER and not own.flagged[k]:
+            peak = int(np.argmax(own.truth[at]))
+            excess = float(shares_of(own, k)[0][peak]) - float(own.truth[at][peak])
+            rows.loc[k, "likeliest"] = excess
+    return rows
+
+
+def _named(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows about contexts in the order of the grid, with variant, size and words."""
+    if not len(rows):
+        return rows
+    names = rows[list(EVERY)].drop_duplicates()
+    order = [*SCENARIOS, *FURTHER]
+
+    def place(pair: tuple[str, str]) -> tuple[int, ...]:
+        values = values_of_context(pair[1])
+        return order.index(pair[0]), values["kind"], *values.values()
+
+    pairs = sorted(zip(names["scenario"], names["context"], strict=True), key=place)
+    told = pd.DataFrame(
+        [(*pair, variant_of(*pair), size_of(*pair), in_words(*pair)) for pair in pairs],
+        columns=[*EVERY, VARIANT, "size", "words"],
     )
+    at = pd.MultiIndex.from_tuples(pairs).get_indexer(pd.MultiIndex.from_frame(rows[list(EVERY)]))
+    ordered = rows.iloc[np.argsort(at, kind="stable")].reset_index(drop=True)
+    return ordered.merge(told, on=list(EVERY), how="left")
 
 
 def variant_of(scenario: str, context: str) -> str:
@@ -266,560 +227,594 @@ def size_of(scenario: str, context: str) -> str:
         return f"{told['coins']} coins, {told['weight']} to 1"
     if scenario == "choice":
         return f"{told['options']} options"
+    if scenario == "counts":
+        return str(counts.LAWS[told["law"]])
+    if scenario == "linked_coins":
+        return f"r = {told['correlation'] / linked_coins.PERCENT:g}"
     return f"{('heads and tails', 'left and right')[told['pair']]}, {told['weight']} to 1"
 
 
-def _stated(answers: pd.DataFrame, place: BrokenOff) -> pd.DataFrame:
-    """Return what was chosen in answer to questions about probabilities."""
-    rows, known = [], {}
-    columns = [*place.own, "asked", "correct", "arrangement"]
-    given = answers[readable(answers).to_numpy()]
-    values = given[columns].to_numpy(dtype=float).astype(np.int64)
-    action = given["action"].to_numpy(dtype=float, na_value=np.nan)
-    for row, chosen in zip(map(tuple, values.tolist()), action.tolist(), strict=True):
-        if not np.isfinite(chosen):
-            continue
-        if row not in known:
-            observation = dict(zip(columns, row, strict=True))
-            own = row[: len(place.own)]
-            chance = place.context_at(own).chance
-            known[row] = (
-                context_name(place.own, own),
-                place._names(own)[observation["asked"]],
-                float(chance.probabilities[observation["asked"]]),
-                tuple(map(float, place.options(observation))),
-                observation["correct"],
-            )
-        context, outcome, truth, options, correct = known[row]
-        told = options[int(chosen)]
-        rows.append((place.name, context, outcome, truth, told, int(chosen) == correct))
-    return pd.DataFrame(rows, columns=_STATED[:-1])
+def shares(data: Answers) -> pd.DataFrame:
+    """Return the share of each outcome, a row per participant, form, context and outcome.
 
-
-def _shares(beliefs: RevealedBeliefs) -> pd.DataFrame:
-    """Return the share of each outcome among the answers that named one."""
-    counts = np.maximum(beliefs.count, 0).astype(float)
-    n = np.bincount(beliefs.context, counts)[beliefs.context].astype(float)
-    low, high = wilson(counts, n)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = counts / n
-    at = beliefs.context
-    return pd.DataFrame(
-        {
-            "scenario": np.array(beliefs.scenarios, dtype=object)[at],
-            "context": np.array(beliefs.contexts, dtype=object)[at],
-            "outcome": beliefs.outcome,
-            "truth": beliefs.truth,
-            "count": counts.astype(np.int64),
-            "share": share,
-            "low": np.where(n > 0, low, np.nan),
-            "high": np.where(n > 0, high, np.nan),
-        }
-    )
-
-
-# Between which bounds a mean lies, for intervals that stay within them.
-BOUNDS = {
-    "chebyshev": (0.0, 1.0),
-    "manhattan": (0.0, 2.0),
-    "kl_sum": (0.0, np.inf),
-    "error": (0.0, 1.0),
-    "excluded": (0.0, 1.0),
-    "retained": (0.0, 1.0),
-    "increase": (-1.0, 1.0),
-}
-
-
-def mean_rows(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.DataFrame:
-    """Return the mean of a column over the rows of each group, with its t interval.
-
-    Columns: the keys, value, low, high, n (rows with a value), lower and upper (quartiles),
-    median, tenth and ninetieth (percentiles).
+    With truth, count, share, low and high: of counts Wilson's interval of 95%, of others the ends
+    of what is possible.
     """
-    found = []
-    for key, own in rows.groupby(list(keys), sort=False):
-        values = own[value].to_numpy(dtype=float)
-        known = values[np.isfinite(values)]
-        bounds = BOUNDS.get(value, (-np.inf, np.inf))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            tests = t_tests(values[None], bounds=bounds)
-        mean, low, high = (float(c[0]) for c in (tests.mean, tests.low, tests.high))
-        if len(known) > 1 and not np.isfinite(low):  # all the same
-            low = high = mean
-        ends = np.quantile(known, [0.1, 0.25, 0.5, 0.75, 0.9]) if len(known) else [np.nan] * 5
-        names = ("tenth", "lower", "median", "upper", "ninetieth")
-        found.append(
-            dict(zip(keys, key, strict=True))
-            | {"value": mean if len(known) else np.nan, "low": low, "high": high, "n": len(known)}
-            | {"standard_error": float(tests.standard_error[0])}
-            | dict(zip(names, map(float, ends), strict=True))
-        )
-    columns = [
-        *keys,
-        "value",
-        "low",
-        "high",
-        "n",
-        "standard_error",
-        "tenth",
-        "lower",
-        "median",
-        "upper",
-        "ninetieth",
-    ]
-    return pd.DataFrame(found, columns=columns)
-
-
-BIAS = (-1.0, 1.0)  # between which differences of shares lie
-
-
-# What stands on the page, in the order of the paper.
-
-
-def _by_who(rows: pd.DataFrame, keys: Sequence[str], who: Sequence[str], title: str) -> Any:
-    """Return a table with a row per key and a column per participant (and form)."""
-    several = rows[FORM].nunique() > 1 if FORM in rows else False
-    named = rows[WHO] + (", " + rows[FORM] if several else "")
-    wide = rows.assign(named=named)
-    order = [name for w in who for name in dict.fromkeys(wide.loc[wide[WHO] == w, "named"])]
-    held = {
-        (tuple(r[k] for k in keys), r["named"]): interval(r["value"], r["low"], r["high"])
-        for r in wide.to_dict("records")
-    }
-    lines = list(dict.fromkeys(key for key, _ in held))
-    rows_ = [dict(zip(keys, key, strict=True)) | {"key": key} for key in lines]
-
-    def cell(name: str) -> Any:
-        return lambda row: held.get((row["key"], name), "-")
-
-    heads: list[Column] = [(key, f"{{{key}}}") for key in keys]
-    return table(title, rows_, *heads, *((name, cell(name)) for name in order))
-
-
-def _answers_section(trials: pd.DataFrame, found: RevealedResult) -> Section:
-    place = trials["environment"] if "environment" in trials else trials["experiment"]
-    own = trials[place.isin(SCENARIOS)].assign(scenario=place)
-    own = own.assign(read=readable(own).to_numpy())
-    own[FORM] = own[FORM].astype(object) if FORM in own else "question"
-    own[FORM] = own[FORM].where(own["correct"].fillna(-1) < 0, STATED)
-    keys = [WHO, FORM, "scenario"]
-    rows = own.groupby(keys, sort=False)["read"].agg(asked="size", read="sum").reset_index()
-    rows["read"] = rows["read"].astype(int)
-    rows["share"] = rows["read"] / rows["asked"]
-    flagged = found.contexts.assign(flagged=found.contexts["flag"].astype(str) != "")
-    flags = flagged.groupby(keys, sort=False)["flagged"].agg(contexts="size", flagged="sum")
-    rows = rows.merge(flags.reset_index(), on=keys, how="left")
-
-    retained = mean_rows(found.contexts, "retained", [WHO, FORM, "scenario"])
-    who = list(dict.fromkeys(found.contexts[WHO]))
-
-    def cell(row: Mapping[Any, Any]) -> str:
-        told = f"{row['read']:,} of {row['asked']:,}" if row["read"] else "no readable answer"
-        return told + (f", {int(row['flagged'])} contexts flagged" if row["flagged"] > 0 else "")
-
-    return part(
-        "What was asked, and what came back",
-        "A revealed belief is how often each outcome was said behind a text that breaks off before "
-        "it, or in reply to a question for it, over all sessions; a stated answer is the choice "
-        "among five probabilities. What names no outcome counts against the retained mass, and a "
-        "context with too little of it is flagged. Intervals of the retained mass are Student's "
-        "95% over contexts.",
-        "answers",
-        rows,
-        [
-            beside(
-                "Answers that could be read, of all questions", rows, "scenario", cell, [WHO, FORM]
-            ),
-            _by_who(retained, ["scenario"], who, "Retained mass, mean over contexts"),
-        ],
-    )
-
-
-def _distances_section(found: RevealedResult) -> Section:
-    who = list(dict.fromkeys(found.contexts[WHO]))
     parts = []
-    for name in DISTANCES:
-        for keys in ([VARIANT], [VARIANT, "size"]):
-            rows = mean_rows(found.contexts, name, [WHO, FORM, *keys])
-            noise = mean_rows(found.contexts, f"{name}_noise", [WHO, FORM, *keys])
-            shown = {"noise": "value", "noise_low": "low", "noise_high": "high"}
-            columns = {told: noise[column].to_numpy() for told, column in shown.items()}
-            parts.append(rows.assign(measure=name, **columns))
-    rows = pd.concat(parts, ignore_index=True)
-    whole = rows[rows["size"].isna()] if "size" in rows else rows
-    tables = [
-        _by_who(whole[whole["measure"] == name], [VARIANT], who, word + " distance by scenario")
-        for name, word in DISTANCE_WORDS.items()
-    ]
-    finer = rows[(rows["measure"] == "chebyshev") & rows["size"].notna()]
-    tables.append(_by_who(finer, [VARIANT, "size"], who, "Chebyshev distance, row by row"))
-    floor = whole[whole["measure"] == "chebyshev"].assign(
-        value=lambda r: r["noise"], low=lambda r: r["noise_low"], high=lambda r: r["noise_high"]
-    )
-    tables.append(
-        _by_who(floor, [VARIANT], who, "Chebyshev distance that as many draws of the truth show")
-    )
-    return part(
-        "Distances from the truth, by scenario and form",
-        "Largest difference from the true probability (Chebyshev), sum of differences (Manhattan), "
-        "and Kullback-Leibler divergences in both directions (nats, 1e-6 added to each share). "
-        "Shares of few draws are away from the truth by chance alone: the last table says how far. "
-        + OVER_CONTEXTS,
-        "distances",
-        rows,
-        tables,
-        pictures.distance_figures(found.contexts),
-        pd.concat(
-            [
-                _scores(whole[whole["measure"] == name], word, found.cells)
-                for name, word in DISTANCE_WORDS.items()
-            ]
-        ),
-    )
-
-
-def _stated_section(found: RevealedResult) -> Section:
-    heading = "Stated answers beside revealed beliefs"
-    if not len(found.stated):
-        return part(
-            heading,
-            "No question about a probability was answered, so that nothing is stated.",
-            "stated",
-            pd.DataFrame(columns=[WHO, VARIANT, "value", "low", "high", "n"]),
+    for (who, form), own in data.once(material).beliefs.items():
+        read = [shares_of(own, k) for k in range(len(own))]
+        share, low, high = (np.concatenate([one[i] for one in read]) for i in range(3))
+        known = np.isfinite(share)
+        frame = pd.DataFrame(
+            {
+                "scenario": np.array(own.scenarios, dtype=object)[own.context],
+                "context": np.array(own.contexts, dtype=object)[own.context],
+                "outcome": own.outcome,
+                "truth": own.truth,
+                "count": np.maximum(own.count, 0).astype(np.int64),
+                "share": share,
+                "low": np.where(known, low, np.nan),
+                "high": np.where(known, high, np.nan),
+            }
         )
-    errors = stated_errors(found.stated)
-    who = list(dict.fromkeys(errors[WHO]))
-    rows = mean_rows(errors, "error", [WHO, VARIANT])
-    revealed = mean_rows(found.contexts, "chebyshev", [WHO, FORM, VARIANT])
-    return part(
-        heading,
-        "The stated error is the share of questions about a context that were answered by another "
-        f"letter than the right one; guessing among five letters has {GUESS:g}. " + OVER_CONTEXTS,
-        "stated",
+        parts.append(frame.assign(**{WHO: who, FORM: form}))
+    return _named(joined(parts))
+
+
+def means(
+    data: Answers, rows: pd.DataFrame, value: str, keys: Iterable[str] = (), score: str = ""
+) -> pd.DataFrame:
+    """Return means over contexts by participant, form, variant and further keys, with a score."""
+    whole = [WHO, FORM, VARIANT, *keys]
+    found = context_means(rows.assign(**{FORM: rows.get(FORM, STATED)}), value, whole)
+    return scored(data, found, score) if score else found
+
+
+def scored(data: Answers, rows: pd.DataFrame, score: str) -> pd.DataFrame:
+    """Return rows with the score by which participants are compared, and the cell it is of."""
+    cells = data.once(material).cells
+    scenario = rows[VARIANT].str.partition(", ")[0]
+    cell = [cells.get(pair, "") for pair in zip(scenario, rows[FORM], strict=True)]
+    return rows.assign(score=f"{score}: " + rows[VARIANT] + ", " + rows[FORM], cell=cell)
+
+
+def by_who(title: str, rows: pd.DataFrame, *lines: str, **view: Any) -> Grid:
+    """Return the table of a column per participant, and form where there are several."""
+    several = rows[FORM].nunique() > 1 if FORM in rows else False
+    who = rows[WHO] + (", " + rows[FORM] if several else "") if len(rows) else []
+    return Grid(title, "who", lines, of=rows.assign(who=who), **view)
+
+
+# The parts, in the order of the paper -----------------------------------------------------------
+
+
+@PAPER.part("What was asked, and what came back", compared=False)
+def answers(data: Answers) -> Shown:
+    """A revealed belief is how often each outcome was said behind a text that breaks off before it,
+    or in reply to a question for it, over all sessions; or its probability, where an interface
+    tells it. A stated answer is the choice among five probabilities. What names no outcome counts
+    against the retained mass, and a context with too little of it is flagged and has no distance:
+    nothing is put in its place. Intervals of the retained mass are Student's 95% over contexts.
+    """
+    contexts = data.once(contexts_of)
+    keys = [WHO, FORM, "scenario"]
+    rows, *views = counted_answers(data.trials, FORM, "scenario") if len(data.trials) else ([],)
+    frame = pd.DataFrame(rows)
+    if len(contexts):
+        flags = contexts.assign(flagged=contexts["flag"].astype(str) != "")
+        counted = flags.groupby(keys, sort=False)["flagged"].agg(contexts="size", flagged="sum")
+        retained = context_means(contexts, "retained", keys)
+        kept = retained.merge(counted.reset_index(), on=keys)
+        columns: Mapping[str, Cell] = {
+            "contexts": "contexts", "flagged": "flagged", "retained mass": ends(),
+        }  # fmt: skip
+        views.append(Rows("Contexts, and what they retain", columns, keys, of=kept))
+        frame = frame.merge(kept, on=keys, how="outer", sort=False) if len(frame) else kept
+    return frame, *views
+
+
+@PAPER.part("Flagged contexts", compared=False, optional=True)
+def flagged(data: Answers) -> Shown:
+    """Contexts with too little retained mass; the file has all, the table the first."""
+    rows = data.once(contexts_of)
+    rows = rows[rows["flag"].astype(str) != ""] if len(rows) else rows
+    kept = [name for name in (WHO, FORM, "words", *EVERY, "retained", "flag") if name in rows]
+    columns: Mapping[str, Cell] = {"retained": "retained", "why": "flag"}
+    view = Rows("Flagged contexts", columns, (WHO, FORM, "words"), of=rows.head(WORST))
+    return rows[kept].reset_index(drop=True), view
+
+
+@PAPER.part("Distances from the truth, by scenario and form")
+def distances(data: Answers) -> Shown:
+    """Largest difference from the true probability (Chebyshev), sum of differences (Manhattan), and
+    Kullback-Leibler divergences in both directions (nats, 1e-6 added to each share). Shares of few
+    draws are away from the truth by chance alone: the last table says how far. The naive reading is
+    by the tokens of an outcome alone, whatever follows them. Means over contexts, with Student's
+    95% intervals over them; contexts share dice and words, so that they say how much these contexts
+    differ, and not what other words would bring.
+    """
+    contexts = data.once(contexts_of)
+    if not len(contexts):
+        return (pd.DataFrame(),)
+    parts = []
+    for name in [name for name in WORDS if name in contexts and name != "retained"]:
+        for keys in ((), ("size",)):
+            rows = means(data, contexts, name, keys)
+            if f"{name}_noise" in contexts:
+                noise = means(data, contexts, f"{name}_noise", keys)
+                shown = {"noise": "value", "noise_low": "low", "noise_high": "high"}
+                rows = rows.assign(**{new: noise[old].to_numpy() for new, old in shown.items()})
+            if name in DISTANCES and not keys:
+                rows = scored(data, rows, WORDS[name])
+            rows = rows[rows["n"] > 0]
+            parts.append(rows.assign(measure=name, word=WORDS[name]))
+    frame = joined(parts).assign(size=lambda r: r.get("size"))
+    whole, finer = frame[frame["size"].isna()], frame[frame["size"].notna()]
+    floor = whole[whole["measure"] == "chebyshev"]
+    drawn = contexts.assign(who=contexts[WHO] + ", " + contexts[FORM])
+    return (
+        frame,
+        by_who("{by}: mean over contexts", whole, VARIANT, by="word"),
+        by_who("Chebyshev distance, row by row", finer[finer["measure"] == "chebyshev"],
+               VARIANT, "size"),
+        by_who("Excess of the likeliest outcome, law by law",
+               finer[finer["measure"] == "likeliest"], VARIANT, "size"),
+        by_who("Chebyshev distance that as many draws of the truth show", floor, VARIANT,
+               cell=ends("noise", "noise_low", "noise_high")),
+        Boxes("Chebyshev distance of the contexts of each part: quartiles, 10% and 90%, median in "
+              "orange. Crosses: what as many draws of the truth show on average.",
+              "Chebyshev", ("who",), VARIANT, "chebyshev", crosses="chebyshev_noise", of=drawn),
+    )  # fmt: skip
+
+
+@PAPER.part("Stated answers beside revealed beliefs")
+def stated(data: Answers) -> Shown:
+    """The stated error is the share of questions about a context that were answered by another
+    letter than the right one; guessing among five letters has .8. Means over contexts, with
+    Student's 95% intervals over them.
+    """
+    errors = data.once(stated_errors)
+    if not len(errors):
+        return pd.DataFrame(), "No question about a probability was answered."
+    rows = means(data, errors, "error", score="stated error")
+    revealed = means(data, data.once(contexts_of), "chebyshev")
+    both = [rows.assign(what="stated error"), revealed.assign(what="revealed (Chebyshev)")]
+    caption = (
+        "Stated error and revealed distance by scenario, with 95% intervals over contexts; grey "
+        "line: stated error by guessing."
+    )
+    return (
         rows,
-        [_by_who(rows, [VARIANT], who, "Stated error by scenario")],
-        pictures.stated_figures(rows, revealed, GUESS),
-        _scores(rows.assign(**{FORM: STATED}), "stated error", found.cells),
+        by_who("Stated error by scenario", rows, VARIANT),
+        Dots(caption, "error", VARIANT, "what", null=GUESS, of=joined(both)),
     )
 
 
-def stated_errors(stated: pd.DataFrame) -> pd.DataFrame:
+def stated_errors(data: Answers) -> pd.DataFrame:
     """Return the stated error of each participant and context: the share of wrong letters."""
-    keys = [WHO, "scenario", "context", VARIANT, "size", "words"]
-    rows = stated.assign(error=1.0 - stated["correct"].astype(float))
-    return rows.groupby(keys, sort=False)["error"].mean().reset_index()
+    rows = data.once(material).stated
+    rows = rows[rows["error"].notna()]
+    keys = [WHO, *EVERY]
+    if not len(rows):
+        return rows
+    return _named(rows.groupby(keys, sort=False)["error"].mean().reset_index())
 
 
-def _biases_section(found: RevealedResult) -> Section:
+@PAPER.part("Six biases")
+def biases(data: Answers) -> Shown:
+    """What marked outcomes are believed to have more than they have, as published: temperature and
+    other biases count as well. As log-odds: the bias of the belief sampler that is nearest, which
+    has a temperature and the other biases beside it. Intervals are of 95%, over contexts.
+    """
     parts = [
-        belief_biases(revealed).to_frame().assign(**{WHO: who, FORM: form})
-        for (who, form), revealed in found.beliefs.items()
-        if not revealed.flagged.all()
+        belief_biases(own).to_frame().assign(**{WHO: who, FORM: form})
+        for (who, form), own in data.once(material).beliefs.items()
+        if not own.flagged.all()
     ]
-    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-    tables: list[Table] = []
-    everyone = list(dict.fromkeys(found.contexts[WHO]))
-    for name, title in BIAS_WORDS.items() if len(rows) else ():
-        ends = {f"{name}_{end}" if name != "value" else end: end for end in ("low", "high")}
-        kept = [WHO, FORM, "scenario", "mark", name, *ends]
-        own = rows[kept].rename(columns={name: "value", **ends})
-        if name != "log_odds":
-            own = own.assign(low=own["low"].clip(*BIAS), high=own["high"].clip(*BIAS))
-        own = own.assign(towards=own["mark"].map(MARK_WORDS))
-        tables.append(_by_who(own, ["scenario", "towards"], everyone, title))
-    without = rows[rows["reason"].astype(str) != ""] if len(rows) else rows
-    if len(without):
-        tables.append(
-            first_rows(
-                "Biases without log-odds",
-                without,
-                ("model", "{participant}"),
-                ("form", "{form}"),
-                ("scenario", "{scenario}"),
-                ("towards", lambda row: MARK_WORDS[row["mark"]]),
-                ("why", "{reason}"),
-            )
-        )
-    return part(
-        "Six biases",
-        "What marked outcomes are believed to have more than they have, as published: temperature "
-        "and other biases count as well. As log-odds: the bias of the belief sampler that is "
-        "nearest, which has a temperature and the other biases beside it. Intervals are of 95%, "
-        "over contexts.",
-        "biases",
-        rows,
-        tables,
-        pictures.bias_figures(
-            rows.assign(low=rows["low"].clip(*BIAS), high=rows["high"].clip(*BIAS))
-            if len(rows)
-            else rows,
-            MARK_WORDS,
-        ),
-        _bias_scores(rows, found.cells) if len(rows) else None,
-    )
-
-
-def _bias_scores(rows: pd.DataFrame, cells: Mapping[tuple[str, str], str]) -> pd.DataFrame:
-    """Return biases as scores, with the errors of which their intervals are made."""
+    rows = joined(parts)
+    if not len(rows):
+        return (rows,)
+    towards = rows["mark"].map(MARKS).fillna(rows["mark"])
     half = (rows["high"] - rows["low"]) / 2.0
     quantile = scipy.stats.t.ppf(0.975, rows["freedom"].where(rows["freedom"] > 0))
-    told = rows.assign(
-        **{VARIANT: rows["scenario"] + ", " + rows["mark"].map(MARK_WORDS)},
-        standard_error=half / quantile,
-        n=rows["freedom"] + 1,
-    )
-    return _scores(told, "bias", cells)
-
-
-def _baseline_section(found: RevealedResult) -> Section:
-    revealed = increases(found.contexts, "chebyshev", [WHO, FORM]).assign(what="revealed")
-    revealed = revealed.rename(columns={"chebyshev": "error"})
-    kept = [WHO, FORM, "what", "scenario", "kind", VARIANT, "context", "words", "error"]
-    kept += ["baseline_value", "increase"]
-    parts = [revealed[kept]]
-    if len(found.stated):
-        errors = stated_errors(found.stated)
-        kinds = [kind_of(s, c) for s, c in zip(errors["scenario"], errors["context"], strict=True)]
-        stated = increases(errors.assign(kind=kinds), "error", [WHO])
-        parts.append(stated.assign(what=STATED, **{FORM: STATED})[kept])
-    rows = pd.concat(parts, ignore_index=True)
-    means = mean_rows(rows, "increase", [WHO, FORM, VARIANT])
-    who = list(dict.fromkeys(means[WHO]))
-    return part(
-        "Increase of the error over the baseline",
-        "The error of each context (Chebyshev of revealed beliefs, wrong letters of stated "
-        "answers) minus that of the same dice, coins or options when nothing went before and "
-        "nothing is known. An independent earlier result should change nothing. " + OVER_CONTEXTS,
-        "increase",
-        rows,
-        [_by_who(means[means["n"] > 0], [VARIANT], who, "Mean increase over the baseline")],
-        pictures.increase_figures(rows),
-        _scores(means[means["n"] > 0], "increase", found.cells),
-    )
-
-
-def _excluded_section(found: RevealedResult) -> Section:
-    rows = found.contexts[found.contexts["excluded_outcomes"] > 0]
-    means = mean_rows(rows, "excluded", [WHO, FORM, VARIANT, "size"])
-    parts = mean_rows(rows, "excluded", [WHO, FORM, VARIANT])
-    who = list(dict.fromkeys(means[WHO]))
-    keep = [WHO, FORM, "scenario", "context", "words", "excluded", "excluded_outcomes", "draws"]
-    tables = [_by_who(means, [VARIANT, "size"], who, "Mass on outcomes that were excluded")]
-    return part(
-        "Mass on outcomes that were excluded",
-        "Where something is known of the sum of the dice, some outcomes cannot come: the share of "
-        "the belief that is on them nevertheless. " + OVER_CONTEXTS,
-        "excluded",
-        rows[keep].reset_index(drop=True),
-        tables if len(means) else [],
-        pictures.excluded_figures(parts),
-        _scores(parts, "excluded mass", found.cells),
-    )
-
-
-def _orders_section(found: RevealedResult) -> Section:
-    rows = found.shares[found.shares["scenario"] == "preference"]
-    told = [values_of_context(name) for name in rows["context"]]
     rows = rows.assign(
-        first=[("heads", "tails", "left", "right")[2 * t["pair"] + t["first"]] for t in told],
-        pair=[("heads and tails", "left and right")[t["pair"]] for t in told],
-        weight=[t["weight"] for t in told],
-        kind=[t["kind"] for t in told],
+        **{VARIANT: rows["scenario"] + ", " + towards}, standard_error=half / quantile,
+        towards=towards,
+    )  # fmt: skip
+    shown = rows.assign(low=rows["low"].clip(*BIAS), high=rows["high"].clip(*BIAS))
+    log_odds = ends("log_odds", "log_odds_low", "log_odds_high")
+    caption = (
+        "Biases: what marked outcomes are believed to have more than they have, with 95% intervals "
+        "over contexts; 0 is none."
     )
-    plain = rows[(rows["kind"] == 0) & (rows["weight"] == 1)].drop(columns=["kind", "weight"])
-    return part(
-        "Names and their order",
-        "Two options that are equally probable, named in either order: a preference for a name "
-        "stays when the order is turned, a preference for what is named first turns with it. "
-        "Intervals are Wilson's 95% of the draws.",
-        "orders",
-        plain.reset_index(drop=True),
-        [
-            _by_who(
-                plain.rename(columns={"first": "named first", "share": "value"}),
-                ["named first", "outcome"],
-                list(dict.fromkeys(plain[WHO])),
-                "Shares of equally probable options",
-            )
-        ]
-        if len(plain)
-        else [],
-        pictures.order_figures(plain),
+    without = rows[rows["reason"].astype(str) != ""]
+    lines = (WHO, FORM, "scenario", "towards")
+    return (
+        scored(data, rows, "bias"),
+        by_who("Biases by scenario", shown, "scenario", "towards"),
+        by_who("Biases as log-odds, of the belief sampler that is nearest", rows, "scenario",
+               "towards", cell=log_odds),
+        Rows("Biases without log-odds", {"why": "reason"}, lines, of=without),
+        Dots(caption, "bias", VARIANT, FORM, null=0.0, of=shown),
+    )  # fmt: skip
+
+
+@PAPER.part("The nearest belief sampler", compared=False, optional=True)
+def samplers(data: Answers) -> Shown:
+    """Temperature and biases of the belief sampler that is nearest to all beliefs, with 90%
+    intervals: of counts for sampled beliefs, over contexts for exact ones; of top-k tables the ends
+    of what they allow.
+    """
+    if not data.about.option("every_measure", False):
+        return (pd.DataFrame(),)
+    rows = []
+    for (who, form), own in data.once(material).beliefs.items():
+        try:
+            fit = fit_belief_samplers({who: own}).to_frame()
+        except ValueError as error:  # too little is left to be fitted
+            fit = pd.DataFrame({"status": [str(error)]})
+        rows.append(fit.assign(**{WHO: who, FORM: form}))
+    frame = joined(rows).drop(columns="model", errors="ignore")
+    names = [name for name in SAMPLER.names if name in frame and frame[name].notna().any()]
+    columns: dict[str, Cell] = {}
+    for name in names:
+        pair = next((p for p in (("low", "high"), ("least", "most")) if f"{name}_{p[0]}" in frame),
+                    None)  # fmt: skip
+        columns[name] = name if pair is None else ends(name, *(f"{name}_{end}" for end in pair))
+    columns["status"] = "status"
+    return frame, Rows("Nearest belief samplers", columns, (WHO, FORM))
+
+
+@PAPER.part("Increase of the error over the baseline")
+def increase(data: Answers) -> Shown:
+    """The error of each context (Chebyshev of revealed beliefs, wrong letters of stated answers)
+    minus that of the same dice, coins or options when nothing went before and nothing is known. An
+    independent earlier result should change nothing. Means over contexts, with Student's 95%
+    intervals over them.
+    """
+    parts = []
+    contexts, errors = data.once(contexts_of), data.once(stated_errors)
+    if len(contexts):
+        rows = increases(contexts, "chebyshev", [WHO, FORM]).assign(what="revealed")
+        parts.append(rows.rename(columns={"chebyshev": "error"}))
+    if len(errors):
+        kinds = [kind_of(*pair) for pair in zip(errors["scenario"], errors["context"], strict=True)]
+        rows = increases(errors.assign(kind=kinds), "error", [WHO])
+        parts.append(rows.assign(what=STATED, **{FORM: STATED}))
+    kept = [WHO, FORM, "what", *EVERY, "kind", VARIANT, "words", "error", "baseline_value"]
+    rows = joined([part[[*kept, "increase"]] for part in parts])
+    if not len(rows):
+        return (rows,)
+    found = means(data, rows, "increase", score="increase")
+    found = found[found["n"] > 0].reset_index(drop=True)
+    caption = (
+        "Increase over the baseline, {by} errors: quartiles, 10% and 90%, median in orange; 0 is "
+        "none."
+    )
+    drawn = rows.assign(who=rows[WHO] + ", " + rows[FORM])
+    return (
+        found,
+        by_who("Mean increase over the baseline", found, VARIANT),
+        Boxes(caption, "increase", ("who",), VARIANT, "increase", null=0.0, by="what", of=drawn),
     )
 
 
-def _both_ways_section(found: RevealedResult) -> Section:
-    rows = both_ways(found)
-    agreed = pd.DataFrame(list(_agreements(rows)))
-    return part(
-        "The same outcome, stated and revealed",
-        "The probability of an outcome as it was stated (mean of the options chosen) and as it was "
-        "revealed (share of the draws), against the truth; rank correlations (Spearman) over the "
-        "outcomes that were asked about, with 95% bootstrap intervals over contexts, and mean "
-        "absolute errors with Student's 95% intervals.",
-        "both_ways",
+@PAPER.part("Mass on outcomes that were excluded")
+def excluded(data: Answers) -> Shown:
+    """Where something is known of the sum of the dice, some outcomes cannot come: the share of the
+    belief that is on them nevertheless. Means over contexts, with Student's 95% intervals.
+    """
+    contexts = data.once(contexts_of)
+    rows = contexts[contexts["excluded_outcomes"] > 0] if len(contexts) else contexts
+    if not len(rows):
+        return (pd.DataFrame(),)
+    finer = means(data, rows, "excluded", ("size",))
+    caption = "Share of the belief on outcomes that cannot come, with 95% intervals over contexts."
+    return (
+        means(data, rows, "excluded", score="excluded mass"),
+        by_who("Mass on outcomes that were excluded", finer, VARIANT, "size"),
+        Dots(caption, "mass", VARIANT, FORM, null=0.0),
+    )
+
+
+@PAPER.part("Evidence that should not matter", compared=False, optional=True)
+def idle(data: Answers) -> Shown:
+    """What an outcome is believed to have more, once evidence that should not matter names it (an
+    earlier outcome without influence, or a fact with a number), than without; 0 is a mind that is
+    not moved, whatever else it believes. Intervals are Student's 95% over the contexts that the
+    evidence is added to.
+    """
+    rows = joined(
+        belief_shifts(own).shifts.assign(**{WHO: who, FORM: form})
+        for (who, form), own in data.once(material).beliefs.items()
+    )
+    columns: Mapping[str, Cell] = {
+        "shift": ends(), "contexts": "contexts", "without it": "baselines",
+    }  # fmt: skip
+    caption = "What an outcome is believed to have more once it is named, with 95% intervals."
+    return (
         rows,
-        [
-            table(
-                "Stated against revealed",
-                agreed,
-                ("model", "{participant}"),
-                ("form", "{form}"),
-                ("scenario", "{scenario}"),
-                ("outcomes", "{n}"),
-                ("rank correlation", lambda r: interval(*r["probabilities"])),
-                ("of their errors", lambda r: interval(*r["errors"])),
-                ("error, revealed", lambda r: interval(*r["revealed_error"])),
-                ("error, stated", lambda r: interval(*r["stated_error"])),
-            )
-        ]
-        if len(agreed)
-        else [],
-        pictures.both_ways_figures(rows),
+        Rows("Shifts by evidence that should not matter", columns, (WHO, FORM, "scenario",
+                                                                    "evidence")),
+        Dots(caption, "shift", "scenario", "evidence", null=0.0),
+    )  # fmt: skip
+
+
+@PAPER.part("Names and their order", compared=False, optional=True)
+def orders(data: Answers) -> Shown:
+    """Two options that are equally probable, named in either order: a preference for a name stays
+    when the order is turned, a preference for what is named first turns with it. Intervals are
+    Wilson's 95% of the draws.
+    """
+    rows = data.once(shares)
+    rows = rows[rows["scenario"] == "preference"] if len(rows) else rows
+    if not len(rows):
+        return (rows,)
+    told = [values_of_context(name) for name in rows["context"]]
+    first = [("heads", "tails", "left", "right")[2 * t["pair"] + t["first"]] for t in told]
+    plain = [t["kind"] == 0 and t["weight"] == 1 for t in told]
+    rows = rows.assign(named_first=first, value=rows["share"])[plain].reset_index(drop=True)
+    said = rows["outcome"].astype(str).str.casefold()
+    drawn = rows.assign(order=rows["named_first"] + " named first", what="share of " + said)
+    drawn = drawn[said.isin(("heads", "left"))]
+    caption = (
+        "Share of heads and of left among equally probable options, by which is named first; grey "
+        "line: one half."
+    )
+    return (
+        rows,
+        by_who("Shares of equally probable options", rows, "named_first", "outcome"),
+        Dots(caption, "share", "what", "order", null=0.5, of=drawn),
     )
 
 
-def both_ways(found: RevealedResult) -> pd.DataFrame:
+@PAPER.part("The same outcome, stated and revealed", compared=False)
+def both_ways(data: Answers) -> Shown:
+    """The probability of an outcome as it was stated (mean of the options chosen) and as it was
+    revealed (share of the draws), against the truth; rank correlations (Spearman) over the outcomes
+    that were asked about, with 95% bootstrap intervals over contexts, and mean absolute errors with
+    Student's 95% intervals.
+    """
+    rows = data.once(same_outcomes)
+    agreed = pd.DataFrame(_agreements(rows))
+    names = {
+        "probabilities": "rank correlation", "errors": "of their errors",
+        "revealed_error": "error, revealed", "stated_error": "error, stated",
+    }  # fmt: skip
+    columns: dict[str, Cell] = {"outcomes": "n"}
+    columns |= {told: ends(n, f"{n}_low", f"{n}_high") for n, told in names.items()}
+    lines = (WHO, FORM, "scenario")
+    caption = (
+        "The same outcome asked both ways: revealed and stated probability against the true one; "
+        "on the dashed line they are right."
+    )
+    return (
+        rows,
+        Rows("Stated against revealed", columns, lines, of=agreed),
+        Draw(caption, pictures.draw_both_ways),
+    )
+
+
+def same_outcomes(data: Answers) -> pd.DataFrame:
     """Return stated and revealed probability of each outcome that was asked about."""
-    if not len(found.stated) or not len(found.shares):
-        return pd.DataFrame(columns=[WHO, FORM, "scenario", "context", "outcome", "truth", STATED])
-    keys = [WHO, "scenario", "context", "outcome"]
-    means = found.stated.groupby(keys, sort=False)["told"].agg(stated="mean", questions="size")
-    shares = found.shares.copy()
-    usable = found.contexts.loc[found.contexts["flag"].astype(str) == "", [WHO, FORM, "context"]]
-    shares = shares.merge(usable, on=[WHO, FORM, "context"])
+    said, told = data.once(material).stated, data.once(shares)
+    if not len(said) or not len(told):
+        return pd.DataFrame()
+    keys = [WHO, *EVERY, "outcome"]
     # The outcome is named by what is said, which a stated question may write with a capital.
-    shares["outcome"] = shares["outcome"].astype(str).str.casefold()
-    stated = means.reset_index()
-    stated["outcome"] = stated["outcome"].astype(str).str.casefold()
-    rows = shares.merge(stated, on=keys).rename(columns={"share": "revealed"})
-    return rows.drop(columns=["count"]).dropna(subset=["revealed"]).reset_index(drop=True)
+    said = said.assign(outcome=said["outcome"].astype(str).str.casefold())
+    mean = said.groupby(keys, sort=False)[STATED].agg(stated="mean", questions="size")
+    contexts = data.once(contexts_of)
+    usable = contexts.loc[contexts["flag"].astype(str) == "", [WHO, FORM, *EVERY]]
+    told = told.merge(usable, on=[WHO, FORM, *EVERY])
+    told = told.assign(outcome=told["outcome"].astype(str).str.casefold())
+    rows = told.merge(mean.reset_index(), on=keys).rename(columns={"share": "revealed"})
+    rows = rows.drop(columns=["count"]).dropna(subset=["revealed", STATED])
+    return rows.reset_index(drop=True)
 
 
-def _agreements(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _agreements(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    found = []
     for (who, form), own in rows.groupby([WHO, FORM], sort=False) if len(rows) else ():
         parts = list(own.groupby("scenario", sort=False))
         for scenario, some in [*parts, *([("all", own)] if len(parts) > 1 else [])]:
-            errors = some[["revealed", STATED]].sub(some["truth"], axis=0).abs()
-            told = agreement_of(some.rename(columns={STATED: "stated"}))
-            yield {
-                WHO: who,
-                FORM: form,
-                "scenario": scenario,
-                "n": len(some),
-                **{
-                    name: (told[name], told[f"{name}_low"], told[f"{name}_high"])
-                    for name in ("probabilities", "errors")
-                },
-                **{f"{name}_error": _mean(errors[name]) for name in ("revealed", STATED)},
-            }
+            row = {WHO: who, FORM: form, "scenario": scenario, "n": len(some)}
+            row |= agreement_of(some)
+            for name in ("revealed", STATED):
+                off = (some[name] - some["truth"]).abs().to_numpy(dtype=float)
+                tests = t_tests(off[None])
+                values = (tests.mean, tests.low, tests.high)
+                for end, value in zip(("", "_low", "_high"), values, strict=True):
+                    row[f"{name}_error{end}"] = float(value[0])
+            found.append(row)
+    return found
 
 
-def _mean(values: pd.Series[float]) -> tuple[float, float, float]:
-    numbers: Any = values.to_numpy(dtype=float)[None]
-    tests = t_tests(numbers)
-    return float(tests.mean[0]), float(tests.low[0]), float(tests.high[0])
-
-
-def _contexts_section(found: RevealedResult, context: str) -> Section:
-    heading = "Every context, in words"
-    wide = found.shares.merge(
-        found.contexts[["scenario", "context", "words"]].drop_duplicates(),
-        on=["scenario", "context"],
-        how="left",
+@PAPER.part("Differences from the first model, context by context", compared=False, optional=True)
+def differences_by_context(data: Answers) -> Shown:
+    """Each further model minus the first, within contexts that neither has flagged (retained mass:
+    within all), with Student's 95% intervals over contexts.
+    """
+    contexts = data.once(contexts_of)
+    if not data.about.option("every_measure", False) or contexts[WHO].nunique() < 2:
+        return (pd.DataFrame(),)
+    errors = data.once(stated_errors)
+    if len(errors):
+        contexts = contexts.merge(errors[[WHO, *EVERY, "error"]], on=[WHO, *EVERY], how="left")
+    names = [n for n in (*MEASURES_OF_DISTANCE, "retained", "error") if n in contexts]
+    first = contexts[contexts[WHO] == contexts[WHO].iloc[0]]
+    others = contexts[contexts[WHO] != contexts[WHO].iloc[0]]
+    pairs = others.merge(first, on=list(EVERY), suffixes=("", "_first"))
+    every = joined([pairs, pairs.assign(scenario="all")])
+    rows = []
+    for name in names:
+        gap = every.assign(gap=every[name] - every[f"{name}_first"])
+        rows.append(context_means(gap, "gap", [WHO, "scenario"]).assign(measure=name))
+    frame = joined(rows)
+    frame = frame[frame["n"] > 0].assign(word=lambda r: r["measure"].map(WORDS).fillna("error"))
+    caption = "Difference from the first model; 0 is none."
+    return (
+        frame,
+        Grid("Differences from the first model", "word", (WHO, "scenario")),
+        Dots(caption, "difference", "scenario", null=0.0, where={"measure": "manhattan"}),
     )
-    rows = found.contexts[
-        [WHO, FORM, "words", "scenario", "context", "draws", "retained", "flag", *DISTANCES]
-    ]
+
+
+@PAPER.part("What wordings move", compared=False, optional=True)
+def wordings(data: Answers) -> Shown:
+    """All else on this page is of the first wording. The variance of what differs between contexts
+    and wordings is split as that of a score between models and wordings (crossed design, expected
+    mean squares, generalised 95% intervals that begin at 0); with few wordings the intervals are
+    wide. Shares count what is estimated below 0 as 0. Contexts without a belief in every wording
+    are left out, and counted. Top-k tables are not split, since what they leave open is no sampling
+    error.
+    """
+    reworded = data.once(material).reworded
+    splits = {who: split_wordings(own) for who, own in reworded.items()}
+    rows = joined(split.parts.assign(**{WHO: who}) for who, split in splits.items())
+    effects = joined(split.effects.assign(**{WHO: who}) for who, split in splits.items())
+    models = split_models(reworded) if len(rows) else pd.DataFrame()
+
+    def cell(row: Mapping[Any, Any]) -> str:
+        written: Any = ends("variance")
+        return f"{written(row)}, {row['share']:.1%}"
+
+    numbers = {"contexts": "n_contexts", "wordings": "n_wordings"}
+    counts_ = ("n_contexts", "n_wordings", "left_out")
+    effect = ends("effect")
+    caption = "Each wording against the mean of all, with 95% intervals; 0 is none."
+    return (
+        rows,
+        Grid("What moves beliefs: variances, and their shares", "part",
+             (WHO, "scenario", "value", *counts_), cell, of=rows.rename(columns=numbers)),
+        Rows("Each wording against the mean of all", {"more than the mean": effect},
+             (WHO, "scenario", "value", "wording"), of=effects),
+        Grid("What moves the mean belief, the model or the wording", "part",
+             ("scenario", "value", "models", "n_contexts"), cell,
+             of=models.rename(columns=numbers)),
+        Dots(caption, "more than the mean", "value", "wording", WHO, "effect", null=0.0,
+             of=effects),
+    )  # fmt: skip
+
+
+@PAPER.part("Known beliefs, read back", compared=False, optional=True)
+def read_back(data: Answers) -> Shown:
+    """Largest deviation of a share from the mind's own belief, over the contexts that are not
+    flagged: by the reading of whole outcomes, and if one takes the tokens of an outcome for it.
+    """
+    revealed: Revealed = data.once(material)
+    rows = []
+    for key, own in revealed.beliefs.items():
+        known, usable = revealed.known.get(key), ~own.flagged[own.context]
+        if known is not None and np.isfinite(known).all() and usable.any():
+            row = {WHO: key[0], FORM: key[1]}
+            for name, read in (("whole", own.normalised), ("naive", revealed.naive[key])):
+                row[name] = float(np.abs(read - known)[usable].max(initial=0.0))
+            rows.append(row)
+    columns: Mapping[str, Cell] = {"whole outcomes": "whole", "naive reading": "naive"}
+    return pd.DataFrame(rows), Rows("Largest deviation", columns, (WHO, FORM))
+
+
+@PAPER.part("Every context, in words", compared=False)
+def contexts(data: Answers) -> Shown:
+    """The contexts whose beliefs are farthest from the truth, with 95% intervals of their draws;
+    the file has all, with the increase of Chebyshev's distance over the baseline.
+    """
+    rows = data.once(contexts_of)
     if not len(rows):
-        return part(heading, "No answer named an outcome.", "contexts", rows)
-    chosen = _chosen(found.contexts, context)
-    own = wide[wide["context"] == chosen]
-    words = str(own["words"].iloc[0])
+        return rows, "No answer named an outcome."
+    keys = [WHO, FORM, *EVERY]
+    over = increases(rows, "chebyshev", [WHO, FORM])
+    rows = rows.merge(over[[*keys, "increase"]], on=keys, how="left")
     worst = rows.sort_values("manhattan", ascending=False, kind="stable", na_position="last")
-    drawn = part(
-        heading,
-        f"Below, {words}: what each model reveals, beside the truth. The table has the contexts "
-        "whose beliefs are farthest from the truth, with 95% intervals of their draws; the file "
-        "has all, and belief_shares.csv every outcome of each.",
-        "contexts",
-        rows.reset_index(drop=True),
-        [
-            table(
-                "Farthest from the truth",
-                _with_ends(worst.head(WORST), found),
-                ("model", "{participant}"),
-                ("form", "{form}"),
-                ("context", "{words}"),
-                ("Chebyshev", "{chebyshev:.3f} ({chebyshev_low:.3f} to {chebyshev_high:.3f})"),
-                ("Manhattan", "{manhattan:.3f} ({manhattan_low:.3f} to {manhattan_high:.3f})"),
-                ("KL, both ways", "{kl_sum:.3f} ({kl_sum_low:.3f} to {kl_sum_high:.3f})"),
-                ("draws", "{draws}"),
-            )
-        ],
-        [
-            *_paper_contexts(wide),
-            (f"{words}: shares of the outcomes.", pictures.context_figure(own)),
-        ],
-    )
-    return Section(
-        drawn.name,
-        drawn.title,
-        drawn.sentences,
-        drawn.tables,
-        drawn.figures,
-        frames={**drawn.frames, "belief_shares": wide},
-    )
+    worst = _with_ends(worst.head(WORST), data.once(material))
+    columns: dict[str, Cell] = {
+        WORDS[name]: ends(name, f"{name}_low", f"{name}_high") for name in DISTANCES
+    }
+    columns["draws"] = "draws"
+    return rows, Rows("Farthest from the truth", columns, (WHO, FORM, "words"), of=worst)
 
 
-def _with_ends(rows: pd.DataFrame, found: RevealedResult) -> pd.DataFrame:
+def _with_ends(rows: pd.DataFrame, revealed: Revealed) -> pd.DataFrame:
     """Return contexts with the ends of the intervals of their distances (NAME_low, NAME_high)."""
-    keys = [WHO, FORM, "scenario", "context"]
+    if f"{DISTANCES[0]}_low" in rows:
+        return rows
+    keys = [WHO, FORM, *EVERY]
     wanted = set(rows[keys].itertuples(index=False, name=None))
     parts = []
-    for (who, form), own in found.beliefs.items():
+    for (who, form), own in revealed.beliefs.items():
         names = zip(own.scenarios, own.contexts, strict=True)
         kept = np.array([(who, form, *name) in wanted for name in names])
         if kept.any():
             told = distribution_distances(own.part(kept)).to_frame()
             parts.append(told[told["measure"].isin(DISTANCES)].assign(**{WHO: who, FORM: form}))
-    ends = pd.concat(parts).pivot(index=keys, columns="measure", values=["low", "high"])
-    pairs: list[Any] = ends.columns.to_list()
-    ends.columns = pd.Index([f"{name}_{end}" for end, name in pairs])
-    return rows.merge(ends.reset_index(), on=keys, how="left")
+    ends_ = pd.concat(parts).pivot(index=keys, columns="measure", values=["low", "high"])
+    pairs: list[Any] = ends_.columns.to_list()
+    ends_.columns = pd.Index([f"{name}_{end}" for end, name in pairs])
+    return rows.merge(ends_.reset_index(), on=keys, how="left")
 
 
-def _paper_contexts(shares: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return the figures of the contexts that the paper draws, as far as they were asked."""
-    found = []
+@PAPER.part("Beliefs, outcome by outcome", compared=False)
+def belief_shares(data: Answers) -> Shown:
+    """Shares of the outcomes beside the truth: contexts that the paper draws, as far as they were
+    asked, the one that was chosen, and of the first participants those of each scenario that are
+    nearest to the truth, in the middle, and farthest from it (Manhattan).
+    """
+    rows = data.once(shares)
+    if not len(rows):
+        return (rows,)
+    caption = "{by}: shares of the outcomes."
+    chosen = _chosen(data.once(contexts_of), str(data.about.option("context", "")))
     die = [(1, 10, 0, NONE, NONE, NONE), *((1, 10, 1, k, NONE, NONE) for k in (1, 5, 10))]
-    for told, scenario, several in (
-        ("Four options, picked once", Choice, [(4, 0, NONE)]),
-        ("Heads among three coins, tossed once", Coins, [(3, 0, 1, 0, NONE)]),
-        ("A die of 10 faces, after nothing, a 1, a 5 and a 10", Dice, die),
-    ):
-        names = [context_name(scenario.own, values) for values in several]
-        own = shares[shares["context"].isin(names)]
-        if len(own):
-            found.append((f"{told}: shares of the outcomes.", pictures.context_figure(own)))
-    return found
+    drawn = []
+    for told, names in (
+        ("Four options, picked once", [context_name(Choice.own, (4, 0, NONE))]),
+        ("Heads among three coins, tossed once", [context_name(Coins.own, (3, 0, 1, 0, NONE))]),
+        ("A die of 10 faces, after nothing, a 1, a 5 and a 10",
+         [context_name(Dice.own, values) for values in die]),
+        (in_words(*chosen), [chosen[1]]),
+    ):  # fmt: skip
+        drawn.append(rows[rows["context"].isin(names)].assign(drawn=told))
+    views = [Draw(caption, pictures.draw_context, by="drawn", of=joined(drawn))]
+    if data.about.option("every_measure", False):
+        cases = joined(_cases(data.once(contexts_of), who) for who in _first_who(rows))
+        some = rows.merge(cases, on=[WHO, FORM, *EVERY]).assign(words=lambda r: r["case"])
+        views.append(Draw("{by}: nearest, middle and farthest contexts.", pictures.draw_context,
+                          by=WHO, of=some))  # fmt: skip
+    return rows, *views
 
 
-def _chosen(contexts: pd.DataFrame, context: str) -> str:
-    """Return the name of the context that is drawn."""
-    if not context:
-        usual = context_name(Dice.own, (1, 10, 0, NONE, NONE, NONE))
-        names = set(contexts["context"])
-        return usual if usual in names else str(contexts["context"].iloc[0])
-    for column in ("context", "words"):
-        hit = contexts[contexts[column] == context]
-        if len(hit):
-            return str(hit["context"].iloc[0])
-    known = list(dict.fromkeys(contexts["words"]))
+def _first_who(rows: pd.DataFrame) -> list[str]:
+    return list(dict.fromkeys(rows[WHO]))[:MOST_DRAWN]
+
+
+def _cases(contexts: pd.DataFrame, who: str) -> pd.DataFrame:
+    """Return the contexts of a participant that are drawn: best, median and worst by scenario."""
+    rows = []
+    for scenario, own in contexts[contexts[WHO] == who].groupby("scenario", sort=False):
+        ranked = own.dropna(subset=["manhattan"]).sort_values("manhattan", kind="stable")
+        if not len(ranked):
+            continue
+        places = (0, (len(ranked) - 1) // 2, len(ranked) - 1)
+        for case, place in zip(("best", "median", "worst"), places, strict=True):
+            row = ranked.iloc[place]
+            told = f"{scenario}, {case}: {row['manhattan']:.2f}\n{row['words']}"
+            rows.append({**{key: row[key] for key in (WHO, FORM, *EVERY)}, "case": told})
+    return pd.DataFrame(rows)
+
+
+def _chosen(contexts: pd.DataFrame, context: str) -> tuple[str, str]:
+    """Return scenario and name of the context that is drawn."""
+    usual = context_name(Dice.own, (1, 10, 0, NONE, NONE, NONE))
+    wanted = (context,) if context else (usual, contexts["context"].iloc[0])
+    for name in wanted:
+        for column in ("context", "words"):
+            hit = contexts[contexts[column] == name]
+            if len(hit):
+                return str(hit["scenario"].iloc[0]), str(hit["context"].iloc[0])
     raise ValueError(
         f"A context is drawn that was asked about, in words or by its name; got {context!r}. "
-        f"Choose one such as {known[0]!r}: contexts.csv has all."
+        f"Choose one such as {contexts['words'].iloc[0]!r}: contexts.csv has all."
     )
 
 

@@ -19,6 +19,7 @@ from knownminds.validation.pages import figures as draw
 
 WHO = "participant"
 PEOPLE_COLOUR = "#CC79A7"
+NAMES = (WHO, "of", "who")  # columns whose values are written as they are
 MOST_PANELS = 12
 LEAST_WIDE = 5.5  # inches
 LETTERS = 28  # of a line of a panel's title
@@ -44,7 +45,7 @@ VALUE = ends()
 def worded(column: str, value: Any) -> str:
     """Return a value as a page has it: names of conditions without underscores."""
     text = str(value)
-    return text if column in (WHO, "of") else text.replace("_", " ")
+    return text if column in NAMES else text.replace("_", " ")
 
 
 @dataclass(frozen=True)

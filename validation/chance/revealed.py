@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,393 +15,155 @@ import pandas as pd
 from pyarrow import ArrowException
 
 from knownminds.agents.parameters import Array
-from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import writable, write_text
-from knownminds.inference.chance.belief_biases import belief_biases
-from knownminds.inference.chance.belief_sampler_fit import SAMPLER, fit_belief_samplers
-from knownminds.inference.chance.distribution_distance import (
-    MEASURES_OF_DISTANCE,
-    distribution_distances,
-    manhattan,
-)
-from knownminds.inference.chance.idle_evidence import belief_shifts
+from knownminds.environments.record.result import plain
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs
-from knownminds.inference.chance.wording_variance import (
-    joined_wordings,
-    split_models,
-    split_wordings,
-)
-from knownminds.inference.fits.nested_starts import REACH
-from knownminds.inference.measure import t_tests
+from knownminds.inference.chance.wording_variance import joined_wordings
 from knownminds.llm_adapters import Adapter, Sampling
-from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.question import command_line
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions
 
-from .agreement import COLUMNS, agreement_of
 from .asked_beliefs import SENT, Progress
 from .interview import Interview
 from .questions import RevealQuestion
-from .revealed_sentences import idle_lines, wording_sentences
 from .stated_answers import STATED
 
 FILE = "revealed.json"
-BELIEFS, REWORDED = "beliefs.parquet", "reworded.parquet"
-FRAMES = ("distances", "biases", "stated")
-ALL = "all"  # scenarios together
-# Ends of what a fit of the nearest sampler searches, less rounding.
-BEYOND = {
-    name: (float(low), float(high))
-    for name, low, high in zip(
-        SAMPLER.names,
-        SAMPLER.constrain(-0.999 * REACH * SAMPLER.sd),
-        SAMPLER.constrain(0.999 * REACH * SAMPLER.sd),
-        strict=True,
-    )
-}
-NARROW = 5e-4  # of ends that three decimals do not tell apart
-ERROR, NAIVE = "stated_error", "naive_manhattan"
-COMPARED = (*MEASURES_OF_DISTANCE, "retained", ERROR)
+BELIEFS, REWORDED, ANSWERS = "beliefs.parquet", "reworded.parquet", "stated.parquet"
+Who = tuple[str, str]  # a participant, and the form in which it was asked
+NOTES = (
+    "The revealed belief is the probability of each outcome, as a whole string that nothing makes "
+    "longer, behind a text about chance that breaks off there; of all its spellings, with a space "
+    "before it and without. It is set against the exact probability. Outcomes are normalised in "
+    "each context; the retained mass is what they had together.",
+    "Sampled beliefs: distances of counts are too large by chance, by what stands in the columns "
+    "of noise. Top-k beliefs: what the tables do not list may lie on any outcome that can still be "
+    "said; intervals of single contexts and of biases hold all that is possible, those of mean "
+    "distances do not.",
+    "Stated probability: mean of the five options, each by the probability of its letter. Stated "
+    "error: 1 - P(correct letter) among the letters.",
+)
 
 
 @dataclass(frozen=True, eq=False)
-class Revealed(Reported):
-    """What models reveal of their beliefs, and what they state.
+class Revealed:
+    """What participants reveal of their beliefs, and what they state.
 
     Parameters
     ----------
     beliefs
-        By model, over the contexts that it was asked.
-    naive
-        By model, what the tokens of each outcome alone would say, [rows]; NaN where not known.
-    known
-        By model, the beliefs of a mind whose beliefs are known, [rows]; NaN of others.
-    distances
-        One row per model, context and measure: value, low, high, noise, tight, flag.
-    biases
-        One row per model, scenario and mark, as in `BeliefBiases`.
-    samplers
-        One row per model: temperature and biases of the belief sampler that is nearest.
+        By participant and form ("question" or "continuation"), over the contexts that were asked.
     stated
-        One row per model and question: the true, the revealed and the stated probability of an
-        outcome (the mean of the options by their letters' probabilities), and the stated error, 1 -
-        P(correct letter), with its interval.
+        One row per participant and question or outcome that was asked about: participant, scenario,
+        context, outcome, truth, stated (its probability as it was stated) and error (1 where a
+        wrong letter was chosen, or its probability).
+    cells
+        By scenario and form, a cell of the plan.
+    naive, known
+        What the tokens of each outcome alone would say, and the beliefs of a mind whose beliefs are
+        known, [rows of the beliefs]; NaN where not known.
+    reworded
+        Of participants who were asked in several wordings, the beliefs in all of them, as
+        `joined_wordings` makes them; everything else is of the first one.
     options
         What was asked for.
     seconds
         Of computing.
-    reworded
-        By model that was asked in several wordings, its beliefs in all of them, as
-        `joined_wordings` makes them; everything else is of the first one.
     """
 
-    beliefs: Mapping[str, RevealedBeliefs]
-    naive: Mapping[str, Array]
-    known: Mapping[str, Array]
-    distances: pd.DataFrame
-    biases: pd.DataFrame
-    samplers: pd.DataFrame
+    beliefs: Mapping[Who, RevealedBeliefs]
     stated: pd.DataFrame
-    options: Mapping[str, Any]
-    versions: Mapping[str, str]
-    seconds: float
+    cells: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    naive: Mapping[Who, Array] = field(default_factory=dict)
+    known: Mapping[Who, Array] = field(default_factory=dict)
     reworded: Mapping[str, RevealedBeliefs] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=versions)
+    seconds: float = 0.0
 
     @property
-    def models(self) -> tuple[str, ...]:
+    def participants(self) -> tuple[str, ...]:
         """Their names; the first is what others are compared with."""
-        return tuple(self.beliefs)
+        return tuple(dict.fromkeys(who for who, _ in self.beliefs))
 
-    def by_context(self) -> pd.DataFrame:
-        """One row per model and context: each measure, the stated error beside the revealed ones.
+    def result(self) -> Result:
+        """Return the parts of the paper on revealed beliefs, made of these."""
+        from knownminds.validation.benchmarks.paper import About, Answers
+        from knownminds.validation.benchmarks.revealed_belief import PAPER, material
 
-        Flagged contexts have their retained mass alone; contexts without a question no stated
-        error.
-        """
-        index = ["model", "scenario", "context"]
-        wide = self.distances.pivot_table(
-            index=index, columns="measure", values="value", sort=False, dropna=False, observed=True
+        options = {"every_measure": True, "context": None}
+        seed = int(self.options.get("seed", 0))
+        about = About({}, self.participants, seed=seed, options=options)
+        parts = PAPER.parts_of(Answers(pd.DataFrame(), about, {material: self}))
+        models = self.options.get("models", {})
+        table = pd.DataFrame(
+            [
+                {
+                    "model": who,
+                    "form": form,
+                    "source": ", ".join(sorted(set(beliefs.sources))),
+                    "contexts": len(beliefs),
+                    "flagged": int(beliefs.flagged.sum()),
+                    "sent": _sent(models.get(who, {})),
+                }
+                for (who, form), beliefs in self.beliefs.items()
+            ]
         )
-        wide = wide[wide.index.isin(pd.MultiIndex.from_frame(self.distances[index]))]
-        flags = self.distances.drop_duplicates(index).set_index(index)[["source", "flag"]]
-        parts = [flags, wide.reindex(columns=[*MEASURES_OF_DISTANCE, "retained"])]
-        naive = pd.concat([self._naive_distances(name) for name in self.models])
-        parts.append(naive.set_index(index))
-        if len(self.stated):
-            errors = self.stated.groupby(index, sort=False)["error"].mean()
-            parts.append(errors.rename(ERROR).to_frame())
-        joined = parts[0]
-        for part in parts[1:]:
-            joined = joined.join(part)
-        return (joined if len(self.stated) else joined.assign(**{ERROR: np.nan})).reset_index()
-
-    def _naive_distances(self, model: str) -> pd.DataFrame:
-        beliefs, naive = self.beliefs[model], self.naive[model]
-        rows = map(beliefs.rows, range(len(beliefs)))
-        distances = np.array([manhattan(beliefs.truth[r], naive[r]) for r in rows], dtype=float)
-        return pd.DataFrame(
-            {"model": model, "scenario": beliefs.scenarios, "context": beliefs.contexts}
-            | {NAIVE: distances}
+        return Result(
+            "Revealed beliefs about chance",
+            tables={"Models": table.set_index(["model", "form"])},
+            parts=parts,
+            notes=NOTES,
+            attempted=sum(map(len, self.beliefs.values())),
+            failed=int(sum(beliefs.flagged.sum() for beliefs in self.beliefs.values())),
+            asked={name: value for name, value in self.options.items() if name != "models"},
+            command=self._command(),
+            seconds=self.seconds,
+            versions=self.versions,
         )
-
-    def summary(self, mass: float = 0.95) -> pd.DataFrame:
-        """One row per model, scenario and measure: mean with its t interval, and quartiles."""
-        rows = []
-        for key, here in _by_scenario(self.by_context()):
-            for name in (*COMPARED, NAIVE):
-                values = here[name].to_numpy(dtype=float)
-                known = values[np.isfinite(values)]
-                if not len(known):
-                    continue
-                lower, upper = np.quantile(known, [0.25, 0.75]).tolist()
-                rows.append(
-                    {
-                        **key,
-                        "measure": name,
-                        **_mean("mean", values, mass),
-                        "median": float(np.median(known)),
-                        "lower_quartile": lower,
-                        "upper_quartile": upper,
-                        "contexts": len(known),
-                        "flagged": int((here["flag"] != "").sum()),
-                    }
-                )
-        return pd.DataFrame(rows)
-
-    def comparison(self, mass: float = 0.95) -> pd.DataFrame:
-        """One row per further model, scenario and measure: its difference from the first model.
-
-        Differences are within contexts that neither has flagged, with their t intervals over
-        contexts (retained mass: over all contexts of both).
-        """
-        wide, reference = self.by_context(), self.models[0]
-        first = wide[wide["model"] == reference]
-        rows = []
-        for _, other in wide[wide["model"] != reference].groupby("model", sort=False):
-            pairs = first.merge(other, on=["scenario", "context"], suffixes=("_first", ""))
-            for key, here in _by_scenario(pairs):
-                for name in COMPARED:
-                    difference = (here[name] - here[f"{name}_first"]).to_numpy(dtype=float)
-                    n = int(np.isfinite(difference).sum())
-                    if n:
-                        mean = _mean("difference", difference, mass)
-                        about = {**key, "reference": reference, "measure": name}
-                        rows.append({**about, **mean, "contexts": n})
-        columns = ["model", "reference", "scenario", "measure", "difference", "low", "high"]
-        return pd.DataFrame(rows, columns=[*columns, "contexts"])
-
-    def agreement(self) -> pd.DataFrame:
-        """One row per model and scenario: what is stated against what is revealed.
-
-        Rank correlations over questions and mean absolute errors, each with the ends of its 95%
-        bootstrap interval over contexts (NAME_low, NAME_high), see `agreement_of`.
-        """
-        return self._agreement
-
-    @cached_property
-    def _agreement(self) -> pd.DataFrame:
-        answered = self.stated[self.stated["flag"] == ""].dropna(subset=["revealed", "stated"])
-        rows = [
-            {**key, "questions": len(here), **agreement_of(here)}
-            for key, here in _by_scenario(answered)
-        ]
-        return pd.DataFrame(rows, columns=["model", "scenario", "questions", *COLUMNS])
-
-    @cached_property
-    def wording_parts(self) -> pd.DataFrame:
-        """One row per model, scenario, value and part of its variance, see `WordingSplit`."""
-        return self._of_wordings("parts")
-
-    @cached_property
-    def wording_effects(self) -> pd.DataFrame:
-        """One row per model, scenario, value and wording, see `WordingSplit`."""
-        return self._of_wordings("effects")
-
-    @cached_property
-    def wordings_and_models(self) -> pd.DataFrame:
-        """One row per scenario, value and part of the variance of means, see `split_models`."""
-        return split_models(self.reworded)
-
-    def _of_wordings(self, what: str) -> pd.DataFrame:
-        frames = [
-            getattr(split_wordings(own), what).assign(model=name)
-            for name, own in self.reworded.items()
-        ]
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-
-    @cached_property
-    def shifts(self) -> pd.DataFrame:
-        """One row per model, scenario and evidence that should not matter, see `BeliefShifts`."""
-        frames = [
-            belief_shifts(own).shifts.assign(model=name) for name, own in self.beliefs.items()
-        ]
-        return pd.concat(frames, ignore_index=True)
-
-    def read_back(self) -> dict[str, tuple[float, float]]:
-        """By model whose beliefs are known, how far the readings are from them at most.
-
-        Of the reading of whole outcomes, and of the naive one, over contexts that are not flagged;
-        minds without any are left out.
-        """
-        found = {}
-        for name, own in self.beliefs.items():
-            known = self.known[name]
-            usable = ~own.flagged[own.context]
-            if np.isfinite(known).all() and usable.any():
-                off = (np.abs(read - known)[usable] for read in (own.normalised, self.naive[name]))
-                whole, naive = (float(d.max(initial=0.0)) for d in off)
-                found[name] = whole, naive
-        return found
-
-    def estimate_of(self, row: Mapping[Any, Any], name: str) -> str:
-        """Say what a parameter of the nearest sampler is, and in brackets how far it is known.
-
-        By 90% intervals: of counts for beliefs that were sampled, over contexts for exact ones
-        (how much these contexts differ from any sampler); and by all that top-k tables allow. One
-        at the end of what was searched is only known to lie beyond.
-        """
-        value = float(row[name])
-        if not np.isfinite(value):
-            return "-"
-        if not BEYOND[name][0] < value < BEYOND[name][1]:
-            return f"beyond {value:.3f}"
-        sources = set(self.beliefs[row["model"]].sources)
-        kind, ends = {
-            "sampled": ("90% interval", ("low", "high")),
-            "exact": ("90% interval over contexts", ("low", "high")),
-        }.get("".join(sources), ("tables allow", ("least", "most")))
-        low, high = (float(row.get(f"{name}_{end}", np.nan)) for end in ends)
-        if not high - low > NARROW:
-            return f"{value:.3f}"
-        return f"{value:.3f} ({kind} {low:.3f} to {high:.3f})"
-
-    def sent(self, model: str) -> str:
-        """Say in which form a model got what it was asked; empty where that is not known."""
-        told = self.options.get("models", {}).get(model, {}).get("sent", {})
-        return "; ".join(f"{what} were sent {SENT[how]}" for what, how in told.items())
-
-    def _whole(self, model: str) -> str:
-        """Return the name of all that a model was asked."""
-        scenarios = set(self.beliefs[model].scenarios)
-        return ALL if len(scenarios) > 1 else next(iter(scenarios))
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per model and context, see `by_context`."""
-        return self.by_context()
-
-    def content(self) -> dict[str, Any]:
-        """What `to_json` holds: summary, biases, comparison and options."""
-        return {
-            "models": list(self.models),
-            "contexts": {name: len(own) for name, own in self.beliefs.items()},
-            "flagged": {name: int(own.flagged.sum()) for name, own in self.beliefs.items()},
-            "summary": self.summary(),
-            "biases": self.biases,
-            "samplers": self.samplers,
-            "comparison": self.comparison(),
-            "read_back": {
-                name: {"whole": whole, "naive": naive}
-                for name, (whole, naive) in self.read_back().items()
-            },
-            "agreement": self.agreement(),
-            "idle_evidence": self.shifts,
-            "wordings": self.wording_parts,
-            "wording_effects": self.wording_effects,
-            "wordings_and_models": self.wordings_and_models,
-            "options": self.options,
-            "versions": self.versions,
-            "seconds": self.seconds,
-        }
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write everything that a report needs."""
-        frames = {name: getattr(self, name) for name in FRAMES}
-        with writable(folder) as path:
-            more = {
-                kind: np.concatenate([getattr(self, kind)[name] for name in self.beliefs])
-                for kind in ("naive", "known")
-            }
-            _stacked(path, self.beliefs, **more).to_parquet(path / BELIEFS, index=False)
-            for name, frame in frames.items():
-                frame.to_parquet(path / f"{name}.parquet", index=False)
-            if self.reworded:
-                _stacked(path, self.reworded).to_parquet(path / REWORDED, index=False)
-            write_text(path / "by_context.csv", csv_text(self.by_context()))
-            write_text(path / FILE, self.to_json())
 
     def __str__(self) -> str:
-        """Mean distances by model and scenario, what is flagged, and differences of models."""
-        lines = []
-        summary = self.summary()
-        for model in self.models:
-            beliefs = self.beliefs[model]
-            flagged = int(beliefs.flagged.sum())
-            sources = ", ".join(sorted(set(beliefs.sources)))
-            lines.append(f"{model}: {len(beliefs)} contexts ({sources}), {flagged} flagged")
-            lines.append(
-                f"  {'scenario':<12}{'contexts':>9}{'chebyshev':>24}{'manhattan':>24}"
-                f"{'KL both ways':>24}{'retained':>24}{'stated error':>24}"
-            )
-            own = summary[summary["model"] == model]
-            for scenario in own["scenario"].unique().tolist():
-                by = _by_measure(own[own["scenario"] == scenario])
-                cells = [
-                    _interval(by[name]) if name in by else "-"
-                    for name in ("chebyshev", "manhattan", "kl_sum", ERROR)
-                ]
-                retained = _interval(by["retained"]) if "retained" in by else "-"
-                n = by["retained"]["contexts"] if "retained" in by else 0
-                lines.append(
-                    f"  {scenario:<12}{n:>9}{cells[0]:>24}{cells[1]:>24}{cells[2]:>24}"
-                    f"{retained:>24}{cells[3]:>24}"
-                )
-            asked = self.stated[self.stated["model"] == model]
-            if len(asked):
-                known, n = int(asked["error"].notna().sum()), len(asked)
-                others = "; the others are flagged" if known < n else ""
-                lines.append(f"{model}: {known} of {n} questions have a stated error{others}")
-        for model in self.models:
-            if told := self.sent(model):
-                lines.append(f"{model}: {told}")
-        for row in summary[summary["measure"] == NAIVE].to_dict("records"):
-            if row["scenario"] == self._whole(row["model"]):
-                lines.append(
-                    f"{row['model']}: by the tokens of outcomes alone, whatever follows them, "
-                    f"manhattan would be {row['mean']:.3f} ({row['low']:.3f} to "
-                    f"{row['high']:.3f}), the naive reading"
-                )
-        for model, (whole, naive) in self.read_back().items():
-            lines.append(
-                f"{model}: its own beliefs, read back: off by {whole:.2g} at most; by the naive "
-                f"reading, by {naive:.2g}"
-            )
-        for row in self.samplers.to_dict("records"):
-            told = ", ".join(
-                f"{name} {self.estimate_of(row, name)}"
-                for name in SAMPLER.names
-                if name in row and np.isfinite(row[name])
-            )
-            lines.append(
-                f"{row['model']}: nearest belief sampler: {told}"
-                if told
-                else f"{row['model']}: no belief sampler was fitted: {row.get('status', '')}"
-            )
-            if told and row.get("status", "ok") != "ok":
-                lines.append(f"{row['model']}: the fit of the belief sampler is {row['status']}")
-        lines += idle_lines(self)
-        lines += wording_sentences(self, {name: name for name in self.models})
-        compared = self.comparison()
-        compared = compared[compared["measure"].isin(["manhattan", ERROR])]
-        for row in compared.to_dict("records"):
-            lines.append(
-                f"{row['model']} - {row['reference']}, {row['scenario']}, {row['measure']}: "
-                f"{row['difference']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f}, "
-                f"{row['contexts']} contexts)"
-            )
-        lines.append(
-            "Means over contexts with 95% t intervals; flagged contexts have no distances. "
-            "Natural logarithms."
+        """The parts as text."""
+        return str(self.result())
+
+    def _command(self) -> str:
+        """Return the command line that asks the same again; "" if models were asked differently."""
+        models: Mapping[str, Mapping[str, Any]] = self.options.get("models", {})
+        asked = list(models.values())
+        if not asked or any(how != asked[0] for how in asked):
+            return ""
+        first = asked[0]
+        names = ("source", "form", "draws", "top", "distractors", "asking", "threshold", "tokens")
+        values = {**first.get("truth", {}), **self.options.get("only", {})}
+        return command_line(
+            "reveal",
+            *self.options.get("scenarios", ()),
+            llm=[name.partition(" (")[0] for name in models],
+            set=values,
+            no_stated=first.get("stated") is False or None,
+            even_faces=first.get("even_faces") or None,
+            chat=first.get("chat") or None,
+            no_signs=first.get("signs") is False or None,
+            seed=self.options.get("seed") or None,
+            **{name: first.get(name) for name in (*names, "wordings", "space", "leak")},
         )
-        return "\n".join(lines)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Keep beliefs, stated answers and what was asked; `read_revealed` reads them."""
+        with writable(folder) as path:
+            more = {
+                kind: np.concatenate([getattr(self, kind)[who] for who in self.beliefs])
+                for kind in ("naive", "known")
+            }
+            parts = [(*who, own) for who, own in self.beliefs.items()]
+            _stacked(path, parts).assign(**more).to_parquet(path / BELIEFS, index=False)
+            self.stated.to_parquet(path / ANSWERS, index=False)
+            if self.reworded:
+                again = [(who, "", own) for who, own in self.reworded.items()]
+                _stacked(path, again).to_parquet(path / REWORDED, index=False)
+            content = {name: getattr(self, name) for name in ("options", "versions", "seconds")}
+            write_text(path / FILE, json.dumps(plain(content), indent=1))
 
 
 def reveal(
@@ -452,89 +213,41 @@ def reveal(
         {k: v for k, v in options.items() if k not in names},
     )
     before = [read_revealed(folder) for folder in earlier]
-    beliefs, naive, known = (
-        {name: own for old in before for name, own in getattr(old, kind).items()}
-        for kind in ("beliefs", "naive", "known")
+    beliefs, naive, known, reworded = (
+        {who: own for old in before for who, own in getattr(old, kind).items()}
+        for kind in ("beliefs", "naive", "known", "reworded")
     )
-    reworded = {name: own for old in before for name, own in old.reworded.items()}
-    how: dict[str, Any] = {}
+    how: dict[str, Any] = {who: own for old in before for who, own in old.options["models"].items()}
     stated = [old.stated for old in before]
     for one in models:
         asked = interview.ask(one)
         name = asked.name
-        while name in beliefs:
+        while name in how:
             name += "'"
-        read = asked.contexts
-        beliefs[name], naive[name], known[name] = read.beliefs, read.naive, read.known
+        who, read = (name, asked.options["form"]), asked.contexts
+        beliefs[who], naive[who], known[who] = read.beliefs, read.naive, read.known
         if asked.reworded:
             reworded[name] = joined_wordings([read.beliefs, *asked.reworded])
-        stated.append(asked.stated.assign(model=name))
+        stated.append(asked.stated.rename(columns={"model": "participant"}))
+        stated[-1]["participant"] = name
         how[name] = asked.options
-    for old in before:
-        how = {**old.options["models"], **how}
-    stated = [frame for frame in stated if len(frame)]
-    table = pd.concat(stated, ignore_index=True) if stated else pd.DataFrame(columns=list(STATED))
-    result = summarise(
-        beliefs,
-        naive,
-        known,
-        table[list(STATED)],
-        options={
-            "models": how,
-            "scenarios": list(question.scenarios),
-            "seed": question.seed,
-            **({"only": question.only} if question.only else {}),
-        },
-        seed=question.seed,
-        reworded=reworded,
-        seconds=time.perf_counter() - begin + sum(old.seconds for old in before),
-    )
+    some = [frame for frame in stated if len(frame)]
+    columns = ["participant", *STATED[1:]]
+    table = pd.concat(some, ignore_index=True) if some else pd.DataFrame(columns=columns)
+    facts: dict[str, Any] = {"scenarios": list(question.scenarios), "seed": question.seed}
+    facts |= {"only": question.only} if question.only else {}
+    seconds = time.perf_counter() - begin + sum(old.seconds for old in before)
+    result = Revealed(
+        beliefs, table, naive=naive, known=known, reworded=reworded,
+        options={**facts, "models": how}, seconds=seconds,
+    )  # fmt: skip
     if out is not None:
         result.save(out)
     return result
 
 
-def summarise(
-    beliefs: Mapping[str, RevealedBeliefs],
-    naive: Mapping[str, Array],
-    known: Mapping[str, Array],
-    stated: pd.DataFrame,
-    *,
-    options: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    reworded: Mapping[str, RevealedBeliefs] | None = None,
-    seconds: float = 0.0,
-) -> Revealed:
-    """Compute all measures of models whose beliefs are known."""
-    begin = time.perf_counter()
-    distances, biases = [], []
-    for name, own in beliefs.items():
-        distances.append(distribution_distances(own, seed=seed).to_frame().assign(model=name))
-        biases.append(belief_biases(own).to_frame().assign(model=name))
-    fits = []
-    for name, own in beliefs.items():
-        try:
-            fit = fit_belief_samplers({name: own}).to_frame()
-        except ValueError as error:  # too little is left to be fitted, which is no misuse here
-            fit = pd.DataFrame({"status": [str(error)]})
-        fits.append(fit.assign(model=name))
-    return Revealed(
-        beliefs=dict(beliefs),
-        naive=dict(naive),
-        known=dict(known),
-        distances=pd.concat(distances, ignore_index=True),
-        biases=pd.concat(biases, ignore_index=True),
-        samplers=pd.concat(fits, ignore_index=True),
-        stated=stated,
-        options=dict(options or {}),
-        versions=versions(),
-        seconds=seconds + time.perf_counter() - begin,
-        reworded=dict(reworded or {}),
-    )
-
-
 def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
-    """Read what `reveal` left in a folder; nothing is computed anew.
+    """Read what `reveal` left in a folder; nothing is asked again.
 
     Raises
     ------
@@ -543,65 +256,48 @@ def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
     """
     path = Path(folder)
     try:
-        told = json.loads((path / FILE).read_text(encoding="utf-8"))
+        content = json.loads((path / FILE).read_text(encoding="utf-8"))
         table = pd.read_parquet((path / BELIEFS).absolute())
-        frames = {name: pd.read_parquet((path / f"{name}.parquet").absolute()) for name in FRAMES}
+        stated = pd.read_parquet((path / ANSWERS).absolute())
         several = (path / REWORDED).absolute()
         again = pd.read_parquet(several) if several.exists() else pd.DataFrame({"model": []})
     except (OSError, json.JSONDecodeError, ArrowException) as error:
         raise ValueError(
             f"Beliefs are read from a folder of `knownminds reveal`; {path} cannot be read: {error}"
         ) from None
-    parts = {str(name): own for name, own in table.groupby("model", sort=False)}
+    parts = {
+        (str(who), str(form)): own
+        for (who, form), own in table.groupby(["model", "form"], sort=False)
+    }
     return Revealed(
-        beliefs={name: RevealedBeliefs.of_frame(own) for name, own in parts.items()},
-        naive={name: own["naive"].to_numpy(dtype=float) for name, own in parts.items()},
-        known={name: own["known"].to_numpy(dtype=float) for name, own in parts.items()},
-        samplers=pd.DataFrame(told["samplers"]),
-        options=told["options"],
-        versions=told["versions"],
-        seconds=told["seconds"],
+        beliefs={who: RevealedBeliefs.of_frame(own) for who, own in parts.items()},
+        stated=stated,
+        naive={who: own["naive"].to_numpy(dtype=float) for who, own in parts.items()},
+        known={who: own["known"].to_numpy(dtype=float) for who, own in parts.items()},
         reworded={
-            str(name): RevealedBeliefs.of_frame(own)
-            for name, own in again.groupby("model", sort=False)
+            str(who): RevealedBeliefs.of_frame(own)
+            for who, own in again.groupby("model", sort=False)
         },
-        **frames,
+        **content,
     )
 
 
-def _stacked(folder: Path, several: Mapping[str, RevealedBeliefs], **more: Array) -> pd.DataFrame:
-    """Return the tables of models one below the other, as they are kept."""
-    parts = []
-    for k, (name, own) in enumerate(several.items()):
+def read_result(folder: str | os.PathLike[str]) -> Result:
+    """Return the parts of what `reveal` left in a folder."""
+    return read_revealed(folder).result()
+
+
+def _sent(how: Mapping[str, Any]) -> str:
+    """Say in which form a model got what it was asked; empty where that is not known."""
+    return "; ".join(f"{what} {SENT[form]}" for what, form in how.get("sent", {}).items())
+
+
+def _stacked(folder: Path, parts: Sequence[tuple[str, str, RevealedBeliefs]]) -> pd.DataFrame:
+    """Return the tables of several beliefs one below the other."""
+    frames = []
+    for k, (who, form, own) in enumerate(parts):
         place = folder / f".part-{k}.parquet"
         own.save(place)
-        parts.append(pd.read_parquet(place.absolute()).assign(model=name))
+        frames.append(pd.read_parquet(place.absolute()).assign(model=who, form=form))
         place.unlink()
-    return pd.concat(parts, ignore_index=True).assign(**more)
-
-
-def _by_scenario(table: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Yield the rows of each model and scenario, and of several scenarios together."""
-    for model, own in table.groupby("model", sort=False):
-        parts = list(own.groupby("scenario", sort=False))
-        for scenario, part in [*parts, *([(ALL, own)] if len(parts) > 1 else [])]:
-            yield {"model": model, "scenario": scenario}, part
-
-
-def _mean(name: str, values: Array, mass: float) -> dict[str, float]:
-    """Return a mean by this name, with the ends of its t interval."""
-    tests = t_tests(values[None], mass=mass)
-    mean, low, high = (float(column[0]) for column in (tests.mean, tests.low, tests.high))
-    if tests.n[0] > 1 and not np.isfinite(low):  # all the same
-        low = high = mean
-    return {name: mean, "low": low, "high": high}
-
-
-def _by_measure(summary: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return the rows of one model and scenario by measure."""
-    rows: list[dict[Any, Any]] = summary.to_dict("records")
-    return {str(row["measure"]): row for row in rows}
-
-
-def _interval(row: Mapping[str, Any]) -> str:
-    return f"{row['mean']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
+    return pd.concat(frames, ignore_index=True)

@@ -57,7 +57,7 @@ def _reveal(given: dict[str, Any]) -> None:
         check_own_folder("reveal", given["out"])
     try:
         with progress_bar("reveal") as progress:
-            result = reveal(
+            revealed = reveal(
                 asked.pop("llm", ()),
                 settings=Sampling(**settings),
                 progress=progress,
@@ -68,7 +68,7 @@ def _reveal(given: dict[str, Any]) -> None:
         raise ValueError(str(error)) from None
     if given["out"] is None:
         notes.print("--out FOLDER keeps the beliefs and their report.")
-    leave(result, given)
+    leave(revealed.result(), given)
 
 
 command(AskReveal, {}, _reveal)
