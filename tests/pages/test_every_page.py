@@ -1,26 +1,34 @@
-"""One page of every kind of report, of results that are kept: numbers, figures, links, script."""
+"""The page of a run, fine and with gaps: numbers, figures, links, script."""
 
 import json
 import re
-import tempfile
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 from chromium import PROGRAM, Chromium
-from kept_pages import KINDS, unpacked
 from page_faults import WIDTHS, empty_panels, faults_of
 
+from knownminds.validation.cli import main
 from knownminds.validation.pages.html import places
 from knownminds.validation.report import page_of, read_result, render
 from knownminds.validation.studies import STUDIES
 
 AXE = Path(__file__).parents[2] / ".psych-ds" / "node_modules" / "axe-core" / "axe.min.js"
-ALL = list(KINDS)
+RUN = (
+    "run instrumental_learning --llm synthetic:rescorla_wagner --set alpha=0.4 --set beta=4 "
+    "--sessions 3 --trials 24 --seed 2"
+)
+KINDS = {
+    "run_all_fine": RUN,
+    "run_with_gaps": f"{RUN} --contaminate refusal=0.1 --contaminate malformed=0.1 "
+    "--contaminate verbosity=0.2",
+}
 # Pages of each make; the others are drawn with the long tests.
 QUICK = ("run_with_gaps",)
 each = pytest.mark.parametrize(
-    "kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long) for kind in ALL]
+    "kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long) for kind in KINDS]
 )
 in_a_browser = pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed; see .ci/run")
 # Of WCAG 2.1, levels A and AA, and what axe calls best practice.
@@ -28,9 +36,13 @@ CHECKED = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 
 
 @pytest.fixture(scope="module")
-def results():
-    with tempfile.TemporaryDirectory() as folder:
-        yield {kind: read_result(unpacked(kind, folder)) for kind in KINDS}
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    for kind, command in KINDS.items():
+        with pytest.raises(SystemExit) as end:
+            main([*shlex.split(command), "--out", str(folder / kind)])
+        assert end.value.code == 0
+    return {kind: read_result(folder / kind) for kind in KINDS}
 
 
 class Made(dict):
@@ -160,7 +172,7 @@ def test_boxes_out_of_place_would_be_seen(browser, files, tmp_path):
 @in_a_browser
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed in .psych-ds; see .ci/run")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_page_can_be_used_by_keyboard_and_screen_reader(browser, files, kind, scheme):
     assert violations(browser, files[kind], scheme) == []
 

@@ -167,7 +167,7 @@ def _scale(base: pd.DataFrame, about: About) -> tuple[dict[str, tuple[float, flo
         rows = base[base["score"] == name]
         if len(rows):
             place = about.places[str(rows["cell"].iloc[0])]
-            zero[name] = random_score(name, place, NULL_SESSIONS, about.seed)
+            zero[name] = random_score(name, place, NULL_SESSIONS, about.seed)[0]
     if about.people is not None:
         one = read_reference(about.people)
         told = "On the scale, 0 is random answers in the same design and 1 are people (--people)."

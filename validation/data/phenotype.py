@@ -55,6 +55,7 @@ class Phenotype:
             "value": self.score.ravel(), "standard_error": self.standard_error.ravel(),
             "low": self.low.ravel(), "high": self.high.ravel(),
             "random": np.tile(self.random, n), "reference": np.tile(self.reference, n),
+            "random_error": 0.0,
             "missing": [why for row in self.reason for why in row],
         })  # fmt: skip
         return scaled(frame, self.released)
