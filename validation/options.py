@@ -19,15 +19,6 @@ Model = Annotated[
         callback=named_or_usual,
     ),
 ]
-FittedModel = Annotated[
-    str | None,
-    typer.Option(
-        help="A model; the usual one of the data's experiment if none. `knownminds list`.",
-        autocompletion=completes("models"),
-        callback=lambda model: model and named("model")(model),
-    ),
-]
-Method = Annotated[str, typer.Option(help="mle, map or hierarchical.")]
 Seed = Annotated[int, typer.Option(help="Everything random follows from it.")]
 Subjects = Annotated[int, typer.Option(help="How many subjects.", max=10_000_000)]
 Sessions = Annotated[int, typer.Option(help="Sessions per subject.", max=1_000_000)]
@@ -44,11 +35,6 @@ Fixed = Annotated[
     list[str] | None, typer.Option("--fix", help="NAME=VALUE: held in the fit, not estimated.")
 ]
 Lapse = Annotated[float, typer.Option(help="Lapse rate of the simulated subjects.")]
-FitLapse = Annotated[bool, typer.Option("--fit-lapse", help="Estimate a lapse rate.")]
-AllTrials = Annotated[
-    bool,
-    typer.Option("--all-trials", help="Fit all trials, also where a model is fitted to some."),
-]
 Workers = Annotated[int | None, typer.Option(help="Processes (of studies), threads (of fit).")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the results and the report.")]
 Contaminate = Annotated[
@@ -62,10 +48,6 @@ Experiment = Annotated[
         autocompletion=completes("environments"),
         callback=named("environment"),
     ),
-]
-ExperimentOption = Annotated[
-    str | None,
-    typer.Option("--environment", help="The experiment.", autocompletion=completes("environments")),
 ]
 Questions = Annotated[
     int | None,

@@ -15,6 +15,7 @@ from knownminds.environments.record.folders import check_writable, writable, wri
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.arguments import one_of
+from knownminds.validation.engine.question import verb
 from knownminds.validation.imports.account import Tally, account_of_texts
 from knownminds.validation.imports.exports import (
     begun_once,
@@ -25,9 +26,11 @@ from knownminds.validation.imports.exports import (
     write_with_dictionary,
 )
 from knownminds.validation.imports.importing import Imported, Reading, import_tables
-from knownminds.validation.imports.mapping import ColumnMap
+from knownminds.validation.imports.mapping import ColumnMap, read_map
 from knownminds.validation.imports.tables import read_table
 from knownminds.validation.people.reading import PAGE, is_of_page, read_sessions
+
+from .questions import AskExport, AskImport
 
 BOTH = ("csv", "parquet", "psych-101", "psych-ds")
 WRITTEN = (*BOTH, "hbayesdm", "hssm", "r")
@@ -45,53 +48,20 @@ _SUFFIXES = {
 }
 
 
-def export_trials(
-    data: Trials | str | Path,
-    out: str | Path,
-    format: str | None = None,
-    *,
-    environment: Environment | str | None = None,
-    columns: Mapping[str, str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    name: str | None = None,
-    description: str = "",
-    authors: Sequence[str] = (),
-    licence: str = "",
-    seed: int = 0,
-) -> Trials:
-    """Write trials in one of the formats `WRITTEN`, and return them as they were written.
+import_trials = verb(AskImport, __name__)
+export_trials = verb(AskExport, __name__)
 
-    A table of hBayesDM has neither sessions nor contexts: where people learn anew in each, each is
-    a subject of its own there ("0 | 2"), also in what is returned.
 
-    Parameters
-    ----------
-    data
-        A .csv or .parquet file, the folder of a run, or trials.
-    out
-        A file; a folder for psych-ds and r.
-    format
-        None for what the ending of `out` says: .csv, .parquet, or .jsonl (psych-101).
-    environment, settings
-        The experiment and its settings, where they are not as the trials or the run tell.
-    columns
-        Our column names -> the file's.
-    name, description, authors, licence
-        Of a psych-ds data set; by default it is named as `out` is.
-    seed
-        Draws the names that a psych-101 text uses where trials do not tell them.
-
-    Raises
-    ------
-    ValueError
-        If the trials cannot be told in that format, or not be written there.
-    """
-    place = Path(out)
-    kind = format or _SUFFIXES.get(place.suffix, "")
+def export_asked(asked: AskExport) -> Trials:
+    """Answer what `export` is asked."""
+    if not str(asked.out):
+        raise ValueError("An export is written to a file or folder; name it: --out trials.csv.")
+    place = Path(asked.out)
+    kind = asked.format or _SUFFIXES.get(place.suffix, "")
     one_of("format", kind, WRITTEN)
     check_writable(place)
-    trials, own = _load(data, columns)
-    experiment = _experiment(environment, settings, own, trials)
+    trials, own = _load(asked.data, asked.columns)
+    experiment = _experiment(asked.environment, asked.settings, own, trials)
     if experiment is not None:
         trials = Trials.from_frame(trials.frame, environment=experiment)
     with writable(place.parent):
@@ -99,14 +69,14 @@ def export_trials(
             write_psych_ds(
                 trials,
                 place,
-                name=name or place.absolute().name,
-                description=description,
-                authors=authors,
-                licence=licence,
+                name=asked.name or place.absolute().name,
+                description=asked.description,
+                authors=asked.authors,
+                licence=asked.licence,
                 environment=experiment,
             )
         elif kind == "psych-101":
-            write_psych_101(trials, place, experiment, seed=seed)
+            write_psych_101(trials, place, experiment, seed=asked.seed)
         elif kind == "hbayesdm":
             experiment = experiment_of(trials, experiment)
             trials = begun_once(trials, experiment)
@@ -121,54 +91,32 @@ def export_trials(
     return trials
 
 
-def import_trials(
-    sources: Sequence[str | Path],
-    format: str | None = None,
-    *,
-    environment: Environment | str | None = None,
-    columns: Mapping[str, str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    mapping: ColumnMap | None = None,
-    where: Mapping[str, str] | None = None,
-    encoding: str | None = None,
-    missing: Sequence[str] = (),
-    subject_from_file: bool = False,
-) -> Trials:
-    """Read trials from files or folders.
-
-    Parameters
-    ----------
-    sources
-        Files; folders of psych-ds, of a run, or of Inspect's logs. Files of a page (`page`)
-        are played once more, see `knownminds.validation.people.reading`.
-    format
-        One of `READ`; None for what each of them looks like.
-    environment, settings
-        The experiment and its settings, where the files do not tell; needed for psych-101 texts
-        that are not of our own.
-    columns
-        Our column names -> the file's, for csv and parquet that are otherwise as ours.
-    mapping
-        What the columns and values of any other table are.
-    where
-        Only rows whose columns have these values, of tables of others.
-    encoding
-        Of tables of others; None for UTF-8.
-    missing
-        What stands for nothing in tables of others, besides an empty cell, NA and NaN.
-    subject_from_file
-        Whether each table of others is of one subject, whose name is the file's.
-
-    Raises
-    ------
-    ValueError
-        If a source cannot be read, or the experiment is none of ours.
-    """
-    name = environment.name if isinstance(environment, Environment) else environment
+def import_asked(asked: AskImport) -> Imported:
+    """Answer what `import` is asked, with what was understood."""
+    mapping = asked.mapping
+    if mapping is not None and not isinstance(mapping, ColumnMap):
+        mapping = read_map(mapping)
+    if mapping is not None:
+        mapping = mapping.merged(ColumnMap(missing=tuple(asked.missing)))
+    place = asked.environment
     reading = Reading(
-        name, settings or {}, mapping, where or {}, encoding, missing, subject_from_file
+        place.name if isinstance(place, Environment) else place,
+        asked.settings or {},
+        mapping,
+        asked.where or {},
+        asked.encoding,
+        asked.missing,
+        asked.subject_from_file,
     )
-    return import_sources(sources, format, reading, columns, environment).trials
+    found = import_sources(asked.sources, asked.format, reading, asked.columns, place)
+    if asked.out is not None:
+        file = Path(asked.out)
+        check_writable(file)
+        with writable(file.parent):
+            found.trials.save(file)
+    if asked.save_map is not None and found.mapping is not None:
+        found.mapping.save(asked.save_map)
+    return found
 
 
 def import_sources(
@@ -178,7 +126,7 @@ def import_sources(
     columns: Mapping[str, str] | None = None,
     environment: Environment | str | None = None,
 ) -> Imported:
-    """Read trials as `import_trials` does, and say what was understood.
+    """Read trials from files or folders, and say what was understood.
 
     Parameters
     ----------
@@ -276,14 +224,6 @@ def _of_others(
     ]
     own = {"subject", "trial"}
     return bool(heads) and not all(own <= head and head & {"action", "response"} for head in heads)
-
-
-def save_table(trials: Trials, out: str | Path) -> None:
-    """Write trials as .csv or .parquet, in a folder that is made if need be."""
-    file = Path(out)
-    check_writable(file)
-    with writable(file.parent):
-        trials.save(file)
 
 
 def _load(

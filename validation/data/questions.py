@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from knownminds.agents import Agent
     from knownminds.environments import Environment, Trials
     from knownminds.validation.engine.result import Result
+    from knownminds.validation.imports.mapping import ColumnMap
 
     from .fit import Fit
 
@@ -201,6 +202,122 @@ class AskScore(Question["Result"]):
         from .scores_of_trials import compute
 
         return compute(self)
+
+
+@frozen_question
+class AskImport(Question["Trials"]):
+    """Read other people's data, and say what was understood of every row.
+
+    Parameters
+    ----------
+    sources
+        Files, or folders of psych-ds, of a run, or of Inspect's logs. Files of a page are played
+        once more.
+    format
+        cogbench, causalign, horizon, hbayesdm, hssm, jspsych, psych-101, psych-ds, inspect, page,
+        csv or parquet; else found.
+    environment
+        The experiment. Needed where the files do not tell it.
+    columns
+        ours=yours,...: of csv and parquet that are otherwise as ours.
+    settings
+        NAME=VALUE: a setting of the experiment.
+    mapping
+        ours=theirs,...; 'COLUMN: text=0,text=1'; 'COLUMN: percent'; a .toml; or a map's name.
+    where
+        COLUMN=VALUE: only rows that have it are trials.
+    missing
+        What stands for no answer, besides nothing and NA.
+    subject_from_file
+        Each file is of one subject, named as the file.
+    encoding
+        Of the file, such as cp1252.
+    out
+        A .csv or .parquet file; without it nothing is written.
+    save_map
+        A .toml file for the mapping that was used, to be copied.
+
+    Raises
+    ------
+    ValueError
+        If a source cannot be read, or the experiment is none of ours.
+    """
+
+    command: ClassVar[str] = "import"
+    verb: ClassVar[str] = "import_trials"
+
+    sources: Sequence[str | Path] = argument(kw_only=False)
+    format: str | None = positional("--from,--format", default=None, kw_only=False)
+    environment: Environment | str | None = None
+    columns: Mapping[str, str] | None = read_with(read_mapping, default=None)
+    settings: Mapping[str, Any] | None = named("--set", default=None)
+    mapping: Sequence[str] | ColumnMap | None = named("--map", default=None)
+    where: Mapping[str, str] | None = None
+    missing: Sequence[str] = ()
+    subject_from_file: bool = False
+    encoding: str | None = None
+    out: str | Path | None = None
+    save_map: str | Path | None = None
+
+    def answer(self) -> Trials:
+        """Read the trials."""
+        from .exchange import import_asked
+
+        return import_asked(self).trials
+
+
+@frozen_question
+class AskExport(Question["Trials"]):
+    """Write trials as a table, of others' columns too, as Psych-101 texts or a Psych-DS folder.
+
+    A table of hBayesDM has neither sessions nor contexts: where people learn anew in each, each is
+    a subject of its own there ("0 | 2"), also in what is returned.
+
+    Parameters
+    ----------
+    data
+        A .csv or .parquet file, or the folder of a run; or trials.
+    out
+        The file, or for psych-ds and r the folder.
+    format
+        csv, parquet, psych-101, psych-ds, hbayesdm, hssm or r; else as the name ends.
+    environment
+        The experiment, where the trials or the run do not tell it.
+    columns
+        ours=yours,...
+    settings
+        NAME=VALUE: a setting of the experiment.
+    name, description, authors, licence
+        Of a psych-ds data set. By default it is named as the folder is.
+    seed
+        Draws the names that a psych-101 text uses where trials do not tell them.
+
+    Raises
+    ------
+    ValueError
+        If the trials cannot be told in that format, or not be written there.
+    """
+
+    command: ClassVar[str] = "export"
+    verb: ClassVar[str] = "export_trials"
+
+    data: Trials | str | Path = argument(kw_only=False)
+    out: str | Path = positional("--out", default="", kw_only=False)
+    format: str | None = positional("--format", default=None, kw_only=False)
+    environment: Environment | str | None = None
+    columns: Mapping[str, str] | None = read_with(read_mapping, default=None)
+    settings: Mapping[str, Any] | None = named("--set", default=None)
+    name: str | None = None
+    description: str = ""
+    authors: Sequence[str] = named("--author", default=())
+    licence: str = named("--licence,--license", default="")
+    seed: int = 0
+
+    def answer(self) -> Trials:
+        """Write the trials, and return them as they were written."""
+        from .exchange import export_asked
+
+        return export_asked(self)
 
 
 @frozen_question

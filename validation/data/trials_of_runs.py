@@ -76,13 +76,6 @@ def read_one(data: Data, columns: Mapping[str, str] | None) -> tuple[str, Trials
     return " ".join(map(str, paths)), joined(runs, columns)
 
 
-def several_of(data: Data) -> dict[str, list[str]]:
-    """Return the paths as the option "data", where several were given; otherwise nothing."""
-    if isinstance(data, Trials | str | Path) or len(data) < 2:
-        return {}
-    return {"data": [str(path) for path in data]}
-
-
 def with_conditions(path: str | Path, columns: Mapping[str, str] | None = None) -> Trials:
     """Return the trials of a file or a run's folder; of a run, each with its conditions.
 

@@ -33,7 +33,12 @@ import typer
 from knownminds.validation.completion import completes, given_model, named_or_usual
 from knownminds.validation.completion import named as check_member
 from knownminds.validation.options import DesignName, Out, Workers
-from knownminds.validation.reading import read_numbers, read_settings, resolve_experiment
+from knownminds.validation.reading import (
+    read_numbers,
+    read_settings,
+    read_texts,
+    resolve_experiment,
+)
 
 from .notebook import notebook_bar
 
@@ -116,6 +121,7 @@ MEMBERS = {
 KINDS: tuple[tuple[str, Any], ...] = (
     ("Mapping[str, float]", list[str]),
     ("Mapping[str, Any]", list[str]),
+    ("Mapping[str, str]", list[str]),
     ("Sequence[int]", list[int]),
     ("Sequence[float]", list[float]),
     ("Sequence[", list[str]),
@@ -128,7 +134,7 @@ KINDS: tuple[tuple[str, Any], ...] = (
 
 # Type checkers read `default` and `kw_only` off the calls alone, where they are said by name.
 def named(flag: str, *, default: Any = MISSING) -> Any:
-    """Return a field whose option has another name, "--set" for instance."""
+    """Return a field whose option has another name, "--set" for instance, or "--a,--b"."""
     return field(default=default, metadata={"flag": flag})
 
 
@@ -158,6 +164,8 @@ def declared(own: Any, help: str) -> Typed:
         read = partial(read_numbers, flag)
     elif read is None and "Mapping[str, Any]" in own.type:
         read = read_settings
+    elif read is None and "Mapping[str, str]" in own.type:
+        read = partial(read_texts, flag)
     member = MEMBERS.get(own.name)
     more: dict[str, Any] = {"help": help}
     if member:
@@ -169,11 +177,12 @@ def declared(own: Any, help: str) -> Typed:
         return Typed(annotated[kind, typer.Argument(**more)], inspect.Parameter.empty)
     if own.name == "model":
         more["callback"] = given_model if "None" in own.type else named_or_usual
+    flags = flag.split(",")
     if kind is bool:
-        return Typed(annotated[bool, typer.Option(flag, **more)], False)
+        return Typed(annotated[bool, typer.Option(*flags, **more)], False)
     if own.default not in (MISSING, None, "", ()):
         more["help"] = f"{help} Default: {own.default}."  # Rich takes brackets for markup
-    return Typed(annotated[kind | None, typer.Option(flag, **more)], None, read=read)
+    return Typed(annotated[kind | None, typer.Option(*flags, **more)], None, read=read)
 
 
 def field_helps(kind: type) -> dict[str, str]:
@@ -220,7 +229,7 @@ class Question(Generic[R]):
     def typed(cls) -> dict[str, Typed]:
         """How each field is typed, in order, but for those of `StudyQuestion`."""
         helps = field_helps(cls)
-        running = {own.name for own in fields(StudyQuestion)} | {"tell"}
+        running = {"tell"} | _running(cls)
         options: dict[str, Typed] = {}
         for own in fields(cls):
             # A subclass that narrows a field's type does not repeat how it is typed.
@@ -285,6 +294,11 @@ class StudyQuestion(Question[R]):
         """Return the arguments that were typed, and where and how to compute."""
         running = {own.name: given.get(own.name) for own in fields(StudyQuestion)}
         return {**super().read(given), **running}
+
+
+def _running(kind: type) -> set[str]:
+    """Return the fields of a study's question that say where and how it is computed."""
+    return {own.name for own in fields(StudyQuestion)} if issubclass(kind, StudyQuestion) else set()
 
 
 # How is typed what all studies share.
@@ -397,7 +411,7 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
     ask.__name__ = ask.__qualname__ = kind.verb
     ask.__module__, ask.__doc__ = module, kind.__doc__
     # In a dataclass the fields of its base come first.
-    running = {own.name for own in fields(StudyQuestion)}
+    running = _running(kind)
     arguments = inspect.signature(kind).parameters.values()
     ordered = sorted(arguments, key=lambda argument: argument.name in running)
     ask.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]

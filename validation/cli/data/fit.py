@@ -18,7 +18,7 @@ def _fit(given: dict[str, Any]) -> None:
     out = given["out"]
     if out is not None:
         check_own_folder("fit", out)
-    result = AskFit(**AskFit.read(given), workers=given["workers"], tell=_tell).answer()
+    result = AskFit(**AskFit.read(given), tell=_tell).answer()
     for name in ("environment", "model"):
         if given[name] is None:
             notes.print(f"{name}: {result.asked[name]} (name another with --{name})")
@@ -27,4 +27,4 @@ def _fit(given: dict[str, Any]) -> None:
     leave(result, given)
 
 
-command(AskFit, {name: RUNNING[name] for name in ("workers", "out")}, _fit)
+command(AskFit, {"out": RUNNING["out"]}, _fit)

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from knownminds.validation.cli.output import notes, print_json
 from knownminds.validation.cli.study import command
-from knownminds.validation.engine.question import Question, asks, frozen_question, option
-from knownminds.validation.options import (
-    Adaptive,
-    DesignName,
-    Experiment,
-    Lapse,
-    Model,
-    NTrials,
-    Questions,
-    Seed,
-    Sessions,
-    Subjects,
-    Values,
+from knownminds.validation.engine.question import (
+    Question,
+    argument,
+    frozen_question,
+    named,
+    positional,
 )
 from knownminds.validation.reading import resolve_experiment
 
@@ -40,25 +34,50 @@ def _truth_of(frame: Any, model: type[Agent]) -> list[dict[str, Any]]:
 
 @frozen_question
 class AskSimulate(Question[Any]):
-    """What `simulate` is asked: who plays what, how often, and where it goes."""
+    """Let subjects with known parameters play; their true values stand beside the choices.
+
+    Parameters
+    ----------
+    environment
+        The experiment.
+    model
+        A model; the experiment's usual one if none. `knownminds list` shows all.
+    subjects
+        How many subjects.
+    sessions
+        Sessions per subject.
+    trials
+        Trials per session.
+    design
+        Of an experiment with several designs: which (--set design=).
+    seed
+        Everything random follows from it.
+    values
+        NAME=VALUE: a true parameter or a setting of the experiment.
+    lapse
+        Lapse rate of the simulated subjects.
+    questions
+        How many questions of a session are asked; all if not given.
+    adaptive
+        MODEL: ask next what tells most about its parameters, up to --questions.
+    out
+        A .csv or .parquet file.
+    """
 
     command: ClassVar[str] = "simulate"
-    help: ClassVar[str] = (
-        "Let subjects with known parameters play; their true values stand beside the choices."
-    )
 
-    environment: str = asks(Experiment)
-    model: str = asks(Model, default="rescorla_wagner_dual", untyped=None)
-    subjects: int = asks(Subjects, default=20)
-    sessions: int = asks(Sessions, default=1)
-    trials: int | None = asks(NTrials, default=None)
-    design: str | None = asks(DesignName, default=None)
-    seed: int = asks(Seed, default=0)
-    values: list[str] | None = asks(Values, default=None)
-    lapse: float = asks(Lapse, default=0.0)
-    questions: int | None = asks(Questions, default=None)
-    adaptive: str | None = asks(Adaptive, default=None)
-    out: Path | None = option(Path | None, "A .csv or .parquet file.", default=None)
+    environment: str = argument(kw_only=False)
+    model: str = positional(kw_only=False)
+    subjects: int = 20
+    sessions: int = 1
+    trials: int | None = None
+    design: str | None = None
+    seed: int = 0
+    values: Sequence[str] | None = named("--set", default=None)
+    lapse: float = 0.0
+    questions: int | None = None
+    adaptive: str | None = None
+    out: Path | None = None
 
 
 def _simulate(given: dict[str, Any]) -> None:
