@@ -28,7 +28,8 @@ KINDS = {
 # Pages of each make; the others are drawn with the long tests.
 QUICK = ("run_with_gaps",)
 each = pytest.mark.parametrize(
-    "kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long) for kind in KINDS]
+    "kind",
+    [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long) for kind in KINDS],
 )
 in_a_browser = pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed; see .ci/run")
 # Of WCAG 2.1, levels A and AA, and what axe calls best practice.
