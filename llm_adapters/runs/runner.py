@@ -64,6 +64,7 @@ TRIALS = "trials.parquet"
 MOST_SESSIONS = 1_000_000
 
 _OVERLOADED = ("often", "server 503", "server 529")  # kinds of a provider that has too much to do
+_HEX_DIGITS = 15  # of a question's hash that are its number: 60 bits
 _PAUSES = 2**32 - 2  # last part of the address of the stream that spreads the pauses
 
 
@@ -581,7 +582,8 @@ class _AskingChair(_Chair):
     def attempt(self, question: _Question, request: Request) -> Attempt:
         """Return a further attempt of a question, which is yet to be sent."""
         place = (self.session, question.turn, len(self.questions[question.turn]))
-        most = _most_sent(question.prompt), self.runner.answer_tokens
+        received = self.settings.max_tokens or self.runner.answer_tokens
+        most = _most_sent(question.prompt), received
         attempt = Attempt(place, question.slot, request.hash, "inflight", *most)
         question.tries.append(attempt)
         self.questions[question.turn].append(attempt)
@@ -759,7 +761,7 @@ class _Runner:
         self.rounds: Rounds | None = None
         self.in_batches = False
         self.sessions = self.trials = self.missing = 0
-        self.expected = study.n * study.n_prompts  # fewer if some fall away
+        self.expected = 0  # trials
         self.retry_errors = False
         # questions in a row without an answer, of the same kind and of any
         self.repeated = self.unanswered = 0
@@ -807,6 +809,7 @@ class _Runner:
     async def run(self, save: bool) -> Run:
         """Live all sessions as far as may be; see `run_sessions_in`."""
         study, gate = self.study, self.gate
+        self.expected = study.n * study.n_prompts  # fewer if some fall away
         lived = [LivedSession([], False)] * study.n
         reasons: dict[int, str] = {}
         broken: BaseException | None = None
@@ -922,6 +925,90 @@ class _Runner:
                 self.rounds.done if self.rounds else 0,
             )
         )
+
+
+class Questions:
+    """Single questions to one model, with a ledger in a folder; nobody lives a session.
+
+    What was answered in an earlier start is not asked again: the k-th time that a question is
+    asked brings the k-th answer to it. Caps hold over all starts.
+
+    Parameters
+    ----------
+    caps, price
+        As in `RunOptions`.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds another run, or is in use.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], adapter: Adapter, caps: Caps, price: Price | None
+    ):
+        self.caps = caps
+        self.ledger = Ledger.open(
+            folder,
+            {
+                "provider": adapter.provider,
+                "model": adapter.model,
+                "base_url": _public(adapter.base_url),
+                "sampling": {},
+                "session_seed": False,
+                "seed": 0,
+                "address": [],
+                "re_ask": 0,
+            },
+            1,
+            price=price,
+            keys=known_keys(key_variable_of(adapter)),
+        )
+        no_experiment: Any = None
+        study = _Study.of(self.ledger, no_experiment)
+        self.runner = _Runner(study, self.ledger, adapter, Retries(), caps, 8, None)
+        self._times: Counter[str] = Counter()
+
+    async def ask(self, prompt: Prompt, settings: Sampling) -> Reply:
+        """Return the reply to a question; `Failed` if there is none.
+
+        Raises
+        ------
+        ValueError
+            If a cap cannot be kept: no price, or an answer that nothing bounds.
+        """
+        adapter = self.runner.adapter
+        check_caps(self.caps, settings, self.ledger.price, f"{adapter.provider}:{adapter.model}")
+        check_heeds(adapter, settings, images=bool(prompt.images))
+        chair = _QuestionChair(self.runner, prompt, settings)
+        turn = self._times[chair.request]
+        self._times[chair.request] += 1
+        asked = await _Chair.ask(chair, turn, prompt, lambda reply: Answer(Outcome.OK))
+        if asked is not None and asked.reply is not None:
+            return asked.reply
+        if asked is not None:
+            raise Failed(asked.answer.note, "skip")
+        raise self.runner.failure or Failed(chair.reason, "stop")
+
+    async def close(self) -> None:
+        """Give back connections and ledger."""
+        self.ledger.end(self.runner.gate.stopped, {})
+        self.ledger.close()
+        await self.runner.adapter.close()
+
+
+class _QuestionChair(_PaidChair):
+    """Whoever answers one question; its hash stands for the number of the session."""
+
+    def __init__(self, runner: _Runner, prompt: Prompt, settings: Sampling):
+        asked = asked_of(runner.study.kept, settings)
+        self.request = request_hash(asked, prompt)
+        super().__init__(runner, int(self.request[:_HEX_DIGITS], 16))
+        self.settings, self.asked = settings, asked
+
+    def asks_again(self, turn: int, slot: int) -> bool:
+        """Say yes: a question that had no answer is put again by every start."""
+        return True
 
 
 def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Run:

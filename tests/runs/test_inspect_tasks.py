@@ -2,6 +2,9 @@
 
 import gc
 import json
+import signal
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -108,3 +111,49 @@ def test_logs_become_a_table_at_the_command_line_with_their_outcomes_counted(tmp
         code, _, err = imported(tmp_path / name)
         assert (code, len(err.strip().splitlines())) == (2, 1), err
         assert f"{name} is no log of Inspect's" in err
+
+
+KILLED = """
+import sys
+from inspect_ai import eval
+from inspect_ai.model import get_model
+import knownminds.validation.benchmarks.inspect_cells as cells
+
+url, folder, logs, *caps = sys.argv[1:]
+arguments = dict(word.split("=") for word in caps)
+model = get_model("knownminds/openai/m", base_url=url, ledger=folder, memoize=False, **{
+    name: int(most) for name, most in arguments.items()
+})
+task = cells.TASKS["instrumental_learning"](sessions=2, seed=11, n_visits=1)
+[log] = eval(task, model=model, display="none", log_dir=logs, log_level="error", max_samples=1)
+print(log.status, log.location)
+"""
+
+
+def test_an_evaluation_through_our_ledger_that_is_killed_pays_for_nothing_twice(tmp_path):
+    def evaluated(*caps):
+        words = [sys.executable, "-P", "-c", KILLED, server.address["openai"], tmp_path / "ledger"]
+        started.append(subprocess.Popen(list(map(str, [*words, tmp_path / "logs", *caps])),
+                                        stdout=subprocess.PIPE, text=True))  # fmt: skip
+        said, _ = started[-1].communicate()
+        return (started[-1].returncode, *said.split())
+
+    def kill_at_the_fourth(call):
+        if call.number == 3:
+            started[-1].kill()
+        return "ok"
+
+    started = []
+    n = 2 * InstrumentalLearning(n_visits=1).n_trials
+    with FaultServer(last_letter, script=kill_at_the_fourth) as server:
+        assert evaluated()[0] == -signal.SIGKILL
+        code, status, *_ = evaluated("calls=6")  # 4 of before, and 2 more
+        assert (code, status) == (0, "error")
+        assert len(server.calls) == 6
+        code, status, log = evaluated()
+        assert (code, status) == (0, "success")
+    # The fourth was under way at the kill, and is the only one that is asked again.
+    assert len(server.calls) == n + 1
+    frame = read_inspect_log(log).frame
+    assert len(frame) == n
+    assert set(frame["outcome"]) == {"ok"}

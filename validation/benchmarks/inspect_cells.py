@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from knownminds.environments import unknown
+from knownminds.llm_adapters.runs.inspect_model import knownminds
 from knownminds.llm_adapters.runs.inspect_tasks import TASKS, session_task
 from knownminds.llm_adapters.runs.participant import RUN
 
@@ -26,7 +27,7 @@ except ImportError:
         'Inspect\'s tasks and logs need the inspect-ai package: pip install "knownminds[inspect]"'
     ) from None
 
-__all__ = ["CELLS", "TASKS", "cell_task"]
+__all__ = ["CELLS", "TASKS", "cell_task", "knownminds"]
 
 
 def cell_task(
