@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -20,15 +20,12 @@ class Kept:
         By which its folder is known; that of all studies is the same and names the command.
     read
         Function that reads the folder.
-    pages
-        For each class of result, the function that returns its page.
     say
         Of a study, the function that makes a `Result` of its rows.
     """
 
     file: str
     read: str = ""
-    pages: Mapping[str, str] = field(default_factory=dict)
     say: str = ""
 
     @property
@@ -65,11 +62,7 @@ STUDIES: Mapping[str, Kept] = {
     "score of a paper": Kept("paper_score.json", "benchmarks.scored:read_result"),
     "reveal": Kept("revealed.json", "chance.revealed:read_result"),
     "benchmark": Kept("benchmark.json", "benchmarks.page:read_result"),
-    "run": Kept(
-        "ledger.sqlite",
-        "knownminds.llm_adapters.runs.runner:read_run",
-        {"Run": "costs.run_page:run_page"},
-    ),
+    "run": Kept("ledger.sqlite", "costs.run_page:read_page"),
 }
 # What `knownminds audit` looks at besides single measures: modules with `study`, `work` and `say`,
 # and OPTIONS, the options that they take besides --set, --replicates and --seed.
@@ -79,9 +72,3 @@ AUDITS = {
     "shortcuts": "power.shortcut_audit",
 }
 FILES = {kept.file: kept for kept in STUDIES.values()}  # of studies, any
-
-
-def kept_as(result: Any) -> Kept:
-    """Return the entry of a result."""
-    name = type(result).__name__
-    return next(kept for kept in STUDIES.values() if name in kept.pages)

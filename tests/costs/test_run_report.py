@@ -4,6 +4,7 @@ import asyncio
 from decimal import Decimal
 
 import pandas as pd
+import pytest
 from scripted import Scripted, rejected, server_failed, unreachable
 
 from knownminds.environments import InstrumentalLearning
@@ -11,7 +12,7 @@ from knownminds.llm_adapters import Reply, Sampling, Usage
 from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import Retries, read_run, run_sessions_in
-from knownminds.validation.costs.run_page import run_page
+from knownminds.validation.costs.run_page import say
 
 PLACE = InstrumentalLearning(n_visits=2)  # eight trials
 PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4, "cached_input": 0.1}})
@@ -24,17 +25,13 @@ def go(folder, adapter, n=2, **options):
     return asyncio.run(run_sessions_in(folder, adapter, PLACE, n, 9, **options))
 
 
-def table(run, title):
-    _, head, rows = next(t for t in run_page(run).tables if t[0] == title)
-    return pd.DataFrame(rows, columns=head)
-
-
 def test_the_sessions_dollars_are_what_the_provider_was_paid(tmp_path):
     run = go(tmp_path, Scripted(*["?"] * 5, server_failed("down"), rest="?"), re_ask=1)
     nano = run.account.paid
     assert nano == 32 * (7 * 1000 + 2 * 4000)  # each malformed answer was asked for again
-    told = [Decimal(cell) for cell in table(run, "Sessions")["dollars for answers"]]
-    assert sum(told) == Decimal(nano) / 10**9 == run.dollars_paid
+    dollars = say(run)["Sessions"]["dollars_for_answers"].sum()
+    assert dollars == pytest.approx(nano / 1e9)
+    assert run.dollars_paid == Decimal(nano) / 10**9
 
 
 def test_a_price_that_comes_later_is_taken_and_counts_as_if_it_had_always_been_known(tmp_path):
@@ -59,7 +56,7 @@ def test_a_price_that_comes_later_is_taken_and_counts_as_if_it_had_always_been_k
     columns = [c for c in known.trials.frame if c != "labels"]
     pd.testing.assert_frame_equal(known.trials.frame[columns], later.trials.frame[columns])
     assert (known.priced_from, later.priced_from) == (1, 2)
-    assert "The price came with start 2" in " ".join(run_page(later).sentences)
+    assert say(later)["Tokens and dollars"].loc["start that the price came with", "number"] == 2
     assert read_run(tmp_path / "later").account == later.account
     # a price that is there stays
     other = price_of("a:b", overrides={"a:b": {"input": 9, "output": 9}})

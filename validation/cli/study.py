@@ -72,10 +72,10 @@ def _note(text: str) -> None:
 
 def leave(result: Any, given: Mapping[str, Any]) -> None:
     """Print a result, and leave its report where one was asked for."""
-    from knownminds.validation.report import write_report
+    from knownminds.validation.pages.result_page import write_page
 
     if given["out"] is not None:
-        notes.print(f"report: {write_report(result, given['out'])}", markup=False, soft_wrap=True)
+        notes.print(f"report: {write_page(result, given['out'])}", markup=False, soft_wrap=True)
     if given["as_json"]:
         print_json(result.to_dict())
     else:

@@ -1,17 +1,17 @@
-"""The page of a run: what became of every answer, what it cost, and what the gaps may hide."""
+"""The page of a run: what became of every answer, what it cost, and what was said."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from matplotlib.figure import Figure
 
 from knownminds.agents import Contaminants
 from knownminds.environments import ANSWERED, Environment, Outcome, Rate, make, unread_rate
@@ -19,27 +19,17 @@ from knownminds.inference import StoppingRule
 from knownminds.llm_adapters import Sampling
 from knownminds.llm_adapters.runs.prices import GIVEN
 from knownminds.llm_adapters.runs.run_result import ASSUMED_ANSWER, Run
+from knownminds.llm_adapters.runs.runner import read_run
 from knownminds.validation.engine.arguments import settings_asked, settings_but_size
+from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.scores import Interval
+from knownminds.validation.engine.verdicts import Verdict
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.pages.page import (
-    Finding,
-    Page,
-    Table,
-    Turn,
-    counted,
-    listed,
-    outcome_table,
-    table,
-)
 
-from .transcripts import transcripts
+from .transcripts import LETTERS, transcripts
 
-EXAMPLES = 12  # rows of the table of notes
-LETTERS = 60  # of an answer that is shown
-LEFT_OUT = (
-    "Estimates leave them out, which is right if what is missing does not depend on what would "
-    "have been said."
-)
+EXAMPLES = 12  # rows of the table of repairs and reasons
+FEW, SOME = 0.05, 0.2  # shares of trials without a readable answer
 COLOURS = {
     Outcome.OK: draw.BLUE,
     Outcome.REPAIRED: "#56B4E9",
@@ -56,64 +46,78 @@ STATES = {
     "unknown": "under way when the process died, may have been paid",
     "inflight": "under way, or was when its process died",
 }
+NOTES = (
+    "Rates with 95% intervals of Wilson, which take the trials as independent. A trial without a "
+    "readable answer has no action and no reward; nothing is put in its place. Estimates leave it "
+    "out, which is right if what is missing does not depend on what would have been said.",
+    "Asked again in a session: trials whose question was put again after a failure or a malformed "
+    "answer; one that was under way when its process died does not count. Tokens of a session are "
+    "those of the answers that stand, dollars those of all its answers.",
+    "Between the dollars paid and those at most lies what calls can have cost that have no answer, "
+    f"or an answer without its number of tokens. Where nothing bounded an answer (--max-tokens), "
+    f"one of {ASSUMED_ANSWER:,} tokens is assumed for these calls; a longer one costs more. What "
+    "was asked before a price was known is reckoned with it from the tokens that were kept.",
+)
 
 
-def run_page(run: Run) -> Page:
-    """Return the page of a run."""
+def read_page(folder: str | os.PathLike[str]) -> Result:
+    """Return the page of the run in a folder."""
+    return say(read_run(folder))
+
+
+def say(run: Run) -> Result:
+    """Return the verdicts, tables, figures and transcripts of a run."""
     environment = make(run.environment, **run.configuration["settings"])
     frame = pd.DataFrame() if run.trials is None else run.trials.frame
-    about = settings_but_size(environment)
-    turns, which = transcripts(run)
-    return Page(
-        title=f"{run.llm} in {run.environment}",
-        asked=[
-            ("experiment", run.environment),
-            ("settings", listed(about)),
-            ("language model", run.llm),
-            ("address", run.base_url or "none"),
-            ("served as", run.model_served or "not said"),
-            ("sampling", listed(run.configuration["sampling"]) or "the provider's own"),
-            ("sessions", f"{run.n_sessions} of {_length(environment)}"),
-            ("asked again if malformed", str(run.configuration["re_ask"])),
-            ("caps", listed(run.starts[-1].caps) or "none"),
-            ("price", "not known" if run.price is None else str(run.price)),
-            *_chosen(run),
-            *([("batches", listed(run.account.batches))] if run.account.batches else []),
-            ("starts", str(len(run.starts))),
-            ("seed", str(run.configuration["seed"])),
-        ],
-        findings=_findings(run, turns),
-        sentences=_sentences(run, frame),
-        notes=[
-            "Rates with 95% intervals of Wilson, which take the trials as independent. A trial "
-            "without a readable answer has no action and no reward; nothing is put in its place.",
-            "Asked again in a session: trials whose question was put again after a failure or a "
-            "malformed answer; one that was under way when its process died does not count. Tokens "
-            "of a session are those of the answers that stand, dollars those of all its answers.",
-        ],
-        tables=_tables(run, frame),
-        figures=_figures(environment, frame) if len(frame) else [],
+    return Result(
+        f"{run.llm} in {run.environment}",
+        verdicts=_verdicts(run),
+        tables={
+            "Outcomes of the answers": _outcomes(run),
+            "Requests": _counted(
+                {STATES[state]: n for state, n in sorted(run.account.calls.items())}
+                | {f"batches {state}": n for state, n in run.account.batches.items()}
+                | {"put again after a malformed answer": run.account.re_asked}
+            ),
+            "Tokens and dollars": _usage(run),
+            "Starts": _starts(run),
+            "Looks of the stopping rule": pd.DataFrame(map(dict, run.looks)),
+            "Unfinished sessions": pd.DataFrame(map(asdict, run.unfinished)),
+            "Repairs and reasons": _notes(frame),
+            "Sessions": _sessions(frame, run.price is not None),
+        },
+        figures=_figures(environment, frame) if len(frame) else {},
+        parts=transcripts(run),
+        notes=NOTES,
+        attempted=run.n_sessions,
+        rows=frame,
+        asked=_asked(run, environment),
         command=run_command(run, environment),
         versions=run.starts[-1].versions,
-        transcripts=turns,
-        transcripts_told=which,
     )
 
 
-def _chosen(run: Run) -> list[tuple[str, str]]:
-    """Say how questions were chosen and what could stop the run, where that was asked."""
-    told, kept = [], run.configuration
+def _asked(run: Run, environment: Environment) -> dict[str, Any]:
+    kept = run.configuration
+    asked = {
+        "experiment": run.environment,
+        "settings": settings_but_size(environment),
+        "language model": run.llm,
+        "address": run.base_url or "none",
+        "served as": run.model_served or "not said",
+        "sampling": kept["sampling"] or "the provider's own",
+        "sessions": run.n_sessions,
+        "trials of a session": environment.n_trials,
+        "asked again if malformed": kept["re_ask"],
+        "price": "not known" if run.price is None else str(run.price),
+        "seed": kept["seed"],
+    }
     if "chosen" in kept:
         by = kept["chosen"].get("model", "their order")
-        told.append(("questions of a session", f"{kept['chosen']['questions']}, chosen by {by}"))
+        asked["questions of a session"] = f"{kept['chosen']['questions']}, chosen by {by}"
     if "stop" in kept:
-        told.append(("stopping rule", str(StoppingRule.of(kept["stop"]))))
-    return told
-
-
-def _length(environment: Environment) -> str:
-    told = counted(environment.n_trials, "trial")
-    return f"at most {told}" if environment.ends_early or "present" in environment.drawn else told
+        asked["stopping rule"] = str(StoppingRule.of(kept["stop"]))
+    return asked
 
 
 def run_command(run: Run, environment: Environment) -> str:
@@ -158,249 +162,201 @@ def _participant(llm: str) -> list[str]:
     return words
 
 
-def _findings(run: Run, turns: Sequence[Turn]) -> list[Finding]:
-    why = [
-        f"{counted(n, 'session')} unfinished: {reason.rstrip('.')}."
-        for reason, n in run.reasons.items()
-    ]
-    if not run.unfinished:
-        why.append("Every trial was asked, and each has an outcome below.")
+def _verdicts(run: Run) -> dict[str, Verdict]:
+    ended = f"{run.ended:,} of {run.n_sessions:,} lived to their end"
+    why = [f"{n:,} unfinished: {reason.rstrip('.')}" for reason, n in run.reasons.items()]
     if run.silent:
-        why.append(f"Sessions that came to their end without a readable answer: {run.silent:,}.")
-    whole = Finding(
-        "Sessions:",
-        f"{run.ended:,} of {run.n_sessions:,} lived to their end",
-        " ".join(why),
-        "good" if run.complete and not run.silent else "bad",
-    )
+        why.append(f"{run.silent:,} came to their end without a readable answer")
+    word = "complete" if run.complete and not run.silent else "not complete"
+    verdicts = {"sessions": Verdict(word, (ended, *why))}
     lost = unread_rate(run.outcomes)
-    if not lost.of:
-        return [whole]
-    told = (
-        f"{lost.count:,} of {lost.of:,} trials ({lost.share:.1%}, 95% interval {lost.low:.1%} to "
-        f"{lost.high:.1%}) have no readable answer"
-    )
-    hint = LEFT_OUT
-    if run.nothing_read:
-        hint = "So there is nothing to estimate from."
-    tone = "good" if lost.share < 0.05 else "fair" if lost.share < 0.2 else "bad"
-    unread = next((turn for turn in turns if turn.tone), None)
-    where = [(unread.title, unread.anchor)] if unread else []
-    return [whole, Finding("Answers:", told, hint if lost.count else "", tone, where)]
+    if lost.of:
+        word = "readable" if lost.share < FEW else "partly" if lost.share < SOME else "hardly"
+        told = f"{lost.count:,} of {lost.of:,} trials have no readable answer"
+        word += "" if lost.share < FEW else " readable"
+        verdicts["answers"] = Verdict(word, (f"{told}: {lost}",))
+    return verdicts
 
 
-def _sentences(run: Run, frame: pd.DataFrame) -> list[str]:
+def _outcomes(run: Run) -> pd.DataFrame:
+    rows = [
+        {
+            "outcome": rate.outcome,
+            "trials": rate.count,
+            "share": Interval(rate.share, rate.low, rate.high),
+        }
+        for rate in run.outcomes
+        if rate.of
+    ]
+    return pd.DataFrame(rows, columns=["outcome", "trials", "share"]).set_index("outcome")
+
+
+def _counted(numbers: dict[str, Any]) -> pd.DataFrame:
+    """Return a table of named numbers, without those that are 0."""
+    kept = {name: n for name, n in numbers.items() if n}
+    return pd.DataFrame({"number": pd.Series(kept, dtype=object)}).rename_axis("of")
+
+
+def _usage(run: Run) -> pd.DataFrame:
     account = run.account
-    told = [
-        *([f"Each of {len(frame):,} answers was read as it stands."] if _all_fine(frame) else []),
-        f"{counted(run.calls, 'call')} for {counted(len(frame), 'trial')}: "
-        f"{account.input_tokens:,} tokens sent, {account.output_tokens:,} received.",
-        *run.looked,
+    table = _counted(
+        {
+            "tokens sent": account.input_tokens,
+            "of these read from a cache": account.cached_tokens,
+            "of these written to a cache": account.written_tokens,
+            "tokens received": account.output_tokens,
+            "of these hidden reasoning": account.reasoning_tokens,
+            "answers without their number of tokens, which count as 0": account.untold,
+            "answers with more tokens than could be foreseen": account.unforeseen,
+            "start that the price came with": run.priced_from if run.priced_from > 1 else 0,
+        }
+    )
+    if run.price is not None:
+        table.loc["dollars paid for answers"] = f"{run.dollars_paid:f}"
+        table.loc["dollars at most in all"] = f"{run.dollars:f}"
+    return table
+
+
+def _starts(run: Run) -> pd.DataFrame:
+    """Return how far each start might go, and why it ended."""
+    rows = [
+        {
+            "start": number,
+            "caps": ", ".join(f"{name}={most}" for name, most in start.caps.items()) or "none",
+            "ended by": start.reason or ("its end" if start.ended else "the death of its process"),
+        }
+        for number, start in enumerate(run.starts, start=1)
     ]
-    if account.reasoning_tokens:
-        told.append(f"Hidden reasoning is {account.reasoning_tokens:,} of the tokens received.")
-    if account.untold:
-        told.append(
-            f"{account.untold:,} of the {account.calls['ok']:,} answers came without their number "
-            "of tokens, which then count as 0."
-        )
-    if run.price is None:
-        told.append("No price is known, so there is no sum of money.")
-    else:
-        told += _about_money(run)
-    if account.re_asked:
-        told.append(f"Asked again after a malformed answer: {counted(account.re_asked, 'time')}.")
-    if not run.unfinished and run.starts[-1].reason:
-        reason = run.starts[-1].reason.rstrip(".")
-        told.append(f"Nothing more would have been asked: {reason}.")
-    return told
+    return pd.DataFrame(rows).set_index("start")
 
 
-def _about_money(run: Run) -> list[str]:
-    told = [f"${run.dollars_paid:f} paid for answers, ${run.dollars:f} at most in all."]
-    if run.priced_from > 1:
-        told.append(
-            f"The price came with start {run.priced_from}; what was asked before is reckoned with "
-            "it from the tokens that were kept."
-        )
-    if run.account.reserved:
-        told.append(
-            "Between the two lies what calls can have cost that have no answer, or an answer "
-            "without its number of tokens."
-        )
-        if not run.bounded:
-            told.append(
-                "Where nothing bounded an answer (--max-tokens), one of "
-                f"{ASSUMED_ANSWER:,} tokens is assumed for these calls; a longer one costs more."
-            )
-    return told
-
-
-def _tables(run: Run, frame: pd.DataFrame) -> list[Table]:
-    return [
-        outcome_table(run.outcomes),
-        table(
-            "Requests",
-            sorted(run.account.calls.items()),
-            ("what became of it", lambda row: STATES[row[0]]),
-            ("number", "{1:,}"),
-        ),
-        table(
-            "Unfinished sessions",
-            run.unfinished,
-            ("session", "{session}"),
-            ("trials", "{trials}"),
-            ("reason", "{reason}"),
-        ),
-        _notes(frame),
-        _sessions(frame, run.price is not None),
-    ]
-
-
-def _notes(frame: pd.DataFrame) -> Table:
+def _notes(frame: pd.DataFrame) -> pd.DataFrame:
     """Count which repairs were made and why answers could not be read, with an example each."""
-    groups: list[Any] = []
-    if "note" in frame:
-        noted = frame[frame["note"].notna() & (frame["note"].astype(str) != "")]
-        groups = sorted(noted.groupby(["outcome", "note"]), key=lambda group: -len(group[1]))
-    rows = [(*key, f"{len(some):,}", _example(some)) for key, some in groups[:EXAMPLES]]
+    if "note" not in frame:
+        return pd.DataFrame()
+    noted = frame[frame["note"].notna() & (frame["note"].astype(str) != "")]
+    groups = sorted(noted.groupby(["outcome", "note"]), key=lambda group: -len(group[1]))
+    rows = [
+        {
+            "outcome": outcome,
+            "repair or reason": note,
+            "trials": len(some),
+            "for example": _example(some["raw_text"].dropna()),
+        }
+        for (outcome, note), some in groups[:EXAMPLES]
+    ]
     if len(groups) > EXAMPLES:
         rest = sum(len(some) for _, some in groups[EXAMPLES:])
-        rows.append(("", f"{len(groups) - EXAMPLES} others", f"{rest:,}", ""))
-    return table(
-        "Repairs and reasons",
-        rows,
-        ("outcome", "{0}"),
-        ("repair or reason", lambda row: str(row[1])[:LETTERS]),
-        ("trials", "{2}"),
-        ("for example", "{3}"),
-    )
+        rows.append({"outcome": "", "repair or reason": "others", "trials": rest})
+    return pd.DataFrame(rows).fillna("")
 
 
-def _example(some: pd.DataFrame) -> str:
-    """Return the beginning of the first answer."""
-    text = str(some["raw_text"].iloc[0] or "") if some["raw_text"].notna().any() else ""
-    said = " ".join(text.split())
-    return said[:LETTERS] + ("…" if len(said) > LETTERS else "")
+def _example(texts: pd.Series) -> str:
+    """Return the first answer, in one line."""
+    return " ".join(str(texts.iloc[0]).split())[:LETTERS] if len(texts) else ""
 
 
-def _sessions(frame: pd.DataFrame, priced: bool) -> Table:
-    # There is no column of money as long as no answer has been paid for.
-    dollars = "{money:.9f}" if "money" in frame else "0"
-    return table(
-        "Sessions",
-        [
-            {
-                "session": subject,
-                "trials": len(some),
-                "unread": (~some["outcome"].isin(ANSWERED)).sum(),
-                "again": (some["attempt"] > 1).sum(),
-                "reward": some["reward"].astype(float).mean(),
-                "tokens": int(some[["input_tokens", "output_tokens"]].sum().sum()),
-                "money": some["money"].sum() if "money" in some else 0,
-            }
-            for subject, some in (frame.groupby("subject", sort=False) if len(frame) else ())
-        ],
-        ("session", "{session}"),
-        ("trials", "{trials}"),
-        ("unread", "{unread}"),
-        ("asked again", "{again}"),
-        ("mean reward", "{reward:.3f}"),
-        ("tokens", "{tokens:,}"),
-        *([("dollars for answers", dollars)] if priced else []),
-    )
+def _sessions(frame: pd.DataFrame, priced: bool) -> pd.DataFrame:
+    if not len(frame):
+        return frame
+    columns = frame.assign(
+        unread=~frame["outcome"].isin(ANSWERED),
+        asked_again=frame["attempt"] > 1,
+        reward=frame["reward"].astype(float),
+        tokens=frame[["input_tokens", "output_tokens"]].sum(axis=1),
+        # There is no column of money as long as no answer has been paid for.
+        dollars_for_answers=frame.get("money", 0.0),
+    ).groupby("subject", sort=False)
+    sums = ["unread", "asked_again", "tokens", *(["dollars_for_answers"] if priced else [])]
+    table = columns[sums].sum().assign(trials=columns.size(), mean_reward=columns["reward"].mean())
+    return table.astype({"tokens": int}).rename_axis("session")
 
 
-def _all_fine(frame: pd.DataFrame) -> bool:
-    return len(frame) > 0 and bool((frame["outcome"] == Outcome.OK.value).all())
-
-
-def _figures(environment: Environment, frame: pd.DataFrame) -> list[tuple[str, str]]:
-    found = []
-    if not _all_fine(frame):  # else a sentence says so
-        found = [("What became of the answers, trial by trial.", outcomes_by_trial(frame))]
+def _figures(environment: Environment, frame: pd.DataFrame) -> dict[str, Drawing]:
+    found = {}
+    if not (frame["outcome"] == Outcome.OK.value).all():
+        shares = pd.crosstab(frame["trial"].astype(int) + 1, frame["outcome"], normalize="index")
+        caption = "What became of the answers, trial by trial."
+        found[caption] = Drawing(shares.reset_index(), draw_outcomes)
     if environment.feedback and frame["reward"].notna().any():
         caption = (
             "Mean reward of each trial over sessions, of the answers that could be read. Shaded: "
             "where it lies if the unread ones brought the least or the most seen."
         )
-        found.append((caption, rewards_by_trial(frame)))
+        found[caption] = Drawing(_rewards(frame), draw_rewards)
     elif "action" in frame and frame["action"].notna().any():
         caption = (
             "How often each action was the answer, with 95% intervals of Wilson, of the answers "
-            "that could be read."
+            "that could be read. Hollow: its mean true probability in these trials, if known."
         )
-        if _truths(environment, frame[frame["action"].notna()]):
-            caption += " Hollow: its mean true probability in these trials."
-        found.append((caption, actions_against_truth(environment, frame)))
+        found[caption] = Drawing(_actions(environment, frame), draw_actions)
     return found
 
 
-def outcomes_by_trial(frame: pd.DataFrame) -> str:
+def draw_outcomes(shares: pd.DataFrame) -> Figure:
     """Draw the share of each outcome over the trials of a session."""
     figure, (axis,) = draw.panels(1)
     figure.set_size_inches(7.2, 2.9)
-    table = pd.crosstab(frame["trial"].astype(int), frame["outcome"], normalize="index")
-    trial = table.index.to_numpy() + 1
-    below: NDArray[np.float64] = np.zeros(len(trial))
+    trial = shares["trial"].to_numpy()
+    below = np.zeros(len(trial))
     for outcome, colour in COLOURS.items():
-        if outcome.value not in table:
-            continue
-        share = table[outcome.value].to_numpy()
-        pale = 0.25 if outcome is Outcome.OK else 1.0  # what went wrong is what one looks for
-        axis.bar(trial, share, 1.0, below, color=colour, alpha=pale, label=outcome.value,
-                 linewidth=0)  # fmt: skip
-        below = below + share
+        if outcome.value in shares:
+            share = shares[outcome.value].to_numpy()
+            pale = 0.25 if outcome is Outcome.OK else 1.0  # what went wrong is what one looks for
+            look: dict[str, Any] = {"color": colour, "alpha": pale, "linewidth": 0}
+            axis.bar(trial, share, 1.0, below, label=outcome.value, **look)
+            below = below + share
     axis.set(xlabel="trial", ylabel="share of sessions", ylim=(0, 1), xlim=(0.5, trial[-1] + 0.5))
     draw.key(figure, axis)
-    return draw.svg(figure)
+    return figure
 
 
-def actions_against_truth(environment: Environment, frame: pd.DataFrame) -> str:
+def _actions(environment: Environment, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return how often each action was the answer, and how often it should have been."""
+    read = frame[frame["action"].notna()]
+    counts = np.bincount(read["action"].astype(int), minlength=environment.n_actions)
+    rates = [Rate.count_of(str(a), int(n), len(read)) for a, n in enumerate(counts)]
+    table = pd.DataFrame([vars(rate) for rate in rates])[["share", "low", "high"]]
+    stimuli = read[list(environment.fields.stimulus)].to_dict("records")
+    true = [environment.truth({str(k): v for k, v in row.items()}) for row in stimuli]
+    known = [p for p in true if p is not None]
+    table["true"] = np.mean(known, axis=0) if known else np.nan
+    return table.rename_axis("action").reset_index()
+
+
+def draw_actions(table: pd.DataFrame) -> Figure:
     """Draw how often each action was the answer beside how often it should have been."""
     figure, (axis,) = draw.panels(1)
     figure.set_size_inches(5.2, 2.9)
-    read = frame[frame["action"].notna()]
-    actions = np.arange(environment.n_actions)
-    counts = np.bincount(read["action"].astype(int), minlength=len(actions))
-    rates = [Rate.count_of(str(a), int(counts[a]), len(read)) for a in actions]
-    share = np.array([rate.share for rate in rates])
-    reach = [share - [r.low for r in rates], [r.high for r in rates] - share]
-    axis.bar(actions - 0.2, share, 0.36, color=draw.BLUE, yerr=reach, label="answered")
-    known = _truths(environment, read)
-    if known:
-        mean = np.mean(known, axis=0)
-        axis.bar(actions + 0.2, mean, 0.36, fill=False, edgecolor="#222222", label="true")
-    axis.set_xticks(actions, [str(a) for a in actions])
+    reach = [table["share"] - table["low"], table["high"] - table["share"]]
+    place = table["action"].to_numpy()
+    axis.bar(place - 0.2, table["share"], 0.36, color=draw.BLUE, yerr=reach, label="answered")
+    if table["true"].notna().any():
+        axis.bar(place + 0.2, table["true"], 0.36, fill=False, edgecolor="#222222", label="true")
+    axis.set_xticks(place, place.astype(str))
     axis.set(xlabel="action", ylabel="share of answers")
     draw.key(figure, axis)
-    return draw.svg(figure)
+    return figure
 
 
-def _truths(environment: Environment, frame: pd.DataFrame) -> list[NDArray[np.float64]]:
-    """Return the true probabilities of the actions, of the trials where they are known."""
-    shown = frame[list(environment.fields.stimulus)].to_dict("records")
-    true = [environment.truth({str(k): v for k, v in row.items()}) for row in shown]
-    return [p for p in true if p is not None]
+def _rewards(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return mean rewards by trial, and the bounds that missing answers leave."""
+    due = frame["reward"].notna() | ~frame["outcome"].isin(ANSWERED)
+    trial, reward = frame["trial"].astype(int)[due] + 1, frame["reward"][due].astype(float)
+    found = {
+        "mean": reward.groupby(trial).mean(),
+        "low": reward.fillna(reward.min()).groupby(trial).mean(),
+        "high": reward.fillna(reward.max()).groupby(trial).mean(),
+    }
+    return pd.DataFrame(found).rename_axis("trial").reset_index()
 
 
-def rewards_by_trial(frame: pd.DataFrame) -> str:
+def draw_rewards(table: pd.DataFrame) -> Figure:
     """Draw mean rewards over trials, between the bounds that missing answers leave."""
     figure, (axis,) = draw.panels(1)
     figure.set_size_inches(7.2, 2.9)
-    trial = frame["trial"].astype(int)
-    due = frame["reward"].notna() | ~frame["outcome"].isin(ANSWERED)
-    trial, reward = trial[due], frame["reward"][due].astype(float)
-    least, most = reward.min(), reward.max()
-    table = pd.DataFrame(
-        {
-            "mean": reward.groupby(trial).mean(),
-            "low": reward.fillna(least).groupby(trial).mean(),
-            "high": reward.fillna(most).groupby(trial).mean(),
-        }
-    )
-    x: Sequence[Any] = (table.index.to_numpy() + 1).tolist()
-    axis.fill_between(x, table["low"], table["high"], color=draw.BLUE, alpha=0.25, linewidth=0)
-    axis.plot(x, table["mean"], color=draw.BLUE, linewidth=1.4)
-    axis.set(xlabel="trial", ylabel="mean reward", xlim=(0.5, x[-1] + 0.5))
-    return draw.svg(figure)
+    trial = table["trial"].to_numpy()
+    axis.fill_between(trial, table["low"], table["high"], color=draw.BLUE, alpha=0.25, linewidth=0)
+    axis.plot(trial, table["mean"], color=draw.BLUE, linewidth=1.4)
+    axis.set(xlabel="trial", ylabel="mean reward", xlim=(0.5, trial[-1] + 0.5))
+    return figure

@@ -1,104 +1,102 @@
-"""Transcripts on the page of a run: what was asked, what was answered, and how that was read."""
+"""Transcripts of a run: what was asked, what was answered, and how that was read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import pandas as pd
 
-from knownminds.environments import ANSWERED, Message, Outcome, Prompt
-from knownminds.llm_adapters.runs.ledger import Ledger
+from knownminds.environments import Message, Outcome, Prompt
+from knownminds.llm_adapters.runs.ledger import Attempt, Ledger
 from knownminds.llm_adapters.runs.run_result import Run
-from knownminds.llm_adapters.runs.transcript import Exchange, exchanges
-from knownminds.validation.pages.page import Turn, counted
+from knownminds.validation.engine.result import Part
 
 WHOLE = 120  # questions that are shown of whole sessions, the first of all
 STRANGE = 60  # questions that are shown besides, as their answers were repaired or not read
 LETTERS = 4000  # of a message or an answer
 PICTURE = "(a picture)"
 
+Trial = dict[Any, Any]
 
-def transcripts(run: Run) -> tuple[list[Turn], list[str]]:
-    """Return questions and answers of a run, and a sentence on which of all these are."""
-    frame = pd.DataFrame() if run.trials is None else run.trials.frame
-    turns: list[Turn] = []
-    whole = strange = asked = 0
+
+def transcripts(run: Run) -> list[Part]:
+    """Return questions and answers of the first sessions, and of those that were not plain."""
+    frame = pd.DataFrame(columns=["subject"]) if run.trials is None else run.trials.frame
+    first: list[dict[str, Any]] = []
+    strange: list[dict[str, Any]] = []
+    questions = 0
     with Ledger.read(run.folder) as ledger:
-        for session in _sessions(ledger):
-            own = frame[frame["subject"] == str(session)] if len(frame) else frame
-            lived = _lived(exchanges(ledger, session), own.to_dict("records"))
-            first = whole < WHOLE
-            before: Prompt | None = None
-            for exchange, trials in lived:
-                asked += 1
-                odd = exchange.outcome != Outcome.OK.value
-                if first or (odd and strange < STRANGE):
-                    turns.append(_turn(exchange, trials, before))
-                    whole, strange = whole + first, strange + (not first)
-                before = exchange.prompt
-    if not turns:
-        return [], []
-    shown = f"{len(turns):,} of {counted(asked, 'question')} are shown"
-    if len(turns) < asked:
-        shown += (
-            f": those of the first sessions, and up to {STRANGE} of the others whose answers were "
-            "repaired or not read"
-        )
-    return turns, [f"{shown}.", "Of a conversation, only what is new is shown."]
+        for session in ledger.asked_sessions():
+            trials = frame[frame["subject"] == str(session)].to_dict("records")
+            whole = len(first) < WHOLE
+            for row in _exchanges(ledger, session, trials):
+                questions += 1
+                if whole:
+                    first.append(row)
+                if row["outcome"] != Outcome.OK.value and len(strange) < STRANGE:
+                    strange.append(row)
+    if not questions:
+        return []
+    told = "Of a conversation, only what is new is shown."
+    tables = {
+        "Answers that were repaired or not read": pd.DataFrame(strange),
+        "The first sessions": pd.DataFrame(first),
+    }
+    text = f"{len(first):,} of {questions:,} questions are shown whole. {told}"
+    return [
+        Part("questions", "Questions and answers", text, pd.DataFrame([*strange, *first]), tables)
+    ]
 
 
-def _sessions(ledger: Ledger) -> list[int]:
-    return ledger.asked_sessions()
-
-
-def _lived(
-    exchanges: Iterator[Exchange], trials: list[dict[Any, Any]]
-) -> Iterator[tuple[Exchange, list[dict[Any, Any]]]]:
-    """Give each question of a session the trials that its answer is of.
+def _exchanges(ledger: Ledger, session: int, trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
+    """Go through the questions of a session; each with the trials that its answer is of.
 
     A trial bears the hash of its last question. Trials that share an answer share the question.
     """
-    every = list(exchanges)
-    at = 0
-    for k, exchange in enumerate(every):
-        name = exchange.prompt.hash
-        own: list[dict[Any, Any]] = []
-        if at < len(trials) and trials[at]["prompt_hash"] == name:
-            own.append(trials[at])
-            at += 1
-            again = k + 1 < len(every) and every[k + 1].prompt.hash == name
-            while not again and at < len(trials) and trials[at]["prompt_hash"] == name:
-                own.append(trials[at])
-                at += 1
-        yield exchange, own
+    questions = []
+    for turn, attempts in ledger.questions(session).items():
+        request = attempts[-1].request
+        tries = [attempt for attempt in attempts if attempt.request == request]
+        questions.append((turn, ledger.prompt(request), tries))
+    left = list(trials)
+    before: Prompt | None = None
+    for k, (turn, prompt, tries) in enumerate(questions):
+        alike = list(takewhile(lambda trial, p=prompt: trial["prompt_hash"] == p.hash, left))
+        again = k + 1 < len(questions) and questions[k + 1][1].hash == prompt.hash
+        own = alike[:1] if again else alike
+        left = left[len(own) :]
+        last = tries[-1]
+        numbers = " and ".join(str(int(trial["trial"]) + 1) for trial in own)
+        yield {
+            "session": session,
+            "trial": numbers or f"question {turn + 1}",
+            "shown": "\n".join(_shown(message) for message in _new(prompt, before)),
+            "answer": "\n".join(_cut(one.reply.text) for one in tries if one.reply is not None),
+            "outcome": last.outcome if last.reply or last.final else "",
+            "read": _read(last, own),
+        }
+        before = prompt
 
 
-def _turn(exchange: Exchange, trials: list[dict[Any, Any]], before: Prompt | None) -> Turn:
-    session = str(exchange.session)
-    numbers = " and ".join(str(int(trial["trial"]) + 1) for trial in trials)
-    name = f"trial {numbers}" if numbers else f"question {exchange.turn + 1}"
-    return Turn(
-        session,
-        f"Session {session}, {name}",
-        anchor(session, exchange.turn),
-        [(message.role, _shown(message)) for message in exchange.new_since(before)],
-        [shortened(text) for text in exchange.answers],
-        _read(exchange, trials),
-        "" if exchange.outcome in ANSWERED else "bad",
-    )
+def _new(prompt: Prompt, before: Prompt | None) -> Sequence[Message]:
+    """Return the messages that the question before did not show.
 
-
-def anchor(session: str, turn: int) -> str:
-    """Return where the page has a question."""
-    return f"session-{session}-question-{turn + 1}"
+    Where the answers to it are part of the conversation, these are new, too.
+    """
+    if before is None:
+        return prompt.messages
+    pairs = zip(before.messages, prompt.messages, strict=False)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return prompt.messages[same:] or prompt.messages[-1:]
 
 
 def _shown(message: Message) -> str:
-    return "\n".join([PICTURE] * len(message.images) + [shortened(message.content)])
+    return "\n".join([f"{message.role}:", *[PICTURE] * len(message.images), _cut(message.content)])
 
 
-def shortened(text: str) -> str:
+def _cut(text: str) -> str:
     """Return a text of so many letters at most, without its middle."""
     if len(text) <= LETTERS:
         return text
@@ -106,11 +104,11 @@ def shortened(text: str) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} letters …]\n{text[-half:]}"
 
 
-def _read(exchange: Exchange, trials: list[dict[Any, Any]]) -> str:
+def _read(last: Attempt, trials: Sequence[Trial]) -> str:
     """Say how an answer was read."""
-    if not exchange.answers:
-        return f"No answer: {exchange.why or exchange.outcome or 'under way'}"
-    kinds = [str(trial["outcome"]) for trial in trials] or [exchange.outcome or "not judged"]
+    if last.reply is None:
+        return f"no answer: {last.note or last.outcome or 'under way'}"
+    kinds = [str(trial["outcome"]) for trial in trials] or [last.outcome or "not judged"]
     told = [", ".join(dict.fromkeys(kinds)), "; ".join(filter(None, map(_of_trial, trials)))]
     return ": ".join(filter(None, told))
 

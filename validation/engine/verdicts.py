@@ -59,6 +59,12 @@ confirmed               trials: none differs from the direct path with the same 
                         least 90%
 not confirmed           otherwise
 ----------------------  ----------------------------------------------------------------------
+a run (`costs.run_page`)
+----------------------------------------------------------------------------------------------
+complete                all sessions were lived to their end, each with a readable answer
+readable                less than 5% of the trials have no readable answer; partly readable below
+                        20%, hardly readable from there on
+----------------------  ----------------------------------------------------------------------
 a fit (`data.group_fit`, `data.fit`, `data.rivals`)
 ----------------------------------------------------------------------------------------------
 (not) converged         see `inference.posteriors.sampling`
@@ -193,12 +199,14 @@ TONES: Mapping[str, tuple[str, ...]] = {
         "size holds",
         "confirmed",
         "reached",
+        "complete",
+        "readable",
         "converged",
         "differs",
         "no difference",
         "a clear difference",
     ),
-    "fair": ("weak", "too few false alarms", "open", "no clear difference"),
+    "fair": ("weak", "too few false alarms", "open", "no clear difference", "partly readable"),
     "bad": (
         "has no value",
         "not converged",
@@ -208,6 +216,8 @@ TONES: Mapping[str, tuple[str, ...]] = {
         "not reached",
         "not reproduced",
         "not finished",
+        "not complete",
+        "hardly readable",
         "biased high",
         "biased low",
         "over-confident",

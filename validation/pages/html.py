@@ -5,15 +5,16 @@ from __future__ import annotations
 import importlib.resources
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from knownminds.validation.engine.verdicts import Verdict
+
 from .figures import Picture
-from .page import Finding, Page, tone
 
 # Ink of the figures that becomes that of the page, which may be light on dark.
 _INK = re.compile(r"(?<=: )#(?:000000|222222)\b")
@@ -28,9 +29,9 @@ def fill(template: str, **content: Any) -> str:
     Parameters
     ----------
     template
-        Name of the file, report.html for instance; it may extend frame.html. The filter `drawing`
+        Name of the file, result.html for instance; it may extend frame.html. The filter `drawing`
         sets in a figure, `{{ svg | drawing(caption, name) }}`, `spots` its values; `tone` names a
-        verdict's colour, `places` where it can be looked up.
+        verdict's colour.
     """
     return _PAPER.get_template(template).render(**content)
 
@@ -67,21 +68,6 @@ def spots(svg: str) -> Markup:
     return Markup(f'<script type="application/json" class="spots">{text}</script>')
 
 
-def places(page: Page, found: Finding) -> list[tuple[str, str]]:
-    """Return label and anchor of where a finding can be looked up: its figure, table and trials.
-
-    A figure or table is about a finding if a panel, a series, a tick or a row bears its name.
-    """
-    names = {found.name.rstrip(":"), found.name.partition(" by ")[0]}
-    kept = list(
-        _first("figure", (getattr(svg, "names", frozenset()) for _, svg in page.drawn), names)
-    )
-    if not kept and len(page.drawn) == 1:
-        kept = [("figure 1", "figure-1")]
-    cells = (frozenset(c for row in rows for c in row[:2]) for _, _, rows in page.listed)
-    return [*kept, *_first("table", cells, names), *found.anchors]
-
-
 def asked_texts(asked: Mapping[str, Any]) -> dict[str, str]:
     """Return what was asked as texts, by option; what was not asked is left out."""
     texts = {}
@@ -115,15 +101,6 @@ def _attributes(given: Mapping[str, str]) -> Markup:
     return Markup("".join(f' {name}="{escape(value)}"' for name, value in given.items() if value))
 
 
-def _first(
-    kind: str, named: Iterator[frozenset[str]], names: set[str]
-) -> Iterator[tuple[str, str]]:
-    for k, those in enumerate(named, start=1):
-        if names & those:
-            yield f"{kind} {k}", f"{kind}-{k}"
-            return
-
-
 def _source(name: str) -> str:
     file = importlib.resources.files("knownminds.validation.pages") / name
     return file.read_text(encoding="utf-8")
@@ -142,7 +119,6 @@ _PAPER.filters |= {
     "drawing": drawing,
     "kinds": kinds,
     "natural": natural,
-    "places": places,
     "spots": spots,
-    "tone": tone,
+    "tone": lambda word: Verdict(str(word)).tone,
 }

@@ -324,9 +324,10 @@ def _run_one(given: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
 def _leave(lived: Run, folder: Path, say: Callable[[Any], object]) -> None:
     """Print a run and leave its report; its exit code says how it went."""
     from knownminds.llm_adapters.runs.runner import TRIALS
-    from knownminds.validation.report import write_report
+    from knownminds.validation.costs.run_page import say as page_of_run
+    from knownminds.validation.pages.result_page import write_page
 
-    notes.print(f"report: {write_report(lived, folder)}", markup=False, soft_wrap=True)
+    notes.print(f"report: {write_page(page_of_run(lived), folder)}", markup=False, soft_wrap=True)
     if lived.trials is not None:
         notes.print(f"trials: {folder / TRIALS}", markup=False, soft_wrap=True)
     say(lived if say is print else lived.to_dict())

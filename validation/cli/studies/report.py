@@ -18,12 +18,15 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Draw the report of a folder again, without computing anything anew."""
-    from knownminds.validation.report import read_result, write_report
+    from knownminds.validation.pages.result_page import write_page
+    from knownminds.validation.report import read_result
 
     result = read_result(folder)
-    page = write_report(result, folder)
-    if missing := getattr(result, "missing", 0):
-        notes.print(f"not finished: {missing:,} units are missing", markup=False, soft_wrap=True)
+    page = write_page(result, folder)
+    if result.missing:
+        notes.print(
+            f"not finished: {result.missing:,} units are missing", markup=False, soft_wrap=True
+        )
     if as_json:
         print_json({"report": str(page)})
     else:
