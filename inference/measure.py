@@ -24,6 +24,7 @@ from .resampling import jackknife
 ROUNDING = 1e-12  # values that differ by less, in units of the larger of them and 1, are the same
 UNBOUNDED = (-np.inf, np.inf)
 MOST_GROUPS = 50  # of sessions that are left out in turn
+ROWS_AT_ONCE = 2_000_000  # of subjects without each of their sessions
 UNANSWERED = "trials without an answer"
 
 
@@ -215,16 +216,24 @@ class Measure(ABC):
     def estimate(self, trials: Trials) -> Estimate:
         """Read the measure off the trials of one or several subjects."""
 
+    def of_each(self, trials: Trials) -> list[Estimate]:
+        """Estimate the measure of each subject alone, in the order in which they first appear."""
+        parts = trials.frame.groupby("subject", sort=False)
+        return [self.estimate(Trials(part.reset_index(drop=True))) for _, part in parts]
+
     def reads(self, trials: Trials) -> NDArray[np.bool_]:
         """Say which trials it reads, if they have an answer, [rows]: all, for most."""
         return np.ones(len(trials), dtype=bool)
+
+    def missing(self, trials: Trials) -> NDArray[np.bool_]:
+        """Say which trials it would read if they had a readable answer, [rows]."""
+        return ~trials.frame["outcome"].isin(ANSWERED).to_numpy() & self.reads(trials)
 
     def unanswered(self, trials: Trials | pd.DataFrame) -> dict[str, int]:
         """Count the trials that it would read if they had a readable answer; of answers, none."""
         if isinstance(trials, pd.DataFrame):
             return {}
-        lost = ~trials.frame["outcome"].isin(ANSWERED).to_numpy()
-        n = int((lost & self.reads(trials)).sum())
+        n = int(self.missing(trials).sum())
         return {UNANSWERED: n} if n else {}
 
 
@@ -245,36 +254,83 @@ class SubjectMeasure(Measure):
 
         Subjects without a value are counted, and so are trials without an answer.
         """
-        if trials.frame["subject"].nunique() > 1:
-            found = self.over_subjects(self.values(trials))
-        else:
-            found = self.over_sessions(trials)
-        return replace(found, excluded={**found.excluded, **self.unanswered(trials)})
+        if trials.frame["subject"].nunique() == 1:
+            return self.of_each(trials)[0]
+        estimate = self.over_subjects(self.values(trials))
+        return replace(estimate, excluded={**estimate.excluded, **self.unanswered(trials)})
 
     def over_subjects(self, values: Values) -> Estimate:
         """Return mean, interval and test of values that were read before."""
         tests = t_tests(values.value[None, :], self.null, bounds=self.bounds_of(values.value))
         return self._told(tests, values, "subject")
 
-    def over_sessions(self, trials: Trials) -> Estimate:
-        """Return the value of the only subject, and its interval over sessions."""
-        values = self.values(trials)
-        alone = self._alone(trials)
-        kept = np.flatnonzero([not reason for reason in alone.reason])
-        n_groups = min(len(kept), MOST_GROUPS)
-        error, freedom = np.array([np.nan]), np.array([np.nan])
-        if np.isfinite(values.value[0]) and n_groups > 1:
-            group = np.full(len(alone.reason), -1)
-            group[kept] = np.arange(len(kept)) * n_groups // len(kept)
-            left = self.values(without_each(trials, group[sessions_of(trials)], n_groups)).value
-            error, freedom = (np.array([one]) for one in jackknife(left))
-        n = np.array([len(kept) if np.isfinite(values.value[0]) else 0])
-        bounds = self.bounds_of(values.value)
-        tests = interval_tests(values.value[:1], error, freedom, n, self.null, bounds=bounds)
-        found = self._told(tests, values, "session")
-        if not np.isfinite(found.value):
-            return found
-        return replace(found, excluded=counts_of([why for why in alone.reason if why]))
+    def of_each(self, trials: Trials) -> list[Estimate]:
+        """Return each subject's value with its interval over sessions, all read off together."""
+        subject, names = pd.factorize(trials.frame["subject"])
+        session = sessions_of(trials)
+        values, alone = self.values(trials), self._alone(trials)
+        owner = np.zeros(len(alone.reason), dtype=np.int64)  # the subject of each session
+        owner[session] = subject
+        read = np.array([not reason for reason in alone.reason])
+        n = np.bincount(owner, read, len(names)).astype(np.int64)
+        n[~np.isfinite(values.value)] = 0
+        nth = pd.Series(read).groupby(owner).cumsum().to_numpy() - 1
+        n_groups = np.minimum(n, MOST_GROUPS)
+        group = np.where(read, nth * n_groups[owner] // np.maximum(n, 1)[owner], -1)
+        error, freedom = self._errors(trials, subject, group[session], n_groups)
+        bounds = [self.bounds_of(values.value[k : k + 1]) for k in range(len(names))]
+        tests = {
+            ends: interval_tests(values.value, error, freedom, n, self.null, bounds=ends)
+            for ends in set(bounds)
+        }
+        lost = np.bincount(subject, self.missing(trials), len(names)).astype(int)
+        left_out: list[list[str]] = [[] for _ in names]
+        for one, reason in zip(owner, alone.reason, strict=True):
+            if reason and n[one]:
+                left_out[one].append(reason)
+        estimates = []
+        for k, ends in enumerate(bounds):
+            one = slice(k, k + 1)
+            own = Values(values.value[one], values.reason[one], values.fits[one])
+            estimate = self._told(tests[ends].only(k), own, "session")
+            excluded = counts_of(left_out[k]) if n[k] else dict(estimate.excluded)
+            unanswered = {UNANSWERED: int(lost[k])} if lost[k] else {}
+            estimates.append(replace(estimate, excluded={**excluded, **unanswered}))
+        return estimates
+
+    def _errors(
+        self,
+        trials: Trials,
+        subject: NDArray[np.int64],
+        group: NDArray[np.int64],
+        n_groups: NDArray[np.int64],
+    ) -> tuple[Array, Array]:
+        """Return each subject's error, and its degrees of freedom, by the jackknife.
+
+        Parameters
+        ----------
+        subject, group
+            Numbers of the subject and of the group of sessions of each trial, [rows].
+        n_groups
+            Of each subject; NaN below two of them.
+        """
+        error, freedom = np.full((2, len(n_groups)), np.nan)
+        rows = np.bincount(subject, minlength=len(n_groups)) * n_groups
+        batch = np.where(n_groups > 1, np.cumsum(rows) // ROWS_AT_ONCE, -1)
+        for number in np.unique(batch[batch >= 0]):
+            own = (batch == number)[subject]
+            frame, who, left_out = trials.frame[own], subject[own], group[own]
+            parts = []
+            for k in range(n_groups[batch == number].max()):
+                rest = (left_out != k) & (n_groups[who] > k)
+                name = (who[rest] * MOST_GROUPS + k).astype(str)
+                parts.append(frame[rest].assign(subject=name))
+            table = pd.concat(parts, ignore_index=True)
+            without = pd.Series(self.values(Trials(table)).value)
+            owner = table["subject"].unique().astype(np.int64) // MOST_GROUPS
+            for one, some in without.groupby(owner):
+                error[one], freedom[one] = jackknife(some.to_numpy())
+        return error, freedom
 
     def bounds_of(self, value: Array) -> tuple[float, float]:
         """Return the bounds of the measure, but for those that data of other designs pass."""
@@ -284,9 +340,9 @@ class SubjectMeasure(Measure):
         return -np.inf if below else low, np.inf if above else high
 
     def _alone(self, trials: Trials) -> Values:
-        """Read the measure off each session of the only subject."""
-        frame = trials.frame
-        return self.values(Trials(frame.assign(subject=frame["session"])))
+        """Read the measure off each session, in the order in which they first appear."""
+        session = sessions_of(trials).astype(str)
+        return self.values(Trials(trials.frame.assign(subject=session)))
 
     def _told(self, tests: Tests, values: Values, unit: str) -> Estimate:
         n = int(tests.n[0])
@@ -347,12 +403,6 @@ def sessions_of(trials: Trials) -> NDArray[np.int64]:
     return np.asarray(found, dtype=np.int64)
 
 
-def without_each(trials: Trials, group: NDArray[np.int64], n_groups: int) -> Trials:
-    """Return n_groups subjects: all trials [rows] but for those of a group."""
-    parts = [trials.frame[group != k].assign(subject=str(k)) for k in range(n_groups)]
-    return Trials(pd.concat(parts, ignore_index=True))
-
-
 @dataclass(frozen=True)
 class Tests:
     """Two-sided t tests of R samples; arrays [R], NaN where a sample has no spread."""
@@ -365,6 +415,10 @@ class Tests:
     high: Array
     p_value: Array
     n: NDArray[np.int64]
+
+    def only(self, k: int) -> Tests:
+        """Return the test of sample k."""
+        return Tests(**{name: column[k : k + 1] for name, column in vars(self).items()})
 
 
 def t_tests(

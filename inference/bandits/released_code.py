@@ -19,7 +19,7 @@ from knownminds.environments import ANSWERED, Environment, Trials, correctness
 from knownminds.environments.bandits.horizon import POINTS
 from knownminds.environments.bandits.probabilistic_reasoning import posterior
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.measure import UNANSWERED, Estimate, Values, with_columns
+from knownminds.inference.measure import Estimate, Values, with_columns
 from knownminds.inference.performance import Performance
 
 LEAST = 1e-5  # stated probabilities are held between this and 1 minus this
@@ -82,25 +82,32 @@ class ReleasedPerformance(Performance):
         rows, score = _SCORED[self.environment.name](trials)
         return Values.means(subject[rows], score, len(names), "no trial with a score")
 
-    def unanswered(self, trials: Trials | pd.DataFrame) -> dict[str, int]:
-        """Count the trials without a score; an answer that is held at the end has one."""
-        if isinstance(trials, pd.DataFrame):
-            return {}
-        score = _SCORED[self.environment.name](trials)[1][: len(trials)]
-        n = int(np.isnan(score).sum())
-        return {UNANSWERED: n} if n else {}
+    def missing(self, trials: Trials) -> NDArray[np.bool_]:
+        """Say which trials have no score, [rows]; an answer that is held at the end has one."""
+        return np.isnan(_SCORED[self.environment.name](trials)[1][: len(trials)])
+
+    def of_each(self, trials: Trials) -> list[Estimate]:
+        """Return the mean of each subject; answers that were held at the end are counted."""
+        estimates = super().of_each(trials)
+        if self.environment.name != "probabilistic_reasoning":
+            return estimates
+        beyond = np.bincount(pd.factorize(trials.frame["subject"])[0], trimmed(trials)[1])
+        return [
+            replace(one, note=held_note(one.note, int(n)))
+            for one, n in zip(estimates, beyond, strict=True)
+        ]
 
     def estimate(self, trials: Trials) -> Estimate:
         """Return the mean over subjects; answers that were held at the end are counted."""
-        found = super().estimate(trials)
-        if self.environment.name != "probabilistic_reasoning":
-            return found
-        return replace(found, note=held_note(found.note, trimmed(trials)[1]))
+        several = trials.frame["subject"].nunique() > 1
+        estimate = super().estimate(trials)
+        if not several or self.environment.name != "probabilistic_reasoning":
+            return estimate
+        return replace(estimate, note=held_note(estimate.note, int(trimmed(trials)[1].sum())))
 
 
-def held_note(note: str, beyond: NDArray[np.bool_]) -> str:
+def held_note(note: str, n: int) -> str:
     """Return a note that tells how many answers were held at the end of the scale."""
-    n = int(beyond.sum())
     return "; ".join([*([note] if note else []), *([f"{n} x {TOLD_NUMBER}"] if n else [])])
 
 

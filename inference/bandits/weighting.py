@@ -82,4 +82,4 @@ class Weighting(Measure):
         )
         unanswered = int((~answered).sum())
         told = estimate_of(found, self.name, "trial", unanswered, clusters)
-        return replace(told, note=held_note(told.note, beyond))
+        return replace(told, note=held_note(told.note, int(beyond.sum())))

@@ -12,7 +12,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.measure import Estimate, SubjectMeasure, Values, t_tests
+from knownminds.inference.measure import Estimate, Measure, SubjectMeasure, Values, t_tests
 
 from .causal_answers import CELL_OF_TASKS, both_directions, causal_answers, judgements, told_cell
 
@@ -72,6 +72,8 @@ class CellContrast(SubjectMeasure):
     def values(self, trials: Trials | pd.DataFrame) -> Values:
         """Return each subject's mean difference over its cells."""
         return self.over_cells(self.by_cell(trials))
+
+    of_each = Measure.of_each  # their interval is not over sessions
 
     def estimate(self, trials: Trials | pd.DataFrame) -> Estimate:
         """Return the mean over subjects, or over the cells of a single one."""

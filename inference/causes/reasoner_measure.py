@@ -14,7 +14,14 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import questions
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.measure import Estimate, SubjectMeasure, Values, interval_tests, t_tests
+from knownminds.inference.measure import (
+    Estimate,
+    Measure,
+    SubjectMeasure,
+    Values,
+    interval_tests,
+    t_tests,
+)
 from knownminds.inference.resampling import jackknife
 
 from .causal_answers import QUESTION, SCALE, causal_answers, judgements
@@ -62,6 +69,8 @@ class ReasonerMeasure(SubjectMeasure):
     def values(self, trials: Trials | pd.DataFrame) -> Values:
         """Fit each subject and return its number."""
         return self._of_fits(leave_one_task_out(trials, scoring=self.scoring))
+
+    of_each = Measure.of_each  # their interval is not over sessions
 
     def estimate(self, trials: Trials | pd.DataFrame) -> Estimate:
         """Return the mean over subjects, or the number of a single one."""

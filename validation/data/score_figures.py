@@ -15,6 +15,8 @@ from knownminds.validation.pages import figures as draw
 
 SPAN = (-2.0, 3.0)  # of the normalised scale; what lies beyond has an arrow
 LONGEST = 34  # letters of a line above a radar
+MOST_LINES = 80  # participants that have a line each; of more, their distribution is drawn
+MOST_RADARS = 24
 
 
 def null_of(measure: str) -> float:
@@ -52,6 +54,27 @@ def draw_intervals(scores: pd.DataFrame) -> Figure:
         title = name.replace("_", " ")
         alike = name.startswith("performance")
         draw.entitle(axis, f"{title}\n{experiment}" if alike else title)
+    return figure
+
+
+def draw_distributions(scores: pd.DataFrame, value: str = "value", name: str = "measure") -> Figure:
+    """Draw a histogram of the values of each measure over participants; dashed: its null value.
+
+    Columns `name`, `value`; of measures on the scale, 0 (random answers) and 1 (the reference)
+    are drawn.
+    """
+    known = scores[np.isfinite(scores[value])]
+    groups = list(known.groupby(name, sort=False))
+    figure, axes = draw.panels(len(groups))
+    for axis, (measure, some) in zip(axes, groups, strict=True):
+        axis.hist(some[value], bins="auto", color=draw.BLUE)
+        null = null_of(str(measure)) if value == "value" else 0.0
+        if np.isfinite(null):
+            axis.axvline(null, color=draw.GREY, linestyle="--", linewidth=1)
+        if value != "value":
+            axis.axvline(1.0, color="black", linewidth=1)
+        draw.entitle(axis, str(measure).replace("_", " "))
+        axis.set_ylabel("participants" if draw.leftmost(axis) else "")
     return figure
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from knownminds.environments import (
     ENVIRONMENTS,
@@ -18,17 +21,17 @@ from knownminds.environments import (
     answer_columns,
     environment_of,
     make,
-    outcome_rates,
     unknown,
 )
+from knownminds.environments.record.outcome_rates import Rate
 from knownminds.inference import MEASURES, Estimate
 from knownminds.inference.bandits.released_code import departures_of, released_performance
 from knownminds.inference.causes.causal_answers import as_published, causal_answers
 from knownminds.inference.causes.cell_contrast import CellContrast
 from knownminds.inference.causes.least_squares_reasoner import Scoring
 from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
-from knownminds.inference.measure import reason_of, told_counts
-from knownminds.inference.performance import performance
+from knownminds.inference.measure import Measure, reason_of, told_counts
+from knownminds.inference.performance import Performance
 from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.kept_result import read_kept
 from knownminds.validation.engine.question import command_line, in_one, verb
@@ -38,7 +41,14 @@ from knownminds.validation.engine.verdicts import Verdict
 
 from .feature_regression import feature_regression
 from .questions import AskScore
-from .score_figures import draw_bars, draw_intervals, draw_radar
+from .score_figures import (
+    MOST_LINES,
+    MOST_RADARS,
+    draw_bars,
+    draw_distributions,
+    draw_intervals,
+    draw_radar,
+)
 from .score_scale import (
     RELEASED,
     SCALE,
@@ -78,7 +88,12 @@ CAPTION = (
     "Each measure with its 95% interval, where it has one; a dashed line is the value that its "
     "test rejects. Participants without a value stand in grey."
 )
+MANY = (
+    "The values of each measure over participants, where they have one; a dashed line is the value "
+    "that the measure's test rejects."
+)
 BARS = "Each metric on the scale from random answers (dashed, 0) to the reference (1)."
+MANY_BARS = "The metrics over participants, from random answers (dashed, 0) to the reference (1)."
 RADAR = "The metrics of each participant on one scale, with 95% intervals."
 NOTES = (
     "Intervals are of 95%. What each rests on stands in the column n: subjects; sessions, where a "
@@ -124,15 +139,24 @@ def compute(question: AskScore) -> Result:
             departures += [departures_of(place.name, name, part) for name in own]
         by = question.by or _participants(part)
         told_apart[place.name] = by
-        for who, some in _samples(part, [by] if by else []):
-            rows += [_row(name, place, who, some, question.scoring) for name in own]
-            named = {"experiment": place.name, "participant": who}
-            rates.append(pd.DataFrame([named | vars(rate) for rate in outcome_rates(some)]))
+        label = _labels(part, by)
+        names_of_samples = list(dict.fromkeys(label))
+        columns = [_estimates(name, place, part, label, question.scoring) for name in own]
+        for who, *estimates in zip(names_of_samples, *columns, strict=True):
+            rows += [
+                _row(name, place.name, who, *one) for name, one in zip(own, estimates, strict=True)
+            ]
+        rates.append(_rates(part, label, place.name))
     _check_used(names or (), used, [place.name for place, _ in parts])
     table = pd.DataFrame(rows)
     more = _on_scale(question, table, [place for place, _ in parts])
     regressions = _regressions(question, more.rows if len(more.rows) else table)
-    figures = {CAPTION: Drawing(table, draw_intervals)} if (table["status"] == "ok").any() else {}
+    figures = {}
+    if (table["status"] == "ok").any():
+        few = table["participant"].nunique() <= MOST_LINES
+        figures = {
+            CAPTION if few else MANY: Drawing(table, draw_intervals if few else draw_distributions)
+        }
     counts = pd.concat(rates, ignore_index=True)
     asked = _asked(question, source)
     return Result(
@@ -143,7 +167,7 @@ def compute(question: AskScore) -> Result:
             **more.tables,
             **regressions.tables,
             SCRIPT: _departures(departures),
-            OUTCOMES: _shown(counts[counts["count"] > 0]),
+            OUTCOMES: _shown(counts),
         },
         figures={**figures, **more.figures},
         notes=[*NOTES, *more.notes, *regressions.notes, *_meanings(table)],
@@ -238,8 +262,12 @@ def _on_scale(question: AskScore, table: pd.DataFrame, places: Sequence[Environm
     wide = drawn.pivot_table("normalised", "participant", "metric", sort=False)
     figures = {}
     if drawn["normalised"].notna().any():
-        figures[BARS] = Drawing(drawn, draw_bars)
-        if drawn["metric"].nunique() > 2:  # of fewer there is no shape
+        if len(wide) > MOST_LINES:
+            draw = partial(draw_distributions, value="normalised", name="metric")
+            figures[MANY_BARS] = Drawing(drawn, draw)
+        else:
+            figures[BARS] = Drawing(drawn, draw_bars)
+        if drawn["metric"].nunique() > 2 and len(wide) <= MOST_RADARS:  # fewer have no shape
             figures[RADAR] = Drawing(drawn, draw_radar)
     notes = [SCALE, *([UNSIGNED] if question.released else [])]
     tables = {SIDE_BY_SIDE: wide.rename_axis(columns=None), ON_SCALE: drawn[SCALED]}
@@ -346,70 +374,107 @@ def _names_of(environment: Environment, released: bool) -> list[str]:
     return names
 
 
-def _samples(trials: Trials, by: Sequence[str]) -> list[tuple[str, Trials]]:
-    """Return the trials of each combination of values of some columns, under its name."""
-    if not by:
-        return [("", trials)]
+def _labels(trials: Trials, by: str) -> NDArray[np.object_]:
+    """Return the sample of each trial: its value in a column, "" of all trials without one."""
     frame = trials.frame
-    by = [also_called(name, frame) for name in by]
-    # An experiment without a condition has one value of it, as have trials that do not tell it.
-    absent = [name for name in by if name in CONDITIONS and name != BY and name not in frame]
-    frame = frame.assign(**dict.fromkeys(absent, NONE))
-    for name in by:
-        if name not in frame:
-            raise ValueError(
-                f"Samples are told apart by a column of the trials; there is no {name!r} among "
-                f"{', '.join(frame.columns)}."
-            )
-    told = [frame[name].astype(object).where(frame[name].notna(), NONE) for name in by]
-    groups = frame.groupby(told, sort=False)
-    return [(", ".join(map(str, k)), Trials.from_frame(part)) for k, part in groups]
+    if not by:
+        return np.full(len(frame), "", dtype=object)
+    column = also_called(by, frame)
+    if column not in frame:
+        if column in CONDITIONS and column != BY:  # a condition that this experiment does not have
+            return np.full(len(frame), NONE, dtype=object)
+        raise ValueError(
+            f"Samples are told apart by a column of the trials; there is no {column!r} among "
+            f"{', '.join(frame.columns)}."
+        )
+    label = frame[column].astype(object).where(frame[column].notna(), NONE)
+    return label.astype(str).to_numpy(dtype=object)
+
+
+def _rates(trials: Trials, label: NDArray[np.object_], experiment: str) -> pd.DataFrame:
+    """Return how often each outcome came in each sample, but for outcomes that never did."""
+    counts = trials.frame.groupby([label, "outcome"], sort=False, observed=True).size()
+    of = counts.groupby(level=0, sort=False).transform("sum")
+    rows = [
+        {"experiment": experiment, "participant": who, **vars(Rate.count_of(outcome, n, total))}
+        for (who, outcome), n, total in zip(counts.index, counts, of, strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _estimates(
+    name: str,
+    environment: Environment,
+    trials: Trials,
+    label: NDArray[np.object_],
+    scoring: Scoring | None,
+) -> list[tuple[Estimate, str]]:
+    """Estimate a measure in each sample; one that cannot be had has the reason beside it."""
+    measure = _measure(name, environment, scoring)
+    subject = trials.frame["subject"].to_numpy(dtype=object)
+    pairs = set(zip(label, subject, strict=True))
+    if len(pairs) == len(set(label)) == len(set(subject)) and not _as_published(measure):
+        with suppress(ValueError):  # of one of them; each then has its own
+            return [(estimate, "ok") for estimate in measure.of_each(trials)]
+    estimates: list[tuple[Estimate, str]] = []
+    for _, part in trials.frame.groupby(label, sort=False):
+        sample = Trials(part.reset_index(drop=True))
+        try:
+            estimates.append((_estimate(measure, sample), "ok"))
+        except ValueError as error:
+            estimates.append((_nothing(name), str(error)))
+    return estimates
+
+
+def _measure(name: str, environment: Environment, scoring: Scoring | None) -> Measure:
+    """Return a measure as it is read off an experiment, of a collider with the scoring."""
+    if name == PERFORMANCE:
+        return Performance(environment)
+    if name == PERFORMANCE + RELEASED:
+        return released_performance(environment) or Performance(environment)
+    measure = MEASURES[name]
+    if isinstance(measure, ReasonerMeasure) and scoring is not None:
+        return measure.scored(scoring)
+    return measure
+
+
+def _as_published(measure: Measure) -> bool:
+    """Whether a measure of a collider is in the form of its paper's script."""
+    of_collider = isinstance(measure, CellContrast | ReasonerMeasure)
+    return of_collider and measure.name.endswith(RELEASED)
 
 
 def _row(
-    name: str, environment: Environment, sample: str, trials: Trials, scoring: Scoring | None
+    name: str, experiment: str, sample: str, estimate: Estimate, status: str
 ) -> dict[str, Any]:
-    """Estimate one measure; one that cannot be had is a row with the reason."""
-    status = "ok"
-    try:
-        as_released = released_performance(environment) if name == PERFORMANCE + RELEASED else None
-        if as_released is not None:
-            found = as_released.estimate(trials)
-        elif name == PERFORMANCE:
-            found = performance(trials, environment)
-        else:
-            found = _estimate(name, trials, scoring)
-    except ValueError as error:
-        found, status = _nothing(name), str(error)
-    if status == "ok" and not np.isfinite(found.value):
-        status = reason_of(found)
+    """Return the row of the table that an estimate has; `status` is "ok" or why there is none."""
+    if status == "ok" and not np.isfinite(estimate.value):
+        status = reason_of(estimate)
     return {
-        "experiment": environment.name,
+        "experiment": experiment,
         "participant": sample,
         "measure": name,
-        "value": found.value,
-        "standard_error": found.standard_error,
-        "low": found.low,
-        "high": found.high,
-        "p_value": found.p_value,
-        "n": found.n,
-        "unit": found.unit,
-        "left_out": ", ".join(f"{n} {why}" for why, n in found.excluded.items() if n),
-        "fits": told_counts(found.fits),
-        "note": found.note,
+        "value": estimate.value,
+        "standard_error": estimate.standard_error,
+        "low": estimate.low,
+        "high": estimate.high,
+        "p_value": estimate.p_value,
+        "n": estimate.n,
+        "unit": estimate.unit,
+        "left_out": ", ".join(f"{n} {why}" for why, n in estimate.excluded.items() if n),
+        "fits": told_counts(estimate.fits),
+        "note": estimate.note,
         "status": status,
     }
 
 
-def _estimate(name: str, trials: Trials, scoring: Scoring | None) -> Estimate:
-    """Estimate a measure; of a collider with the scoring, and released ones as of one agent."""
-    measure = MEASURES[name]
-    if isinstance(measure, ReasonerMeasure) and scoring is not None:
-        measure = measure.scored(scoring)
-    if isinstance(measure, CellContrast | ReasonerMeasure) and name.endswith(RELEASED):
+def _estimate(measure: Measure, trials: Trials) -> Estimate:
+    """Estimate a measure; released ones of a collider as of one agent."""
+    if _as_published(measure):
         answers = causal_answers(trials)
-        found = measure.estimate(as_published(answers, pd.Series("all", index=answers.index)))
-        return replace(found, excluded={**found.excluded, **measure.unanswered(trials)})
+        whole = as_published(answers, pd.Series("all", index=answers.index))
+        estimate = measure.estimate(whole)
+        return replace(estimate, excluded={**estimate.excluded, **measure.unanswered(trials)})
     return measure.estimate(trials)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import pandas as pd
 from matplotlib.figure import Figure
 
 from knownminds.environments.record.csv_cells import csv_text
@@ -19,6 +20,7 @@ from knownminds.validation.engine.result import Part, Result, flat, shown
 from .html import fill
 from .tables import latex, markdown
 
+MOST_ROWS = 1000  # of a table on the page, in LaTeX and Markdown; its CSV has all
 DOTS = 200  # per inch, of what is drawn as dots
 # The same study gives the same files: no dates, and letters that stay letters.
 METADATA: Mapping[str, Mapping[str, Any]] = {
@@ -44,12 +46,19 @@ def _filled(result: Result, pictures: Sequence[bytes]) -> str:
             (place, caption, svg.decode())
             for caption, (place, svg) in zip(held.figures, drawn, strict=False)
         ]
-        tables = [(next(number), title, *shown(table)) for title, table in held.tables.items()]
+        tables = [(next(number), *_readable(title, table)) for title, table in held.tables.items()]
         return {"figures": figures, "tables": tables}
 
     top = views(result)
     parts = [(part, views(part)) for part in result.parts]
     return fill("result.html", result=result, top=top, parts=parts)
+
+
+def _readable(title: str, table: pd.DataFrame) -> tuple[str, list[str], list[list[str]]]:
+    """Return title, head and cells of a table; of a very long one its beginning, and say so."""
+    if len(table) > MOST_ROWS:
+        title = f"{title} (the first {MOST_ROWS:,} of {len(table):,} rows; all are in its CSV)"
+    return title, *shown(table.head(MOST_ROWS))
 
 
 def write_page(result: Result, folder: str | Path) -> Path:
@@ -66,10 +75,10 @@ def write_page(result: Result, folder: str | Path) -> Path:
         for number, (title, table) in enumerate(result.every_table, start=1):
             tables.mkdir(exist_ok=True)
             name = file_name(number, title)
-            head, rows = shown(table)
+            heading, head, rows = _readable(title, table)
             write_text(tables / f"{name}.csv", csv_text(flat(table), float_format="%.10g"))
             write_text(tables / f"{name}.md", markdown(head, rows))
-            write_text(tables / f"{name}.tex", latex(title, head, rows))
+            write_text(tables / f"{name}.tex", latex(heading, head, rows))
         for part in result.parts:
             tables.mkdir(exist_ok=True)
             write_text(tables / f"{part.name}.csv", csv_text(flat(part.rows), float_format="%.10g"))
