@@ -290,8 +290,7 @@ class SubjectMeasure(Measure):
                 left_out[one].append(reason)
         estimates = []
         for k, ends in enumerate(bounds):
-            one = slice(k, k + 1)
-            own = Values(values.value[one], values.reason[one], values.fits[one])
+            own = Values(*(column[k : k + 1] for column in vars(values).values()))
             estimate = self._told(tests[ends].only(k), own, "session")
             excluded = counts_of(left_out[k]) if n[k] else dict(estimate.excluded)
             unanswered = {UNANSWERED: int(lost[k])} if lost[k] else {}

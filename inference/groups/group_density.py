@@ -119,8 +119,9 @@ class GroupDensity:
         )
         arrays: list[Any] = [np.require(x, requirements=["C", "W"]) for x in group]
         group = Group(*arrays)
-        sizes = (group.count, group.factor, group.effect, group.pair)
-        shape = (k, len(deviations.names), *map(len, sizes), deviations.n_subjects)
+        columns, effects = len(group.count), len(group.effect)
+        factors, pairs = len(group.factor), len(group.pair)
+        shape = k, len(deviations.names), columns, factors, effects, pairs, deviations.n_subjects
         # The normal approximation of each row under the prior, as a first guess of the group.
         own = chosen.estimate(parameters.mean, parameters.sd)
         guess = np.clip(own.std(axis=0), 0.1 * group_sd, 2.0 * group_sd)

@@ -470,7 +470,7 @@ def _row(
 
 def _estimate(measure: Measure, trials: Trials) -> Estimate:
     """Estimate a measure; released ones of a collider as of one agent."""
-    if _as_published(measure):
+    if isinstance(measure, CellContrast | ReasonerMeasure) and _as_published(measure):
         answers = causal_answers(trials)
         whole = as_published(answers, pd.Series("all", index=answers.index))
         estimate = measure.estimate(whole)
