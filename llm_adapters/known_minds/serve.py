@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -194,51 +194,6 @@ class Served:
     def __exit__(self, *_: object) -> None:
         """Close."""
         self.close()
-
-
-def serve(
-    environment: Environment,
-    agent: Agent,
-    *,
-    seed: int,
-    address: Sequence[int] = (),
-    host: str = "127.0.0.1",
-    port: int = 0,
-    contaminants: Contaminants | None = None,
-    model: str = "known-mind",
-    api_key: str | None = None,
-    seed_is_session: bool = True,
-    ready: Callable[[Served], object] = lambda served: None,
-) -> int:
-    """Serve a known mind until the process is interrupted (SIGINT, SIGTERM); see `Served`.
-
-    Parameters
-    ----------
-    ready
-        Called once with the server, whose address takes calls from then on.
-
-    Returns
-    -------
-    How many calls were answered.
-    """
-    served = Served(
-        environment,
-        agent,
-        seed=seed,
-        address=address,
-        host=host,
-        port=port,
-        contaminants=contaminants,
-        model=model,
-        api_key=api_key,
-        seed_is_session=seed_is_session,
-    )
-    try:
-        ready(served)
-        served.run()
-    finally:
-        served.close()
-    return served.calls
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -167,45 +167,6 @@ class TokenSampler:
         exact, left_out, begun = tree.probabilities(edges, stops)
         return OutcomeProbabilities(asked, exact, left_out, (self.hash,), begun)
 
-    def first_token_probabilities(self) -> Array:
-        """Return what the naive method says: how probable each outcome's first token is.
-
-        The first token of the outcome as it is cut, with and without its space, normalised over
-        the outcomes. A token that begins several outcomes counts for each of them, which is the
-        mistake that `outcome_probabilities` avoids. [outcomes]
-        """
-        number = {text: k for k, text in enumerate(self.texts.texts)}
-        said = np.zeros(len(self.outcomes))
-        for k, outcome in enumerate(self.outcomes):
-            for text in (outcome, f" {outcome}"):
-                p = 1.0
-                path: tuple[int, ...] = ()
-                for piece in self._cut(text):
-                    token = number.get(piece.encode())
-                    if token is None:
-                        p = 0.0
-                        break
-                    p *= self.next_token(path)[token]
-                    path = (*path, token)
-                    if piece.strip():
-                        break
-                said[k] += p
-        normalised: Array = said / said.sum()
-        return normalised
-
-    def prefix_probabilities(self) -> Array:
-        """Return how probable it is that the text begins with each outcome, normalised.
-
-        All tokens of the outcome count, but not what stands behind them, so that 1 has the share
-        of 10, 11 and 12 as well. [outcomes]
-        """
-        begins = np.zeros(len(self.outcomes))
-        for path, p in self.paths.items():
-            text = self._text(path).lstrip(" ")
-            begins += p * np.array([text.startswith(outcome) for outcome in self.outcomes])
-        normalised: Array = begins / begins.sum()
-        return normalised
-
     def reply(self, rng: np.random.Generator, *, top: int = 20, max_tokens: int = 16) -> Reply:
         """Say something, with the most probable alternatives to each token, as an interface does.
 

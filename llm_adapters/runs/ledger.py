@@ -824,6 +824,22 @@ class Ledger:
         return masked(value.encode("utf-8", "replace"), self._keys).decode()
 
 
+def spent_in(folder: str | os.PathLike[str]) -> Spent:
+    """Return what a folder's run has used in all its starts; nothing if there is none.
+
+    Raises
+    ------
+    ValueError
+        If its ledger cannot be read.
+    """
+    file, total = Path(folder) / FILE, Spent()
+    if file.is_file() and file.stat().st_size:
+        with Ledger.read(folder) as ledger:
+            for one in ledger.spent().values():
+                total.add(one)
+    return total
+
+
 def _update(attempt: Attempt, **values: Any) -> tuple[str, Sequence[Any]]:
     """Return the statement that writes these columns of an attempt."""
     columns = ", ".join(f"{name} = ?" for name in values)

@@ -15,10 +15,9 @@ from knownminds.agents import AGENTS
 from knownminds.environments import Environment, Rate
 from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
 from knownminds.llm_adapters.runs.admission import Caps, Purse
-from knownminds.llm_adapters.runs.ledger import FILE as LEDGER
-from knownminds.llm_adapters.runs.ledger import Ledger, LedgerFailed
+from knownminds.llm_adapters.runs.ledger import LedgerFailed, spent_in
 from knownminds.llm_adapters.runs.participant import RUN
-from knownminds.llm_adapters.runs.prices import Price, Spent, parse_price, price_of
+from knownminds.llm_adapters.runs.prices import Price, parse_price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import Progress, Retries, check_caps, run_sessions_in
 from knownminds.validation.costs.budget import Budget, Cost, reckon
@@ -271,17 +270,8 @@ def _any_for(environment: Environment) -> str:
 
 def purse_of(folder: Path, plan: Plan, models: Sequence[str], caps: Caps) -> Purse:
     """Return what all runs of a benchmark may use together, with what they have used."""
-    spent: dict[str, Spent] = {}
-    for model in models:
-        for cell in plan.cells:
-            run = folder_of_cell(folder, model, cell)
-            if (run / LEDGER).is_file():
-                total = Spent()
-                with Ledger.read(run) as ledger:
-                    for one in ledger.spent().values():
-                        total.add(one)
-                spent[str(run)] = total
-    return Purse(caps, spent)
+    runs = [folder_of_cell(folder, model, cell) for model in models for cell in plan.cells]
+    return Purse(caps, {str(run): spent_in(run) for run in runs})
 
 
 @dataclass(frozen=True, eq=False)

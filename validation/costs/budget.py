@@ -28,8 +28,8 @@ from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.scores import Score
 from knownminds.validation.pages import figures as draw
 
-from .dry_runs import DesignUsage, DryRuns, TrialSize, dry_runs_of
-from .priced_designs import DesignPower, PricedDesign, check_count, frontier_of
+from .dry_runs import DesignUsage, DryRuns, dry_runs_of
+from .priced_designs import priced_designs
 
 MOST_SESSIONS = 1_000_000_000
 # A picture of 512 x 512 counts 85 tokens with OpenAI's models at low detail, 255 with gpt-4o, 258
@@ -83,10 +83,10 @@ class Budget:
     environment : the experiment
     model, dry_runs : the synthetic agent that went through the prompts, how often
     subjects, sessions, trials : subjects, sessions of each, trials of each session
-    sizes : bytes, trial by trial
+    sizes : bytes call by call, see `DryRuns.sizes`
     usage : bytes and tokens of the whole design
     costs : money, one entry for each language model
-    designs : one entry for each design and language model, if designs were given
+    designs : one row for each design and language model, see `priced_designs`; empty without
     notes : what the figures leave out
     """
 
@@ -96,10 +96,10 @@ class Budget:
     subjects: int
     sessions: int
     trials: int
-    sizes: tuple[TrialSize, ...]
+    sizes: pd.DataFrame
     usage: DesignUsage
     costs: tuple[Cost, ...]
-    designs: tuple[PricedDesign, ...]
+    designs: pd.DataFrame
     notes: tuple[str, ...]
 
     def __getitem__(self, llm: str) -> Cost:
@@ -124,7 +124,7 @@ def reckon(
     image_tokens: tuple[int, int] = IMAGE_TOKENS,
     dry_runs: int = 4,
     seed: int = 0,
-    designs: Sequence[DesignPower] = (),
+    designs: pd.DataFrame | None = None,
     **pricing: Unpack[Pricing],
 ) -> Budget:
     """Reckon what a design costs before the first call is paid.
@@ -155,7 +155,7 @@ def reckon(
         Lowest and highest number of tokens that a picture counts. Providers reckon it from the
         size in ways of their own: what is the default holds for all models that we know of.
     designs
-        Designs with their power, to be set against their cost.
+        Designs with their power, to be set against their cost; see `designs_of`.
     pricing
         See `Pricing`: `prices`, the `date` they are of, whether in a `batch`, `system` message.
 
@@ -185,15 +185,9 @@ def reckon(
 
     runs = {environment.n_trials: lived(environment)}
     own = runs[environment.n_trials]
-    offered = tuple(designs)
-    rows: list[PricedDesign] = []
-    for design in offered:
-        if design.trials not in runs:
-            other = resolve_environment(environment, design.trials, listed=False)
-            runs[design.trials] = lived(other)
-    for price in charged:
-        rows += frontier_of(price, offered, runs)
-
+    if designs is not None:
+        for n_trials in sorted(set(designs["trials"]) - set(runs)):
+            runs[n_trials] = lived(resolve_environment(environment, n_trials, listed=False))
     return Budget(
         environment=environment.name,
         model=agent.name,
@@ -204,7 +198,7 @@ def reckon(
         sizes=own.sizes(),
         usage=own.usage(n),
         costs=tuple(Cost(p, own.dollars(p, n), own.dollars_cached(p, n)) for p in charged),
-        designs=tuple(rows),
+        designs=pd.DataFrame() if designs is None else priced_designs(charged, designs, runs),
         notes=own.notes(),
     )
 
@@ -233,6 +227,12 @@ def _range(name: str, unit: str, given: tuple[int, int]) -> Range:
     if low > high:
         raise ValueError(f"{rule}; got {low} and {high}. Give the lower one first.")
     return Range(int(low), int(high))
+
+
+def check_count(name: str, count: object) -> None:
+    """Raise ValueError if this is no number of things, from 1 on."""
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise ValueError(f"{name} is a whole number from 1 on; got {count!r}.")
 
 
 NOTES = (
@@ -264,8 +264,7 @@ def say(found: Budget) -> Result:
         "output tokens high": usage.output_tokens.high,
         "bytes per session": Score(usage.bytes_per_session, usage.bytes_error or np.nan),
     }
-    sizes = pd.DataFrame([vars(size) for size in found.sizes])
-    designs = pd.DataFrame([_design_row(row) for row in found.designs])
+    sizes, designs = found.sizes, found.designs
     figures = {
         "Dollars, from the lowest to the highest; below, at best from the cache.": Drawing(
             costs.reset_index(), draw_dollars
@@ -311,22 +310,6 @@ def _cost_row(cost: Cost) -> dict[str, Any]:
         "priced as": f"{price.provider}:{price.model}",
         "source": price.source,
         "date": price.date.isoformat(),
-    }
-
-
-def _design_row(row: PricedDesign) -> dict[str, Any]:
-    design = row.design
-    return {
-        "llm": row.llm,
-        "subjects": design.subjects,
-        "sessions": design.sessions,
-        "trials": design.trials,
-        "calls": row.calls,
-        "power": Score(design.power, design.power_error),
-        "dollars low": float(row.dollars.low),
-        "dollars high": float(row.dollars.high),
-        "power per dollar": row.power_per_dollar,
-        "frontier": row.on_frontier,
     }
 
 

@@ -11,6 +11,7 @@ from math import ceil, floor
 from statistics import mean, stdev
 
 import numpy as np
+import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
@@ -53,20 +54,6 @@ class DryRun:
     answer_bytes: NDArray[np.int64]
     images: NDArray[np.int64]
     repeated_images: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class TrialSize:
-    """Bytes of one call, `trial` from 0, over the dry runs: mean, lowest and highest."""
-
-    trial: int
-    prompt_bytes: float
-    prompt_bytes_low: int
-    prompt_bytes_high: int
-    repeated_bytes: float
-    answer_bytes: float
-    answer_bytes_low: int
-    answer_bytes_high: int
 
 
 @dataclass(frozen=True)
@@ -272,28 +259,20 @@ class DryRuns:
             return None
         return self.dollars(price, n, cached=True)
 
-    def sizes(self) -> tuple[TrialSize, ...]:
-        """Mean and range over the dry runs that come so far, call by call."""
-        found = []
-        for i in range(max(len(run.prompt_bytes) for run in self.plain)):
-            runs = [run for run in self.plain if len(run.prompt_bytes) > i]
-            sent, repeated, said = (
-                np.array([getattr(run, name)[i] for run in runs])
-                for name in ("prompt_bytes", "repeated_bytes", "answer_bytes")
-            )
-            found.append(
-                TrialSize(
-                    trial=i,
-                    prompt_bytes=float(sent.mean()),
-                    prompt_bytes_low=int(sent.min()),
-                    prompt_bytes_high=int(sent.max()),
-                    repeated_bytes=float(repeated.mean()),
-                    answer_bytes=float(said.mean()),
-                    answer_bytes_low=int(said.min()),
-                    answer_bytes_high=int(said.max()),
-                )
-            )
-        return tuple(found)
+    def sizes(self) -> pd.DataFrame:
+        """Return bytes call by call, over the dry runs that come so far.
+
+        Columns are trial (from 0), and of prompt_bytes, repeated_bytes and answer_bytes the mean,
+        of the first and the last also NAME_low and NAME_high.
+        """
+        names = ("prompt_bytes", "repeated_bytes", "answer_bytes")
+        calls = pd.concat(
+            [pd.DataFrame({name: getattr(run, name) for name in names}) for run in self.plain]
+        ).groupby(level=0)
+        sizes = calls.mean()
+        for name in ("prompt_bytes", "answer_bytes"):
+            sizes[f"{name}_low"], sizes[f"{name}_high"] = calls[name].min(), calls[name].max()
+        return sizes.rename_axis("trial").reset_index()
 
     def notes(self) -> tuple[str, ...]:
         """What the figures leave out."""

@@ -3,75 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from math import inf
 
 import numpy as np
+import pandas as pd
 
 from knownminds.environments import Environment
-from knownminds.llm_adapters.runs.prices import Dollars, Price
+from knownminds.llm_adapters.runs.prices import Price
 from knownminds.validation.engine.result import Result
-from knownminds.validation.engine.scores import Score
 from knownminds.validation.power.smallest_design import share_name
 
 from .dry_runs import DryRuns
 
 
-@dataclass(frozen=True)
-class DesignPower:
-    """A design and the power that a study found for it.
-
-    Parameters
-    ----------
-    subjects, sessions, trials : subjects, sessions of each, trials of each session
-    power, power_error : share of the replicates that found the effect, its Monte-Carlo error
-    """
-
-    subjects: int
-    sessions: int
-    trials: int
-    power: float
-    power_error: float
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        for name in ("subjects", "sessions", "trials"):
-            check_count(name, getattr(self, name))
-        if not 0 <= self.power <= 1:
-            raise ValueError(f"The power of a design goes from 0 to 1; got {self.power!r}.")
-        if not 0 <= self.power_error < inf:
-            raise ValueError(
-                f"The Monte-Carlo error of a power is a number from 0 on; got {self.power_error!r}."
-            )
-
-
-@dataclass(frozen=True)
-class PricedDesign:
-    """What a design costs with one language model, and whether a better bargain was offered.
-
-    Parameters
-    ----------
-    on_frontier : no other design has at least this power for less, or more power for as much
-    """
-
-    llm: str
-    design: DesignPower
-    calls: int
-    dollars: Dollars
-    on_frontier: bool
-
-    @property
-    def power_per_dollar(self) -> float:
-        """Power by the upper end of the cost; infinite where nothing is charged."""
-        return self.design.power / float(self.dollars.high) if self.dollars.high else inf
-
-
-def designs_of(result: Result, environment: Environment) -> list[DesignPower]:
+def designs_of(result: Result, environment: Environment) -> pd.DataFrame:
     """Return the designs of a power study; of a search the confirmed one comes last.
 
-    Two groups have twice the subjects (of single agents: twice the sessions), two conditions of the
+    Columns are subjects, sessions of each, trials of each session, and the power, a `Score`. Two
+    groups have twice the subjects (of single agents: twice the sessions), two conditions of the
     same subjects twice the sessions.
+
+    Raises
+    ------
+    ValueError
+        If the result is of no power study, or of another experiment.
     """
     title = next((t for t in ("Designs", "Designs that were tried") if t in result.tables), None)
     if title is None or "comparison" not in result.asked:
@@ -82,32 +38,52 @@ def designs_of(result: Result, environment: Environment) -> list[DesignPower]:
         )
     comparison = result.asked["comparison"]
     table = result[title].reset_index()
-    name = share_name(table)
-    designs = []
-    for row in table.to_dict("records"):
-        subjects, sessions = row["subjects"], row["sessions"]
-        if comparison == "between" and subjects > 1:
-            subjects *= 2
-        elif comparison != "one":
-            sessions *= 2
-        power: Score = row[name]
-        designs.append(DesignPower(subjects, sessions, row["trials"], power.value, power.error))
+    designs = table[["subjects", "sessions", "trials"]].assign(power=table[share_name(table)])
+    several = designs["subjects"] > 1 if comparison == "between" else np.zeros(len(table), bool)
+    designs.loc[several, "subjects"] *= 2
+    if comparison != "one":
+        designs.loc[~several, "sessions"] *= 2
     return designs
 
 
-def frontier_of(
-    price: Price, designs: Sequence[DesignPower], runs: Mapping[int, DryRuns]
-) -> list[PricedDesign]:
-    """Price each design with one language model, from cheap to dear."""
-    sizes = [int(d.subjects) * int(d.sessions) for d in designs]
-    dollars = [runs[d.trials].dollars(price, n) for d, n in zip(designs, sizes, strict=True)]
-    calls = [runs[d.trials].usage(n).calls for d, n in zip(designs, sizes, strict=True)]
-    best = on_frontier([cost.high for cost in dollars], [design.power for design in designs])
-    rows = [
-        PricedDesign(price.llm, d, sent, cost, flag)
-        for d, sent, cost, flag in zip(designs, calls, dollars, best, strict=True)
-    ]
-    return sorted(rows, key=lambda row: (row.dollars.high, -row.design.power))
+def priced_designs(
+    prices: Sequence[Price], designs: pd.DataFrame, runs: Mapping[int, DryRuns]
+) -> pd.DataFrame:
+    """Price each design with each language model, of each from cheap to dear.
+
+    Parameters
+    ----------
+    designs
+        As `designs_of` returns them.
+    runs
+        Dry runs by the number of trials.
+
+    Returns
+    -------
+    The designs with the columns llm, calls, "dollars low" and "dollars high", "power per dollar"
+    (infinite where nothing is charged), and frontier: whether no other design has at least this
+    power for less, or more power for as much.
+    """
+    rows = []
+    for price in prices:
+        own = []
+        for design in designs.to_dict("records"):
+            run, n = runs[design["trials"]], int(design["subjects"]) * int(design["sessions"])
+            dollars, power = run.dollars(price, n), design.pop("power")
+            calls = run.usage(n).calls
+            own.append(
+                {"llm": price.llm, **design, "calls": calls, "power": power}
+                | {
+                    "dollars low": float(dollars.low),
+                    "dollars high": float(dollars.high),
+                    "power per dollar": power.value / float(dollars.high) if dollars.high else inf,
+                    "exact": dollars.high,
+                }
+            )
+        best = on_frontier([row.pop("exact") for row in own], [row["power"].value for row in own])
+        own = [row | {"frontier": flag} for row, flag in zip(own, best, strict=True)]
+        rows += sorted(own, key=lambda row: (row["dollars high"], -row["power"].value))
+    return pd.DataFrame(rows)
 
 
 def on_frontier(dollars: Sequence[Decimal], power: Sequence[float]) -> list[bool]:
@@ -120,9 +96,3 @@ def on_frontier(dollars: Sequence[Decimal], power: Sequence[float]) -> list[bool
         )
         for own_cost, own in offers
     ]
-
-
-def check_count(name: str, count: object) -> None:
-    """Raise ValueError if this is no number of things, from 1 on."""
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise ValueError(f"{name} is a whole number from 1 on; got {count!r}.")

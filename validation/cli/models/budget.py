@@ -83,17 +83,19 @@ def _budget(given: dict[str, Any]) -> None:
     if asked.out is not None:
         check_own_folder("budget", asked.out)
     place, _ = resolve_experiment(asked.environment, [], None, asked.values)
-    designs = [] if asked.power_study is None else designs_of(read_result(asked.power_study), place)
-    chosen = designs[-1] if designs else None
+    designs, chosen = None, {"subjects": 1, "sessions": 1, "trials": None}
+    if asked.power_study is not None:
+        designs = designs_of(read_result(asked.power_study), place)
+        chosen = designs.iloc[-1].to_dict()
     overrides = {} if asked.prices is None else dict(read_prices(asked.prices))
     overrides |= dict(parse_price(text) for text in asked.price or ())
     result = run_budget(
         place,
         asked.llm or [],
         model=resolve_model(asked.model),
-        subjects=asked.subjects or (chosen.subjects if chosen else 1),
-        sessions=asked.sessions or (chosen.sessions if chosen else 1),
-        trials=asked.trials or (chosen.trials if chosen else None),
+        subjects=asked.subjects or chosen["subjects"],
+        sessions=asked.sessions or chosen["sessions"],
+        trials=asked.trials or chosen["trials"],
         reasoning_tokens=_between("--reasoning", asked.reasoning),
         image_tokens=_between("--image-tokens", asked.image_tokens),
         prices=overrides,

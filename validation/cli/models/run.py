@@ -177,22 +177,24 @@ def _run(given: dict[str, Any]) -> None:
     if asked.paraphrases is None:
         _run_one(asked, caps, print_json if as_json else print)
         return
+    from knownminds.llm_adapters.runs.admission import Purse
+    from knownminds.llm_adapters.runs.ledger import spent_in
     from knownminds.validation.costs.connect import folder_of
-    from knownminds.validation.costs.wordings import left_of, wordings
+    from knownminds.validation.costs.wordings import wordings
 
     place, _ = _resolved(asked)
     whole = asked.out or folder_of(place, asked.llm)
     folders = {name: whole / name for name in wordings(place, asked.paraphrases)}
+    purse = Purse(caps, {str(folder): spent_in(folder) for folder in folders.values()})
     ends = []
     told: dict[str, Any] = {}  # by wording, for the one object that --json prints
     for k, (name, folder) in enumerate(folders.items()):
         values = [*(asked.values or []), *([f"templates={name}"] if k else [])]
-        others = [other for other in folders.values() if other != folder]
         notes.print(f"wording {name} ({k + 1} of {len(folders)}):", markup=False)
         try:
             one = replace(asked, values=values, out=folder)
             say = partial(told.__setitem__, name) if as_json else print
-            _run_one(one, left_of(caps, others), say)
+            _run_one(one, caps.sharing(purse, str(folder)), say)
         except typer.Exit as end:
             ends.append(end.exit_code)
     if told:

@@ -52,7 +52,6 @@ def serve(
 ) -> None:
     """Put a known mind behind an OpenAI-compatible address, until Ctrl-C."""
     from knownminds.llm_adapters.known_minds.serve import Served
-    from knownminds.llm_adapters.known_minds.serve import serve as run_server
     from knownminds.llm_adapters.runs.participant import RUN
     from knownminds.validation.costs.connect import known_agent
     from knownminds.validation.engine.arguments import resolve_model
@@ -61,10 +60,7 @@ def serve(
     place, truth = resolve_experiment(environment, agent, trials, values, design)
     mind = known_agent(agent, place, truth)
 
-    def ready(served: Served) -> None:
-        notes.print(f"{mind} at {served.base_url} as {name}; Ctrl-C ends it.", soft_wrap=True)
-
-    calls = run_server(
+    served = Served(
         place,
         mind,
         seed=seed,
@@ -75,6 +71,10 @@ def serve(
         model=name,
         api_key=_key(key_variable),
         seed_is_session=seed_is_session,
-        ready=ready,
     )
-    notes.print(f"{calls} calls were answered.")
+    try:
+        notes.print(f"{mind} at {served.base_url} as {name}; Ctrl-C ends it.", soft_wrap=True)
+        served.run()
+    finally:
+        served.close()
+    notes.print(f"{served.calls} calls were answered.")
