@@ -263,7 +263,7 @@ class Keyed(Protocol):
 class TellsOutcomes(Protocol):
     """An adapter of a local model, which knows the exact probability of whole outcomes."""
 
-    def log_probabilities_of_each(
+    def log_probabilities(
         self,
         prompts: Sequence[str | Prompt],
         outcomes: Sequence[Sequence[str]],

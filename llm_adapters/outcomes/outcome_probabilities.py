@@ -17,7 +17,7 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 
 from .outcome_tree import Array, OutcomeTree, TokenTexts, extends, spellings_of
-from .tree_pass import Job, edges_and_stops, next_tokens
+from .tree_pass import Job, edges_and_stops
 
 LITTLE_MASS = 0.5  # below it, a distribution over the outcomes speaks for the smaller part only
 POSITIONS = 512  # tokens that go through a model at once
@@ -161,11 +161,16 @@ def outcome_probabilities(
     model: Any,
     tokenizer: Any,
     prompts: Sequence[TokenPrompt],
-    outcomes: Sequence[str],
+    outcomes: Sequence[Sequence[str]],
     *,
     spellings: Mapping[str, Sequence[str]] | None = None,
-    **how: Any,
-) -> OutcomeProbabilities:
+    extra_tokens: int | None = None,
+    positions: int = POSITIONS,
+    negligible: float = 0.0,
+    texts: TokenTexts | None = None,
+    check: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[OutcomeProbabilities]:
     """Compute the probability of each outcome as a whole string behind each prompt.
 
     Under a tokenizer that cuts numbers into digits the token "1" begins 10, 11 and 12 as well, so
@@ -185,49 +190,12 @@ def outcome_probabilities(
         Its tokenizer.
     prompts
         They end right before the outcome; a space before the outcome belongs to the outcome.
-    spellings
-        For each outcome all that counts as saying it; None for the outcome with a space before
-        it and without one, where the latter counts only if it does not run on from the last word
-        of the prompt.
-    how
-        Further arguments of `outcome_probabilities_of_each`.
-
-    Raises
-    ------
-    ValueError
-        If behind a prompt the tokens of the prompt change, if the model has not the precision,
-        or a prompt is longer than the model can read.
-    """
-    each = [outcomes] * len(prompts)
-    found = outcome_probabilities_of_each(
-        model, tokenizer, prompts, each, spellings=spellings, **how
-    )
-    spellings_of(outcomes, spellings)  # checked for no prompts, too
-    return OutcomeProbabilities.of(tuple(outcomes), found)
-
-
-def outcome_probabilities_of_each(
-    model: Any,
-    tokenizer: Any,
-    prompts: Sequence[TokenPrompt],
-    outcomes: Sequence[Sequence[str]],
-    *,
-    spellings: Mapping[str, Sequence[str]] | None = None,
-    extra_tokens: int | None = None,
-    positions: int = POSITIONS,
-    negligible: float = 0.0,
-    texts: TokenTexts | None = None,
-    check: bool = True,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[OutcomeProbabilities]:
-    """Compute what `outcome_probabilities` does for prompts with outcomes of their own.
-
-    Parameters
-    ----------
     outcomes
         Those of each prompt.
     spellings
-        By outcome, of all prompts.
+        For each outcome, of all prompts, all that counts as saying it; None for the outcome with a
+        space before it and without one, where the latter counts only if it does not run on from
+        the last word of the prompt.
     extra_tokens
         Follow paths with at most so many tokens more than the shortest; None for all.
     positions
@@ -243,6 +211,12 @@ def outcome_probabilities_of_each(
         that makes a tree.
     progress
         Called with the number of prompts that are done, and of all.
+
+    Raises
+    ------
+    ValueError
+        If behind a prompt the tokens of the prompt change, if the model has not the precision,
+        or a prompt is longer than the model can read.
     """
     texts = texts or TokenTexts.of(tokenizer)
     trees: dict[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], OutcomeTree] = {}
@@ -269,7 +243,6 @@ def outcome_probabilities_of_each(
         _check_tree(model, jobs[longest], reads[longest].edges)
     found = []
     for prompt, job, read in zip(prompts, jobs, reads, strict=True):
-        assert job.tree is not None
         dropped = np.zeros((1, len(read.edges)), dtype=bool)
         dropped[0, list(read.dropped)] = True
         exact, left_out, begun = job.tree.probabilities(read.edges[None], read.stops[None], dropped)
@@ -277,14 +250,6 @@ def outcome_probabilities_of_each(
             OutcomeProbabilities(job.tree.outcomes, exact, left_out, (prompt.hash,), begun)
         )
     return found
-
-
-def next_token_log_probabilities(
-    model: Any, prompts: Sequence[TokenPrompt], *, positions: int = POSITIONS
-) -> Array:
-    """Return the logarithm of the probability of every token after each prompt, [prompts, V]."""
-    _check_model(model, prompts, 0)
-    return next_tokens(model, [prompt.tokens for prompt in prompts], positions=positions)
 
 
 def _check_boundary(tokenizer: Any, prompt: TokenPrompt, following: Sequence[str]) -> None:
@@ -327,7 +292,6 @@ def _check_tree(model: Any, job: Job, edges: Array) -> None:
     import torch
 
     prompt, tree = job
-    assert tree is not None
     node = int(tree.depths[: tree.entered].argmax())
     path: list[int] = []
     while node:

@@ -20,11 +20,11 @@ class Job(NamedTuple):
     Parameters
     ----------
     prompt : its tokens
-    tree : the outcomes; None if only the next token is asked for
+    tree : the outcomes
     """
 
     prompt: tuple[int, ...]
-    tree: OutcomeTree | None
+    tree: OutcomeTree
 
 
 class Read(NamedTuple):
@@ -68,8 +68,7 @@ def edges_and_stops(
     progress
         Called with the number of jobs that are done, and of all.
     """
-    trees = [job.tree for job in jobs if job.tree is not None]
-    tails = sorted({tail for tree in trees for tail in tree.tails if tail is not None})
+    tails = sorted({tail for job in jobs for tail in job.tree.tails if tail is not None})
     kind = {tail: k for k, tail in enumerate(tails)}
     reader = _Reader(model)
     found: list[Read | None] = [None] * len(jobs)
@@ -85,7 +84,6 @@ def edges_and_stops(
         late: list[tuple[int, NDArray[np.int64]]] = []
         for i in chosen:
             tree = jobs[i].tree
-            assert tree is not None
             rows = reader.rows(slots[i])
             before = rows[tree.parents[1:]]
             tokens = tree.tokens[1:]
@@ -109,7 +107,6 @@ def edges_and_stops(
             _, over = _sums(reader.read(), ending)
             for i, nodes, own in placed:
                 tree, read = jobs[i].tree, found[i]
-                assert tree is not None
                 assert read is not None
                 kinds = np.array([kind[tree.tails[n] or ""] for n in nodes.tolist()])
                 read.stops[nodes] = over[reader.rows(own), kinds]
@@ -118,25 +115,6 @@ def edges_and_stops(
             progress(done, len(jobs))
     assert all(read is not None for read in found)
     return [read for read in found if read is not None]
-
-
-def next_tokens(model: Any, prompts: Sequence[tuple[int, ...]], *, positions: int = 512) -> Array:
-    """Return the logarithm of the probability of every token after each prompt, [prompts, V]."""
-    jobs = [Job(prompt, None) for prompt in prompts]
-    reader = _Reader(model)
-    rows: list[tuple[int, Array]] = []
-    for chosen in _portions(jobs, positions, late=True):
-        reader.begin(prompts[chosen[0]])
-        slots = [reader.append(jobs[i]) for i in chosen]
-        logits = reader.read().log_softmax(-1)
-        rows += [
-            (i, _numbers(logits[int(reader.rows(own)[0])]))
-            for i, own in zip(chosen, slots, strict=True)
-        ]
-    result = np.empty((len(prompts), len(rows[0][1]) if rows else 0))
-    for i, row in rows:
-        result[i] = row
-    return result
 
 
 class _Reader:
@@ -151,7 +129,10 @@ class _Reader:
         self.model = model
         # Most models can leave out the costly last layer where nobody asks for it.
         self.spares = "logits_to_keep" in parameters
-        self.keeps = "past_key_values" in parameters
+        # Keys and values that are kept, by the argument's name from transformers 5.24 on or before.
+        names = [name for name in ("cache", "past_key_values") if name in parameters]
+        self.cache_name = names[0] if names else ""
+        self.keeps = bool(names)
         self.cache: Any = None
         self.path: list[int] = []  # slots of the latest prompt
         self.prompt: tuple[int, ...] = ()
@@ -189,11 +170,9 @@ class _Reader:
             self.path.append(self._slot(token, self.path[-1] if self.path else -1))
         self.prompt = job.prompt
         tree = job.tree
-        n = tree.entered if tree else 1
-        slots = np.full(n if tree is None else len(tree.tokens), -1)
+        slots = np.full(len(tree.tokens), -1)
         slots[0] = self.path[-1]
-        for node in range(1, n):
-            assert tree is not None
+        for node in range(1, tree.entered):
             if tree.through[node] or not self.keeps:
                 slots[node] = self._slot(int(tree.tokens[node]), int(slots[tree.parents[node]]))
         self._want(slots)
@@ -203,7 +182,6 @@ class _Reader:
         self, job: Job, slots: NDArray[np.int64], nodes: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Add some nodes behind those that were read; return their slots."""
-        assert job.tree is not None
         tree = job.tree
         own = np.array(
             [self._slot(int(tree.tokens[n]), int(slots[tree.parents[n]])) for n in nodes.tolist()],
@@ -231,7 +209,7 @@ class _Reader:
                 from transformers import DynamicCache
 
                 self.cache = DynamicCache()
-            more["past_key_values"] = self.cache
+            more[self.cache_name] = self.cache
         with torch.inference_mode():
             logits = self.model(
                 input_ids=torch.as_tensor(self.tokens, device=device)[None],
@@ -272,9 +250,7 @@ def _portions(jobs: Sequence[Job], positions: int, *, late: bool) -> Iterator[li
     before: tuple[int, ...] = ()
     for i in sorted(range(len(jobs)), key=lambda i: jobs[i].prompt):
         prompt, tree = jobs[i]
-        behind = 0
-        if tree is not None:
-            behind = int(tree.through[: tree.entered].sum()) if late else tree.entered
+        behind = int(tree.through[: tree.entered].sum()) if late else tree.entered
         added = len(prompt) - _alike(before, prompt) + behind
         if chosen and size + added > positions:
             yield chosen

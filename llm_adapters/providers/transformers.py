@@ -27,10 +27,9 @@ from knownminds.llm_adapters.outcomes.outcome_probabilities import (
     POSITIONS,
     OutcomeProbabilities,
     TokenPrompt,
-    next_token_log_probabilities,
-    outcome_probabilities_of_each,
+    outcome_probabilities,
 )
-from knownminds.llm_adapters.outcomes.outcome_tree import Array, TokenTexts
+from knownminds.llm_adapters.outcomes.outcome_tree import TokenTexts
 
 from .local_model import INSTALL, find_model, load_model
 
@@ -142,34 +141,6 @@ class Transformers(InProcess):
     def log_probabilities(
         self,
         prompts: Sequence[str | Prompt],
-        outcomes: Sequence[str],
-        *,
-        spellings: Mapping[str, Sequence[str]] | None = None,
-        extra_tokens: int | None = None,
-        positions: int = POSITIONS,
-        negligible: float = 0.0,
-        signs: bool = True,
-    ) -> OutcomeProbabilities:
-        """Compute the exact probability of each outcome behind each prompt.
-
-        A string is taken as it is; a `Prompt` goes through the chat template, and if its last
-        message is the assistant's, the outcome continues that one. For the rest see
-        `outcome_probabilities`, and `TokenTexts` for `signs`.
-        """
-        found = self.log_probabilities_of_each(
-            prompts,
-            [outcomes] * len(prompts),
-            spellings=spellings,
-            extra_tokens=extra_tokens,
-            positions=positions,
-            negligible=negligible,
-            signs=signs,
-        )
-        return OutcomeProbabilities.of(tuple(outcomes), found)
-
-    def log_probabilities_of_each(
-        self,
-        prompts: Sequence[str | Prompt],
         outcomes: Sequence[Sequence[str]],
         *,
         spellings: Mapping[str, Sequence[str]] | None = None,
@@ -179,12 +150,17 @@ class Transformers(InProcess):
         signs: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[OutcomeProbabilities]:
-        """Compute the same for prompts with outcomes of their own, all in one pass."""
+        """Compute the exact probability of each outcome behind each prompt, all in one pass.
+
+        A string is taken as it is; a `Prompt` goes through the chat template, and if its last
+        message is the assistant's, the outcome continues that one. For the rest see
+        `outcome_probabilities`, and `TokenTexts` for `signs`.
+        """
         cut = [self._cut(prompt) for prompt in prompts]
         with self._busy:
             self._texts = self._texts or TokenTexts.of(self._tokenizer)
             texts = self._texts if signs else replace(self._texts, signs=False)
-            found = outcome_probabilities_of_each(
+            found = outcome_probabilities(
                 self._model,
                 self._tokenizer,
                 cut,
@@ -203,12 +179,6 @@ class Transformers(InProcess):
     def templated(self, prompt: str | Prompt) -> bool:
         """Tell whether a prompt goes through a chat template; else the model gets plain text."""
         return not isinstance(prompt, str) and bool(self._tokenizer.chat_template)
-
-    def next_token_log_probabilities(self, prompts: Sequence[str | Prompt]) -> Array:
-        """Return the log-probability of every token of the vocabulary, [prompts, vocabulary]."""
-        cut = [self._cut(prompt) for prompt in prompts]
-        with self._busy:
-            return next_token_log_probabilities(self._model, cut)
 
     def _cut(self, prompt: str | Prompt) -> TokenPrompt:
         """Put a prompt into the form that the model knows."""

@@ -5,11 +5,8 @@ import numpy as np
 import pytest
 from tiny_llama import tiny_llama, tiny_tokenizer
 
-from knownminds.llm_adapters.outcomes.outcome_probabilities import (
-    TokenPrompt,
-    next_token_log_probabilities,
-    outcome_probabilities,
-)
+from knownminds.llm_adapters.outcomes import outcome_probabilities as module
+from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities, TokenPrompt
 from knownminds.llm_adapters.outcomes.outcome_tree import OutcomeTree, TokenTexts, spellings_of
 from knownminds.llm_adapters.outcomes.tree_pass import Job, edges_and_stops
 
@@ -37,6 +34,12 @@ def model(tokenizer):
 
 def prompts(tokenizer, *texts):
     return [TokenPrompt.of(tokenizer, text) for text in texts]
+
+
+def outcome_probabilities(model, tokenizer, prompts, outcomes, **how):
+    each = [outcomes] * len(prompts)
+    found = module.outcome_probabilities(model, tokenizer, prompts, each, **how)
+    return OutcomeProbabilities.of(tuple(outcomes), found)
 
 
 def plain(model, tokens):
@@ -126,15 +129,6 @@ def test_what_is_not_followed_is_bounded(model, tokenizer):
     assert ((some <= exact + 1e-6) & (exact <= some + most + 1e-6)).all()
     assert (most.sum(1) <= 0.01).all()
     assert (most > 0).any()
-
-
-def test_what_is_next_is_what_a_plain_pass_gives(model, tokenizer):
-    beginnings = prompts(tokenizer, "x :", "x 0 1 2 x", "0")
-    found = next_token_log_probabilities(model, beginnings)
-    assert found.shape == (3, len(tokenizer))
-    for row, prompt in zip(found, beginnings, strict=True):
-        np.testing.assert_allclose(row, plain(model, prompt.tokens)[-1], atol=2e-5)
-    np.testing.assert_allclose(np.exp(found).sum(1), 1.0, atol=1e-5)
 
 
 def test_spellings_add_up(model, tokenizer):

@@ -107,7 +107,7 @@ def exact_beliefs(
     progress: Progress | None = None,
 ) -> Readings:
     """Ask a local model for the probability of each whole outcome, all items in one pass."""
-    told = adapter.log_probabilities_of_each(
+    told = adapter.log_probabilities(
         [item.prompt for item in items],
         [item.set_up.outcomes for item in items],
         negligible=NEGLIGIBLE if question.signs else 0.0,
