@@ -9,17 +9,18 @@ from scipy.stats import norm, ttest_ind_from_stats
 from scipy.stats import t as student
 from statsmodels.stats.meta_analysis import combine_effects
 
-from knownminds.validation.benchmarks.cogbench import (
-    distances,
-    pooled,
-    unlike,
+from knownminds.inference.pooled_effects import pooled_effects
+from knownminds.inference.profile_distances import (
+    classical_scaling,
+    connected,
+    squared_distances,
 )
+from knownminds.validation.benchmarks.cogbench import distances, unlike_random
 from knownminds.validation.benchmarks.comparison import ALIKE, differences, unequal
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import paper_of
 from knownminds.validation.benchmarks.running import players_of, run_benchmark
 from knownminds.validation.benchmarks.stability import stability
-from knownminds.validation.data.phenotype import Phenotype
 
 
 def test_several_wordings_are_the_same_cell_and_say_what_wording_moves(tmp_path):
@@ -61,14 +62,16 @@ probabilistic_reasoning = { model = "weighted_bayes", sigma = 0.05 }
 # Numbers of the page, by other routes -----------------------------------------------------------
 
 
-def test_pooled_differences_are_those_of_a_meta_analysis():
-    gap, error = np.array([0.1, 0.4, -0.2, 0.3]), np.array([0.1, 0.2, 0.15, 0.3])
-    ours, theirs = pooled(gap, error), combine_effects(gap, error**2, method_re="dl")
-    assert ours["value"] == pytest.approx(theirs.mean_effect_fe)
-    assert ours["standard_error"] == pytest.approx(theirs.sd_eff_w_fe)
-    assert ours["random"] == pytest.approx(theirs.mean_effect_re)
-    assert ours["random_error"] == pytest.approx(theirs.sd_eff_w_re)
-    assert ours["heterogeneity"] == pytest.approx(theirs.test_homogeneity().pvalue)
+def test_pooled_effects_are_those_of_a_meta_analysis():
+    effects, errors = np.array([0.1, 0.4, -0.2, 0.3]), np.array([0.1, 0.2, 0.15, 0.3])
+    ours = pooled_effects(effects, errors)
+    theirs = combine_effects(effects, errors**2, method_re="dl")
+    assert (ours.one, ours.one_error) == pytest.approx((theirs.mean_effect_fe, theirs.sd_eff_w_fe))
+    several = (theirs.mean_effect_re, theirs.sd_eff_w_re)
+    assert (ours.several, ours.several_error) == pytest.approx(several)
+    assert ours.p_value == pytest.approx(theirs.test_homogeneity().pvalue)
+    alike = pooled_effects(np.array([0.1, 0.11, 0.1]), np.full(3, 0.1))
+    assert (alike.several, alike.several_error) == (alike.one, alike.one_error)
 
 
 @pytest.mark.long
@@ -113,23 +116,30 @@ def test_differences_have_intervals_and_corrected_verdicts():
 
 
 def test_distances_keep_the_sign_that_the_published_scale_drops():
-    found = distances(_phenotype([[-1.0, 1.0], [1.0, np.nan]]), seed=0).set_index("participant")
-    assert found.loc["p0", "distance"] == pytest.approx(np.sqrt(2.0))
-    assert found.loc["p0", "without_sign"] == 0.0
-    assert found.loc["p1", "metrics"] == 1
-    assert found.loc["p1", "distance"] == 0.0
+    base = pd.DataFrame({
+        "participant": ["a", "a", "b", "b"], "normalised": [-1.0, 1.0, 1.0, np.nan],
+        "normalised_error": 0.0,
+    })  # fmt: skip
+    found = distances(base, seed=0).set_index("participant")
+    assert found.loc["a", "distance"] == pytest.approx(np.sqrt(2.0))
+    assert found.loc["a", "without_sign"] == 0.0
+    assert found.loc["b", "metrics"] == 1
+    assert found.loc["b", "distance"] == 0.0
+
+
+def test_a_map_keeps_distances_in_a_plane_and_leaves_out_who_shares_no_score():
+    rng = np.random.default_rng(1)
+    plane = rng.normal(size=(6, 2)) @ rng.normal(size=(2, 5))
+    square = squared_distances(plane)
+    position, share = classical_scaling(square)
+    assert share == pytest.approx(1.0)
+    gaps = ((position[:, None] - position[None]) ** 2).sum(axis=2)
+    assert gaps == pytest.approx(square, abs=1e-12)
+    plane[0, :4], plane[1:, 4] = np.nan, np.nan
+    assert connected(squared_distances(plane)).tolist() == [1, 2, 3, 4, 5]
 
 
 def test_a_reference_that_is_like_random_answers_makes_no_scale():
-    assert np.isnan(unlike(0.50, 0.52, 0.011))
-    assert unlike(0.50, 0.52, 0.009) == 0.52
-    assert unlike(0.50, 0.52, np.nan) == 0.52  # nothing is known of its error
-
-
-def _phenotype(scores):
-    values = np.array(scores)
-    none = np.zeros_like(values)
-    return Phenotype(
-        tuple(f"p{k}" for k in range(len(values))), ("risk", "learning_rate"), values, none,
-        values, values, np.zeros(2), np.ones(2), (("", ""),) * len(values),
-    )  # fmt: skip
+    errors = [0.011, 0.009, np.nan]  # nothing is known of the last one's
+    rows = pd.DataFrame({"value": 0.52, "random": 0.50, "standard_error": errors})
+    assert unlike_random(rows).isna().tolist() == [True, False, False]

@@ -25,6 +25,11 @@ CELL, KNOWN, VARIANT = "cell", "known_mind", "variant"
 SEVERAL = " + "  # between the cells of a score that is computed from several
 SCORES = [WHO, "score", CELL, "value", "standard_error", "freedom"]
 NORMAL = 2 * 1.959964  # standard errors in a normal interval of 95%
+# What a record has besides the fields of its experiment.
+ANSWER = (
+    "environment", "subject", "session", "block", "trial", "action", "response", "reward",
+    "outcome",
+)  # fmt: skip
 # Conditions by which one's answers may be told apart, beside those that a paper has itself.
 FURTHER = ("history", "modality", "noise", "temperature", "effort")
 
@@ -228,6 +233,12 @@ def readable(trials: pd.DataFrame) -> pd.Series[bool]:
     if "outcome" in trials:
         return trials["outcome"].isin(ANSWERED)
     return trials[[c for c in ("action", "response") if c in trials]].notna().any(axis=1)
+
+
+def own_columns(part: pd.DataFrame, place: Environment) -> pd.DataFrame:
+    """Return what scores are read off a cell's trials: no conditions, no other experiment's."""
+    columns = (*ANSWER, *(field.name for field in place.fields))
+    return part[[c for c in dict.fromkeys(columns) if c in part]].reset_index(drop=True)
 
 
 def counted_answers(trials: pd.DataFrame, *conditions: str) -> tuple[pd.DataFrame, Grid]:

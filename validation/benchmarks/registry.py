@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from knownminds.environments import unknown
 from knownminds.validation.studies import load
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 PLANS = Path(__file__).parent / "plans"
 # Each is a module of this folder, with its PAPER.
-SECTIONED = ("cogbench",)
 PAPERS = ("cogbench", "colliders", "magnitudes", "diagnosis", "revealed_belief")
 
 
@@ -26,8 +25,5 @@ def plan_of(name: str) -> Path:
 
 def paper_of(name: str) -> Paper:
     """Return a paper by name."""
-    if name in SECTIONED:
-        old: Any = load("benchmarks.legacy:SectionPaper")(name)
-        return old  # type: ignore[no-any-return]
     paper: Paper = load(f"benchmarks.{name}:PAPER")
     return paper

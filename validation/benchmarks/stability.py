@@ -13,7 +13,7 @@ from knownminds.environments import Environment, Trials
 from knownminds.inference.stability import VarianceSplit, split_scores, split_variance
 from knownminds.validation.engine.result import Part
 
-from .paper import CELL, About, Paper, part_of
+from .paper import CELL, About, Paper, own_columns, part_of
 from .views import WHO, Cell, Rows, ends
 
 TITLE = "How stable are the scores?"
@@ -105,9 +105,7 @@ def _split_trials(trials: pd.DataFrame, about: About) -> tuple[pd.DataFrame, lis
 
 def _scored(part: pd.DataFrame, place: Environment) -> pd.DataFrame:
     """Return the performance of each trial with its session and wording."""
-    columns = ["environment", "subject", "session", "trial", "action", "response", "reward"]
-    columns += ["outcome", *(field.name for field in place.fields)]
-    kept = part[[n for n in dict.fromkeys(columns) if n in part]].reset_index(drop=True)
+    kept = own_columns(part, place)
     record = Trials.from_frame(kept.assign(row=np.arange(len(kept))), environment=place)
     score = np.full(len(kept), np.nan)
     score[record.frame["row"].to_numpy(dtype=int)] = place.performance(record)

@@ -88,6 +88,28 @@ def metric_of(experiment: str, measure: str) -> str:
     return f"{experiment}{PERFORMANCE}" if measure.startswith("performance") else measure
 
 
+def with_random(
+    scores: pd.DataFrame, designs: Mapping[str, Environment], seed: int
+) -> pd.DataFrame:
+    """Return scores with the columns random and random_error, see `random_score`.
+
+    Parameters
+    ----------
+    scores
+        Columns experiment and metric.
+    designs
+        The design of each experiment, by name; NaN stands where there is none.
+    """
+    keys = list(zip(scores["experiment"], scores["metric"], strict=True))
+    zero = {
+        (name, metric): random_score(metric, designs[name], SESSIONS, seed)
+        for name, metric in dict.fromkeys(keys)
+        if name in designs
+    }
+    pairs = [zero.get(key, (np.nan, np.nan)) for key in keys]
+    return scores.assign(random=[one for one, _ in pairs], random_error=[e for _, e in pairs])
+
+
 def random_score(
     metric: str, environment: Environment, sessions: int, seed: int
 ) -> tuple[float, float]:

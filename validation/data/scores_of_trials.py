@@ -52,13 +52,12 @@ from .score_figures import (
 from .score_scale import (
     RELEASED,
     SCALE,
-    SESSIONS,
     UNSIGNED,
     metric_of,
-    random_score,
     read_csv,
     read_reference,
     scaled,
+    with_random,
 )
 from .trials_of_runs import BY, CONDITIONS, also_called, read_one
 
@@ -140,12 +139,7 @@ def compute(question: AskScore) -> Result:
         by = question.by or _participants(part)
         told_apart[place.name] = by
         label = _labels(part, by)
-        names_of_samples = list(dict.fromkeys(label))
-        columns = [_estimates(name, place, part, label, question.scoring) for name in own]
-        for who, *estimates in zip(names_of_samples, *columns, strict=True):
-            rows += [
-                _row(name, place.name, who, *one) for name, one in zip(own, estimates, strict=True)
-            ]
+        rows += measured(own, place, part, label, question.scoring)
         rates.append(_rates(part, label, place.name))
     _check_used(names or (), used, [place.name for place, _ in parts])
     table = pd.DataFrame(rows)
@@ -241,23 +235,13 @@ def _on_scale(question: AskScore, table: pd.DataFrame, places: Sequence[Environm
     if question.reference is None:
         return Result("")
     reference = read_reference(question.reference)
-    designs = {place.name: place for place in places}
     names = [metric_of(*pair) for pair in zip(table["experiment"], table["measure"], strict=True)]
-    zero = {
-        (place, name): random_score(name, designs[place], SESSIONS, question.seed)
-        for place, name in dict.fromkeys(zip(table["experiment"], names, strict=True))
-        if name.removesuffix(RELEASED) in reference
-    }
-    keys, unknown_score = list(zip(table["experiment"], names, strict=True)), (np.nan, np.nan)
-    whole = scaled(
-        table.assign(
-            metric=names,
-            random=[zero.get(key, unknown_score)[0] for key in keys],
-            random_error=[zero.get(key, unknown_score)[1] for key in keys],
-            reference=[reference.get(name.removesuffix(RELEASED), np.nan) for name in names],
-        ),
-        question.released,
-    )
+    ends = [reference.get(name.removesuffix(RELEASED), np.nan) for name in names]
+    known = [name.removesuffix(RELEASED) in reference for name in names]
+    named = table.assign(metric=names, reference=ends)
+    designs = {place.name: place for place in places}
+    placed = with_random(named[known], designs, question.seed)
+    whole = scaled(named.join(placed[["random", "random_error"]]), question.released)
     drawn = whole[whole["reference"].notna()]
     wide = drawn.pivot_table("normalised", "participant", "metric", sort=False)
     figures = {}
@@ -400,6 +384,29 @@ def _rates(trials: Trials, label: NDArray[np.object_], experiment: str) -> pd.Da
         for (who, outcome), n, total in zip(counts.index, counts, of, strict=True)
     ]
     return pd.DataFrame(rows)
+
+
+def measured(
+    names: Sequence[str],
+    environment: Environment,
+    trials: Trials,
+    label: NDArray[np.object_],
+    scoring: Scoring | None = None,
+) -> list[dict[str, Any]]:
+    """Estimate measures, and the performance, in each sample: a row each, see `_row`.
+
+    Parameters
+    ----------
+    label
+        The sample of each trial.
+    """
+    samples = list(dict.fromkeys(label))
+    columns = [_estimates(name, environment, trials, label, scoring) for name in names]
+    return [
+        _row(name, environment.name, who, *one)
+        for who, *estimates in zip(samples, *columns, strict=True)
+        for name, one in zip(names, estimates, strict=True)
+    ]
 
 
 def _estimates(
