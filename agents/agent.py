@@ -77,8 +77,8 @@ class Selection:
                 f"{self.value:g}; the trials have no {self.column!r}. Map one with "
                 f"--columns {self.column}=YOUR_NAME, or fit all trials (--all-trials)."
             )
-        found: NDArray[np.bool_] = np.asarray(columns[self.column], dtype=float) == self.value
-        return found
+        mask: NDArray[np.bool_] = np.asarray(columns[self.column], dtype=float) == self.value
+        return mask
 
     def told(self, all_trials: bool) -> str:
         """Say which trials were fitted, and why."""
@@ -278,14 +278,14 @@ class Agent(ABC):
         """
         shares = self.action_probabilities(observation) if action is not None else np.ones(1)
         p = float(shares[action or 0])
-        own = log(p) if p > 0.0 else -inf
+        value = log(p) if p > 0.0 else -inf
         any_of = 1.0 / len(shares)
         if response is not None:
-            own += self.log_density(observation, response, action)
+            value += self.log_density(observation, response, action)
             any_of /= response_range[1] - response_range[0]
         if not self.lapse:
-            return own
-        return log((1.0 - self.lapse) * exp(own) + self.lapse * any_of)
+            return value
+        return log((1.0 - self.lapse) * exp(value) + self.lapse * any_of)
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
         """Draw what is given, using `n_uniforms` numbers: by default an action with one."""

@@ -176,7 +176,7 @@ class _Contract:
         told = "Step loop and kernel give other answers with the same random numbers."
         return self._judged("the kernel plays what the step loop plays", apart, 1e-9, told)
 
-    def _likelihood(self, lapse: float | None, told: str) -> Rule:
+    def _likelihood(self, lapse: float | None, text: str) -> Rule:
         rates = None if lapse is None else np.full(N_SUBJECTS, lapse)
         kernel = self._data(self.trials).log_likelihood(self.theta, rates)[0]
         plain = np.array([self._plain(i, lapse) for i in range(N_SUBJECTS)])
@@ -187,7 +187,7 @@ class _Contract:
         pairs = zip(self.model.parameters.names, self.theta[worst].tolist(), strict=True)
         at = ", ".join(f"{name}={value:.3g}" for name, value in pairs)
         broken = f"The kernel's likelihood is {values} at {at}."
-        name = f"likelihood of kernel and step loop{told}"
+        name = f"likelihood of kernel and step loop{text}"
         return self._judged(name, float(apart[worst]), CLOSE, broken)
 
     def _plain(self, i: int, lapse: float | None) -> float:
@@ -200,7 +200,7 @@ class _Contract:
             agent.learn(row, -1 if action is None else action, row["reward"])
         return total
 
-    def _slopes(self, lapse: float | None, told: str) -> Rule:
+    def _slopes(self, lapse: float | None, text: str) -> Rule:
         data, law = self._data(self.trials), self.model.parameters
         mixed = lapse is not None
         values = np.column_stack([self.theta, np.full(N_SUBJECTS, lapse)]) if mixed else self.theta
@@ -228,7 +228,7 @@ class _Contract:
             if apart.max() > off:
                 off, worst = float(apart.max()), name
         broken = f"The slope in {worst} is not that of the likelihood."
-        return self._judged(f"slopes are those of differences{told}", off, AS_DIFFERENCES, broken)
+        return self._judged(f"slopes are those of differences{text}", off, AS_DIFFERENCES, broken)
 
     def _sums(self) -> Rule:
         agent, frame = self._agent(0, 0.0), self.trials.frame

@@ -85,9 +85,11 @@ class SessionMeasure(SubjectMeasure):
         if model.name == self.rational:
             return np.full(n, self.null)
         repeats = max(FEWEST, -(-SESSIONS // n))
-        lived = simulate_sessions(model, np.repeat(theta, repeats, axis=0), self.environment, SEED)
-        columns = {name: np.asarray(lived.columns[name], dtype=float) for name in self.columns}
-        number = self.by_session(lived.subject, lived.trial, columns)
+        simulated = simulate_sessions(
+            model, np.repeat(theta, repeats, axis=0), self.environment, SEED
+        )
+        columns = {name: np.asarray(simulated.columns[name], dtype=float) for name in self.columns}
+        number = self.by_session(simulated.subject, simulated.trial, columns)
         return Values.means(np.repeat(np.arange(n), repeats), number, n, self.reason).value
 
     def in_place(self, environment: Environment) -> SessionMeasure:

@@ -67,9 +67,9 @@ class NetworkReasoner(PercentJudge):
 
     def chances(self, trial: Any) -> list[dict[tuple[int, ...], Any]]:
         """Return how likely each variable is present, by the states of those before it."""
-        found: list[dict[tuple[int, ...], Any]] = []
+        rows: list[dict[tuple[int, ...], Any]] = []
         for j, base in enumerate(BASES):
-            found.append({})
+            rows.append({})
             for causes in product((0, 1), repeat=j):
                 absent = self.base_scale * _log_fails(getattr(trial, base))
                 kept: Any = 0.0
@@ -77,8 +77,8 @@ class NetworkReasoner(PercentJudge):
                     strength = getattr(trial, f"w{i + 1}{j + 1}")
                     absent = absent + self.strength_scale * _log_fails(strength)
                     kept = kept + self.strength_scale * _log_fails(-strength)
-                found[j][causes] = (1.0 - np.exp(absent)) * np.exp(kept)
-        return found
+                rows[j][causes] = (1.0 - np.exp(absent)) * np.exp(kept)
+        return rows
 
     def share(self, trial: Any, chances: Any, cut: bool) -> Any:
         """Return P(query | told), with interventions that cut off or as if all was observed."""

@@ -130,8 +130,8 @@ class GraphReasoner(CausalReasoner, PercentJudge):
     def judgements(cls, theta: Array, graph: Array, questions: Array) -> Array:
         named = zip(cls.parameters.names, np.asarray(theta).T, strict=True)
         trial = SimpleNamespace(graph=graph, **dict(zip(QUESTION, questions.T, strict=True)))
-        found: Array = cls.mind({name: x[:, None] for name, x in named}, 0).judge(trial)
-        return found
+        values: Array = cls.mind({name: x[:, None] for name, x in named}, 0).judge(trial)
+        return values
 
 
 class LeakyNoisyOr(GraphReasoner):

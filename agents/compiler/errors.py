@@ -49,17 +49,17 @@ def _written_by_an_author(base: type) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    told = str(error)
+    text = str(error)
     if isinstance(error, UntraceableError):
-        return told
+        return text
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], Expr):
         return (
             "a dictionary is asked for something that is known only in the trial; "
             "use a NumPy array and index it"
         )
-    if isinstance(error, IndexError) and "arrays used as indices" in told:
+    if isinstance(error, IndexError) and "arrays used as indices" in text:
         return "an array is indexed by conditions; write np.where(condition, new, old)"
-    if isinstance(error, IndexError) and "only integers" in told:
+    if isinstance(error, IndexError) and "only integers" in text:
         return (
             "an array of your own is indexed by something that is known only in the trial; "
             "write Table(values)[index], and fill np.zeros_like(self.values)"
@@ -73,13 +73,13 @@ def _reason(error: Exception) -> str:
         ("%", "unsupported operand type(s) for %"),
         ("round()", "__round__"),
     ):
-        if sign in told:
+        if sign in text:
             return _WHOLE.format(name)
-    if "ufunc" in told:
+    if "ufunc" in text:
         return (
             "a function of NumPy or SciPy does not know symbols; write it with the functions of "
             "definitions (np.exp, np.log, np.where, ...), and arrays of your own as Table(values)"
         )
-    if "not callable" in told:
+    if "not callable" in text:
         return f"{error}; a trial's columns are attributes, such as trial.reward"
     return f"TypeError: {error}"

@@ -141,8 +141,8 @@ class Played:
         """Play sequences; kernels have no quantile function, so that noise is made here."""
         noise = [ndtri(np.maximum(uniforms[:, 1], SMALLEST))] if self.noisy else []
         rates = np.zeros(len(theta)) if lapse is None else lapse
-        found: Array = self.kernel(theta, rates, n_actions, row, start, uniforms, *noise, *tables)
-        return found
+        values: Array = self.kernel(theta, rates, n_actions, row, start, uniforms, *noise, *tables)
+        return values
 
 
 # By class and number of actions, and for simulation by the world and its tables; not on the class,

@@ -84,7 +84,7 @@ class Exploration(Measure):
         horizon = 2.0 * long - 1.0 if self.released else long
         subject = first["subject"]
         clusters = subject if subject.nunique() > 1 else first["session"]
-        found = coefficient(
+        regression = coefficient(
             "horizon" if self.kind == "directed" else "difference x horizon",
             (first["action"].to_numpy(dtype=float) == one).astype(float),
             {"difference": lead, "horizon": horizon, "difference x horizon": lead * horizon},
@@ -92,7 +92,7 @@ class Exploration(Measure):
         )
         sign = 1.0 if self.kind == "directed" else -1.0
         unanswered = int((asked & ~answered).sum())
-        return estimate_of(found, self.name, "game", unanswered, clusters, sign)
+        return estimate_of(regression, self.name, "game", unanswered, clusters, sign)
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the coefficient in infinitely many games of the default design, [n].

@@ -68,11 +68,11 @@ class MetaCognition(SubjectMeasure):
         """
         n = len(theta)
         repeats = max(FEWEST, -(-SESSIONS // n))
-        lived = simulate_sessions(model, np.repeat(theta, repeats, axis=0), self.environment, 0)
-        action, mean_0, mean_1 = (lived.columns[n] for n in ("action", "mean_0", "mean_1"))
+        simulated = simulate_sessions(model, np.repeat(theta, repeats, axis=0), self.environment, 0)
+        action, mean_0, mean_1 = (simulated.columns[n] for n in ("action", "mean_0", "mean_1"))
         trial = np.tile(np.arange(self.environment.n_trials), len(theta) * repeats)
-        correct = is_correct(action, mean_0, mean_1, lived.subject, trial, after=self.released)
-        score = scores(correct, lived.columns["response"], lived.subject)
+        correct = is_correct(action, mean_0, mean_1, simulated.subject, trial, after=self.released)
+        score = scores(correct, simulated.columns["response"], simulated.subject)
         truth: Array = score.reshape(n, -1).mean(axis=1)
         return truth
 

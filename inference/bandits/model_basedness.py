@@ -94,14 +94,14 @@ class ModelBasedness(Measure):
         if self.released:
             reward, common = 2.0 * reward - 1.0, 2.0 * common - 1.0
         clusters = None if self.released else pairs.session
-        found = coefficient(
+        regression = coefficient(
             "interaction",
             pairs.stay.astype(float),
             {"reward": reward, "common": common, "interaction": reward * common},
             logistic=not self.released,
             clusters=clusters,
         )
-        return estimate_of(found, self.name, "day", pairs.n_unread, clusters)
+        return estimate_of(regression, self.name, "day", pairs.n_unread, clusters)
 
     def _interaction(self, counts: Array) -> Array:
         """Return the coefficient from counts[n, rewarded, common, stay]: the model is saturated.
@@ -119,9 +119,12 @@ def _counts(model: type[Agent], theta: Array, each: int) -> Array:
     """Let each agent live sessions; count its days, [n, rewarded, common, stay]."""
     environment = TwoStep()
     n, days = len(theta), environment.n_days
-    lived = simulate_sessions(model, np.repeat(theta, each, axis=0), environment, SEED)
+    simulated = simulate_sessions(model, np.repeat(theta, each, axis=0), environment, SEED)
     flight, deal = (
-        {name: lived.columns[name].reshape(-1, days, 2)[..., stage] for name in lived.columns}
+        {
+            name: simulated.columns[name].reshape(-1, days, 2)[..., stage]
+            for name in simulated.columns
+        }
         for stage in (0, 1)
     )
     stay = flight["action"][:, 1:] == flight["action"][:, :-1]

@@ -69,7 +69,7 @@ class Weighting(Measure):
         subject = given["subject"]
         clusters = subject if subject.nunique() > 1 else given["session"]
         side = np.where(given["ball"].to_numpy(dtype=float) > 0.5, 1.0, -1.0)
-        found = coefficient(
+        regression = coefficient(
             self.weight,
             logit(response[answered]),
             {
@@ -81,5 +81,5 @@ class Weighting(Measure):
             clusters=clusters,
         )
         unanswered = int((~answered).sum())
-        told = estimate_of(found, self.name, "trial", unanswered, clusters)
+        told = estimate_of(regression, self.name, "trial", unanswered, clusters)
         return replace(told, note=held_note(told.note, int(beyond.sum())))

@@ -144,11 +144,11 @@ class CellContrast(SubjectMeasure):
         return Values(value, tuple("" if k else reason for k in n))
 
 
-def _counted(found: CellDifferences) -> dict[str, int]:
+def _counted(cell_differences: CellDifferences) -> dict[str, int]:
     """Count the cells that lack a task, under a name that says which they are."""
     counts = {}
-    for task, where in found.lacks.items():
-        cells = [found.cells[c] for c in np.flatnonzero(where.any(axis=0))]
+    for task, where in cell_differences.lacks.items():
+        cells = [cell_differences.cells[c] for c in np.flatnonzero(where.any(axis=0))]
         if cells:
             more = f" and {len(cells) - NAMED} more" if len(cells) > NAMED else ""
             named = f"no answer to {task} in {', '.join(cells[:NAMED])}{more}"

@@ -119,16 +119,16 @@ def domain_differences(
     for family, of, across in ((DOMAINS, agent, "domain"), (AGENTS, "domain", agent)):
         if answers[across].nunique() < 2:
             continue
-        own: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         for name, part in held.groupby(of, sort=False):
             place = {"family": family, "of": str(name)}
-            own.append(place | _all_groups(part, across, matched))
+            rows.append(place | _all_groups(part, across, matched))
             if pairs:
                 found = [place | row for row in _pairs(part, across, matched)]
                 adjust(found)
                 compared += found
-        adjust(own)
-        omnibus += own
+        adjust(rows)
+        omnibus += rows
     return DomainDifferences(
         pd.DataFrame(omnibus), pd.DataFrame(compared), matched, int(len(answers) - len(held))
     )

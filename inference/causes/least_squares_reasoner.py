@@ -85,9 +85,9 @@ class _Answers:
     @property
     def asked(self) -> NDArray[np.bool_]:
         """Which questions have answers, [N, 2, 11]: direction and task."""
-        asked = np.zeros((len(self.subjects), 2, N_TASKS), dtype=bool)
-        asked[self.subject, self.direction, self.task] = True
-        return asked
+        mask = np.zeros((len(self.subjects), 2, N_TASKS), dtype=bool)
+        mask[self.subject, self.direction, self.task] = True
+        return mask
 
     def by_task(self, values: Array) -> Array:
         """Return the mean of values of the answers over each task, [N, 11]; NaN without answers."""
@@ -521,13 +521,13 @@ def _summary(
     )
 
 
-def _status(asked: NDArray[np.bool_], size: int, estimate: Array) -> tuple[str, str]:
+def _status(mask: NDArray[np.bool_], size: int, estimate: Array) -> tuple[str, str]:
     """Return the status of a fit to the questions that have answers, and what it says in words."""
-    if not asked.any():
+    if not mask.any():
         return "failed", "no answers"
-    given = np.asarray(asked.any(axis=0))
+    given = np.asarray(mask.any(axis=0))
     missing = [roman for roman, some in zip(ROMAN, given, strict=True) if not some]
-    open_ = what_is_not_told(asked, size)
+    open_ = what_is_not_told(mask, size)
     with np.errstate(invalid="ignore"):
         at_end = (estimate < END) | (estimate > 1.0 - END)
     ends = [name for name, at in zip(NAMES[size], at_end, strict=True) if at]

@@ -103,11 +103,11 @@ class ReasonerMeasure(SubjectMeasure):
         table["response"] = SCALE * judgements(model, theta, asked).ravel()
         return self.of(leave_one_task_out(table, starts=FEWER_STARTS, scoring=self.scoring))
 
-    def _of_fits(self, found: ReasoningConsistency) -> Values:
-        value = self.of(found)
+    def _of_fits(self, reasoning_consistency: ReasoningConsistency) -> Values:
+        value = self.of(reasoning_consistency)
         reasons = []
         for i, number in enumerate(value):
-            fit = found.fits[max(int(found.chosen[i]), 0)]
-            told = found.reason[i] or fit.message[i] or "no value"
+            fit = reasoning_consistency.fits[max(int(reasoning_consistency.chosen[i]), 0)]
+            told = reasoning_consistency.reason[i] or fit.message[i] or "no value"
             reasons.append("" if np.isfinite(number) else told)
         return Values(value, tuple(reasons))

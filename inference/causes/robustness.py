@@ -151,13 +151,13 @@ def _differences(
         if level not in wide:
             wide[level] = np.nan
     difference = wide[levels[1]] - wide[levels[0]]
-    own: pd.Series[float] = difference.groupby(level=0, sort=False).mean()
-    return own
+    column: pd.Series[float] = difference.groupby(level=0, sort=False).mean()
+    return column
 
 
-def _summary(own: pd.Series[float], size: pd.Series[float]) -> dict[str, Any]:
+def _summary(column: pd.Series[float], size: pd.Series[float]) -> dict[str, Any]:
     """Test the differences of agents, and name who changes most and least."""
-    tests = t_tests(np.array([own.to_list()], dtype=float))
+    tests = t_tests(np.array([column.to_list()], dtype=float))
     found = size.dropna()
     return {
         "mean": float(tests.mean[0]),
@@ -167,7 +167,7 @@ def _summary(own: pd.Series[float], size: pd.Series[float]) -> dict[str, Any]:
         "p_value": float(tests.p_value[0]),
         "p_adjusted": np.nan,
         "n": int(tests.n[0]),
-        "missing": int(own.isna().sum()),
+        "missing": int(column.isna().sum()),
         "size": float(found.mean()) if len(found) else np.nan,
         "most": str(found.idxmax()) if len(found) else "",
         "least": str(found.idxmin()) if len(found) else "",

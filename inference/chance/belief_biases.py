@@ -244,13 +244,13 @@ class _Nearest:
                 low, high = min(low, lower), max(high, upper)
         return (value, low, high), ""
 
-    def _ends(self, belief: Array, place: int, freedom: int, mass: float) -> Ends:
+    def _ends(self, belief: Array, number: int, freedom: int, mass: float) -> Ends:
         """Return the parameter of the sampler nearest to a belief, and the ends of its interval."""
         fit = fit_belief(self.used.table, self.free, belief)
-        value = float(fit.z[place])
+        value = float(fit.z[number])
         if freedom < 1:
             return value, float("nan"), float("nan")
-        error = float(np.sqrt(max(fit.covariance[place, place], 0.0)))
+        error = float(np.sqrt(max(fit.covariance[number, number], 0.0)))
         half = float(scipy.stats.t.ppf(0.5 + mass / 2, freedom)) * error
         half = 0.0 if half <= EVEN else half
         return value, value - half, value + half
@@ -333,14 +333,14 @@ class BeliefBias(SubjectMeasure):
                 f"{environment!r}. It knows nothing of stated probabilities."
             )
         values = np.array([context.values for context in environment.contexts])
-        found = _placed(self.mark, tuple(environment.cells(values).tolist()))
-        if not found._contexts:
+        measure = _placed(self.mark, tuple(environment.cells(values).tolist()))
+        if not measure._contexts:
             raise ValueError(
                 f"{self.name} needs contexts in which all outcomes are equally probable and some, "
                 f"but not all, are {_TOLD[self.mark]}; {environment!r} has none. Change its "
                 f"settings, or use one of {', '.join(self.environments)}."
             )
-        return found
+        return measure
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's share of marked outcomes minus the share they should have."""

@@ -33,20 +33,20 @@ MEASURES_OF_DISTANCE = (
 
 def chebyshev(truth: Array, belief: Array) -> Array:
     """Return max |p - q| over the last axis."""
-    found: Array = np.abs(truth - belief).max(axis=-1)
-    return found
+    values: Array = np.abs(truth - belief).max(axis=-1)
+    return values
 
 
 def manhattan(truth: Array, belief: Array) -> Array:
     """Return sum |p - q| over the last axis."""
-    found: Array = np.abs(truth - belief).sum(axis=-1)
-    return found
+    values: Array = np.abs(truth - belief).sum(axis=-1)
+    return values
 
 
 def floored(probabilities: Array, floor: float = FLOOR) -> Array:
     """Add the floor to each probability and divide by their sum, over the last axis."""
-    found: Array = (probabilities + floor) / (1.0 + floor * probabilities.shape[-1])
-    return found
+    values: Array = (probabilities + floor) / (1.0 + floor * probabilities.shape[-1])
+    return values
 
 
 def kullback_leibler(one: Array, other: Array, floor: float = FLOOR) -> Array:
@@ -56,16 +56,16 @@ def kullback_leibler(one: Array, other: Array, floor: float = FLOOR) -> Array:
     normalised again: the divergence stays finite where a probability is 0, and at least 0.
     """
     p, q = floored(one, floor), floored(other, floor)
-    found: Array = np.maximum((p * np.log(p / q)).sum(axis=-1), 0.0)
-    return found
+    values: Array = np.maximum((p * np.log(p / q)).sum(axis=-1), 0.0)
+    return values
 
 
 def entropy(belief: Array) -> Array:
     """Return - sum q log q over the last axis, in nats (Shannon 1948)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(belief > 0, belief * np.log(belief), np.where(belief == 0, 0.0, np.nan))
-    found: Array = -terms.sum(axis=-1)
-    return found
+    values: Array = -terms.sum(axis=-1)
+    return values
 
 
 def distances_of(truth: Array, belief: Array, floor: float = FLOOR) -> dict[str, Array]:

@@ -156,8 +156,8 @@ def _share(beliefs: RevealedBeliefs, at: int, named: str, mass: float) -> tuple[
     return float(p[place] / p.sum()), float(low[0]), float(high[0])
 
 
-def _mean_shift(scenario: str, evidence: str, own: pd.DataFrame, mass: float) -> dict[str, Any]:
-    groups = own.groupby("baseline", sort=False)["value"].mean().to_numpy()
+def _mean_shift(scenario: str, evidence: str, table: pd.DataFrame, mass: float) -> dict[str, Any]:
+    groups = table.groupby("baseline", sort=False)["value"].mean().to_numpy()
     tests = t_tests(groups[None, :], mass=mass)
     value, low, high = float(groups.mean()), float(tests.low[0]), float(tests.high[0])
     if len(groups) > 1 and not np.isfinite(low):  # all the same
@@ -169,7 +169,7 @@ def _mean_shift(scenario: str, evidence: str, own: pd.DataFrame, mass: float) ->
         "low": low,
         "high": high,
         "p_value": float(tests.p_value[0]),
-        "contexts": len(own),
+        "contexts": len(table),
         "baselines": len(groups),
     }
 
@@ -262,12 +262,12 @@ class IdlePull(SubjectMeasure):
     def reads(self, trials: Trials) -> NDArray[np.bool_]:
         """Say which trials have such evidence, or are what they are held against, [rows]."""
         frame = trials.frame
-        found = np.zeros(len(frame), dtype=bool)
+        mask = np.zeros(len(frame), dtype=bool)
         for place in self._places_of(frame):
             kinds = _KIND_CODES[place]
             code = frame["kind"].to_numpy(dtype=float)
-            found |= np.isin(code, [kinds["single"], kinds[self.kind]])
-        return found
+            mask |= np.isin(code, [kinds["single"], kinds[self.kind]])
+        return mask
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the mean difference over the contexts of the experiment, [n]."""
@@ -280,14 +280,14 @@ class IdlePull(SubjectMeasure):
                 f"{self.name} is known of evidence_weigher, correlation_weigher and who is not "
                 f"moved; got {model.name}."
             )
-        found: Array = np.mean(
+        values: Array = np.mean(
             [
                 _shares(model, theta, told)[named] - _shares(model, theta, plain)[named]
                 for told, plain, named in self._pairs
             ],
             axis=0,
         )
-        return found
+        return values
 
     def _places_of(self, frame: pd.DataFrame) -> list[str]:
         if "environment" in frame:
@@ -297,10 +297,10 @@ class IdlePull(SubjectMeasure):
         return ["counts" if "law" in frame else "linked_coins"]
 
     def _differences(
-        self, place: str, frame: pd.DataFrame, subject: NDArray[np.int64], n: int
+        self, text: str, frame: pd.DataFrame, subject: NDArray[np.int64], n: int
     ) -> tuple[Array, Array]:
         """Return by subject the sum of differences, and over how many contexts, [n] each."""
-        shared, codes = list(_SHARED[place]), _KIND_CODES[place]
+        shared, codes = list(_SHARED[text]), _KIND_CODES[text]
         frame = with_columns(Trials(frame), self.name, [*shared, "kind", "action"])
         action = pd.to_numeric(frame["action"], errors="coerce").to_numpy(dtype=float)
         kind = frame["kind"].to_numpy(dtype=float)
@@ -334,10 +334,13 @@ class IdlePull(SubjectMeasure):
 
     @cached_property
     def _pairs(self) -> list[tuple[dict[str, int], dict[str, int], int]]:
-        place: Any = self.environment or make(self.environments[0])
-        kinds = _KIND_CODES[place.name]
-        contexts = [dict(zip(place.own, context.values, strict=True)) for context in place.contexts]
-        shared = _SHARED[place.name]
+        environment: Any = self.environment or make(self.environments[0])
+        kinds = _KIND_CODES[environment.name]
+        contexts = [
+            dict(zip(environment.own, context.values, strict=True))
+            for context in environment.contexts
+        ]
+        shared = _SHARED[environment.name]
         plain = {
             tuple(told[name] for name in shared): told
             for told in contexts

@@ -141,18 +141,18 @@ def marks_of(outcomes: Sequence[str], truth: Array | None = None, previous: str 
     numeric = bool(np.isfinite(number).all())
     place = number if numeric else np.arange(len(outcomes), dtype=float)
     possible = place if truth is None else place[~(truth <= 0)]
-    found = np.zeros((len(outcomes), len(MARKS)), dtype=bool)
+    mask = np.zeros((len(outcomes), len(MARKS)), dtype=bool)
     if len(possible):
-        found[:, FIRST] = place == possible[0]
+        mask[:, FIRST] = place == possible[0]
     if len(possible) > 2:  # of two there is no middle
-        found[:, MIDDLE] = place == (possible[0] + possible[-1]) // 2
+        mask[:, MIDDLE] = place == (possible[0] + possible[-1]) // 2
     if numeric:
-        found[:, ROUND] = (number % 10 == 0) & (number != 0)
+        mask[:, ROUND] = (number % 10 == 0) & (number != 0)
     if previous:
-        found[:, REPEAT] = [name == previous for name in outcomes]
+        mask[:, REPEAT] = [name == previous for name in outcomes]
     for mark, called in ((HEADS, "heads"), (LEFT, "left")):
-        found[:, mark] = [name.casefold() == called for name in outcomes]
-    return found
+        mask[:, mark] = [name.casefold() == called for name in outcomes]
+    return mask
 
 
 class Unplaced(NamedTuple):
@@ -786,17 +786,17 @@ def _facts(set_ups: Sequence[SetUp]) -> dict[str, Any]:
 
 
 def _told(given: Sequence[SetUp] | None, outcomes: tuple[str, ...], n: int) -> tuple[SetUp, ...]:
-    told = tuple(given or (SetUp(f"context {k + 1}", outcomes) for k in range(n)))
-    if len(told) != n:
-        raise ValueError(f"Each context has a set-up; got {len(told)} for {n} contexts.")
-    for set_up in told:
+    set_ups = tuple(given or (SetUp(f"context {k + 1}", outcomes) for k in range(n)))
+    if len(set_ups) != n:
+        raise ValueError(f"Each context has a set-up; got {len(set_ups)} for {n} contexts.")
+    for set_up in set_ups:
         if set_up.outcomes != outcomes:
             raise ValueError(
                 f"The outcomes that are read are those of the context; {set_up.name!r} has "
                 f"{set_up.outcomes}, and {outcomes} were asked. Read contexts of different "
                 "outcomes on their own and join them."
             )
-    return told
+    return set_ups
 
 
 def _columns(environment: Environment) -> tuple[str, ...]:

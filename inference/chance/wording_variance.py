@@ -213,12 +213,12 @@ def _by_scenario(table: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataF
 
 
 def _parts(
-    own: pd.DataFrame, of: str, sources: Mapping[str, Source], seed: int
+    table: pd.DataFrame, of: str, sources: Mapping[str, Source], seed: int
 ) -> list[dict[str, Any]]:
     """Return the components of one value; none where it has no two rows in two wordings."""
-    if own["wording"].nunique() < 2:
+    if table["wording"].nunique() < 2:
         return []
-    rooted = own.assign(error=np.sqrt(own["error"]))
+    rooted = table.assign(error=np.sqrt(table["error"]))
     try:
         found = split_scores(
             rooted,
@@ -243,9 +243,9 @@ def _parts(
     return rows
 
 
-def _effects(own: pd.DataFrame) -> list[dict[str, Any]]:
+def _effects(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return by how much a value is larger in each wording than in all, over complete contexts."""
-    wide = own.pivot(index="context", columns="wording", values="y").dropna()
+    wide = table.pivot(index="context", columns="wording", values="y").dropna()
     if len(wide.columns) < 2 or not len(wide):
         return []
     y = wide.to_numpy(dtype=float)

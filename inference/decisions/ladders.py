@@ -138,7 +138,7 @@ class AreaUnderCurve(SessionMeasure):
         delays = np.array([0.0, *table.columns])
         shares = np.column_stack([np.ones(len(table)), table.to_numpy()])
         areas = pd.Series(np.trapezoid(shares, delays / delays[-1], axis=1), table.index)
-        found: Array = np.full(int(session.max(initial=-1)) + 1, np.nan)
+        values: Array = np.full(int(session.max(initial=-1)) + 1, np.nan)
         means = areas.groupby("session").mean()
-        found[means.index.to_numpy(dtype=np.int64)] = means.to_numpy()
-        return found
+        values[means.index.to_numpy(dtype=np.int64)] = means.to_numpy()
+        return values

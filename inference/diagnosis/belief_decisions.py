@@ -289,13 +289,13 @@ def _drawn(n: int, rounds: int, seed: int) -> NDArray[np.int64]:
     return np.asarray(drawn, dtype=np.int64)
 
 
-def _check_codes(frame: pd.DataFrame, column: str, codes: range, told: str) -> None:
+def _check_codes(frame: pd.DataFrame, column: str, codes: range, text: str) -> None:
     values = frame[column].to_numpy(dtype=float, na_value=np.nan)
     strange = ~np.isin(values, np.array(codes, dtype=float))
     if strange.any():
         row = int(np.argmax(strange))
         raise ValueError(
-            f"The column {column!r} holds {told}; {_place(frame, row)} has "
+            f"The column {column!r} holds {text}; {_place(frame, row)} has "
             f"{frame[column].iloc[row]}."
         )
 
@@ -346,8 +346,8 @@ def _counts(
     order: list[str],
 ) -> pd.DataFrame:
     """Count by participant and kind of question what was asked and what is missing."""
-    asked = pd.DataFrame({"participant": participant, "question": names, "missing": gap})
-    groups = asked.groupby(["participant", "question"], sort=False)["missing"]
+    table = pd.DataFrame({"participant": participant, "question": names, "missing": gap})
+    groups = table.groupby(["participant", "question"], sort=False)["missing"]
     found = groups.agg(asked="size", missing="sum").reset_index()
     place = {name: i for i, name in enumerate(order)}
     person = {name: i for i, name in enumerate(participant.unique())}
@@ -355,7 +355,7 @@ def _counts(
     return found.loc[by.sort_values(["p", "q"]).index].reset_index(drop=True)
 
 
-def _state(frame: pd.DataFrame, place: NDArray[np.int64], n: int) -> Array:
+def _state(frame: pd.DataFrame, numbers: NDArray[np.int64], n: int) -> Array:
     """Return the state of each row, which must be one per context."""
     state = frame["state"].to_numpy(dtype=float)
     first = frame.groupby(list(UNIT), sort=False)["state"].transform("first").to_numpy(dtype=float)
@@ -367,9 +367,9 @@ def _state(frame: pd.DataFrame, place: NDArray[np.int64], n: int) -> Array:
             f"{_place(frame, row)} says {state[row]:g}, an earlier trial of context "
             f"{frame['context'].iloc[row]} says {first[row]:g}. Give contexts their own numbers."
         )
-    found = np.empty(n)
-    found[place] = state
-    return found
+    values = np.empty(n)
+    values[numbers] = state
+    return values
 
 
 def _constant(frame: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:

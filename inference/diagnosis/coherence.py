@@ -406,9 +406,9 @@ class MonotoneChoice(Coherence):
 
     def over_subjects(self, values: Values, data: BeliefDecisions) -> Estimate:
         """Return the mean share, and the combined test of subjects who may all have none."""
-        own = super().over_subjects(values, data)
+        estimate = super().over_subjects(values, data)
         if self.released:
-            return own
+            return estimate
         p_values = []
         for (_, some), reason in zip(data.each(), values.reason, strict=True):
             if not reason:
@@ -418,7 +418,7 @@ class MonotoneChoice(Coherence):
         combined = (
             float(scipy.stats.combine_pvalues(together).pvalue) if len(together) else float("nan")
         )
-        return replace(own, p_value=combined)
+        return replace(estimate, p_value=combined)
 
 
 class ElicitationConsistency(Coherence):
@@ -540,17 +540,17 @@ def answers_of(
     for first in range(0, len(theta), AT_ONCE):
         some = np.arange(first, min(first + AT_ONCE, len(theta)))
         addresses = np.column_stack([*(np.full_like(some, part) for part in address), some])
-        lived = simulate_sessions(model, theta[some], environment, seed, addresses=addresses)
+        simulated = simulate_sessions(model, theta[some], environment, seed, addresses=addresses)
         asked = list(environment.elicitations)
-        yield from _laid_out(lived.columns, len(some), asked, environment.n_parts)
+        yield from _laid_out(simulated.columns, len(some), asked, environment.n_parts)
 
 
 @lru_cache(maxsize=64)  # one object for each experiment, known to the dials
 def _placed(measure: Coherence, settings: str) -> Coherence:
-    found = object.__new__(type(measure))
-    found.__dict__.update(measure.__dict__)
-    found.environment = _made(settings)
-    return found
+    coherence = object.__new__(type(measure))
+    coherence.__dict__.update(measure.__dict__)
+    coherence.environment = _made(settings)
+    return coherence
 
 
 @lru_cache(maxsize=64)  # contexts are found once for each

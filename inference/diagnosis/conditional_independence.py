@@ -340,9 +340,9 @@ def neighbourhoods(p: Array, block: int = BLOCK, width: float = WIDTH) -> Intege
             joined.append(start)
     blocks = np.zeros(len(p), dtype=np.int64)
     blocks[joined[1:]] = 1
-    found = np.empty(len(p), dtype=np.int64)
-    found[order] = np.cumsum(blocks)
-    return found
+    numbers = np.empty(len(p), dtype=np.int64)
+    numbers[order] = np.cumsum(blocks)
+    return numbers
 
 
 def permuted(
@@ -351,9 +351,9 @@ def permuted(
     """Return R permutations of the states[C] of contexts within their blocks, [R, C]."""
     home = np.argsort(blocks, kind="stable")
     key = rng.random((replicates, len(state))) + blocks
-    found = np.empty((replicates, len(state)), dtype=np.int64)
-    found[:, home] = state[np.argsort(key, axis=1)]
-    return found
+    numbers = np.empty((replicates, len(state)), dtype=np.int64)
+    numbers[:, home] = state[np.argsort(key, axis=1)]
+    return numbers
 
 
 class _Problem:
@@ -377,11 +377,11 @@ class _Problem:
         n = int(weight.sum(axis=1).max())
         psi = np.zeros(n + 1)
         psi[1:] = digamma(np.arange(1, n + 1))
-        found: Array = _estimates(
+        values: Array = _estimates(
             self.values, self.place, self.action, read_only(state, np.int64),
             read_only(weight, np.int64), self.n_actions, self.k, self.calibrated, psi,
         )  # fmt: skip
-        return found
+        return values
 
     def standard_error(
         self, state: Integers, context: Integers, rounds: int, rng: np.random.Generator

@@ -239,9 +239,9 @@ def _by_context(context: NDArray[np.int64], said: Array) -> Array:
     count = np.bincount(context)
     number = np.empty(len(context), dtype=np.int64)
     number[order] = np.arange(len(context)) - np.repeat(np.cumsum(count) - count, count)
-    found = np.full((len(count), int(count.max())), np.nan)
-    found[context, number] = said
-    return found
+    values = np.full((len(count), int(count.max())), np.nan)
+    values[context, number] = said
+    return values
 
 
 def _mean(answers: Array) -> Array:
@@ -276,7 +276,7 @@ def _distance(
         some = slice(begin, min(begin + step, replicates))
         key = rng.random((some.stop - some.start, *together.shape))
         exchanged[:, some] = _exchanged(together, held, n_plain, key)
-    found = ElicitationDistance(
+    elicitation_distance = ElicitationDistance(
         elicitation=name,
         contexts=int(both.sum()),
         rmse_means=float(means[0]),
@@ -293,7 +293,7 @@ def _distance(
         p_value=(1 + int((exchanged[0] >= means[0] - 1e-12).sum())) / (replicates + 1),
         excess=float(excess[0]),
     )
-    return found, excess, means
+    return elicitation_distance, excess, means
 
 
 @compiled()

@@ -256,8 +256,8 @@ def signed_gap(whole: Array, weights: Array, givens: Array, context: NDArray[np.
     held = np.isfinite(gap)
     n = np.bincount(context[held])
     total = np.bincount(context[held], gap[held])
-    found: Array = total[n > 0] / n[n > 0]
-    return found
+    values: Array = total[n > 0] / n[n > 0]
+    return values
 
 
 def _tested(gap: Array) -> SignedGap:
@@ -334,7 +334,7 @@ def _forest(features: Array, truth: _Beliefs, context: NDArray[np.int64], seed: 
     return _Beliefs(of_whole[context], weights, of_given[context])
 
 
-def _grown(x: Array, y: Array, told: Array, seed: int) -> Array:
+def _grown(x: Array, y: Array, values: Array, seed: int) -> Array:
     """Return what a random forest that learnt y[n] from x[n, F] predicts for told[m, F], [m].
 
     The trees of scikit-learn's RandomForestRegressor, number for number: growing them here leaves
@@ -342,15 +342,15 @@ def _grown(x: Array, y: Array, told: Array, seed: int) -> Array:
     """
     from sklearn.tree import DecisionTreeRegressor
 
-    x, told = single(x), single(told)
+    x, values = single(x), single(values)
     stream = np.random.RandomState(seed)  # as scikit-learn has it
-    total = np.zeros(len(told))
+    total = np.zeros(len(values))
     for number in [stream.randint(np.iinfo(np.int32).max) for _ in range(TREES)]:
         drawn = np.random.RandomState(number).randint(0, len(x), len(x))
         weight = np.bincount(drawn, minlength=len(x))
         tree = DecisionTreeRegressor(random_state=number)
         tree.fit(x, y, sample_weight=weight, check_input=False)
-        total += tree.predict(told, check_input=False)
+        total += tree.predict(values, check_input=False)
     return total / TREES
 
 

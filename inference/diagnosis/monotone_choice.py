@@ -353,9 +353,9 @@ def _holm_rows(p_value: Array, testable: NDArray[np.bool_]) -> Array:
     ranked = np.take_along_axis(p_value, order, axis=1)
     left = testable.sum(axis=1)[:, None] - np.arange(p_value.shape[1])
     stepped = np.maximum.accumulate(ranked * np.maximum(left, 0), axis=1)
-    found = np.ones_like(p_value)
-    np.put_along_axis(found, order, np.where(left > 0, np.minimum(stepped, 1.0), 1.0), axis=1)
-    return found
+    values = np.ones_like(p_value)
+    np.put_along_axis(values, order, np.where(left > 0, np.minimum(stepped, 1.0), 1.0), axis=1)
+    return values
 
 
 def _violations(counts: NDArray[np.int64], pair: tuple[int, int], level: float) -> PairViolations:

@@ -272,12 +272,12 @@ def _exchanged(
 
 
 def _percent(
-    found: Array, other: Array, draws: NDArray[np.int64]
+    values: Array, other: Array, draws: NDArray[np.int64]
 ) -> tuple[float, float, float, float]:
     """Return by how many percent a loss is smaller, the ends of its interval, its error."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        rounds = 100 * (1 - (draws @ found) / (draws @ other))
-    percent = 100 * float(1 - found.sum() / other.sum())
+        rounds = 100 * (1 - (draws @ values) / (draws @ other))
+    percent = 100 * float(1 - values.sum() / other.sum())
     return percent, *percentile_ends(rounds)
 
 

@@ -402,8 +402,8 @@ def _values(
     if lapse is None:
         if not unknowns.lapse:
             return values, None
-        own = Parameters(LAPSE)
-        return values, np.concatenate([own.draw(rng, 1)[0] for rng in streams])
+        parameters = Parameters(LAPSE)
+        return values, np.concatenate([parameters.draw(rng, 1)[0] for rng in streams])
     given = np.asarray(lapse, dtype=float)
     if given.shape not in ((), (len(values),)):
         raise ValueError(
@@ -438,8 +438,8 @@ def _gradients(
     truth = np.repeat(values, sessions, axis=0)
     lapse = None if rates is None else np.repeat(rates, sessions)
     # theta number i is drawn at (seed, i); session number n is lived at (seed, 0, n).
-    lived = simulate_sessions(model, truth, environment, seed, address=(0,), lapse=lapse)
-    columns = lived.columns
+    simulated = simulate_sessions(model, truth, environment, seed, address=(0,), lapse=lapse)
+    columns = simulated.columns
     separate = [columns[n].astype(np.int64) for n in model.separate if n in columns]
     fitted = None
     if model.selection is not None and not all_trials:
@@ -447,7 +447,7 @@ def _gradients(
     data = ModelData.of_columns(
         model,
         [str(i) for i in range(len(truth))],
-        lived.subject,
+        simulated.subject,
         separate,
         columns,
         environment.n_actions,
@@ -510,12 +510,12 @@ def _only_through(parameters: Sequence[Parameter], told: Array) -> str:
     return f"{names} only through {_combinations(parameters, told)}"
 
 
-def _combinations(parameters: Sequence[Parameter], told: Array) -> str:
+def _combinations(parameters: Sequence[Parameter], values: Array) -> str:
     """Name combinations [C, K] of the z of some parameters; in a word where there is one."""
-    if len(told) > 1:
-        each = [_expression(parameters, weights) for weights in _echelon(told)]
-        return f"{len(told)} combinations: {_listed(each)}"
-    weights = told[0]
+    if len(values) > 1:
+        each = [_expression(parameters, weights) for weights in _echelon(values)]
+        return f"{len(values)} combinations: {_listed(each)}"
+    weights = values[0]
     kinds = {p.support.kind for p in parameters}
     if _is_plain(weights) and kinds in ({"log"}, {"identity"}):
         multiplied = kinds == {"log"}

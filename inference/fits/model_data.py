@@ -226,8 +226,8 @@ def _answered(model: type[Agent], flat: Mapping[str, Array]) -> NDArray[np.bool_
 def _combined(model: type[Agent], given: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
     """Say which trials have an answer, from which have its parts."""
     join = np.logical_or if model.given == "either" else np.logical_and
-    found: NDArray[np.bool_] = join.reduce(given)
-    return found
+    mask: NDArray[np.bool_] = join.reduce(given)
+    return mask
 
 
 def _filled(column: Array, gone: float) -> Array:

@@ -367,8 +367,8 @@ def judged(
             left = np.where(free[doubtful], np.abs(step * rest), 0.0).sum(axis=1)
         promise[doubtful] = left
     method = "map" if objective.with_prior else "mle"
-    found = Optimum(z, value, precision, covariance, promise)
-    status, message = statuses(parameters, method, found, data.n_trials)
+    optimum = Optimum(z, value, precision, covariance, promise)
+    status, message = statuses(parameters, method, optimum, data.n_trials)
     prior = parameters.log_prior(z)[0] if objective.with_prior else 0.0
     return PointFit(
         model=data.model.name,
@@ -427,14 +427,14 @@ def _kinks(objective: NegativeLogPosterior, data: ModelData, z: Array) -> NDArra
     kinks, and an optimum may lie on one: its gradient is not 0, but changes sign there.
     """
     sd = objective.unknowns.parameters.sd
-    found = np.zeros(z.shape, dtype=bool)
+    mask = np.zeros(z.shape, dtype=bool)
     for i in range(z.shape[1]):
         shift = np.zeros(z.shape[1])
         shift[i] = KINK * sd[i]
         above = objective.evaluate(data, z + shift)[1][:, i]
         below = objective.evaluate(data, z - shift)[1][:, i]
-        found[:, i] = (above > 0) & (below < 0)
-    return found
+        mask[:, i] = (above > 0) & (below < 0)
+    return mask
 
 
 def inverted(matrices: Array) -> Array:

@@ -169,19 +169,19 @@ def contrasts_of(
     if fit.design is None or fit.regressors is None:
         return ()
     halves = negligible(fit.parameters) | dict(rope or {})
-    found: list[Contrast] = []
+    contrasts: list[Contrast] = []
     begin = 0
     for term in fit.design.terms:
         made = _TermDraws.of(fit, term, begin)
         begin += made.n_effects
         for column in made.columns:
             for low, high in made.compared(column):
-                found.append(made.contrast(column, low, high, {}, halves))
+                contrasts.append(made.contrast(column, low, high, {}, halves))
             for other in made.together(column):
                 for low, high in made.compared(column):
                     for level in _levels(made.frame[other]):
-                        found.append(made.contrast(column, low, high, {other: level}, halves))
-    return tuple(found)
+                        contrasts.append(made.contrast(column, low, high, {other: level}, halves))
+    return tuple(contrasts)
 
 
 @dataclass(frozen=True)

@@ -213,14 +213,14 @@ def read_formulas(formula: str | Sequence[str], parameters: Parameters) -> tuple
             )
         parameters.index(name)
         fixed: list[str] = []
-        own: list[str] = []
+        names: list[str] = []
         for part in _summands(right):
-            (own if "|" in part else fixed).append(part.strip())
-        if not own:
+            (names if "|" in part else fixed).append(part.strip())
+        if not names:
             terms.append(Term(text, name, right.strip()))
             continue
-        inner = own[0]
-        if len(own) > 1 or not (inner.startswith("(") and inner.endswith(")")):
+        inner = names[0]
+        if len(names) > 1 or not (inner.startswith("(") and inner.endswith(")")):
             raise ValueError(
                 "Deviations of subjects stand in parentheses of their own, once in a formula, "
                 f'such as "{name} ~ drug + (drug | subject)"; got {text!r}.'

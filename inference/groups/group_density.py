@@ -123,10 +123,10 @@ class GroupDensity:
         factors, pairs = len(group.factor), len(group.pair)
         shape = k, len(deviations.names), columns, factors, effects, pairs, deviations.n_subjects
         # The normal approximation of each row under the prior, as a first guess of the group.
-        own = chosen.estimate(parameters.mean, parameters.sd)
-        guess = np.clip(own.std(axis=0), 0.1 * group_sd, 2.0 * group_sd)
+        estimate = chosen.estimate(parameters.mean, parameters.sd)
+        guess = np.clip(estimate.std(axis=0), 0.1 * group_sd, 2.0 * group_sd)
         read = kernel, unknowns.lapse, n_actions, trials
-        return cls(shape, group, *read, own.mean(axis=0), guess)
+        return cls(shape, group, *read, estimate.mean(axis=0), guess)
 
     @cached_property
     def addresses(self) -> NDArray[np.int64]:

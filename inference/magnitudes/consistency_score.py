@@ -79,13 +79,13 @@ def slopes(answers: Answers, *, shared: bool = False) -> tuple[Array, Array]:
 
 def _within(column: Array, window: NDArray[np.int64], weight: Array) -> Array:
     """Take the weighted mean of each window away, [B, n]."""
-    found = np.broadcast_to(column, weight.shape).copy()
+    values = np.broadcast_to(column, weight.shape).copy()
     for k in np.unique(window):
         mine = window == k
         total = weight[:, mine].sum(axis=1)
         mean = weight[:, mine] @ column[mine] / np.where(total > 0, total, 1.0)
-        found[:, mine] -= mean[:, None]
-    return found
+        values[:, mine] -= mean[:, None]
+    return values
 
 
 def shift_scores(base: Array, ablation: Array) -> Array:

@@ -234,5 +234,5 @@ def _named(frame: pd.DataFrame, column: str, names: tuple[str, ...]) -> NDArray[
             f"The column {column!r} holds one of {told}; row {wrong[0] + 1} has "
             f"{codes[wrong[0]]:g}. Recode it."
         )
-    found: NDArray[np.object_] = np.array(names, dtype=object)[codes.astype(np.int64)]
-    return found
+    values: NDArray[np.object_] = np.array(names, dtype=object)[codes.astype(np.int64)]
+    return values

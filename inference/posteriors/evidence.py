@@ -55,8 +55,8 @@ class Evidence:
     @property
     def usable(self) -> NDArray[np.bool_]:
         """Whether a subject's weights are worth `LEAST` points, [N]."""
-        found: NDArray[np.bool_] = self.worth >= LEAST
-        return found
+        mask: NDArray[np.bool_] = self.worth >= LEAST
+        return mask
 
 
 def laplace_evidence(fit: PointFit) -> Array:
@@ -67,10 +67,10 @@ def laplace_evidence(fit: PointFit) -> Array:
     """
     sign, size = np.linalg.slogdet(fit.covariance)
     k = fit.z.shape[1]
-    found: Array = fit.log_posterior + 0.5 * (
+    values: Array = fit.log_posterior + 0.5 * (
         k * np.log(2 * np.pi) + np.where(sign > 0, size, np.nan)
     )
-    return found
+    return values
 
 
 def evidence(

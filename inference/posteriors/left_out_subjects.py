@@ -106,8 +106,8 @@ def predict_left_out(
     if k == 0:
         certain = unknowns.log_likelihood(data, np.zeros((len(data), 0)))[0]
         elpd[there] = np.bincount(owner, certain, minlength=n)[there]
-        found = LeaveOneOut(data.model.name, names, elpd, pareto_k, refitted)
-        return PredictedSubjects(unknowns, there, found, np.zeros((1, 0)), np.zeros((0, 0)))
+        leave_one_out = LeaveOneOut(data.model.name, names, elpd, pareto_k, refitted)
+        return PredictedSubjects(unknowns, there, leave_one_out, np.zeros((1, 0)), np.zeros((0, 0)))
     asked = _Asked(data, design, unknowns, correlated, fixed, lapse, seed, workers)
     asked = asked.only(np.flatnonzero(there))
     fit = asked.sample()
@@ -126,7 +126,7 @@ def predict_left_out(
         predicted[i] = logsumexp(exact) - np.log(len(exact))
         own_k[i], again[i] = (-np.inf if sure else np.inf), 1
     elpd[there], pareto_k[there], refitted[there] = predicted, own_k, again
-    found = LeaveOneOut(data.model.name, names, elpd, pareto_k, refitted)
+    leave_one_out = LeaveOneOut(data.model.name, names, elpd, pareto_k, refitted)
     law = GroupLaw.of(fit)
     root = np.diag(np.median(law.spread[chosen], axis=0))
     if law.root is not None:
@@ -134,7 +134,7 @@ def predict_left_out(
         whole = (standard @ np.swapaxes(standard, 1, 2)).mean(axis=0)
         root = root @ np.linalg.cholesky(whole)
     expected = np.median(law.expected[chosen], axis=0)
-    return PredictedSubjects(unknowns, there, found, expected, root, law.rows)
+    return PredictedSubjects(unknowns, there, leave_one_out, expected, root, law.rows)
 
 
 @dataclass(frozen=True)

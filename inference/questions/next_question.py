@@ -262,10 +262,10 @@ class Inquiry:
             )
         return _Numbers.of(self)
 
-    def _log_likelihood(self, told: list[dict[str, float]]) -> Any:
+    def _log_likelihood(self, rows: list[dict[str, float]]) -> Any:
         """Return the log-likelihood of answers as a function of points: [n, K] -> [n]."""
-        flat = {name: np.array([one.get(name, np.nan) for one in told]) for name in self._names}
-        data = _data(self.model, flat, np.zeros(len(told), dtype=np.int64), self._actions)
+        flat = {name: np.array([one.get(name, np.nan) for one in rows]) for name in self._names}
+        data = _data(self.model, flat, np.zeros(len(rows), dtype=np.int64), self._actions)
 
         def reckon(theta: Array) -> Array:
             many = data.repeat(np.zeros(len(theta), dtype=np.int64))
@@ -312,11 +312,11 @@ def _data(
 
 def _table(unknowns: Unknowns, data: ModelData, theta: Array) -> Array:
     """Return the log-likelihood of each row at each point, [rows, n]."""
-    found = np.empty((len(data), len(theta)))
+    values = np.empty((len(data), len(theta)))
     for s, point in enumerate(theta):
         at = np.broadcast_to(point, (len(data), len(point)))
-        found[:, s] = unknowns.log_likelihood(data, at)[0]
-    return found
+        values[:, s] = unknowns.log_likelihood(data, at)[0]
+    return values
 
 
 @dataclass(frozen=True)

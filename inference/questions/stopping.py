@@ -171,19 +171,17 @@ class StoppingRule:
     @classmethod
     def read(cls, file: str | os.PathLike[str]) -> StoppingRule:
         """Read a rule from a TOML file: `kind`, `looks`, and what the kind goes by."""
-        place = Path(file)
+        path = Path(file)
         try:
-            told = tomllib.loads(place.read_text(encoding="utf-8"))
+            told = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
-            raise ValueError(
-                f"A stopping rule is a TOML file; {place}: {error.strerror}."
-            ) from None
+            raise ValueError(f"A stopping rule is a TOML file; {path}: {error.strerror}.") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"A stopping rule is a TOML file; {place}: {error}.") from None
+            raise ValueError(f"A stopping rule is a TOML file; {path}: {error}.") from None
         try:
             return cls.of(told)
         except ValueError as error:
-            raise ValueError(f"{place}: {error}") from None
+            raise ValueError(f"{path}: {error}") from None
 
     def told(self) -> dict[str, Any]:
         """Return what makes the rule what it is, JSON-able."""

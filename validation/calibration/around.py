@@ -109,8 +109,8 @@ def _observed(cell_text: str, seed: int) -> _Observed:
         raise ValueError(f"The study was begun around other trials than {file} holds now.")
     trials = Trials.load(file, environment=environment)
     data = ModelData.read(model, trials, environment.n_actions)
-    own = posterior(model, data, fixed=cell.options["fixed"], seed=seed + 1)
-    return _Observed(trials, list(trials.frame["subject"].unique()), own)
+    sample = posterior(model, data, fixed=cell.options["fixed"], seed=seed + 1)
+    return _Observed(trials, list(trials.frame["subject"].unique()), sample)
 
 
 def _hash(file: Path) -> str:

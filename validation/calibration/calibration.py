@@ -198,19 +198,19 @@ def _rank_singles(study: Study, batch: Batch, threads: int | None) -> pd.DataFra
         subjects, observed_status = truths_around(study, batch, subjects)
     sessions = live(study, batch, subjects)
     data = with_observed(study, batch, sessions) if around else sessions.data(model)
-    own = posterior(model, data, fixed=fixed, seed=study.seed, workers=threads)
+    sample = posterior(model, data, fixed=fixed, seed=study.seed, workers=threads)
     true = subjects.theta[:, unknowns.columns]
     names = [*unknowns.parameters.names, LOG_LIKELIHOOD]
     rngs = [_stream(study, cell, j) for j in range(batch.first, batch.last)]
     # All subjects' draws rest on one low-discrepancy set; ranks need draws of their own.
-    chosen = np.stack([rng.choice(len(own.z_draws), N_RANKS, replace=False) for rng in rngs], 1)
-    draws = own.draws[chosen, np.arange(len(rngs))]
+    chosen = np.stack([rng.choice(len(sample.z_draws), N_RANKS, replace=False) for rng in rngs], 1)
+    draws = sample.draws[chosen, np.arange(len(rngs))]
     likely = np.stack([unknowns.log_likelihood(data, theta)[0] for theta in draws])
     likely_true, _ = unknowns.log_likelihood(data, true)
     rows = []
     for i, rng in enumerate(rngs):
         row: dict[str, Any] = {"status": "ok", "message": ""}
-        if "failed" in (own.status[i], observed_status[i]):
+        if "failed" in (sample.status[i], observed_status[i]):
             row = {"status": "failed", "message": "no trustworthy draws of the posterior"}
         else:
             truth = np.append(true[i], likely_true[i])

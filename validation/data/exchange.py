@@ -56,38 +56,38 @@ def export_asked(asked: AskExport) -> Trials:
     """Answer what `export` is asked."""
     if not str(asked.out):
         raise ValueError("An export is written to a file or folder; name it: --out trials.csv.")
-    place = Path(asked.out)
-    kind = asked.format or _SUFFIXES.get(place.suffix, "")
+    path = Path(asked.out)
+    kind = asked.format or _SUFFIXES.get(path.suffix, "")
     one_of("format", kind, WRITTEN)
-    check_writable(place)
+    check_writable(path)
     trials, own = _load(asked.data, asked.columns)
     experiment = _experiment(asked.environment, asked.settings, own, trials)
     if experiment is not None:
         trials = Trials.from_frame(trials.frame, environment=experiment)
-    with writable(place.parent):
+    with writable(path.parent):
         if kind == "psych-ds":
             write_psych_ds(
                 trials,
-                place,
-                name=asked.name or place.absolute().name,
+                path,
+                name=asked.name or path.absolute().name,
                 description=asked.description,
                 authors=asked.authors,
                 licence=asked.licence,
                 environment=experiment,
             )
         elif kind == "psych-101":
-            write_psych_101(trials, place, experiment, seed=asked.seed)
+            write_psych_101(trials, path, experiment, seed=asked.seed)
         elif kind == "hbayesdm":
             experiment = experiment_of(trials, experiment)
             trials = begun_once(trials, experiment)
             table = hbayesdm_table(trials, experiment)
-            write_text(place, tab_separated(table))
+            write_text(path, tab_separated(table))
         elif kind == "hssm":
-            write_text(place, csv_text(hssm_table(trials, experiment_of(trials, experiment))))
+            write_text(path, csv_text(hssm_table(trials, experiment_of(trials, experiment))))
         elif kind == "r":
-            write_with_dictionary(trials, experiment, place)
+            write_with_dictionary(trials, experiment, path)
         else:
-            trials.save(place)
+            trials.save(path)
     return trials
 
 
@@ -108,15 +108,15 @@ def import_asked(asked: AskImport) -> Imported:
         asked.missing,
         asked.subject_from_file,
     )
-    found = import_sources(asked.sources, asked.format, reading, asked.columns, place)
+    imported = import_sources(asked.sources, asked.format, reading, asked.columns, place)
     if asked.out is not None:
         file = Path(asked.out)
         check_writable(file)
         with writable(file.parent):
-            found.trials.save(file)
-    if asked.save_map is not None and found.mapping is not None:
-        found.mapping.save(asked.save_map)
-    return found
+            imported.trials.save(file)
+    if asked.save_map is not None and imported.mapping is not None:
+        imported.mapping.save(asked.save_map)
+    return imported
 
 
 def import_sources(

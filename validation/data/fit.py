@@ -392,8 +392,8 @@ def _only_experiment(trials: Trials, model: type[Agent]) -> str:
     An experiment that needs no columns is not taken for want of another.
     """
     able = {name: make(name) for name in ENVIRONMENTS}
-    able = {name: place for name, place in able.items() if model.plays(place)}
-    shown = {name: set(place.fields.stimulus) for name, place in able.items()}
+    able = {name: environment for name, environment in able.items() if model.plays(environment)}
+    shown = {name: set(environment.fields.stimulus) for name, environment in able.items()}
     fitting = [name for name in able if shown[name] <= set(trials.frame)]
     most = max((len(shown[name]) for name in fitting), default=0)
     names = [name for name in fitting if 0 < len(shown[name]) == most] or list(able)
@@ -448,13 +448,13 @@ def _group_of(estimates: Array) -> dict[str, Any]:
     }
 
 
-def _forest(found: Estimates) -> dict[str, Drawing]:
-    if not found.names:
+def _forest(estimates: Estimates) -> dict[str, Drawing]:
+    if not estimates.names:
         return {}
-    group = found.parameters.set_index("parameter")
+    group = estimates.parameters.set_index("parameter")
     parts = []
-    for name in found.names:
-        own = found.subjects[["subject", name, f"{name}_low", f"{name}_high", "status"]]
+    for name in estimates.names:
+        own = estimates.subjects[["subject", name, f"{name}_low", f"{name}_high", "status"]]
         own = own.set_axis(["subject", "estimate", "low", "high", "status"], axis=1)
         value = group.loc[name]
         parts.append(
@@ -508,17 +508,17 @@ def _support(task: Task, relived: Relived, found: Estimates) -> Result:
 
 
 def _checks(
-    task: Task, relived: Relived, found: Estimates
+    task: Task, relived: Relived, estimates: Estimates
 ) -> tuple[Result, Mapping[str, Any] | None]:
     """Return whether sessions simulated from the fit look like the data, and their answers."""
     hierarchical = task.question.method == "hierarchical"
-    if found.own is None:
-        draws = found.subjects[list(found.names)].to_numpy(dtype=float)[None]
+    if estimates.own is None:
+        draws = estimates.subjects[list(estimates.names)].to_numpy(dtype=float)[None]
     else:
-        draws = found.own.draws
+        draws = estimates.own.draws
     usable = np.isfinite(draws).all(axis=(0, 2))
     if not hierarchical:
-        usable &= (found.subjects["status"] != "failed").to_numpy()
+        usable &= (estimates.subjects["status"] != "failed").to_numpy()
     made = replicated_from(
         relived, task.environment, task.unknowns, task.agent, draws, usable, task.question.seed
     )
@@ -548,15 +548,15 @@ def _checks(
         verdicts=missed,
         tables={CHECKS: shown},
         figures={CHECKED: Drawing(checked.cells, draw_panels)},
-        notes=[ABOUT_CHECKS, DRAWN_FROM["estimates" if found.own is None else "posterior"]],
+        notes=[ABOUT_CHECKS, DRAWN_FROM["estimates" if estimates.own is None else "posterior"]],
         asked={"times simulated": checked.replicates, "subjects simulated": checked.subjects},
     ), predicted
 
 
-def _rivals(task: Task, relived: Relived, found: Estimates) -> Result:
+def _rivals(task: Task, relived: Relived, estimates: Estimates) -> Result:
     """Return how rivals predict subjects that are left out, if any were asked for."""
     asked = task.question
-    if not (asked.against or asked.rivals) or not (found.subjects["n_trials"] > 0).any():
+    if not (asked.against or asked.rivals) or not (estimates.subjects["n_trials"] > 0).any():
         return Result("")
     trials = task.trials
     if asked.unit or task.within:

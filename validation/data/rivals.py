@@ -206,7 +206,7 @@ def compare_rivals(
         together = made_of.correlated and len(parameters) > 1
         design = None
         try:
-            own = ModelData.read(model, trials, environment.n_actions, all_trials=whole)
+            model_data = ModelData.read(model, trials, environment.n_actions, all_trials=whole)
             if having:
                 design = GroupDesign.of(
                     having,
@@ -216,17 +216,17 @@ def compare_rivals(
                     unit=made_of.unit,
                     correlated=together,
                 )
-            if data and not np.array_equal(own.n_trials, data[0].n_trials):
+            if data and not np.array_equal(model_data.n_trials, data[0].n_trials):
                 raise ValueError(f"{model.name} answers for other trials than {agent.name}.")
         except ValueError as error:
             left_out[model.name] = str(error)
             continue
-        data.append(own)
+        data.append(model_data)
         kept.append((model, held))
         if len(having) < len(formulas):
             lacking = [text for text in formulas if text not in having]
             left_out[model.name] = f"only {'; '.join(lacking)}: it has no such parameter"
-        rows = own
+        rows = model_data
         if design is not None and design.within:
             rows = ModelData.read(
                 model, trials, environment.n_actions, all_trials=whole, rows=design.of_trial

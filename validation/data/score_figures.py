@@ -105,11 +105,11 @@ def draw_bars(scores: pd.DataFrame) -> Figure:
     return figure
 
 
-def _bars(axis: Axes, own: pd.DataFrame) -> None:
+def _bars(axis: Axes, table: pd.DataFrame) -> None:
     low, high = SPAN[0] - 0.25, SPAN[1] + 0.25
     axis.axvline(0, color=draw.GREY, linewidth=1, linestyle="--")
     axis.axvline(1, color="black", linewidth=1)
-    columns = (own["normalised"], own["normalised_low"], own["normalised_high"])
+    columns = (table["normalised"], table["normalised_low"], table["normalised_high"])
     for i, (value, start, end) in enumerate(zip(*columns, strict=True)):
         if np.isnan(value):
             axis.text(0.06, i, "none", color=draw.GREY, fontsize=draw.SMALL - 1, va="center")
@@ -161,9 +161,9 @@ def draw_radar(scores: pd.DataFrame) -> Figure:
     return figure
 
 
-def _radar(axis: PolarAxes, own: pd.DataFrame) -> None:
-    angles = np.arange(len(own)) * 2 * np.pi / len(own)
-    values = own["normalised"].to_numpy(dtype=float)
+def _radar(axis: PolarAxes, table: pd.DataFrame) -> None:
+    angles = np.arange(len(table)) * 2 * np.pi / len(table)
+    values = table["normalised"].to_numpy(dtype=float)
     inside = np.clip(values, *SPAN)
     ring = np.linspace(0, 2 * np.pi, 200)
     axis.plot(ring, np.zeros_like(ring), color=draw.GREY, linewidth=1, linestyle="--")
@@ -171,11 +171,11 @@ def _radar(axis: PolarAxes, own: pd.DataFrame) -> None:
     there = np.isfinite(values)
     if there.all():
         axis.fill(angles, inside, color=draw.BLUE, alpha=0.25)
-    around = np.append(np.arange(len(own)), 0)
+    around = np.append(np.arange(len(table)), 0)
     axis.plot(angles[around], inside[around], color=draw.BLUE, linewidth=1.8)  # NaN: a gap
     within = there & (inside == values)
     axis.plot(angles[within], inside[within], "o", color=draw.BLUE, markersize=5)
-    low, high = (np.clip(own[f"normalised_{end}"], *SPAN).to_numpy() for end in ("low", "high"))
+    low, high = (np.clip(table[f"normalised_{end}"], *SPAN).to_numpy() for end in ("low", "high"))
     known = np.isfinite(low) & np.isfinite(high)
     axis.vlines(angles[known], low[known], high[known], color=draw.BLUE, linewidth=1)
     beyond = there & ~within
@@ -185,7 +185,7 @@ def _radar(axis: PolarAxes, own: pd.DataFrame) -> None:
     axis.set_theta_direction(-1)
     axis.set_ylim(*SPAN)
     axis.set_yticks(np.arange(SPAN[0], SPAN[1] + 1), [])
-    axis.set_xticks(angles, [_label(metric) for metric in own["metric"]], fontsize=draw.SMALL)
+    axis.set_xticks(angles, [_label(metric) for metric in table["metric"]], fontsize=draw.SMALL)
     axis.tick_params(axis="x", pad=11)
     for label, known_one in zip(axis.get_xticklabels(), there, strict=True):
         label.set_color("black" if known_one else draw.GREY)

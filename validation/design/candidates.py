@@ -178,8 +178,8 @@ class Costs:
         if not environment.ends_early and "present" not in environment.drawn:
             return environment.n_trials
         theta = self.model.parameters.draw(session_stream(self.seed), SIMULATED)
-        lived = simulate_sessions(self.model, theta, environment, self.seed)
-        return len(lived.trial) / SIMULATED
+        simulated = simulate_sessions(self.model, theta, environment, self.seed)
+        return len(simulated.trial) / SIMULATED
 
 
 @dataclass(frozen=True)

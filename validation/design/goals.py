@@ -118,22 +118,22 @@ def _parameters(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     subjects = draw_subjects(study, batch)
     data = live(study, batch, subjects).data(model)
     parameters, unknowns = model.parameters, Unknowns.of(model)
-    found = evidence(data, unknowns, workers=threads)
+    integral = evidence(data, unknowns, workers=threads)
     true = parameters.unconstrain(subjects.theta)
     held = [parameters.index(name) for name in cell.options["named"]]
-    given = evidence_given(data, unknowns, held, true[:, held], found)
-    relative = found.z_sd / parameters.sd
-    usable = found.usable & np.isfinite(given)
+    given = evidence_given(data, unknowns, held, true[:, held], integral)
+    relative = integral.z_sd / parameters.sd
+    usable = integral.usable & np.isfinite(given)
     columns: dict[str, Any] = {
         "status": np.where(usable, "ok", "failed"),
         "message": np.where(usable, "", UNUSABLE),
         "score": relative[:, held].mean(axis=1),
-        "information": (given - found.log_evidence) / np.log(2.0),
+        "information": (given - integral.log_evidence) / np.log(2.0),
     }
     for k, name in enumerate(parameters.names):
         columns[f"spread_{name}"] = relative[:, k]
-        columns[f"squared_error_{name}"] = ((found.z[:, k] - true[:, k]) / parameters.sd[k]) ** 2
-        inside = (found.low[:, k] <= true[:, k]) & (true[:, k] <= found.high[:, k])
+        columns[f"squared_error_{name}"] = ((integral.z[:, k] - true[:, k]) / parameters.sd[k]) ** 2
+        inside = (integral.low[:, k] <= true[:, k]) & (true[:, k] <= integral.high[:, k])
         columns[f"covered_{name}"] = inside.astype(float)
     return pd.DataFrame(columns)
 
@@ -150,8 +150,8 @@ def _told_apart(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     logs = []
     for name in rivals:
         model = AGENTS[name]
-        found = evidence(lived.data(model), Unknowns.of(model), workers=threads)
-        logs.append(np.where(found.usable, found.log_evidence, np.nan))
+        integral = evidence(lived.data(model), Unknowns.of(model), workers=threads)
+        logs.append(np.where(integral.usable, integral.log_evidence, np.nan))
     log_evidence = np.stack(logs, axis=1)
     log_share = log_evidence - logsumexp(log_evidence, axis=1, keepdims=True)
     usable = np.isfinite(log_share).all(axis=1)

@@ -419,11 +419,11 @@ def _read_coverage(coverage: Score) -> Reading:
 def beside(value: float, *limits: float) -> str:
     """Write a number down with so many digits that it does not seem to reach a limit."""
     for digits in range(3, 9):
-        told = f"{value:.{digits}f}"
-        seen = float(told)
+        text = f"{value:.{digits}f}"
+        seen = float(text)
         if all(((seen < x) == (value < x)) and ((seen > x) == (value > x)) for x in limits):
-            return told
-    return told
+            return text
+    return text
 
 
 def judge_region(width: Score, *, n: int, unit: str = "subject", size: float = 1) -> Verdict:

@@ -184,10 +184,10 @@ def _better(
     known = ~np.isnan(choice) & ~np.isnan(accurate) & ~np.isnan(number)
     told = better_machine(choice, accurate, last)
     keys = [table.cells["run"], pd.Series(shown["block"])]
-    found: NDArray[np.float64] = agreed_in(
+    values: NDArray[np.float64] = agreed_in(
         pd.Series(told).where(known), keys, table, tally
     ).to_numpy(dtype=float)
-    return found
+    return values
 
 
 def _casinos(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:

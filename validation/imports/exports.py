@@ -53,11 +53,11 @@ def hssm_table(trials: Trials, environment: Environment) -> pd.DataFrame:
     kept = frame[frame["action"].notna() & frame["rt_s"].notna()].reset_index(drop=True)
     known = {"subject", "action", "rt_s", "response", "outcome", "raw_text", "labels"}
     more = [column for column in kept.columns if column not in known]
-    told = pd.DataFrame({
+    table = pd.DataFrame({
         "participant_id": kept["subject"], "rt": kept["rt_s"],
         "response": 2 * kept["action"].astype(int) - 1,
     })  # fmt: skip
-    return told.assign(**{column: kept[column] for column in more})
+    return table.assign(**{column: kept[column] for column in more})
 
 
 def write_with_dictionary(

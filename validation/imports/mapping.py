@@ -220,12 +220,12 @@ def _pairs(text: str, whole: str) -> list[tuple[str, str]]:
     return found
 
 
-def _number(place: str, value: Any) -> float:
+def _number(text: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
         raise ValueError(
-            f"Values are mapped to numbers; {place} has {value!r}. {_GRAMMAR}."
+            f"Values are mapped to numbers; {text} has {value!r}. {_GRAMMAR}."
         ) from None
 
 

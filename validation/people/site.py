@@ -134,12 +134,12 @@ def page(
         data = session_data(place, seed, subject, script) | more
         files[f"sessions/{subject}.js"] = f"knownmindsSession({_in_script(data)});\n"
     size = sum(len(text.encode("utf-8")) for text in files.values())
-    found = Site(place.name, place.settings, seed, subjects, place.n_trials, version, size)
+    site = Site(place.name, place.settings, seed, subjects, place.n_trials, version, size)
     with writable(folder / "sessions"):
         for file, text in files.items():
             write_text(folder / file, text)
-        found.save(folder)
-    return found
+        site.save(folder)
+    return site
 
 
 def read_jspsych(folder: str | Path) -> tuple[str, str]:
@@ -150,19 +150,19 @@ def read_jspsych(folder: str | Path) -> tuple[str, str]:
     ValueError
         If it is not there, or too old.
     """
-    place = Path(folder)
+    path = Path(folder)
     try:
-        about = json.loads((place / "package.json").read_text(encoding="utf-8"))
+        about = json.loads((path / "package.json").read_text(encoding="utf-8"))
         name, version, licence = (str(about[key]) for key in ("name", "version", "license"))
-        text = (place / SCRIPT).read_text(encoding="utf-8")
+        text = (path / SCRIPT).read_text(encoding="utf-8")
     except (OSError, ValueError, KeyError, TypeError):
         raise ValueError(
-            f"A page runs with jsPsych from npm; there is none in {place}. Type npm install "
+            f"A page runs with jsPsych from npm; there is none in {path}. Type npm install "
             f"jspsych@{_TRIED} here, or name its folder with --jspsych."
         ) from None
     if name != "jspsych" or int(version.partition(".")[0] or 0) < _TRIED:
         raise ValueError(
-            f"A page runs with jsPsych {_TRIED} or later; {place} has {name} {version}. Type npm "
+            f"A page runs with jsPsych {_TRIED} or later; {path} has {name} {version}. Type npm "
             f"install jspsych@{_TRIED}."
         )
     text = re.sub(r"\n//# sourceMappingURL=.*", "", text)  # which browsers would fetch

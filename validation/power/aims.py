@@ -79,8 +79,8 @@ class Aim:
         (kind,) = self.options
         low, high = (table[name].to_numpy(dtype=float) for name in names[kind])
         if self.width is not None:
-            found: NDArray[np.bool_] = high - low < self.width
-            return found
+            mask: NDArray[np.bool_] = high - low < self.width
+            return mask
         assert self.rope is not None
         inside: NDArray[np.bool_] = (low > null - self.rope) & (high < null + self.rope)
         return inside

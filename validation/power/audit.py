@@ -281,9 +281,9 @@ def draw_characteristics(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def _honesty(own: Score, actual: Score) -> Score:
+def _honesty(score: Score, actual: Score) -> Score:
     """Reported standard error over the actual one; both have errors, taken as independent."""
-    if not own.value > 0 or not actual.value > 0:
+    if not score.value > 0 or not actual.value > 0:
         return NOTHING
-    ratio = own.value / actual.value
-    return Score(ratio, ratio * hypot(own.error / own.value, actual.error / actual.value))
+    ratio = score.value / actual.value
+    return Score(ratio, ratio * hypot(score.error / score.value, actual.error / actual.value))

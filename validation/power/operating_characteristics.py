@@ -133,10 +133,10 @@ def dial_of(cell: Cell, measure: Measure) -> GroupDial:
 
 
 def _two_stage(
-    cell: Cell, measure: SubjectMeasure, lived: list[Lived], replicates: int, threads: int | None
+    cell: Cell, measure: SubjectMeasure, liveds: list[Lived], replicates: int, threads: int | None
 ) -> pd.DataFrame:
     """Read the measure off every unit, and test over units."""
-    samples = [sample_of(cell, measure, one, replicates, threads) for one in lived]
+    samples = [sample_of(cell, measure, one, replicates, threads) for one in liveds]
     units = samples[0].shape[1]
     comparison = cell.options["comparison"]
     tests = sample_tests(comparison, measure, samples)
@@ -173,11 +173,11 @@ def sample_of(
     return values.reshape(replicates, cell.subjects)
 
 
-def _own_test(cell: Cell, measure: Measure, lived: list[Lived], replicates: int) -> pd.DataFrame:
+def _own_test(cell: Cell, measure: Measure, liveds: list[Lived], replicates: int) -> pd.DataFrame:
     """Let the measure estimate and test each data set itself."""
     rows = []
     for r in range(replicates):
-        found = [measure.estimate(trials_of(one, r, cell)) for one in lived]
+        found = [measure.estimate(trials_of(one, r, cell)) for one in liveds]
         last, first = found[-1], found[0]
         row = {
             "estimate": last.value,
@@ -222,7 +222,7 @@ def _hierarchical(
     study: Study,
     batch: Batch,
     measure: Measure,
-    lived: list[Lived],
+    liveds: list[Lived],
     threads: int | None,
 ) -> pd.DataFrame:
     """Sample the group of each replicate (of each condition) and read the contrast off it."""
@@ -234,7 +234,7 @@ def _hierarchical(
         draws: list[Array] = []
         reasons: list[str] = []
         own_subjects = np.arange(r * cell.subjects, (r + 1) * cell.subjects)
-        whole = [one.of(own_subjects) for one in lived]
+        whole = [one.of(own_subjects) for one in liveds]
         if cell.options["comparison"] == "paired":
             place = (cell.data_key, replicate, 0)
             first, second = whole

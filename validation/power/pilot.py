@@ -82,18 +82,18 @@ class Pilot:
     @property
     def sentences(self) -> list[str]:
         """What a study takes from it."""
-        told = [
+        names = [
             f"The group of each data set is one of {len(self.mean)} draws from the posterior of "
             f"the pilot in {self.folder}, of {self.subjects} subjects: what is told is averaged "
             "over what the pilot leaves open."
         ]
         lost, of = self.lost
         if lost:
-            told.append(
+            names.append(
                 f"Answers are lost at random as often as in the pilot, {lost / of:.1%} ({lost} of "
                 f"{of})."
             )
-        return told
+        return names
 
     def sizes(self, measure: Measure) -> Array:
         """Return the group's mean of a measure in each draw, [draws]."""
@@ -222,10 +222,10 @@ def _check_plain(folder: Path, asked: Mapping[str, Any]) -> None:
         )
 
 
-def _state(found: Fit) -> str:
+def _state(fit: Fit) -> str:
     """Say how far a posterior is from converged."""
-    terms = found["Sampling"]
-    counts = found["Counts"].set_index("of")["number"]
+    terms = fit["Sampling"]
+    counts = fit["Counts"].set_index("of")["number"]
     return (
         f"an R-hat of {terms['r_hat'].max():.3f}, an effective sample size of "
         f"{terms[['ess_bulk', 'ess_tail']].min().min():.0f} and {counts['divergent draws']} "
@@ -233,7 +233,7 @@ def _state(found: Fit) -> str:
     )
 
 
-def _drawn(folder: Path, file: Path, model: type[Agent], found: Fit, most: int) -> Pilot:
+def _drawn(folder: Path, file: Path, model: type[Agent], fit: Fit, most: int) -> Pilot:
     from knownminds.inference import read_posterior
 
     posterior = read_posterior(file)["posterior"]
@@ -252,8 +252,8 @@ def _drawn(folder: Path, file: Path, model: type[Agent], found: Fit, most: int) 
     chosen = ((np.arange(min(most, n)) + 0.5) * n / min(most, n)).astype(int)
     mean, sd = (np.asarray(group[chosen], dtype=float) for group in groups)
     lost = (0, 0)
-    if (outcomes := found.tables.get("Outcomes of the answers")) is not None:
+    if (outcomes := fit.tables.get("Outcomes of the answers")) is not None:
         unread = outcomes[~outcomes["outcome"].isin(ANSWERED)]
         lost = (int(unread["count"].sum()), int(outcomes["of"].iloc[0]))
-    environment = str(found.asked["environment"])
-    return Pilot(str(folder), environment, model.name, mean, sd, found.attempted, lost)
+    environment = str(fit.asked["environment"])
+    return Pilot(str(folder), environment, model.name, mean, sd, fit.attempted, lost)

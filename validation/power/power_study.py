@@ -481,14 +481,14 @@ def _observed(question: Power, environment: Environment) -> Observed | None:
         raise ValueError("The cost of a stopping rule is told in units; leave --run out.")
     from knownminds.validation.costs.observed import Observed
 
-    found = Observed.read(question.run, question.seed)
-    found.priced()
-    if found.place.name != environment.name:
+    observed = Observed.read(question.run, question.seed)
+    observed.priced()
+    if observed.place.name != environment.name:
         raise ValueError(
             f"Sessions are priced by a run of the same experiment; {question.run} is of "
-            f"{found.place.name}, and the study of {environment.name}."
+            f"{observed.place.name}, and the study of {environment.name}."
         )
-    return found
+    return observed
 
 
 def _pilot_of(question: Power, environment: Environment, agent: type[Agent]) -> Pilot | None:
