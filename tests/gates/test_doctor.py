@@ -9,10 +9,10 @@ from knownminds.validation.gates.doctor import COMPLETE, KEYS, doctor
 
 LINES = (
     "numpy>=2.0",
-    'openai>=1.60; extra == "openai"',
+    'inspect-ai>=0.3; extra == "inspect"',
     'torch>=2.6; extra == "transformers"',
     'pytest>=8; extra == "test"',
-    "knownminds[openai]",
+    "knownminds[inspect]",
 )
 
 
@@ -25,11 +25,11 @@ def test_what_every_install_needs_is_there():
 
 
 def test_what_is_missing_or_old_is_found():
-    versions = {"numpy": "1.26.4", "openai": "3.0"}
+    versions = {"numpy": "1.26.4", "inspect-ai": "3.0"}
     table = doctors._packages(LINES, lambda name: versions.get(name, ""))
     assert table["state"].to_dict() == {
         ("numpy", ""): "not as needed",
-        ("openai", "openai"): "ok",
+        ("inspect-ai", "inspect"): "ok",
         ("torch", "transformers"): "missing",
     }
 
