@@ -53,3 +53,8 @@ def _blocks(widths: Sequence[int], names: int) -> list[list[int]]:
         blocks[-1].append(k)
         used += GAP + width
     return blocks
+
+
+def counted(n: int, noun: str) -> str:
+    """Write down how many: "1 session", "2 sessions"."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -13,6 +13,7 @@ from typing import Any
 
 from knownminds.agents import AGENTS
 from knownminds.environments import Environment, Rate
+from knownminds.environments.record.text_table import counted
 from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
 from knownminds.llm_adapters.runs.admission import Caps, Purse
 from knownminds.llm_adapters.runs.ledger import LedgerFailed, spent_in
@@ -22,7 +23,6 @@ from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import Progress, Retries, check_caps, run_sessions_in
 from knownminds.validation.costs.budget import Budget, Cost, reckon
 from knownminds.validation.costs.connect import connect, price_for, wait_for
-from knownminds.validation.pages.page import counted
 
 from .benchmark import Played, begin, finished, folder_of_cell, models_in, read_benchmark
 from .plan import Cell, Plan, sampling_of

@@ -12,14 +12,10 @@ from numpy.typing import ArrayLike
 
 from knownminds.environments import ANSWERED, Trials
 from knownminds.environments.record.result import Result
+from knownminds.environments.record.text_table import counted
 
 DERIVED, UNREADABLE, LEFT_OUT, TOLD = "derived", "unreadable", "left out", "note"
 KINDS = (DERIVED, UNREADABLE, LEFT_OUT, TOLD)
-
-
-def counted(n: int, noun: str) -> str:
-    """Write a number of things."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from typing import Any
 import pandas as pd
 
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
+from knownminds.environments.record.text_table import counted
 
-from .account import DERIVED, LEFT_OUT, TOLD, Account, Table, Tally, account_of, counted
+from .account import DERIVED, LEFT_OUT, TOLD, Account, Table, Tally, account_of
 from .browser import is_json, read_browser
 from .formats import Format, format_of, format_of_map
 from .mapping import ColumnMap

@@ -1,6 +1,6 @@
 "use strict";
-// What a page can do besides being read: values under the pointer, tables in another order or with
-// fewer rows, participants left out, parts folded away. Without it the page is whole.
+// What a page can do besides being read: tables in another order or with fewer rows, parts
+// folded away. Without it the page is whole.
 (() => {
   const all = (where, what) => [...where.querySelectorAll(what)];
   const make = (tag, more, text) => {
@@ -10,7 +10,6 @@
   };
 
   // Tables: each head sorts, a field above keeps the rows that hold its words.
-  const absent = new Set(); // participants that are left out, on the whole page
   const tables = all(document, ".table").map((box) => {
     const table = box.querySelector("table");
     const body = table.tBodies[0];
@@ -20,8 +19,7 @@
     let there = 0;
     for (const row of one.rows) {
       const text = row.textContent.toLowerCase();
-      const out = [...row.cells].some((cell) => absent.has(cell.textContent));
-      row.hidden = out || !one.words.every((word) => text.includes(word));
+      row.hidden = !one.words.every((word) => text.includes(word));
       there += !row.hidden;
     }
     if (one.told) one.told.textContent = there < one.rows.length ? `${there} of ${one.rows.length} rows` : "";
@@ -64,87 +62,6 @@
       keep(one);
     });
     one.box.before(label);
-  }
-
-  // Figures: the value next to the pointer, all values as a table, a switch for each series.
-  const tip = make("div", { className: "tip", hidden: true });
-  document.body.append(tip);
-  const switches = [];
-  const toggle = (name) => {
-    if (!absent.delete(name)) absent.add(name);
-    for (const one of switches) {
-      const out = absent.has(one.name);
-      one.button.setAttribute("aria-pressed", String(!out));
-      for (const mark of one.marks) mark.style.display = out ? "none" : "";
-    }
-    tables.forEach(keep);
-  };
-  for (const figure of all(document, "figure")) {
-    const kept = figure.querySelector("script.spots");
-    const svg = figure.querySelector("svg");
-    if (!kept || !svg) continue;
-    const { panels, series, spots } = JSON.parse(kept.textContent);
-    const wide = svg.viewBox.baseVal.width;
-    const lines = ([, , panel, which, x, y]) => {
-      const at = panels[panel];
-      const named = (axis, text) => (text ? [axis ? `${axis}: ${text}` : text] : []);
-      const head = [at.title, series[which]].filter(Boolean).join(", ");
-      return [...(head ? [head] : []), ...named(at.x, x), ...named(at.y, y)];
-    };
-    const shown = (spot) => !absent.has(series[spot[3]]);
-    svg.addEventListener("pointermove", (event) => {
-      const box = svg.getBoundingClientRect();
-      const scale = wide / box.width;
-      const [x, y] = [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
-      let best = null;
-      let least = (18 * scale) ** 2;
-      for (const spot of spots) {
-        const far = (spot[0] - x) ** 2 + (spot[1] - y) ** 2;
-        if (far < least && shown(spot)) [best, least] = [spot, far];
-      }
-      tip.hidden = best === null;
-      if (best === null) return;
-      tip.replaceChildren(...lines(best).map((line) => make("div", {}, line)));
-      const left = box.left + best[0] / scale + 12;
-      const flips = left + tip.offsetWidth > innerWidth - 4;
-      tip.style.left = `${Math.max(4, flips ? left - 24 - tip.offsetWidth : left)}px`;
-      tip.style.top = `${box.top + best[1] / scale + 12}px`;
-    });
-    svg.addEventListener("pointerleave", () => { tip.hidden = true; });
-    const several = series.filter((name, k) => name && all(svg, `[id*="series-${k}-"]`).length);
-    if (several.length > 1) {
-      const bar = make("div", { className: "switches" });
-      bar.setAttribute("role", "group");
-      bar.setAttribute("aria-label", "What the page shows");
-      for (const name of several) {
-        const marks = all(svg, `[id*="series-${series.indexOf(name)}-"]`);
-        const button = make("button", { type: "button" }, name);
-        button.setAttribute("aria-pressed", "true");
-        button.addEventListener("click", () => toggle(name));
-        switches.push({ name, marks, button });
-        bar.append(button);
-      }
-      figure.querySelector("figcaption").after(bar);
-    }
-    const values = make("details", { className: "values" });
-    values.append(make("summary", {}, `Values (${spots.length})`));
-    values.addEventListener("toggle", () => {
-      if (values.children.length > 1) return;
-      const table = make("table", {});
-      const head = ["panel", "series", "x", "y"].map((name) => make("th", { scope: "col" }, name));
-      table.createTHead().insertRow().append(...head);
-      const body = table.createTBody();
-      for (const [, , panel, which, x, y] of spots) {
-        const row = body.insertRow();
-        for (const text of [panels[panel].title, series[which], x, y]) row.insertCell().textContent = text;
-      }
-      const box = make("div", { className: "wide", tabIndex: 0 });
-      box.setAttribute("role", "group");
-      box.setAttribute("aria-label", "Values of the figure");
-      box.append(table);
-      values.append(box);
-    });
-    if (spots.length) figure.append(values);
   }
 
   // Parts that fold: long ones are closed at first; print and links open them.

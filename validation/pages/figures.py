@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Mapping, Sequence
-from textwrap import wrap
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Text
-from matplotlib.ticker import FixedFormatter, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
-from knownminds.environments.record.plots import GREEK, symbol
+from knownminds.environments.record.text_table import counted
 from knownminds.validation.engine.scores import Score
-
-from .figure_data import figure_data
-from .page import counted
-from .spots import figure_spots, mark_series
 
 # Okabe and Ito's palette: distinct under all common colour blindness, and in grey.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
@@ -35,14 +26,9 @@ ON_LIGHT = "#010101"
 # Inches: the column of a journal, and its page, to which a figure is laid out.
 COLUMN_WIDTH, PAGE_WIDTH = 3.5, 7.2
 WIDTH = PAGE_WIDTH / 3  # of a panel
-WIDEST = 1.5  # pages that are laid out anew as one; what is wider, such as a large matrix, stays
 SMALL, TITLE = 8, 9  # points of letters
-LETTER = 0.56  # of the height of letters, how wide one is on average
-DOTS = 200  # per inch, of what is drawn as dots
 ERRORS = 2  # standard errors that error bars show to either side
 
-# The name of a parameter that begins with a Greek letter.
-_LETTERS = re.compile(rf"(?<![\w-])(?:{'|'.join(GREEK)})(?:_\w+)?(?![\w-])")
 SIZES = ("subjects", "sessions", "trials")
 Size = tuple[int, int, int]
 Style = tuple[str, str, str]  # colour, marker, dash
@@ -236,40 +222,6 @@ def heat_map(
     axis.set_gid(f"shades-{axis.figure.axes.index(axis)}")
 
 
-def _in_greek(figure: Figure) -> None:
-    """Write the names of parameters in a figure as papers do: alpha_positive is "α positive"."""
-    for text in figure.findobj(Text):
-        if found := _LETTERS.sub(lambda name: symbol(name[0]), text.get_text()):
-            text.set_text(found)
-    for axis in figure.axes:
-        for along in (axis.xaxis, axis.yaxis):
-            formatter = along.get_major_formatter()
-            if isinstance(formatter, FixedFormatter):
-                formatter.seq = [
-                    _LETTERS.sub(lambda name: symbol(name[0]), one) for one in formatter.seq
-                ]
-
-
-def _in_lines(figure: Figure) -> None:
-    """Break titles and names of axes that are longer than their panel."""
-    across, up = figure.get_size_inches() * 72
-    for axis in figure.axes:
-        place = axis.get_subplotspec()
-        if place is None:
-            continue
-        rows, columns = place.get_gridspec().get_geometry()
-        wide, tall = 0.94 * across / columns, 0.9 * up / rows
-        titles = {axis.get_title(loc=where) for where in ("left", "center", "right")} - {""}
-        above = [one for one in axis.get_children()
-                 if isinstance(one, Text) and one.get_text() in titles]  # fmt: skip
-        told = [*((one, wide) for one in (*above, axis.xaxis.label)), (axis.yaxis.label, tall)]
-        for text, room in told:
-            letters = int(room / (LETTER * float(text.get_fontsize())))
-            lines = text.get_text().split("\n")
-            if max(map(len, lines)) > letters:
-                text.set_text("\n".join(one for line in lines for one in wrap(line, letters)))
-
-
 def limits(*columns: NDArray[Any]) -> tuple[float, float]:
     """Limits that show nearly all values; runaways of maximum likelihood are left outside."""
     values = np.concatenate([c[np.isfinite(c)] for c in columns])
@@ -278,78 +230,3 @@ def limits(*columns: NDArray[Any]) -> tuple[float, float]:
     low, high = np.quantile(values, [0.002, 0.998])
     margin = 0.05 * (high - low) or 0.5
     return float(low - margin), float(high + margin)
-
-
-class Picture(str):
-    """SVG text of a figure that is also there as PNG and PDF, and as the numbers that it shows.
-
-    `spots` are these numbers at their places in the SVG, see `figure_spots`.
-    """
-
-    __slots__ = ("figure", "numbers", "spots")
-
-    figure: Figure
-    numbers: pd.DataFrame
-    spots: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, text: str, figure: Figure, numbers: pd.DataFrame) -> Picture:
-        """Return the picture of a figure from its SVG text and the numbers that it shows."""
-        picture = cls(text)
-        picture.figure = figure
-        picture.numbers = numbers
-        picture.spots = figure_spots(figure)
-        return picture
-
-    @property
-    def names(self) -> frozenset[str]:
-        """What panels, series and the ticks of numbers are called, as in tables.
-
-        A panel whose title goes on after a comma ("alpha, r = 0.9") is called what stands before.
-        """
-        kept = [name for name in ("panel", "series", "x_name", "y_name") if name in self.numbers]
-        names = {str(word) for name in kept for word in self.numbers[name].dropna().unique()}
-        if "panel" in kept:
-            names |= {str(word).partition(", ")[0] for word in self.numbers["panel"].dropna()}
-        return frozenset(names)
-
-    def png(self) -> bytes:
-        """Return the figure as PNG, for slides and papers."""
-        stream = io.BytesIO()
-        self.figure.savefig(
-            stream,
-            format="png",
-            dpi=DOTS,
-            metadata={"Software": None},
-            pil_kwargs={"compress_level": 3},  # the default takes longer
-        )
-        return stream.getvalue()
-
-    def pdf(self) -> bytes:
-        """Return the figure as PDF, for papers; the same each time."""
-        stream = io.BytesIO()
-        told = {"CreationDate": None, "Creator": None, "Producer": None}
-        with mpl.rc_context({"pdf.fonttype": 42}):  # letters stay letters
-            self.figure.savefig(stream, format="pdf", dpi=DOTS, metadata=told)
-        return stream.getvalue()
-
-    def data(self) -> pd.DataFrame:
-        """Return the numbers that the figure shows; see `figure_data`."""
-        return self.numbers.copy()
-
-
-def svg(figure: Figure) -> str:
-    """Return the figure as SVG text, a `Picture`."""
-    stream = io.StringIO()
-    wide, high = figure.get_size_inches()
-    if wide <= WIDEST * PAGE_WIDTH:
-        figure.set_size_inches(min(wide, PAGE_WIDTH), high)
-    numbers = figure_data(figure)  # under the names of tables: letters become Greek below
-    mark_series(figure)
-    _in_greek(figure)
-    _in_lines(figure)
-    # No date and a fixed salt: the same study gives the same page.
-    with mpl.rc_context({"svg.hashsalt": "knownminds", "svg.fonttype": "none"}):
-        figure.savefig(stream, format="svg", dpi=DOTS, metadata={"Date": None, "Creator": None})
-    figure.set_layout_engine(None)  # all is in its place; PNG need not look for it again
-    return Picture.of(stream.getvalue(), figure, numbers)

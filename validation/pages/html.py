@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.resources
-import json
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -13,8 +12,6 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from knownminds.validation.engine.verdicts import Verdict
-
-from .figures import Picture
 
 # Ink of the figures that becomes that of the page, which may be light on dark.
 _INK = re.compile(r"(?<=: )#(?:000000|222222)\b")
@@ -30,8 +27,7 @@ def fill(template: str, **content: Any) -> str:
     ----------
     template
         Name of the file, result.html for instance; it may extend frame.html. The filter `drawing`
-        sets in a figure, `{{ svg | drawing(caption, name) }}`, `spots` its values; `tone` names a
-        verdict's colour.
+        sets in a figure, `{{ svg | drawing(caption, name) }}`; `tone` names a verdict's colour.
     """
     return _PAPER.get_template(template).render(**content)
 
@@ -58,14 +54,6 @@ def natural(svg: str) -> str:
     """Return the width of a figure on paper as a style: in px, of which one is .75 points."""
     wide = re.search(r'width="([0-9.]+)pt"', svg)
     return f"--natural: {float(wide[1]) / 0.75:.0f}px" if wide else ""
-
-
-def spots(svg: str) -> Markup:
-    """Return the values that a figure shows where its page's script looks for them."""
-    if not isinstance(svg, Picture) or not svg.spots:
-        return Markup("")
-    text = json.dumps(svg.spots, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    return Markup(f'<script type="application/json" class="spots">{text}</script>')
 
 
 def asked_texts(asked: Mapping[str, Any]) -> dict[str, str]:
@@ -119,6 +107,5 @@ _PAPER.filters |= {
     "drawing": drawing,
     "kinds": kinds,
     "natural": natural,
-    "spots": spots,
     "tone": lambda word: Verdict(str(word)).tone,
 }
