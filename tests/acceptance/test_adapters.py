@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import pickle
 import traceback
 from dataclasses import replace
 
@@ -379,12 +378,6 @@ def test_what_an_adapter_cannot_heed_is_told_before_the_run():
 def test_settings_out_of_range_are_told(setting, sentence):
     with pytest.raises(ValueError, match=sentence):
         Sampling(**setting)
-
-
-def test_a_failure_survives_a_process_pool():
-    error = Failed("cut", "skip", "unreadable", charged=True, wait=3.0, raw=b"{")
-    kept = pickle.loads(pickle.dumps(error))
-    assert (str(kept), vars(kept)) == ("cut", vars(error))
 
 
 def test_adapters_are_loaded_by_name():

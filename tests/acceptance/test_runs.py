@@ -327,42 +327,6 @@ def test_no_cap_is_passed_whatever_fails_and_however_often_it_is_resumed(
     assert len(rows(tmp_path)) == SESSIONS * TRIALS
 
 
-def test_what_was_reserved_for_a_call_is_free_again_when_it_fails(command, unbroken, tmp_path):
-    # The cap is what the whole run uses and what three calls can use at most. Twelve calls fail
-    # unpaid beside the 32; were their reservations not released, the run would end at the cap.
-    paid = unbroken[1]["nano_dollars_paid"]
-    longest = max(rows(unbroken[0])["input_tokens"])
-    one = 10 * longest * PRICE[0] * 1000 + 20 * PRICE[1] * 1000  # a token has ten bytes at most
-    script = ["ok", "429", "ok"] * 12
-    with FaultServer(by_hash, script=script, retry_after=0.1) as server:
-        cap = ("--cap", f"dollars={(paid + 3 * one) / 1e9}")
-        ended = command(*words_of(server, tmp_path, SESSIONS, "--concurrency", 1, *cap))
-    assert ended.code == 0, ended.err
-    assert len(server.calls) == SESSIONS * TRIALS + 12
-    assert ended.result["nano_dollars_at_most"] == paid
-    same_trials(tmp_path, unbroken[0])
-
-
-def test_a_cap_of_nothing_asks_nothing(command, tmp_path):
-    with FaultServer(by_hash) as server:
-        ended = command(*words_of(server, tmp_path, 2, "--cap", "dollars=0"))
-    assert ended.code in (1, 3)
-    assert not server.calls
-    assert ended.result["trials"] == 0
-    assert ended.result["outcomes"]["ok"]["share"] is None
-
-
-def test_a_provider_that_counts_more_than_could_be_foreseen_is_asked_no_more(command, tmp_path):
-    # Each answer is charged with 50,000 tokens for reasoning, $0.2, whatever --max-tokens says.
-    with FaultServer(by_hash, reasoning_tokens=50_000) as server:
-        ended = command(*words_of(server, tmp_path, SESSIONS, "--cap", "dollars=0.3"))
-        spent = nano_dollars(server, server.calls)
-    assert ended.code == 1
-    assert ended.result["nano_dollars_paid"] == spent
-    assert ended.result["answers_beyond_what_was_foreseen"] == len(server.calls)
-    assert len(server.calls) <= 8  # those under way when the first answer came
-
-
 def test_answers_without_a_count_of_tokens_count_at_their_most(command, tmp_path):
     with FaultServer(by_hash, faults={"no_usage": 1.0}) as server:
         told = command(*words_of(server, tmp_path, 1)).result

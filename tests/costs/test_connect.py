@@ -2,10 +2,9 @@
 
 import re
 
-import numpy as np
 import pytest
 
-from knownminds.agents import Contaminants, RescorlaWagnerDual
+from knownminds.agents import Contaminants
 from knownminds.environments import InstrumentalLearning
 from knownminds.llm_adapters import Synthetic
 from knownminds.llm_adapters.runs.runner import Retries, read_run
@@ -32,14 +31,6 @@ def test_the_estimate_holds_what_a_run_sends(tmp_path):
     assert "no price is known" in told
 
 
-def test_minds_are_at_the_centre_of_their_priors_unless_told():
-    mind = known_agent("rescorla_wagner_dual", SHORT, {"beta": 5.0})
-    parameters = RescorlaWagnerDual.parameters
-    centre = parameters.constrain(parameters.mean)
-    centre[parameters.index("beta")] = 5.0
-    assert np.allclose(mind.theta, centre)
-
-
 def test_prices_are_those_of_the_server_that_is_called():
     assert price_for("openai:gpt-4o-mini", {}).input > 0
     assert price_for("openai:gpt-4o-mini", {}, elsewhere=True) is None
@@ -58,17 +49,6 @@ def test_a_server_that_is_down_stops_the_run_before_a_trial_is_lost(tmp_path):
     assert "cannot be reached" in lived.stopped
     assert lived.trials is None
     assert read_run(tmp_path).account.calls == {"error_unpaid": lived.calls}
-
-
-def test_a_folder_holds_one_kind_of_result_and_one_run(knownminds, tmp_path):
-    run(SHORT, MIND, sessions=1, seed=4, out=tmp_path)
-    for words in (["fit", tmp_path, "--out", tmp_path], ["budget", PLACE, "--out", tmp_path]):
-        code, _, err = knownminds(*words)
-        assert code == 2
-        assert "folder of its own" in err
-    with pytest.raises(ValueError, match=r"goes on as it began.*seed"):
-        run(SHORT, MIND, sessions=1, seed=5, out=tmp_path)
-    assert len(read_run(tmp_path).trials) == SHORT.n_trials
 
 
 def test_a_synthetic_participant_is_named_by_all_that_makes_it():

@@ -7,10 +7,9 @@ import json
 from contextlib import contextmanager
 from math import exp
 
-import numpy as np
 import pytest
 
-from knownminds.agents import Contaminants, RescorlaWagnerDual, play
+from knownminds.agents import RescorlaWagnerDual, play
 from knownminds.environments import InstrumentalLearning, Turn, session_stream
 from knownminds.llm_adapters import Sampling, Synthetic, load
 from knownminds.llm_adapters.known_minds.serve import Served
@@ -121,37 +120,6 @@ def test_the_same_request_has_the_same_answer_at_any_time(seed):
         later = [send(request(prompt, seed)) for prompt, *_ in prompts]
     assert first == backward[::-1] == later
     assert {status for status, _ in first} == {200}
-
-
-@pytest.mark.parametrize(("reasoning", "wordy"), [("none", "repaired"), ("step_back", "ok")])
-def test_dials_strike_at_their_rates(reasoning, wordy):
-    environment = InstrumentalLearning(n_visits=1, reasoning=reasoning)
-    rates = {"refusal": 0.05, "malformed": 0.1, "truncation": 0.1}
-    dials = Contaminants(**rates, verbosity=0.3)
-    n = 600
-    seen = {"refused": 0, "malformed": 0, "truncated": 0, "wordy": 0, "plain": 0}
-    with (
-        Served(environment, LEARNER, seed=11, contaminants=dials) as served,
-        connected(served) as send,
-    ):
-        for i in range(n):
-            prompt, _, observation = prompts_of(environment, 11, i)[0]
-            environment.reset(options={"design": environment.draw(session_stream(11, i))})
-            choice = send(request(prompt, i))[1]["choices"][0]
-            text = choice["message"]["content"]
-            answer = environment.parse(text, observation)
-            if choice["finish_reason"] == "length":
-                seen["truncated"] += 1
-            elif answer.action is None:
-                seen[answer.outcome] += 1
-            else:
-                plain = text == environment.say(answer.action, observation)
-                assert answer.outcome == ("ok" if plain else wordy)
-                seen["plain" if plain else "wordy"] += 1
-    shares = dict(zip(("refused", "malformed", "truncated"), rates.values(), strict=True))
-    shares |= {"wordy": 0.75 * 0.3, "plain": 0.75 * 0.7}
-    for name, share in shares.items():  # four standard errors of a share of n
-        assert abs(seen[name] / n - share) < 4 * np.sqrt(share * (1 - share) / n), name
 
 
 # ---------------------------------------------------------------- what a client may ask for

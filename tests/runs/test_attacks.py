@@ -1,19 +1,17 @@
 """Attacks on a run's money and on a study's data, each as it was made."""
 
 import asyncio
-import re
 import sqlite3
 from contextlib import closing
 
 import pytest
-from scripted import Scripted, rejected
+from scripted import Scripted
 
 from knownminds.environments import InstrumentalLearning
 from knownminds.llm_adapters import Reply, Usage
-from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.ledger import FILE
 from knownminds.llm_adapters.runs.prices import price_of
-from knownminds.llm_adapters.runs.runner import TRIALS, Retries, read_run, run_sessions_in
+from knownminds.llm_adapters.runs.runner import TRIALS, Retries, run_sessions_in
 
 ENVIRONMENT = InstrumentalLearning(n_visits=2)  # eight trials
 N_TRIALS = ENVIRONMENT.n_trials
@@ -41,31 +39,6 @@ def go(folder, adapter, n=3, environment=ENVIRONMENT, **options):
 
 
 # Breaker and --retry-errors -----------------------------------------------------------------------
-
-
-class Chooser(Numbered):
-    """Answers with the last letter that the prompt names, so that later prompts tell of it."""
-
-    def __init__(self):
-        super().__init__(lambda i: None)
-
-    async def complete(self, prompt, *, settings):
-        self.rest = re.findall(r"\b[A-Z]\b", prompt.messages[-1].content)[-1]
-        return await super().complete(prompt, settings=settings)
-
-
-def test_a_retry_that_is_broken_off_leaves_a_run_that_is_read_and_goes_on(tmp_path):
-    first = go(tmp_path, Numbered(lambda i: rejected("no")), 1, retries=Retries(identical=3))
-    assert (first.errors, first.gave_out) == (2, True)  # the third is open, and tells of two errors
-    # One answer, and the next two questions are not those that had none any more.
-    caps = Caps(calls=first.calls + 1)
-    half = go(tmp_path, Chooser(), 1, retry_errors=True, caps=caps)
-    assert half.trials.frame["outcome"].tolist() == ["ok"]
-    assert read_run(tmp_path).trials.frame.equals(half.trials.frame)
-    whole = go(tmp_path, Chooser(), 1)
-    assert (whole.complete, whole.errors) == (True, 0)
-    alone = go(tmp_path / "alone", Chooser(), 1).trials.frame
-    assert whole.trials.frame.drop(columns="attempt").equals(alone.drop(columns="attempt"))
 
 
 # Numbers that cannot be ---------------------------------------------------------------------------

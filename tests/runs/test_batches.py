@@ -85,14 +85,6 @@ def _fail(batch):
 # Turn by turn ---------------------------------------------------------------------------------
 
 
-def test_malformed_answers_are_asked_again_in_a_batch_of_their_own(tmp_path):
-    with BatchServer(half, script=["garbage", *["ok"] * 3, "garbage"]) as server:
-        run = go(tmp_path, server, n=1, re_ask=1)
-        assert [len(batch.calls) for batch in server.ours] == [N_TRIALS, 1, 1]
-    assert run.account.re_asked == 2
-    assert (run.trials.frame["outcome"] == "ok").all()
-
-
 # Money ----------------------------------------------------------------------------------------
 
 

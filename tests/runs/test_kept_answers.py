@@ -74,17 +74,6 @@ def test_what_came_before_a_kill_is_answer_enough(name, tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(read_run(left).trials.frame, whole.trials.frame)
 
 
-def test_an_answer_that_repeats_the_key_is_kept_without_it(tmp_path, monkeypatch):
-    monkeypatch.setenv("CANARY", KEY)
-    with FaultServer(script=["ok", "echo_key"]) as server:
-        left = killed("openai", server, tmp_path / "run", 2)
-        for file in left.iterdir():
-            assert KEY.encode() not in file.read_bytes()
-        run = go(left, adapter_of("openai", server))
-    assert run.account.calls == {"ok": 8}
-    assert "[key]" in run.trials.frame["raw_text"][1]
-
-
 def test_an_answer_that_came_and_cannot_be_read_stays_without_one(tmp_path, monkeypatch):
     monkeypatch.setenv("CANARY", KEY)
     with FaultServer(script=["ok", "cut"]) as server:

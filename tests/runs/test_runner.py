@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from faulty import FAULTS, Faulty
-from scripted import Scripted, often, rejected, server_failed, unreadable
+from scripted import Scripted, often, server_failed
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual
 from knownminds.environments import InstrumentalLearning, Trials
@@ -141,25 +141,6 @@ def test_too_many_calls_halve_how_many_are_under_way_and_success_restores_them()
         assert await inside == [""] * 3
 
     asyncio.run(run())
-
-
-def test_a_failure_that_repeats_identically_stops_the_run_and_is_asked_again(tmp_path):
-    chair = Chair(Scripted("x", *[rejected("too long")] * 9))
-    run = go(tmp_path, chair, 1)
-    assert len(chair.asked) == 4
-    assert run.stopped == "3 questions in a row had no answer: too long"
-    assert [s.trials for s in run.unfinished] == [3]
-    assert run.trials.frame["outcome"].tolist() == ["malformed", "error", "error"]
-    again = Chair(Scripted(*["y"] * 5))
-    run = go(tmp_path, again, 1)
-    assert not run.unfinished
-    assert again.asked[0] == chair.asked[-1]
-    assert run.trials.frame["outcome"].tolist() == ["malformed", "error", "error"] + 5 * [
-        "malformed"
-    ]
-    # failures of different kinds, or with an answer between them, do not
-    mixed = [rejected("a"), unreadable("b"), rejected("a"), rejected("b"), "x", rejected("a")]
-    assert not go(tmp_path / "mixed", Scripted(*mixed), 1).unfinished
 
 
 def test_a_mistake_in_an_adapter_is_not_hidden_and_others_come_to_their_end(tmp_path):
