@@ -173,7 +173,7 @@ def _output(reply: Reply, model: str) -> Any:
     return ModelOutput(model=reply.model_served or model, choices=[choice], usage=used)
 
 
-@modelapi(name="knownminds")
+@modelapi(name="knownminds")  # type: ignore[untyped-decorator]
 def knownminds() -> type[ModelAPI]:
     """Return the provider."""
     return KnownMinds

@@ -63,9 +63,9 @@ def _exchanges(ledger: Ledger, session: int, trials: Sequence[Trial]) -> Iterato
     left = list(trials)
     before: Prompt | None = None
     for k, (turn, prompt, tries) in enumerate(questions):
-        alike = list(takewhile(lambda trial, p=prompt: trial["prompt_hash"] == p.hash, left))
+        n_alike = _n_of(prompt, left)
         again = k + 1 < len(questions) and questions[k + 1][1].hash == prompt.hash
-        own = alike[:1] if again else alike
+        own = left[: min(n_alike, 1) if again else n_alike]
         left = left[len(own) :]
         last = tries[-1]
         numbers = " and ".join(str(int(trial["trial"]) + 1) for trial in own)
@@ -78,6 +78,12 @@ def _exchanges(ledger: Ledger, session: int, trials: Sequence[Trial]) -> Iterato
             "read": _read(last, own),
         }
         before = prompt
+
+
+def _n_of(prompt: Prompt, trials: Sequence[Trial]) -> int:
+    """Return how many of the first trials bear this prompt's hash."""
+    others = (k for k, trial in enumerate(trials) if trial["prompt_hash"] != prompt.hash)
+    return next(others, len(trials))
 
 
 def _new(prompt: Prompt, before: Prompt | None) -> Sequence[Message]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -83,7 +84,8 @@ def _budget(given: dict[str, Any]) -> None:
     if asked.out is not None:
         check_own_folder("budget", asked.out)
     place, _ = resolve_experiment(asked.environment, [], None, asked.values)
-    designs, chosen = None, {"subjects": 1, "sessions": 1, "trials": None}
+    designs = None
+    chosen: Mapping[Any, Any] = {"subjects": 1, "sessions": 1, "trials": None}
     if asked.power_study is not None:
         designs = designs_of(read_result(asked.power_study), place)
         chosen = designs.iloc[-1].to_dict()
