@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from html import escape
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LINE = 100  # characters of a result's short text
+ROWS = 40  # of the table in a result's text
 
 
 class Result:
@@ -38,12 +40,15 @@ class Result:
         if "__repr__" not in vars(cls):
             cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
 
+    def __str__(self) -> str:
+        """Return what it is, and the table of `summary`."""
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).lower()
+        table = self.summary().to_string(index=False, float_format="%.4g", max_rows=ROWS)
+        return f"{words}\n{table}"
+
     def __repr__(self) -> str:
         """Return the first line of the text."""
-        kind = type(self).__name__
-        if type(self).__str__ is object.__str__:
-            return f"<{kind}>"
-        first = next(iter(str(self).splitlines()), "")
+        kind, first = type(self).__name__, str(self).splitlines()[0]
         return f"<{kind}: {first if len(first) <= LINE else first[: LINE - 3] + '...'}>"
 
     def summary(self) -> pd.DataFrame:
@@ -71,7 +76,9 @@ class Result:
         return showing(forest(self.summary()))
 
     def content(self) -> Any:
-        """What `to_dict` tells, of any types that `plain` knows: all fields, if nothing else."""
+        """What `to_dict` gives, of any types that `plain` knows: the rows, or else all fields."""
+        if hasattr(self, "to_frame"):
+            return self.to_frame()
         return {own.name: getattr(self, own.name) for own in fields(self)}  # type: ignore[arg-type]
 
     def tables(self) -> Mapping[str, pd.DataFrame]:
@@ -116,8 +123,8 @@ class SubjectResult(Result):
     """What was found of several subjects, with intervals that hold the mass one asks for."""
 
     def content(self, mass: float = 0.9) -> Any:
-        """What `to_dict` tells, with these intervals."""
-        raise NotImplementedError
+        """What `to_dict` gives, with these intervals."""
+        return self.to_frame(mass)  # type: ignore[attr-defined]
 
     def to_dict(self, mass: float = 0.9) -> Any:
         """The content of `to_json`."""

@@ -11,7 +11,7 @@ import scipy
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.resampling import percentile_ends
 from knownminds.inference.ties import tied
 
@@ -40,25 +40,6 @@ class Alignment(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row per agent and domain."""
         return self.table.copy()
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return records(self.table)
-
-    def __str__(self) -> str:
-        """One line per agent and domain."""
-        lines = [f"Spearman's rho with the reference, 95% of {self.resamples} resamples"]
-        for row in self.table.to_dict("records"):
-            told = f"{row['agent']}, {row['domain']}: "
-            if row["status"] != "ok":
-                lines.append(f"{told}none, {row['status']}")
-                continue
-            told += (
-                f"{row['rho']:.3f} ({row['low']:.3f} to {row['high']:.3f}), {row['items']} items"
-            )
-            told += f", {row['unmatched']} unmatched" if row["unmatched"] else ""
-            lines.append(told)
-        return "\n".join(lines)
 
 
 def alignment(

@@ -13,7 +13,7 @@ import scipy
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.ties import tied
 
 from .causal_answers import CELL, answers_by
@@ -44,36 +44,6 @@ class DomainDifferences(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row per test of all groups."""
         return self.omnibus.copy()
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return {
-            "omnibus": records(self.omnibus),
-            "pairs": records(self.pairs),
-            "matched": self.matched,
-            "excluded": self.excluded,
-        }
-
-    def __str__(self) -> str:
-        """One line per test of all groups, and the pairs that differ."""
-        law = "Friedman" if self.matched else "Kruskal-Wallis"
-        lines = [f"{law} tests, adjusted by Benjamini and Hochberg"]
-        for row in self.omnibus.to_dict("records"):
-            told = f"{row['family']} ({row['of']}): "
-            if row["status"] != "ok":
-                lines.append(told + f"none, {row['status']}")
-                continue
-            lines.append(
-                told + f"H({row['freedom']}) = {row['statistic']:.2f}, p = {row['p_value']:.3g}, "
-                f"adjusted {row['p_adjusted']:.3g}, {row['n']} answers"
-            )
-        for row in self.pairs.to_dict("records"):
-            if row["p_adjusted"] < 0.05:
-                lines.append(
-                    f"{row['of']}: {row['first']} against {row['second']}, r = {row['r']:.2f}, "
-                    f"adjusted p = {row['p_adjusted']:.3g}"
-                )
-        return "\n".join(lines)
 
 
 def domain_differences(

@@ -20,7 +20,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import direction_of, noisy_or_table, task_of
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 from knownminds.environments.words.names import unknown
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_likelihood
@@ -232,27 +232,6 @@ class LeastSquaresFit(Result):
             columns[name] = getattr(self, name)
         return pd.DataFrame(columns | {"status": self.status, "message": self.message})
 
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return {
-            "parameters": self.names,
-            "scoring": self.scoring,
-            "subjects": records(self.to_frame()),
-        }
-
-    def __str__(self) -> str:
-        """Medians over subjects, and the count of each status."""
-        lines = [
-            f"noisy-OR with {len(self.names)} parameters, least squares, scoring {self.scoring}, "
-            f"{len(self.subjects)} subjects"
-        ]
-        for k, name in enumerate(self.names):
-            lines.append(_told(name, self.estimate[:, k]))
-        lines += [_told(name, getattr(self, name)) for name in ("mae", "rmse", "r2")]
-        counts = {s: self.status.count(s) for s in dict.fromkeys(self.status)}
-        lines.append(", ".join(f"{n} {status}" for status, n in counts.items()))
-        return "\n".join(lines)
-
 
 @dataclass(frozen=True)
 class ReasoningConsistency(Result):
@@ -328,23 +307,6 @@ class ReasoningConsistency(Result):
             columns[f"rmse_{len(fit.names)}"] = self.rmse[:, m]
         columns |= dict(zip(("b", "m1", "m2"), self.strengths.T, strict=True))
         return pd.DataFrame(columns | {"reason": self.reason})
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return records(self.to_frame())
-
-    def __str__(self) -> str:
-        """Medians over subjects, and how often each number of parameters is chosen."""
-        lines = [
-            f"reasoning consistency of {len(self.subjects)} subjects, tasks left out in turn, "
-            f"scoring {self.fits[0].scoring}",
-            _told("R2", self.value),
-            _told("RMSE", self.error),
-        ]
-        sizes = self.n_parameters
-        counts = {size: int((sizes == size).sum()) for size in np.unique(sizes).tolist()}
-        told = [f"{size} parameters: {n}" if size else f"none: {n}" for size, n in counts.items()]
-        return "\n".join([*lines, ", ".join(told)])
 
     def of_chosen(self, columns: Sequence[Array]) -> Array:
         """Take from what each fit has, [N, ...], the rows of the chosen fit; NaN without one."""
@@ -578,12 +540,3 @@ def _predictable(asked: NDArray[np.bool_], size: int) -> NDArray[np.bool_]:
         return row
 
     return np.array([of(own.tobytes()) for own in asked], dtype=bool).reshape(-1, N_TASKS)
-
-
-def _told(name: str, values: Array) -> str:
-    """Median and quartiles of what is known, in a line."""
-    known = values[np.isfinite(values)]
-    if not len(known):
-        return f"{name:<8} none"
-    low, middle, high = np.quantile(known, [0.25, 0.5, 0.75])
-    return f"{name:<8}{middle:>8.3f}  (quartiles {low:.3f} to {high:.3f})"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.measure import t_tests
 
 from .domain_differences import adjust
@@ -37,31 +37,6 @@ class Robustness(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row per factor, pair of levels and quantity."""
         return self.differences.copy()
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return {"differences": records(self.differences), "agents": records(self.agents)}
-
-    def __str__(self) -> str:
-        """One line per difference, and the agents in the order of their change."""
-        lines = []
-        for row in self.differences.to_dict("records"):
-            told = f"{row['quantity']}, {row['factor']} {row['second']} - {row['first']}: "
-            if row["n"] == 0:
-                lines.append(f"{told}none, no agent has both")
-                continue
-            told += f"{row['mean']:+.3f}"
-            if np.isfinite(row["low"]):
-                told += f" (95% {row['low']:.3f} to {row['high']:.3f}), p = {row['p_value']:.3g}"
-            lines.append(
-                f"{told}, {row['n']} agents, most {row['most']}, least {row['least']}"
-                + (f"; {row['missing']} left out" if row["missing"] else "")
-            )
-        for factor, part in self.agents.groupby("factor", sort=False):
-            ranked = part.sort_values("change", ascending=False)
-            told = ", ".join(f"{r['agent']} {r['change']:.2f}" for r in ranked.to_dict("records"))
-            lines.append(f"change by {factor}, most first: {told}")
-        return "\n".join(lines)
 
 
 def robustness(

@@ -17,7 +17,7 @@ from knownminds.environments import Environment, Trials, make, unknown
 from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff, Context
 from knownminds.environments.chance.scenarios import context_of
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.measure import Dial, Measure, SubjectMeasure, Values, t_tests
 
 from .belief_sampler_fit import (
@@ -93,29 +93,6 @@ class BeliefBiases(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row per scenario and mark."""
         return pd.DataFrame(self.biases, columns=list(Bias._fields))
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        biases = records(self.to_frame(), digits=15)
-        return {"mass": self.mass, "flagged": self.flagged, "biases": biases}
-
-    def __str__(self) -> str:
-        """Difference and log-odds of each bias with their intervals."""
-        lines = [f"{'scenario':<14}{'towards':<9}{'bias':>30}{'log-odds':>30}{'contexts':>10}"]
-        for b in self.biases:
-            bias = f"{b.value:.3f} ({b.low:.3f} to {b.high:.3f})"
-            odds = f"{b.log_odds:.3f} ({b.log_odds_low:.3f} to {b.log_odds_high:.3f})"
-            lines.append(f"{b.scenario:<14}{b.mark:<9}{bias:>30}{odds:>30}{b.contexts:>10}")
-        if self.flagged:
-            lines.append(
-                f"{self.flagged} of {len(self.beliefs)} contexts are flagged and left out."
-            )
-        lines.append(
-            "Bias: against the truth, as published. Log-odds: of the belief sampler that is "
-            "nearest, which has a temperature and the other biases beside it."
-        )
-        lines.append(f"Means over contexts with {self.mass:.0%} t intervals over contexts.")
-        return "\n".join(lines)
 
 
 def belief_biases(

@@ -15,7 +15,7 @@ from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import unknown
 from knownminds.environments.chance.outcome_grid import MARKS
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import SubjectResult, records
+from knownminds.environments.record.result import SubjectResult
 from knownminds.inference.fits.nested_starts import REACH
 from knownminds.inference.fits.point import Optimum, PointFit, inverted, statuses
 
@@ -113,27 +113,6 @@ class BeliefSamplerFits(SubjectResult):
             **ends,
         }
         return self.fit.to_frame(mass).drop(columns=["n_trials"]).assign(**more)
-
-    def content(self, mass: float = 0.9) -> Any:
-        """What `to_json` holds."""
-        minds = records(self.to_frame(mass))
-        return {"model": self.fit.model, "held": self.held, "minds": minds}
-
-    def __str__(self) -> str:
-        """The fits, and what they leave out."""
-        lines = [str(self.fit)]
-        if self.held:
-            told = ", ".join(f"{name} = {value:g}" for name, value in self.held.items())
-            lines.append(f"The contexts do not tell {told}.")
-        medians = (
-            f"{np.median(known):.3f}" if len(known := own[np.isfinite(own)]) else "unknown"
-            for own in (self.elsewhere, self.leak)
-        )
-        lines.append(
-            "medians: {} said elsewhere, leak {}; ".format(*medians)
-            + f"{int(self.flagged.sum())} flagged contexts left out"
-        )
-        return "\n".join(lines)
 
 
 def fit_belief_samplers(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
@@ -12,7 +11,7 @@ import scipy
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 
 from .open_beliefs import OpenBeliefs, Read
 from .revealed_belief import RevealedBeliefs, Unplaced, wilson
@@ -128,32 +127,6 @@ class DistributionDistances(Result):
                 )
             )
         return pd.concat(parts, ignore_index=True)
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        distances = records(self.to_frame(), digits=15)
-        return {"floor": self.floor, "mass": self.mass, "distances": distances}
-
-    def __str__(self) -> str:
-        """Median and range of each measure by scenario, with what was left out."""
-        frame = self.to_frame()
-        lines = [f"{'scenario':<20}{'measure':<18}{'median':>9}{'range':>20}{'contexts':>10}"]
-        for (scenario, name), own in frame.groupby(["scenario", "measure"], sort=False):
-            known = own["value"].dropna()
-            told = (
-                f"{known.median():>9.4f}{f'{known.min():.4f} to {known.max():.4f}':>20}"
-                if len(known)
-                else f"{'':>29}"
-            )
-            lines.append(f"{scenario:<20}{name:<18}{told}{len(known):>10}")
-        flagged = self.beliefs.flagged.sum()
-        if flagged:
-            lines.append(f"{flagged} of {len(self.beliefs)} contexts are flagged and left out.")
-        lines.append(
-            f"Natural logarithms; {self.floor:g} is added to each probability in Kullback-Leibler "
-            "divergences."
-        )
-        return "\n".join(lines)
 
 
 def distribution_distances(
@@ -452,12 +425,6 @@ class StatedErrors(Result):
         return pd.DataFrame(
             {"context": self.contexts, "value": self.value, "low": self.low, "high": self.high}
         )
-
-    def __str__(self) -> str:
-        """Mean error over the questions with a known one."""
-        known = self.value[np.isfinite(self.value)]
-        mean = f"{known.mean():.3f}" if len(known) else "unknown"
-        return f"stated error {mean} over {len(known)} of {len(self.value)} questions"
 
 
 def stated_errors(beliefs: RevealedBeliefs, correct: Sequence[str]) -> StatedErrors:

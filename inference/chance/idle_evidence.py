@@ -17,7 +17,7 @@ from knownminds.environments import Environment, Trials, make, unknown
 from knownminds.environments.chance import counts, linked_coins
 from knownminds.environments.chance.counts import EARLIER
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.measure import (
     Dial,
     Measure,
@@ -59,24 +59,6 @@ class BeliefShifts(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row per scenario and evidence."""
         return self.shifts
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return {"mass": self.mass, "shifts": records(self.shifts, digits=15)}
-
-    def __str__(self) -> str:
-        """Each shift with its interval."""
-        lines = [f"{'scenario':<14}{'evidence':<18}{'shift':>28}{'contexts':>10}"]
-        for row in self.shifts.to_dict("records"):
-            cell = f"{row['value']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
-            lines.append(
-                f"{row['scenario']:<14}{row['evidence']:<18}{cell:>28}{row['contexts']:>10}"
-            )
-        lines.append(
-            "What an outcome is believed to have more, once evidence that should not matter names "
-            f"it, than without; {self.mass:.0%} t intervals over what the evidence is added to."
-        )
-        return "\n".join(lines)
 
 
 def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> BeliefShifts:

@@ -11,7 +11,7 @@ import numpy as np
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.measure import t_tests
 from knownminds.inference.stability import Source, split_scores
 
@@ -57,24 +57,6 @@ class WordingSplit(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row per scenario, value and part."""
         return self.parts
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return {
-            "parts": records(self.parts, digits=15),
-            "effects": records(self.effects, digits=15),
-        }
-
-    def __str__(self) -> str:
-        """Each part with its interval."""
-        lines = [f"{'scenario':<14}{'value':<20}{'part':<21}{'variance':>34}{'contexts':>10}"]
-        for row in self.parts.to_dict("records"):
-            cell = f"{row['variance']:.5f} ({row['low']:.5f} to {row['high']:.5f})"
-            lines.append(
-                f"{row['scenario']:<14}{row['value']:<20}{row['part']:<21}{cell:>34}"
-                f"{row['contexts']:>10}"
-            )
-        return "\n".join(lines)
 
 
 def joined_wordings(several: Sequence[RevealedBeliefs]) -> RevealedBeliefs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,38 +115,6 @@ class ConditionalIndependenceTest(Result):
     def excess(self) -> float:
         """Estimate minus its mean under the null."""
         return self.estimate - self.null_mean
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return super().content() | {"excess": self.excess}
-
-    def __str__(self) -> str:
-        """Estimate, null and test; then the published reading."""
-        belief = "calibrated belief" if self.calibrated else "belief"
-        lines = [
-            f"I(action; state | {belief}) {self.estimate:+.4f} nats "
-            f"(95% {self.low:+.4f} to {self.high:+.4f})",
-            f"  under permutation   {self.null_mean:+.4f} "
-            f"({self.null_low:+.4f} to {self.null_high:+.4f}), p = {self.p_value:.3g}",
-        ]
-        if self.published is not None:
-            published = self.published
-            above = "above zero" if published.above_zero else "not above zero"
-            lines.append(
-                f"  published interval  {self.estimate:+.4f} "
-                f"({published.low:+.4f} to {published.high:+.4f}), {above}"
-            )
-            above = "above zero" if published.percentile_above_zero else "not above zero"
-            lines.append(
-                f"  its percentiles     ({published.percentile_low:+.4f} to "
-                f"{published.percentile_high:+.4f}), {above}: no test"
-            )
-        lines.append(
-            f"  {self.rows} rows of {self.contexts} contexts, {self.exchangeable} of which can "
-            "exchange their state"
-        )
-        left = [f"{n} excluded ({why})" for why, n in self.excluded.items() if n]
-        return "\n".join([*lines, "  " + ", ".join(left)] if left else lines)
 
 
 def conditional_independence(

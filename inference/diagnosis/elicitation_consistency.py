@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.resampling import Ends, percentile_ends
 
 from .belief_decisions import ELICITATIONS, BeliefDecisions
@@ -95,37 +94,6 @@ class ElicitationConsistencyTest(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row per elicitation."""
         return pd.DataFrame([asdict(distance) for distance in self.distances])
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return {
-            "spread": self.spread,
-            "low": self.spread_low,
-            "high": self.spread_high,
-            "contexts": self.contexts,
-            "distances": records(self.to_frame()),
-            "missing": self.missing,
-        }
-
-    def __str__(self) -> str:
-        """One line for the spread and one per elicitation."""
-        lines = [
-            f"plain, between repetitions    sd   {self.spread:.4f} "
-            f"(95% {self.spread_low:.4f} to {self.spread_high:.4f}), {self.contexts} contexts"
-        ]
-        for d in self.distances:
-            lines.append(
-                f"{d.elicitation:<9} means              rmse {d.rmse_means:.4f} "
-                f"(95% {d.means_low:.4f} to {d.means_high:.4f}), if exchanged "
-                f"{d.null_means:.4f}, p = {d.p_value:.3g}"
-            )
-            lines.append(
-                f"{'':<9} single answers     rmse {d.rmse_answers:.4f} "
-                f"(95% {d.answers_low:.4f} to {d.answers_high:.4f}), if exchanged "
-                f"{d.null_answers:.4f}; shift {d.shift:+.4f}"
-            )
-        left = [f"{n} {name} answers missing" for name, n in self.missing.items() if n]
-        return "\n".join([*lines, ", ".join(left)] if left else lines)
 
 
 def elicitation_consistency(

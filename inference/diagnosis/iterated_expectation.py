@@ -44,10 +44,6 @@ class MedianRatio:
     contexts: int
     standard_error: float
 
-    def __str__(self) -> str:
-        """Median and interval."""
-        return f"{self.value:.4f} (95% {self.low:.4f} to {self.high:.4f}), error {self.error:.4f}"
-
 
 @dataclass(frozen=True)
 class SignedGap:
@@ -67,12 +63,6 @@ class SignedGap:
     high: float
     p_value: float
     contexts: int
-
-    def __str__(self) -> str:
-        """Mean, interval, test."""
-        return (
-            f"{self.value:+.4f} (95% {self.low:+.4f} to {self.high:+.4f}), p = {self.p_value:.3g}"
-        )
 
 
 @dataclass(frozen=True)
@@ -115,27 +105,6 @@ class IteratedExpectationTest(Result):
     parts: int
     elicitation: str
     excluded: Mapping[str, int]
-
-    def __str__(self) -> str:
-        """One line for the participant and one for each thing to hold it against."""
-        told = "in one distribution" if self.elicitation == "distribution" else "asked one by one"
-        lines = [
-            f"iterated expectation, {self.parts} parts {told}",
-            f"  median ratio            {self.stated}, {self.stated.rows} rows of "
-            f"{self.stated.contexts} contexts",
-            f"  signed, mean            {self.gap}",
-            f"  probabilities of the parts sum to {self.mass:.3f}",
-        ]
-        if self.rounding is not None:
-            lines.append(f"  exact beliefs, rounded  {self.rounding}")
-        if self.baseline is not None:
-            lines.append(f"  random forest           {self.baseline}")
-            lines.append(
-                f"  above the forest        {self.above_baseline:+.4f} "
-                f"(95% {self.above_low:+.4f} to {self.above_high:+.4f})"
-            )
-        left = [f"{n} excluded ({why})" for why, n in self.excluded.items() if n]
-        return "\n".join([*lines, "  " + ", ".join(left)] if left else lines)
 
 
 def iterated_expectation(

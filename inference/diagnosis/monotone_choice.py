@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.resampling import percentile_ends
 
 from .belief_decisions import ACTIONS, BeliefDecisions
@@ -194,39 +193,6 @@ class MonotoneChoiceTest(Result):
             for pair in self.pairs
             for k in range(len(self.centre))
         )
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return {
-            "pairs": records(self.to_frame()),
-            "shares": records(self.shares()),
-            "fraction": self.fraction,
-            "turned": self.turned,
-            "p_falling": self.p_falling,
-            "p_turning": self.p_turning,
-            "excluded": self.excluded,
-        }
-
-    def __str__(self) -> str:
-        """Fraction of violated pairs of bins for each pair of actions."""
-        lines = [f"monotone pairwise choice, {len(self.n)} bins of belief"]
-        for pair in self.pairs:
-            name = f"  {pair.first} over {pair.second}"
-            if not pair.testable:
-                lines.append(f"{name:<17} no pair of bins with both: not testable")
-                continue
-            lines.append(
-                f"{name:<17} {pair.violated} of {pair.testable} fall ({pair.fraction:.0%}; 95% "
-                f"{pair.fraction_low:.0%} to {pair.fraction_high:.0%}), {pair.violated_holm} "
-                f"after Holm, p = {pair.p_falling:.3g}"
-            )
-        if np.isfinite(self.turned):
-            lines.append(
-                f"  against the direction of their actions {self.turned:.1%} of the pairs of bins, "
-                f"p = {self.p_turning:.3g}"
-            )
-        left = [f"{n} excluded ({why})" for why, n in self.excluded.items() if n]
-        return "\n".join([*lines, "  " + ", ".join(left)] if left else lines)
 
 
 def monotone_choice(

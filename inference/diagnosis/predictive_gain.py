@@ -87,13 +87,6 @@ class Gain:
         """Whether the interval lies above zero: the published reading."""
         return bool(self.low > 0)
 
-    def __str__(self) -> str:
-        """Gain, interval, test."""
-        told = f"{self.percent:+.2f}% (95% {self.low:+.2f} to {self.high:+.2f})"
-        if np.isfinite(self.p_value):
-            told += f", exchanged {self.null_mean:+.2f}%, p = {self.p_value:.3g}"
-        return f"{told}; log-loss {self.without:.4f} to {self.with_state:.4f}"
-
 
 @dataclass(frozen=True)
 class PredictiveGainTest(Result):
@@ -118,18 +111,6 @@ class PredictiveGainTest(Result):
     folds: int
     learner: str
     excluded: Mapping[str, int]
-
-    def __str__(self) -> str:
-        """One line for each comparison."""
-        lines = [
-            f"gain from the state, {self.learner}, {self.folds} folds of {self.contexts} contexts "
-            f"({self.rows} rows)",
-            f"  beyond the belief               {self.belief}",
-        ]
-        if self.evidence is not None:
-            lines.append(f"  beyond the belief and evidence  {self.evidence}")
-        left = [f"{n} excluded ({why})" for why, n in self.excluded.items() if n]
-        return "\n".join([*lines, "  " + ", ".join(left)] if left else lines)
 
 
 def predictive_gain(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy
@@ -16,8 +15,7 @@ from knownminds.agents.parameters import Array, Parameter, Parameters
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
-from knownminds.environments.record.text_table import text_table
+from knownminds.environments.record.result import Result
 from knownminds.environments.words.names import unknown
 
 from .model_data import ModelData, Unknowns
@@ -134,43 +132,6 @@ class Identifiability(Result):
                 "posterior_share": self.posterior_share,
             }
         )
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        directions = [dict(zip(self.names, d, strict=True)) for d in self.null_directions.tolist()]
-        return {
-            "model": self.model,
-            "environment": self.environment,
-            "n_trials": self.n_trials,
-            "n_theta": len(self.theta),
-            "n_sessions": self.n_sessions,
-            "failed": self.failed,
-            "parameters": records(self.to_frame()),
-            "eigenvalues": self.eigenvalues,
-            "null_directions": directions,
-            "sentences": self.sentences,
-        }
-
-    def __str__(self) -> str:
-        """Table of expected errors, then what cannot be told."""
-        lines = [
-            f"expected information of one session of {self.n_trials} trials: {self.model} in "
-            f"{self.environment} ({len(self.theta)} theta x {self.n_sessions} sessions"
-            f"{f', {self.failed} failed' if self.failed else ''})"
-        ]
-        if not len(self.names):
-            return "\n".join([*lines, "There is no parameter to estimate."])
-        columns = (self.standard_error, self.parameters.sd, self.posterior_share)
-        rows = [
-            (name, f"{error:.3f}", f"{sd:.3f}", f"{share:.0%}")
-            for name, error, sd, share in zip(self.names, *columns, strict=True)
-        ]
-        lines += text_table(("parameter", "se of z", "prior sd", "prior sd left"), rows)
-        told = self.sentences or ("A session tells every parameter apart from the others.",)
-        lines.extend(told)
-        if self.sentences and len(np.unique(self.theta, axis=0)) == 1:
-            lines.append("This holds at the one theta looked at; other values may differ.")
-        return "\n".join(lines)
 
     @cached_property
     def _usable(self) -> NDArray[np.bool_]:

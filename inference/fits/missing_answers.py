@@ -15,7 +15,7 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import Trials, unknown
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import SubjectResult, records
+from knownminds.environments.record.result import SubjectResult
 from knownminds.inference.subject_table import subject_table
 
 from .model_data import ModelData, Unknowns
@@ -90,31 +90,6 @@ class MissingAnswerBounds(SubjectResult):
         more |= {"status": self.fit.status, "message": self.fit.message}
         fit = self.fit
         return subject_table(fit.subjects, self.names, fit.estimate, self.interval(mass), more)
-
-    def content(self, mass: float = 0.9) -> Any:
-        """What `to_json` holds."""
-        return {
-            "model": self.fit.model,
-            "method": self.fit.method,
-            "mass": mass,
-            "subjects": records(self.to_frame(mass)),
-        }
-
-    def __str__(self) -> str:
-        """Median estimate and bounds of each parameter over subjects."""
-        n, missing = int(self.fit.n_trials.sum()), int(self.n_missing.sum())
-        lines = [
-            f"{self.fit.model}, {self.fit.method}, {len(self.fit.subjects)} subjects: "
-            f"{missing} of {n + missing} answers are missing",
-            f"{'parameter':<16}{'estimate':>9}{'lowest':>9}{'highest':>9}   (medians)",
-        ]
-        for k, name in enumerate(self.names):
-            middle = [
-                np.median(values[np.isfinite(values)]) if np.isfinite(values).any() else np.nan
-                for values in (self.fit.estimate[:, k], self.low[:, k], self.high[:, k])
-            ]
-            lines.append(f"{name:<16}" + "".join(f"{value:>9.3f}" for value in middle))
-        return "\n".join(lines)
 
 
 def missing_answer_bounds(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.resampling import percentile_interval
 
 from .magnitude_answers import BASE, BOTH, IMAGE, MULTIMODAL, Answers, MagnitudeAnswers
@@ -39,7 +39,7 @@ class Comparison(NamedTuple):
         return IMAGE if self.ablation in NOISE else BOTH
 
     def __str__(self) -> str:
-        """Task and condition."""
+        """Return task and condition."""
         return f"{self.task} {self.ablation}"
 
 
@@ -227,51 +227,6 @@ class ConsistencyScore(Result):
                  "high": seen - float(below), "p_value": p}
             )  # fmt: skip
         return pd.DataFrame(rows)
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        total = float(self.total[0])
-        known = [
-            {
-                "observer": mind.observer,
-                "expected": mind.expected,
-                "sd": mind.sd,
-                "share_that_reaches_the_score": None if np.isnan(total) else mind.reaching(total),
-            }
-            for mind in self.known
-        ]
-        return {
-            "score": total,
-            "low": self.low,
-            "high": self.high,
-            "mass": self.mass,
-            "comparisons": records(self.to_frame()),
-            "known": known,
-            "effects": records(self.effects()),
-        }
-
-    def __str__(self) -> str:
-        """The score, its interval, and what known agents earn."""
-        total = float(self.total[0])
-        if np.isnan(total):
-            return f"consistency score: none, {'; '.join(self.missing)}"
-        told = f"consistency score {total:+.0f} of {MOST}"
-        if np.isfinite(self.low):
-            told += f" ({self.mass:.0%} {self.low:+.0f} to {self.high:+.0f})"
-        lines = [told]
-        for mind in self.known:
-            lines.append(
-                f"  {mind.observer:<13} expected {mind.expected:+.1f}, sd {mind.sd:.1f}, "
-                f"{mind.reaching(total):.0%} score at least as much"
-            )
-        effects = self.effects()
-        if len(effects):
-            whole = effects.iloc[0]
-            lines.append(
-                f"  shift of the prior weight {whole['shift']:+.3f} (95% {whole['low']:+.3f} to "
-                f"{whole['high']:+.3f}), p {whole['p_value']:.3f} against non-adapting"
-            )
-        return "\n".join(lines)
 
 
 def consistency_score(

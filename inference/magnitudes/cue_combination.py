@@ -94,16 +94,6 @@ class CueCombination(Result):
             for name in REFERENCES
         )
 
-    def __str__(self) -> str:
-        """One line per reference."""
-        lines = [f"NRMSE {self.error[0]:.3f}, {self.n} items"]
-        for row in self.to_frame().to_dict("records"):
-            lines.append(
-                f"{row['reference']:<18}weight of text {row['text_weight']:>7.3f}"
-                f"{row['reference_error']:>9.3f}{row['efficiency']:>9.3f}"
-            )
-        return "\n".join(lines)
-
 
 def pair(text: Answers, image: Answers, both: Answers) -> CuePairs:
     """Find the answers to the same stimuli.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ import pandas as pd
 from knownminds.agents.magnitudes.observers import EPSILON, WINDOWS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream, unknown
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 
 from .factor_evidence import VARIANTS, FactorEvidence, factor_evidence
 from .observer_fits import ObserverFits, fit_observers
@@ -90,25 +89,6 @@ class CalibratedEvidence(Result):
                 "probability": self.probability,
             }
         )
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return records(self.to_frame())
-
-    def __str__(self) -> str:
-        """One row per participant."""
-        wide = max(len(name) for name in (*self.subjects, "subject")) + 2
-        lines = [
-            f"{'subject':<{wide}}{self.factor:>12}{'without it, 5% to 95%':>26}{'p':>8}"
-            f"{'probability':>13}"
-        ]
-        for row in self.to_frame().to_dict("records"):
-            lines.append(
-                f"{row['subject']:<{wide}}{row['evidence']:>12.3f}"
-                f"{row['null_low']:>16.2f} to {row['null_high']:>6.2f}"
-                f"{row['p_value']:>8.3f}{row['probability']:>13.2f}"
-            )
-        return "\n".join(lines)
 
 
 def calibrated_evidence(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import expit, logsumexp
@@ -12,7 +11,7 @@ from scipy.special import expit, logsumexp
 from knownminds.agents.parameters import Array
 from knownminds.environments import unknown
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 
 # What each variant of an observer is; `output` is what is done to its estimate.
 OUTPUTS = ("none", "gain", "affine")
@@ -70,21 +69,6 @@ class FactorEvidence(Result):
                 for factor in self.evidence
             ]
         )
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return records(self.to_frame())
-
-    def __str__(self) -> str:
-        """One row per fit."""
-        wide = max(len(name) for name in (*self.subjects, "subject")) + 2
-        lines = [f"{'subject':<{wide}}" + "".join(f"{name:>12}" for name in self.evidence)]
-        for i, subject in enumerate(self.subjects):
-            told = [self.evidence[name][i] for name in self.evidence]
-            cells = "".join(f"{'-' if np.isnan(e) else f'{e:.3f}':>12}" for e in told)
-            lost = f"  (without {', '.join(self.missing[i])})" if self.missing[i] else ""
-            lines.append(f"{subject:<{wide}}{cells}{lost}")
-        return "\n".join(lines)
 
 
 def factor_evidence(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import MODALITIES
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.magnitudes.magnitude import BLUR
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.resampling import percentile_interval
 
 from .consistency_score import (
@@ -59,13 +59,6 @@ class Part:
     high: float
     missing: tuple[str, ...]
 
-    def __str__(self) -> str:
-        """Value and interval, or what is missing."""
-        if np.isnan(self.value):
-            return f"{self.letter} {self.name}: none; {'; '.join(self.missing)}"
-        told = f"{self.letter} {self.name} {self.value:.3f}"
-        return told if np.isnan(self.low) else f"{told} ({self.low:.3f} to {self.high:.3f})"
-
 
 @dataclass(frozen=True)
 class MagnitudeComposite(Result):
@@ -106,16 +99,6 @@ class MagnitudeComposite(Result):
             }
             for part in self.parts
         )
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return records(self.to_frame())
-
-    def __str__(self) -> str:
-        """One line per part."""
-        who = f"{self.participant}, " if self.participant else ""
-        head = f"{who}{self.mass:.0%} intervals of {self.rounds} bootstraps"
-        return "\n".join([head, *map(str, self.parts)])
 
 
 def magnitude_composite(

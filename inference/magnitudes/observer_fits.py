@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, unknown
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import PointFit, maximum_likelihood
 
@@ -110,27 +109,6 @@ class ObserverFits(Result, Mapping[str, PointFit]):
                 )
             )
         return pd.concat(parts, ignore_index=True)
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return records(self.to_frame())
-
-    def __str__(self) -> str:
-        """One row per model: how often it is the best, how far off it is, statuses."""
-        least = np.nanmin(np.where(np.isnan(self.aic), np.inf, self.aic), axis=1)
-        lines = [
-            f"observers fitted to {len(self.subjects)} participants (maximum likelihood)",
-            f"{'model':<34}{'parameters':>11}{'best by AIC':>13}{'median dAIC':>13}  status",
-        ]
-        for k, (name, fit) in enumerate(self.fits.items()):
-            off = self.aic[:, k] - least
-            off = off[np.isfinite(off)]
-            middle = f"{np.median(off):.1f}" if len(off) else "-"
-            told = ", ".join(f"{n} {status}" for status, n in fit.counts().items() if n)
-            lines.append(
-                f"{name:<34}{len(fit.names):>11}{self.best.count(name):>13}{middle:>13}  {told}"
-            )
-        return "\n".join(lines)
 
 
 def fit_observers(

@@ -68,7 +68,6 @@ def test_flat_answers_and_too_few_items_have_a_reason_instead_of_a_number():
     found = alignment(flat, PEOPLE, resamples=20)
     assert set(found.table["status"]) == {"all answers are the same"}
     assert found.table["rho"].isna().all()
-    assert "none, all answers are the same" in str(found)
     few = TRIALS.frame[:2]
     assert alignment(few, PEOPLE).table["status"].str.startswith("fewer than 3 items").all()
     assert json.loads(found.to_json())[0]["rho"] is None

@@ -83,4 +83,3 @@ def test_a_shifted_domain_is_found_within_its_agent_and_told_with_its_sign():
     pairs = found.pairs[(found.pairs["family"] == DOMAINS) & (found.pairs["of"] == "0")]
     pair = pairs[pairs["second"] == "weather"].iloc[0]
     assert pair["r"] < -0.5
-    assert "0: economy against weather" in str(found)

@@ -42,7 +42,7 @@ def test_exact_beliefs_give_back_all_parameters():
     assert found.elsewhere[0] == pytest.approx(0.1)
     assert found.leak[0] == pytest.approx(0.0, abs=1e-12)
     assert found.held == {}
-    assert json.loads(found.to_json())["minds"][0]["temperature"] == pytest.approx(1.3)
+    assert json.loads(found.to_json())[0]["temperature"] == pytest.approx(1.3)
 
 
 def test_the_fit_of_counts_is_the_maximum_of_the_multinomial_likelihood():
