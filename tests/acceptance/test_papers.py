@@ -12,6 +12,8 @@ from commands import commands
 from fault_server import FaultServer, by_hash
 from matplotlib.figure import Figure
 
+from knownminds.validation.benchmarks.benchmark import read_benchmark
+
 PLANS = {
     "cogbench": """
 [sampling]
@@ -243,26 +245,37 @@ def test_a_plan_that_ships_is_printed_and_can_be_given_back(knownminds, tmp_path
 
 
 @pytest.mark.long
-def test_a_killed_benchmark_goes_on_and_asks_nothing_again_that_was_answered(tmp_path):
+def test_two_served_models_are_killed_and_go_on_to_the_rows_of_an_unbroken_run(tmp_path):
     pytest.importorskip("openai")
 
     def kill_at_a_call(call):
-        if call.number == 40:
+        if call.number == 80:
             commands().send(signal.SIGKILL)
         return "ok"
 
+    models = '[models."openai:m"]\n[models."openai:n"]'
+    plan = PLANS["cogbench"].replace('[models."synthetic:rescorla_wagner_dual"]', models)
+    file = tmp_path / "plan.toml"
+    file.write_text(f'benchmark = "cogbench"\nseed = 3\n{plan}', encoding="utf-8")
+
+    def words(server, folder):
+        address = ["--base-url", server.address["openai"], "--out", folder, "--json"]
+        return ["benchmark", "cogbench", "--plan", file, *address]
+
     with FaultServer(by_hash, script=kill_at_a_call) as server:
-        plan = PLANS["cogbench"].replace("synthetic:rescorla_wagner_dual", "openai:m")
-        text = f'benchmark = "cogbench"\nseed = 3\n{plan}'
-        (tmp_path / "plan.toml").write_text(text, encoding="utf-8")
-        words = ["benchmark", "cogbench", "--plan", tmp_path / "plan.toml", "--base-url"]
-        words += [server.address["openai"], "--out", tmp_path / "F", "--json"]
-        assert commands()(*words).code == -signal.SIGKILL
-        ended = commands()(*words)
+        broken = words(server, tmp_path / "F")
+        assert commands()(*broken).code == -signal.SIGKILL
+        ended = commands()(*broken)
         calls = len(server.calls)
         assert ended.code == 0, ended.err
-        assert commands()(*words).code == 0
+        assert commands()(*broken).code == 0
         assert len(server.calls) == calls
-    # At most 8 calls are under way at the kill, and only they are asked again.
+    # At most 8 calls of each model are under way at the kill, and only they are asked again.
     answered = sum(cell["trials"] for cell in ended.result["parts"]["cells"])
-    assert answered < calls <= answered + 8
+    assert answered < calls <= answered + 16
+    with FaultServer(by_hash) as server:
+        whole = commands()(*words(server, tmp_path / "G"))
+    assert whole.code == 0, whole.err
+    first, second = (read_benchmark(tmp_path / name).trials for name in ("F", "G"))
+    assert len(first) == len(second) == answered + first["known_mind"].sum()
+    pd.testing.assert_frame_equal(first, second)

@@ -13,7 +13,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from knownminds.agents import AGENTS
-from knownminds.environments import Environment, Trials
 from knownminds.inference import MEASURES
 from knownminds.inference.pooled_effects import pooled_effects
 from knownminds.inference.profile_distances import (
@@ -28,16 +27,15 @@ from knownminds.validation.data.score_figures import draw_bars, draw_radar
 from knownminds.validation.data.score_scale import (
     METRICS,
     PERFORMANCE,
-    metric_of,
     read_reference,
     scaled,
     with_random,
 )
-from knownminds.validation.data.scores_of_trials import measured
 from knownminds.validation.pages import figures as draw
 
 from .features import features_part
-from .paper import CELL, NORMAL, VARIANT, About, Answers, Paper, Shown, own_columns
+from .measures import measures
+from .paper import CELL, NORMAL, VARIANT, About, Answers, Paper, Shown
 from .plan import BASE, theta_of
 from .views import WHO, Cell, Dots, Draw, Grid, Rows, ends
 
@@ -68,43 +66,9 @@ PAPER = Paper(
 
 
 def scores(data: Answers) -> pd.DataFrame:
-    """Return every performance and metric of every participant in every cell, a row each.
-
-    Columns participant, variant, cell, experiment, metric, value, standard_error, low, high, n,
-    unit, status; score, which is the metric and, of thoughts, the variant; and freedom.
-    """
-    groups = data.trials.groupby([WHO, CELL], sort=False)
-    parts = {(str(key[0]), str(key[1])): part for key, part in groups}
-    rows = []
-    for who in data.about.participants:
-        for cell, place in data.about.places.items():
-            variant = cell.partition("/")[2] or BASE
-            for row in _of_cell(parts.get((who, cell)), place):
-                metric = metric_of(place.name, row["measure"])
-                own = {WHO: who, VARIANT: variant, CELL: cell, "experiment": place.name}
-                rows.append({**row, **own, "metric": metric})
-    table = pd.DataFrame(rows)
-    over = table["unit"].isin(["subject", "session"]) & (table["n"] > 1)
-    base = table[VARIANT] == BASE
-    return table.assign(
-        score=table["metric"].where(base, table["metric"] + ", " + table[VARIANT]),
-        freedom=(table["n"] - 1.0).where(over),
-    )
-
-
-def _of_cell(part: pd.DataFrame | None, place: Environment) -> list[dict[str, Any]]:
-    """Estimate the scores of one participant in a cell; one without a value has a status."""
-    measures = ["performance"] if f"{place.name}{PERFORMANCE}" in PERFORMANCES else []
-    measures += [name for name in METRICS if place.name in MEASURES[name].environments]
-    why = "not played"
-    if part is not None:
-        try:
-            record = Trials.from_frame(own_columns(part, place), environment=place)
-            return measured(measures, place, record, np.full(len(record), "", dtype=object))
-        except ValueError as error:
-            why = str(error)
-    nothing = dict.fromkeys(("value", "standard_error", "low", "high"), np.nan)
-    return [{"measure": m, **nothing, "n": 0, "unit": "", "status": why} for m in measures]
+    """Return every performance and metric of every participant in every cell, see `measures`."""
+    rows = measures(data, "performance", *METRICS)
+    return rows[rows["metric"].isin((*PERFORMANCES, *METRICS))].reset_index(drop=True)
 
 
 def on_scale(data: Answers) -> pd.DataFrame:

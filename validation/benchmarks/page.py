@@ -15,7 +15,7 @@ from knownminds.validation.engine.verdicts import Verdict
 from .benchmark import FINISHED, UNREAD, Played, read_benchmark
 from .comparison import comparison
 from .known import recovery
-from .paper import part_of
+from .paper import Paper, part_of
 from .registry import paper_of
 from .stability import stability
 from .views import Cell, Rows
@@ -32,9 +32,15 @@ def read_result(folder: str | Path) -> Result:
     return benchmark_result(read_benchmark(folder))
 
 
-def benchmark_result(played: Played) -> Result:
-    """Return the result of a benchmark, finished or not."""
-    about, paper = played.about, paper_of(played.plan.benchmark)
+def benchmark_result(played: Played, paper: Paper | None = None) -> Result:
+    """Return the result of a benchmark, finished or not.
+
+    Parameters
+    ----------
+    paper
+        Of one's own; if None the one that the plan names.
+    """
+    about, paper = played.about, paper or paper_of(played.plan.benchmark)
     parts: list[Part] = []
     if len(played.trials):
         parts, scores = paper.parts(played.trials, about)

@@ -19,7 +19,7 @@ from knownminds.validation.pages import figures as draw
 
 WHO = "participant"
 PEOPLE_COLOUR = "#CC79A7"
-NAMES = (WHO, "of", "who")  # columns whose values are written as they are
+NAMES = (WHO, "model", "of", "who")  # columns whose values are written as they are
 MOST_PANELS = 12
 LEAST_WIDE = 5.5  # inches
 LETTERS = 28  # of a line of a panel's title

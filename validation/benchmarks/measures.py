@@ -1,0 +1,76 @@
+"""Measures of the answers that a paper's parts are made of: one frame, a row per participant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from knownminds.environments import Environment, Trials
+from knownminds.inference import MEASURES
+from knownminds.validation.data.score_scale import metric_of
+from knownminds.validation.data.scores_of_trials import PERFORMANCE, measured
+
+from .paper import CELL, VARIANT, Answers, own_columns
+from .plan import BASE
+from .views import WHO
+
+
+def measures(data: Answers, *names: str) -> pd.DataFrame:
+    """Return measures of every participant in every cell, each in the experiments that it is of.
+
+    Parameters
+    ----------
+    names
+        Measures, or "performance".
+
+    Returns
+    -------
+    DataFrame
+        Columns participant, variant, cell, experiment, metric (the measure; of a performance with
+        its experiment), value, standard_error, low, high (95%), n, unit and status, which says why
+        there is no value; score, which is the metric and, if it is not the base, the variant; and
+        freedom.
+    """
+    groups = data.trials.groupby([WHO, CELL], sort=False)
+    parts = {(str(key[0]), str(key[1])): part for key, part in groups}
+    rows = []
+    for who in data.about.participants:
+        for cell, place in data.about.places.items():
+            variant = cell.partition("/")[2] or BASE
+            here = {WHO: who, VARIANT: variant, CELL: cell, "experiment": place.name}
+            for row in _of_cell(parts.get((who, cell)), place, _of_experiment(names, place)):
+                rows.append({**row, **here, "metric": metric_of(place.name, row["measure"])})
+    table = pd.DataFrame(rows)
+    over = table["unit"].isin(["subject", "session"]) & (table["n"] > 1)
+    base = table[VARIANT] == BASE
+    return table.assign(
+        score=table["metric"].where(base, table["metric"] + ", " + table[VARIANT]),
+        freedom=(table["n"] - 1.0).where(over),
+    )
+
+
+def _of_experiment(names: tuple[str, ...], place: Environment) -> list[str]:
+    """Return those of some measures that are read off an experiment."""
+    performed = place.performance_bounds is not None
+    return [
+        name
+        for name in names
+        if (performed if name == PERFORMANCE else place.name in MEASURES[name].environments)
+    ]
+
+
+def _of_cell(
+    part: pd.DataFrame | None, place: Environment, names: list[str]
+) -> list[dict[str, Any]]:
+    """Estimate measures of one participant in a cell; one without a value has a status."""
+    why = "not played"
+    if part is not None:
+        try:
+            record = Trials.from_frame(own_columns(part, place), environment=place)
+            return measured(names, place, record, np.full(len(record), "", dtype=object))
+        except ValueError as error:
+            why = str(error)
+    nothing = dict.fromkeys(("value", "standard_error", "low", "high"), np.nan)
+    return [{"measure": m, **nothing, "n": 0, "unit": "", "status": why} for m in names]
