@@ -1,38 +1,24 @@
-"""What was found, as a value: its JSON, its files and its view in a notebook follow from it."""
+"""Results of inference as values: text, JSON and the view in a notebook follow from their rows."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from html import escape
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 
 from knownminds.environments.later import pandas as pd
-
-from .csv_cells import csv_text
-from .folders import writable, write_text
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LINE = 100  # characters of a result's short text
 ROWS = 40  # of the table in a result's text
 
 
 class Result:
-    """What was found; a subclass is a frozen dataclass that writes itself as text.
-
-    `content` is all that its JSON needs, `tables` and `file` all that its files need, and
-    `from_dict` is enough to read them back.
-    """
-
-    file: ClassVar[str] = ""  # the JSON file in the folder of such a result
+    """A result; a subclass is a frozen dataclass with a table of its rows, `to_frame`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Keep dataclasses from writing all fields down where a line tells what it is."""
@@ -52,28 +38,14 @@ class Result:
         return f"<{kind}: {first if len(first) <= LINE else first[: LINE - 3] + '...'}>"
 
     def summary(self) -> pd.DataFrame:
-        """Return the table that says most: one row per subject, term, design or measure."""
+        """Return the table of rows, or of the fields that are single values."""
         if hasattr(self, "to_frame"):
             table: pd.DataFrame = self.to_frame()
-            return table
-        for table in self.tables().values():
             return table
         content = self.to_dict()
         flat = content if isinstance(content, Mapping) else {"value": content}
         kept = {k: v for k, v in flat.items() if not isinstance(v, dict | list)}
         return pd.DataFrame([kept])
-
-    def plot(self) -> Figure:
-        """Draw `summary` as a Matplotlib figure: estimates with their intervals.
-
-        Raises
-        ------
-        ValueError
-            If there are no numbers to draw.
-        """
-        from .plots import forest, showing
-
-        return showing(forest(self.summary()))
 
     def content(self) -> Any:
         """What `to_dict` gives, of any types that `plain` knows: the rows, or else all fields."""
@@ -81,38 +53,13 @@ class Result:
             return self.to_frame()
         return {own.name: getattr(self, own.name) for own in fields(self)}  # type: ignore[arg-type]
 
-    def tables(self) -> Mapping[str, pd.DataFrame]:
-        """The tables that `save` writes as CSV files, by the names of these."""
-        return {}
-
     def to_dict(self) -> Any:
         """The content of `to_json`."""
         return plain(self.content())
 
     def to_json(self) -> str:
-        """Return all that was found as JSON; what is missing is null."""
+        """Return the result as JSON; what is missing is null."""
         return json.dumps(self.to_dict())
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write tables and JSON file into a folder; `read` gives the same back."""
-        with writable(folder) as path:
-            for name, table in self.tables().items():
-                write_text(path / f"{name}.csv", csv_text(_flat(table)))
-            write_text(path / self.file, json.dumps(self.to_dict(), indent=1))
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
-        """Make a result of what `to_dict` gave."""
-        raise NotImplementedError(f"A {cls.__name__} is not kept in files.")
-
-    @classmethod
-    def read(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote; ValueError if it is missing, damaged or something else."""
-        file = Path(folder) / cls.file
-        try:
-            return cls.from_dict(json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
 
     def _repr_html_(self) -> str:
         """Show a notebook the text."""
@@ -120,7 +67,7 @@ class Result:
 
 
 class SubjectResult(Result):
-    """What was found of several subjects, with intervals that hold the mass one asks for."""
+    """A result with rows of subjects, whose intervals hold a mass that is given."""
 
     def content(self, mass: float = 0.9) -> Any:
         """What `to_dict` gives, with these intervals."""
@@ -131,7 +78,7 @@ class SubjectResult(Result):
         return plain(self.content(mass))
 
     def to_json(self, mass: float = 0.9) -> str:
-        """Return all that was found as JSON; what is missing is null."""
+        """Return the result as JSON; what is missing is null."""
         return json.dumps(self.to_dict(mass))
 
 
@@ -157,13 +104,3 @@ def plain(value: Any) -> Any:
 def records(table: pd.DataFrame, *, digits: int = 10) -> Any:
     """Return the rows of a table as JSON has them, numbers with so many decimal places."""
     return json.loads(table.to_json(orient="records", double_precision=digits))
-
-
-def _flat(table: pd.DataFrame) -> pd.DataFrame:
-    """Write what is no number or text in a column as JSON."""
-    nested = [name for name in table if table[name].map(_is_nested).any()]
-    return table.assign(**{str(name): table[name].map(json.dumps) for name in nested})
-
-
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, dict | list | tuple)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -81,13 +81,6 @@ class Account(Result):
     sessions: int
     outcomes: Mapping[str, int]
     entries: tuple[Entry, ...]
-    file: ClassVar[str] = "import.json"
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
-        """Make an account of what `to_dict` gave."""
-        entries = tuple(Entry(**entry) for entry in found["entries"])
-        return cls(**{**found, "files": tuple(found["files"]), "entries": entries})
 
     def __str__(self) -> str:
         """Return the account as text: what was read, made, derived, unreadable and left out."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any
 from urllib.parse import urlsplit
 
 from knownminds.environments import ENVIRONMENTS, Environment, make
@@ -47,12 +47,6 @@ class Site(Result):
     trials: int
     jspsych: str
     size: int
-    file: ClassVar[str] = "page.json"
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
-        """Make a result of what `to_dict` gave."""
-        return cls(**found)
 
     def __str__(self) -> str:
         """Say what was written."""
@@ -138,7 +132,7 @@ def page(
     with writable(folder / "sessions"):
         for file, text in files.items():
             write_text(folder / file, text)
-        site.save(folder)
+        write_text(folder / "page.json", site.to_json())
     return site
 
 
