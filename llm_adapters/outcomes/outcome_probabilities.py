@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.result import Result
 
 from .outcome_tree import Array, OutcomeTree, TokenTexts, extends, spellings_of
 from .tree_pass import Job, edges_and_stops
@@ -135,26 +135,6 @@ class OutcomeProbabilities(Result):
                 "flagged": np.repeat(self.flagged, k),
             }
         )
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return records(self.to_frame(), digits=15)
-
-    def __str__(self) -> str:
-        """Table of normalised probabilities, with the mass of each prompt."""
-        table = pd.DataFrame(self.probabilities, columns=list(self.outcomes))
-        table["mass"] = self.mass
-        table.insert(0, "prompt", [name[:8] for name in self.prompt_hashes])
-        lines = [table.to_string(index=False, float_format=lambda value: f"{value:.4f}")]
-        if self.flagged.any():
-            lines.append(
-                f"{self.flagged.sum()} of {len(table)} prompts have a mass below {LITTLE_MASS}: "
-                "something else is more probable there than all outcomes together."
-            )
-        if np.isfinite(self.left_out).any():
-            most = float(np.exp(self.left_out).max())
-            lines.append(f"Token paths not followed add at most {most:.1e} before normalising.")
-        return "\n".join(lines)
 
 
 def outcome_probabilities(

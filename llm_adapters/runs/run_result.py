@@ -162,13 +162,6 @@ class Run(Result):
         return told
 
     @property
-    def bounded(self) -> bool:
-        """Whether every start had a bound on the tokens of an answer."""
-        return "max_tokens" in self.configuration["sampling"] or all(
-            "answer_tokens" in start.caps for start in self.starts
-        )
-
-    @property
     def calls(self) -> int:
         """Requests sent, whatever became of them."""
         return sum(self.account.calls.values())
