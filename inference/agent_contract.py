@@ -91,8 +91,8 @@ def check_agent(
     except ValueError as error:  # a definition that cannot be traced
         return AgentCheck(model.name, "", (Rule("kernels follow from it", 1.0, str(error)),))
     if shared:
-        told = f"The parameter {shared[0]!r} is called as a column is; rename it."
-        names = Rule("parameters are called otherwise than columns", len(shared), told)
+        text = f"The parameter {shared[0]!r} is called as a column is; rename it."
+        names = Rule("parameters are called otherwise than columns", len(shared), text)
         return AgentCheck(model.name, "", (names,))
     place = given or next((p for name in ENVIRONMENTS if model.plays(p := make(name))), None)
     if place is None or not model.plays(place):
@@ -156,8 +156,8 @@ class _Contract:
             if bad.any():
                 values = zip(law.names, corners[np.flatnonzero(bad)[0]].tolist(), strict=True)
                 where = ", ".join(f"{name}={value:.3g}" for name, value in values)
-                told = f"Likelihood or slope is not finite at {where}; keep it in range (np.clip)."
-                return Rule("finite at the corners of the prior", np.nan, told)
+                text = f"Likelihood or slope is not finite at {where}; keep it in range (np.clip)."
+                return Rule("finite at the corners of the prior", np.nan, text)
         return Rule("finite at the corners of the prior", 0.0)
 
     def _agent(self, i: int, lapse: float | None) -> Agent:
@@ -173,8 +173,8 @@ class _Contract:
                 pair = [f[name].to_numpy(float, na_value=-9.0) for f in (alone, fused)]
                 same = len(pair[0]) == len(pair[1])
                 apart = max(apart, np.max(np.abs(pair[0] - pair[1])) if same else np.inf)
-        told = "Step loop and kernel give other answers with the same random numbers."
-        return self._judged("the kernel plays what the step loop plays", apart, 1e-9, told)
+        text = "Step loop and kernel give other answers with the same random numbers."
+        return self._judged("the kernel plays what the step loop plays", apart, 1e-9, text)
 
     def _likelihood(self, lapse: float | None, text: str) -> Rule:
         rates = None if lapse is None else np.full(N_SUBJECTS, lapse)

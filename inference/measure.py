@@ -78,10 +78,10 @@ def reason_of(found: Estimate) -> str:
 
 def told_value(value: float, low: float, high: float, p_value: float) -> str:
     """Write down a value with its interval and p-value, as far as there are any."""
-    told = f"{round(value, 3) + 0.0:.3f}"  # no -0.000
+    text = f"{round(value, 3) + 0.0:.3f}"  # no -0.000
     if np.isfinite(low):
-        told += f" (95% {low:.3f} to {high:.3f})"
-    return f"{told}, p = {p_value:.3g}" if np.isfinite(p_value) else told
+        text += f" (95% {low:.3f} to {high:.3f})"
+    return f"{text}, p = {p_value:.3g}" if np.isfinite(p_value) else text
 
 
 def told_counts(counts: Mapping[str, int]) -> str:

@@ -63,11 +63,11 @@ def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
             f"--columns {missing[0]}=YOUR_NAME."
         )
     graph = frame["graph"] if "graph" in frame else pd.Series(0, index=frame.index)
-    own = frame[(graph == 0).to_numpy()]
-    if len(own) == 0:
+    rows = frame[(graph == 0).to_numpy()]
+    if len(rows) == 0:
         asked = ", ".join(f"{GRAPHS[int(g)]}s" for g in graph.unique())
         raise ValueError(f"These measures are of colliders; the trials are about {asked}.")
-    question = [own[name].to_numpy(dtype=np.int64) for name in QUESTION]
+    question = [rows[name].to_numpy(dtype=np.int64) for name in QUESTION]
     task = task_of(*question)
     if (task < 0).any():
         row = int(np.argmax(task < 0))
@@ -75,12 +75,12 @@ def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
             f"Every trial asks one of the eleven tasks; row {row + 1} asks "
             f"{', '.join(f'{n}={q[row]}' for n, q in zip(QUESTION, question, strict=True))}."
         )
-    response = own["response"].to_numpy(dtype=float, na_value=np.nan)
-    return own.assign(
+    response = rows["response"].to_numpy(dtype=float, na_value=np.nan)
+    return rows.assign(
         task=np.array(ROMAN, dtype=object)[task],
         direction=np.array(["C1", "C2"], dtype=object)[direction_of(*question)],
-        domain=_named(own, "domain"),
-        sense=_named(own, "sense"),
+        domain=_named(rows, "domain"),
+        sense=_named(rows, "sense"),
         answer=response / SCALE,
     )
 

@@ -137,7 +137,7 @@ def _all_groups(part: pd.DataFrame, across: str, matched: bool) -> dict[str, Any
 
 def _pairs(part: pd.DataFrame, across: str, matched: bool) -> Iterable[dict[str, Any]]:
     """Test each pair of groups of a part."""
-    groups = {name: own for name, own in part.groupby(across, sort=False)}
+    groups = {name: group for name, group in part.groupby(across, sort=False)}
     for one, other in combinations(groups, 2):
         if matched:  # the items that both answered, whoever else did
             table = _items(pd.concat([groups[one], groups[other]]), across)

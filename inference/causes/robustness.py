@@ -78,9 +78,9 @@ def robustness(
     twice = table.duplicated([agent, *factors])
     if twice.any():
         row = table[twice].iloc[0]
-        told = ", ".join(f"{name} {row[name]!r}" for name in (agent, *factors))
+        text = ", ".join(f"{name} {row[name]!r}" for name in (agent, *factors))
         raise ValueError(
-            f"An agent has one value in each condition; got two of {told}. Name the column that "
+            f"An agent has one value in each condition; got two of {text}. Name the column that "
             "tells them apart as a factor, or average them."
         )
     varied = [name for name in factors if table[name].nunique() > 1]

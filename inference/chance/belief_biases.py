@@ -212,12 +212,12 @@ class _Nearest:
             nothing = float("nan")
             reason = "in these contexts it cannot be told from temperature and other biases"
             return (nothing, nothing, nothing), reason
-        place = int(np.flatnonzero(self.free == at)[0])
+        position = int(np.flatnonzero(self.free == at)[0])
         freedom = min(len(self.used.table.edges) - 1 - len(self.free), contexts - 1)
-        value, low, high = self._ends(self.belief, place, freedom, mass)
+        value, low, high = self._ends(self.belief, position, freedom, mass)
         if self.used.allowed.is_open:
-            for belief in extreme_beliefs(self.used, self.free, place, self.belief):
-                _, lower, upper = self._ends(belief, place, freedom, mass)
+            for belief in extreme_beliefs(self.used, self.free, position, self.belief):
+                _, lower, upper = self._ends(belief, position, freedom, mass)
                 low, high = min(low, lower), max(high, upper)
         return (value, low, high), ""
 

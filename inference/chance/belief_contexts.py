@@ -203,8 +203,8 @@ def context_means(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.Dat
         The keys, value, low, high (95%), n (contexts with a value), standard_error and freedom.
     """
     found = []
-    for key, own in rows.groupby(list(keys), sort=False):
-        values = own[value].to_numpy(dtype=float)
+    for key, group in rows.groupby(list(keys), sort=False):
+        values = group[value].to_numpy(dtype=float)
         n = int(np.isfinite(values).sum())
         with np.errstate(invalid="ignore", divide="ignore"):
             tests = t_tests(values[None], bounds=BOUNDS.get(value, (-np.inf, np.inf)))

@@ -112,8 +112,8 @@ def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> Beli
         )
     table = pd.DataFrame(rows, columns=_COLUMNS)
     found = [
-        _mean_shift(str(scenario), str(evidence), own, mass)
-        for (scenario, evidence), own in table.groupby(["scenario", "evidence"], sort=False)
+        _mean_shift(str(scenario), str(evidence), group, mass)
+        for (scenario, evidence), group in table.groupby(["scenario", "evidence"], sort=False)
     ]
     return BeliefShifts(pd.DataFrame(found, columns=_MEANS), table, mass)
 

@@ -400,7 +400,7 @@ class RevealedBeliefs:
             asked = frame[frame["outcome"] != Outcome.ERROR.value]
         columns = list(_columns(environment))
         told, counts, others = [], [], []
-        for values, own in asked.groupby(columns, sort=False):
+        for values, group in asked.groupby(columns, sort=False):
             cells = values if isinstance(values, tuple) else (values,)
             name = context_name(columns, cells)
             if name not in known:
@@ -409,7 +409,7 @@ class RevealedBeliefs:
                     "the settings they were asked with."
                 )
             said = known[name].outcomes
-            action = pd.to_numeric(own["action"], errors="coerce").to_numpy(dtype=float)
+            action = pd.to_numeric(group["action"], errors="coerce").to_numpy(dtype=float)
             answered = np.isfinite(action) & (action >= 0)
             told.append(known[name])
             counts.append(np.bincount(action[answered].astype(np.int64), minlength=len(said)))

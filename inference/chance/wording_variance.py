@@ -82,8 +82,8 @@ def joined_wordings(several: Sequence[RevealedBeliefs]) -> RevealedBeliefs:
 
 def context_of(context: str) -> tuple[str, int]:
     """Return the name of a context without its wording, and the number of the wording."""
-    found = WORDING.search(context)
-    return (context[: found.start()], int(found[1])) if found else (context, 1)
+    match = WORDING.search(context)
+    return (context[: match.start()], int(match[1])) if match else (context, 1)
 
 
 def split_wordings(beliefs: RevealedBeliefs, *, seed: int = 0) -> WordingSplit:
@@ -167,9 +167,9 @@ def _values(beliefs: RevealedBeliefs) -> pd.DataFrame:
         about = {"scenario": scenario, "context": f"{scenario}: {name}", "wording": wording}
         rows.append({**about, "value": "retained mass", **_sampled(total, 0.0, draws)})
         if not beliefs.flagged[k] and np.isfinite(p).all():
-            place = int(np.argmax(p))
-            share = float(beliefs.probability[here][place] / total)
-            told = _sampled(share, float(p[place]), round(draws * total))
+            position = int(np.argmax(p))
+            share = float(beliefs.probability[here][position] / total)
+            told = _sampled(share, float(p[position]), round(draws * total))
             rows.append({**about, "value": "likeliest outcome", **told})
             if not draws:
                 away = float(np.abs(p - beliefs.probability[here] / total).sum())

@@ -72,8 +72,8 @@ def area_under_curve(points: pd.DataFrame) -> pd.DataFrame:
     by = ["subject", "session", "amount"]
     shares = points.assign(**{n: points[n] / points["amount"] for n in ("point", "low", "high")})
     rows = []
-    for key, own in shares.groupby(by, sort=False):
-        at = own.groupby("delay")[["point", "low", "high"]].mean()
+    for key, group in shares.groupby(by, sort=False):
+        at = group.groupby("delay")[["point", "low", "high"]].mean()
         delay = np.concatenate([[0.0], at.index.to_numpy(dtype=float)])
         areas = {
             name: float(np.trapezoid(np.concatenate([[1.0], at[name]]), delay / delay[-1]))

@@ -234,14 +234,14 @@ class BeliefDecisions:
 
     def __str__(self) -> str:
         """Count contexts, rows and what is missing."""
-        told = (
+        text = (
             f"{len(self)} rows of {int(self.context.max(initial=-1)) + 1} contexts, "
             f"{len(self.participants)} participants"
         )
         gaps = [
             f"{n} of {self.asked[name]} {name} missing" for name, n in self.missing.items() if n
         ]
-        return "; ".join([told, *gaps])
+        return "; ".join([text, *gaps])
 
 
 def _checked(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
@@ -265,11 +265,11 @@ def _checked(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
         action=frame.get("action", np.nan),
         response=frame.get("response", np.nan),
     )
-    told = "0 belief, 1 decision, 2 part, 3 given the part, 4 share of a distribution"
-    _check_codes(full, "question", range(5), told)
+    text = "0 belief, 1 decision, 2 part, 3 given the part, 4 share of a distribution"
+    _check_codes(full, "question", range(5), text)
     beliefs = full[(full["question"] == BELIEF).to_numpy()]
-    told = ", ".join(f"{i} {name}" for i, name in enumerate(ELICITATIONS))
-    _check_codes(beliefs, "elicitation", range(len(ELICITATIONS)), told)
+    text = ", ".join(f"{i} {name}" for i, name in enumerate(ELICITATIONS))
+    _check_codes(beliefs, "elicitation", range(len(ELICITATIONS)), text)
     _check_codes(full, "state", range(2), "0 absent, 1 present")
     parts = full[(full["question"] >= PART).to_numpy()]
     negative = parts["part"].to_numpy(dtype=float) < 0
@@ -306,8 +306,8 @@ def _check_answers(frame: pd.DataFrame, question: NDArray[np.int64], answer: Arr
     strange = given & decided & ~np.isin(answer, np.arange(len(ACTIONS)))
     if strange.any():
         row = int(np.argmax(strange))
-        told = ", ".join(f"{i} {name}" for i, name in enumerate(ACTIONS))
-        raise ValueError(f"Actions are {told}; {_place(frame, row)} has {answer[row]:g}.")
+        text = ", ".join(f"{i} {name}" for i, name in enumerate(ACTIONS))
+        raise ValueError(f"Actions are {text}; {_place(frame, row)} has {answer[row]:g}.")
     strange = given & ~decided & ((answer < 0) | (answer > 1))
     if strange.any():
         row = int(np.argmax(strange))

@@ -66,17 +66,17 @@ def reliability(data: BeliefDecisions, elicitation: str = "plain") -> pd.DataFra
     by = frame.dropna().groupby("context")[[elicitation, "posterior"]].mean()
     place = np.minimum((by["posterior"] * BINS).astype(int), BINS - 1)
     rows = []
-    for k, own in by.groupby(place):
+    for k, group in by.groupby(place):
         with np.errstate(invalid="ignore", divide="ignore"):
-            tests = t_tests(own[elicitation].to_numpy(dtype=float)[None], bounds=(0.0, 1.0))
+            tests = t_tests(group[elicitation].to_numpy(dtype=float)[None], bounds=(0.0, 1.0))
         rows.append(
             {
                 "bin": int(str(k)),
-                "exact": float(own["posterior"].mean()),
+                "exact": float(group["posterior"].mean()),
                 "stated": float(tests.mean[0]),
                 "low": float(tests.low[0]),
                 "high": float(tests.high[0]),
-                "contexts": len(own),
+                "contexts": len(group),
             }
         )
     columns = ["bin", "exact", "stated", "low", "high", "contexts"]

@@ -283,9 +283,9 @@ def _binned(p: Array, bins: int) -> tuple[Array, NDArray[np.int64]]:
     """Return the edges between quantile bins, and the bin of each belief."""
     edges = np.unique(np.quantile(p, np.arange(1, bins) / bins))
     edges = edges[edges > p.min()]  # below the lowest there is nobody
-    place = np.searchsorted(edges, p, side="right")
-    held = np.unique(place)  # quantiles of few beliefs may leave a bin empty
-    return edges[held[1:] - 1], np.searchsorted(held, place)
+    position = np.searchsorted(edges, p, side="right")
+    held = np.unique(position)  # quantiles of few beliefs may leave a bin empty
+    return edges[held[1:] - 1], np.searchsorted(held, position)
 
 
 def _shares(counts: NDArray[np.int64], level: float) -> tuple[Array, Array, Array]:

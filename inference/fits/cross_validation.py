@@ -88,10 +88,10 @@ class Folds:
         begin = np.cumsum(count) - count
         few = np.flatnonzero(count < 2)
         if len(few):
-            told = " and ".join(columns)
+            text = " and ".join(columns)
             raise ValueError(
                 "Cross-validation leaves out one sequence at a time and needs at least 2 of each "
-                f'subject; subject "{names[few[0]]}" has {count[few[0]]}, told apart by {told}. '
+                f'subject; subject "{names[few[0]]}" has {count[few[0]]}, told apart by {text}. '
                 "Take 2 or more sessions (--sessions 2), or rivals that keep the same columns "
                 "separate."
             )

@@ -244,11 +244,11 @@ class NegativeLogPosterior:
             self.data = self.source.repeat(self.subject[rows])
         if len(rows) == len(self.rows):
             return self.evaluate(self.data, z)
-        place = np.searchsorted(self.rows, rows)
+        position = np.searchsorted(self.rows, rows)
         full = np.broadcast_to(self.unknowns.parameters.mean, (len(self.rows), z.shape[1])).copy()
-        full[place] = z
+        full[position] = z
         value, gradient = self.evaluate(self.data, full)
-        return value[place], gradient[place]
+        return value[position], gradient[position]
 
     def evaluate(self, data: ModelData, z: Array) -> tuple[Array, Array]:
         """Return the negative log posterior [M] at z[M, K], and its gradient."""

@@ -135,13 +135,13 @@ def calibrated_evidence(
     for i, (subject, name) in enumerate(zip(fits.subjects, best, strict=True)):
         if not name:
             continue
-        own = frame[whose == subject]
-        mean, sigma = _line(fits, name, i, own)
-        noise = session_stream(seed, _STREAM, i).standard_normal((replicates, len(own)))
-        answers = _held(mean + sigma * noise, own, name.endswith("_log"))
-        answers[:, own["response_of"].isna().to_numpy()] = np.nan
+        rows = frame[whose == subject]
+        mean, sigma = _line(fits, name, i, rows)
+        noise = session_stream(seed, _STREAM, i).standard_normal((replicates, len(rows)))
+        answers = _held(mean + sigma * noise, rows, name.endswith("_log"))
+        answers[:, rows["response_of"].isna().to_numpy()] = np.nan
         for r, response in enumerate(answers):
-            pieces.append(own.assign(subject=f"{i}/{r}", response=response))
+            pieces.append(rows.assign(subject=f"{i}/{r}", response=response))
     simulated = np.full((len(fits.subjects), replicates), np.nan)
     if pieces:
         again = pd.concat(pieces, ignore_index=True).drop(columns="response_of")

@@ -229,9 +229,9 @@ def _named(frame: pd.DataFrame, column: str, names: tuple[str, ...]) -> NDArray[
     codes = frame[column].to_numpy(dtype=float, na_value=np.nan)
     wrong = np.flatnonzero(~np.isin(codes, np.arange(len(names))))
     if len(wrong):
-        told = ", ".join(f"{k} {name}" for k, name in enumerate(names))
+        text = ", ".join(f"{k} {name}" for k, name in enumerate(names))
         raise ValueError(
-            f"The column {column!r} holds one of {told}; row {wrong[0] + 1} has "
+            f"The column {column!r} holds one of {text}; row {wrong[0] + 1} has "
             f"{codes[wrong[0]]:g}. Recode it."
         )
     values: NDArray[np.object_] = np.array(names, dtype=object)[codes.astype(np.int64)]

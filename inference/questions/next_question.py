@@ -223,8 +223,8 @@ class Inquiry:
             return None
         information, _ = self.expected()
         among = np.where(self._left, information[self._kind], -np.inf)
-        place = int(np.argmax(among))
-        return Picked(place, float(among[place]))
+        position = int(np.argmax(among))
+        return Picked(position, float(among[position]))
 
     def take_in(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Learn from rows of the session beyond those already known."""

@@ -438,8 +438,8 @@ def draw_words_against_direct(points: pd.DataFrame) -> Figure:
     labels = list(points["contaminants"].unique())
     looks = dict(zip(labels, draw.styles(len(labels)), strict=True))
     for axis, (name, whole) in zip(axes, groups, strict=True):
-        for label, own in whole.groupby("contaminants", sort=False):
-            some = own.iloc[:: -(-len(own) // MOST_POINTS)]
+        for label, group in whole.groupby("contaminants", sort=False):
+            some = group.iloc[:: -(-len(group) // MOST_POINTS)]
             colour, marker, _ = looks[label]
             # As pixels inside the SVG: thousands of vector marks make a heavy page.
             axis.vlines(

@@ -495,13 +495,13 @@ class _Fresh:
         """Judge whether the best design is better, by the 95% interval of the difference."""
         sign = 1.0 if MORE_IS_BETTER[self.search.goal.kind] else -1.0
         half = 1.959964 * gain.error
-        told = f"difference {gain}, limit 0"
+        text = f"difference {gain}, limit 0"
         if not np.isfinite(half):
-            return Verdict("not judged", (told,))
+            return Verdict("not judged", (text,))
         ends = (-sign * gain.value - half, -sign * gain.value + half)
         reading = read_against(-sign * gain.value, *ends, (0.0,))
         n = int(self.search.start.question["fresh"])
-        return judge(("confirmed", "not confirmed"), (reading,), (told,), n, unit="data set")
+        return judge(("confirmed", "not confirmed"), (reading,), (text,), n, unit="data set")
 
     def _command(self) -> str:
         """Return the command that recovers a model's parameters from the best design."""

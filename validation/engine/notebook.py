@@ -49,8 +49,8 @@ class _Bar:
             return
         self.drawn, took = now, now - self.began
         left = f", about {took * (total - done) / done:,.0f} s left" if done else ""
-        told = f"{escape(self.title)}: {done:,} of {total:,}{left}"
-        self.show(f'<label>{told} <progress value="{done}" max="{total}"></progress></label>')
+        text = f"{escape(self.title)}: {done:,} of {total:,}{left}"
+        self.show(f'<label>{text} <progress value="{done}" max="{total}"></progress></label>')
 
     def end(self) -> None:
         """Leave a line in place of a bar that was drawn."""

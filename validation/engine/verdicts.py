@@ -229,10 +229,10 @@ TONES: Mapping[str, tuple[str, ...]] = {
 
 def reason(name: str, value: float, error: float, *limits: float) -> str:
     """Write down a number, its standard error and the limits that it is held against."""
-    told = f"{name} {beside(value, *limits)}"
-    told += f" ({error:.3f})" if isfinite(error) else ""
+    text = f"{name} {beside(value, *limits)}"
+    text += f" ({error:.3f})" if isfinite(error) else ""
     return (
-        f"{told}, {'limit' if len(limits) == 1 else 'limits'} {', '.join(f'{x:g}' for x in limits)}"
+        f"{text}, {'limit' if len(limits) == 1 else 'limits'} {', '.join(f'{x:g}' for x in limits)}"
     )
 
 
@@ -467,14 +467,14 @@ def judge_size(rejected: float, n: int, *, failed: float = 0.0) -> Verdict:
         return Verdict("not judged", (f"{n} data sets, {LEAST_FOR_SIZE} are needed",))
     interval = scipy.stats.binomtest(round(rejected * n), n).proportion_ci(method="wilson")
     limits = (LEAST_SIZE, MOST_SIZE)
-    told = (
+    text = (
         f"rejects {beside(rejected, *limits)} of {n:,}, 95% interval {interval.low:.3f} to "
         f"{interval.high:.3f}, limits {LEAST_SIZE}, {MOST_SIZE}"
     )
     if failed > MOST_FAILURES:
-        return Verdict("not judged", (told, reason("no estimate", failed, nan, MOST_FAILURES)))
+        return Verdict("not judged", (text, reason("no estimate", failed, nan, MOST_FAILURES)))
     reading = read_against(rejected, float(interval.low), float(interval.high), limits)
-    return judge(SIZES, (reading,), (told,), n, unit="data set")
+    return judge(SIZES, (reading,), (text,), n, unit="data set")
 
 
 def judge_ranks(

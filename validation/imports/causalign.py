@@ -198,16 +198,16 @@ def _answered(table: Table, tally: Tally) -> pd.DataFrame:
 def _settings(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
     if "content_name" not in frame:
         return {}
-    found = frame["content_name"].str.extract(_OVERLOAD).dropna()
-    if not len(found):
+    table = frame["content_name"].str.extract(_OVERLOAD).dropna()
+    if not len(table):
         return {}
-    kinds = found[1].unique()
+    kinds = table[1].unique()
     if len(kinds) > 1:
         raise ValueError(
             f"Settings belong to one experiment; the files hold overloads {', '.join(kinds)}. "
             "Import them apart."
         )
-    return {"overload": kinds[0], "control": bool((found[2] == "ctl").all())}
+    return {"overload": kinds[0], "control": bool((table[2] == "ctl").all())}
 
 
 FORMATS = (

@@ -141,8 +141,8 @@ def named_after_file(table: Table) -> Table:
 
 
 def _version(path: Path) -> str:
-    found = _VERSION.fullmatch(path.absolute().parent.name)
-    return f"V{found[1] or 1}" if found else ""
+    match = _VERSION.fullmatch(path.absolute().parent.name)
+    return f"V{match[1] or 1}" if match else ""
 
 
 def identified(table: Table, column: str, tally: Tally) -> Table:

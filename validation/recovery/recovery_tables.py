@@ -240,9 +240,9 @@ def smallest_designs(estimates: pd.DataFrame) -> pd.DataFrame:
     """
     perhaps = ("recoverable", "not judged", *OPEN)
     rows = []
-    for name, own in estimates.groupby("parameter", sort=False):
+    for name, group in estimates.groupby("parameter", sort=False):
         words = dict(
-            zip(own[SIZES].itertuples(index=False, name=None), own["verdict"], strict=True)
+            zip(group[SIZES].itertuples(index=False, name=None), group["verdict"], strict=True)
         )
         rows.append(
             {
