@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -26,7 +25,7 @@ from .world import Drawn, Payoffs, World, follow_world, plain
 if TYPE_CHECKING:
     import pandas as pd
 
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 Observation = Mapping[str, int | float]
 # What a player gives: an action, a number, both, or nothing that could be read.
@@ -338,64 +337,13 @@ class Environment(ABC):
         """
         return trials.frame
 
-    def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
-        frame = trials.frame
-        rewards = ("reward",) if self.feedback else ()
-        needed = (*self.fields.stimulus, *answer_columns(self), *rewards, *self.fields.feedback)
-        missing = [column for column in needed if column not in frame]
-        if missing:
-            near = {name: get_close_matches(name, list(frame.columns), 1) for name in missing}
-            told = [f"{n!r} (nearest: {near[n][0]})" if near[n] else repr(n) for n in missing]
-            raise ValueError(
-                f"Trials of {self.name} have a column {', '.join(told)}; got only "
-                f"{', '.join(frame.columns)}. Map one with --columns {missing[0]}=YOUR_NAME."
-            )
-        if self.given != "response":
-            action = frame["action"]
-            wrong = np.flatnonzero(((action < 0) | (action >= self.n_actions)).fillna(False))
-            if len(wrong):
-                allowed = ", ".join(map(str, range(self.n_actions)))
-                raise ValueError(
-                    f"Actions of {self.name} are {allowed}; {trials.place(wrong[0])} has "
-                    f"{action[wrong[0]]}. Recode the actions to whole numbers from 0."
-                )
-        if self.given != "action":
-            low, high = self.response_range
-            response = frame["response"].to_numpy(dtype=float, na_value=np.nan)
-            wrong = np.flatnonzero((response < low) | (response > high))
-            if len(wrong):
-                raise ValueError(
-                    f"Responses of {self.name} go from {low:g} to {high:g}; "
-                    f"{trials.place(wrong[0])} has {response[wrong[0]]:g}. Rescale them."
-                )
-        if self.given == "either":
-            shown = {name: frame[name].to_numpy() for name in self.fields.stimulus}
-            asked = np.asarray(self.asks(shown)) == "action"
-            for name, wrongly in (("action", ~asked), ("response", asked)):
-                wrong = np.flatnonzero(frame[name].notna().to_numpy() & wrongly)
-                if len(wrong):
-                    other = "a number" if name == "action" else "an action"
-                    raise ValueError(
-                        f"{trials.place(wrong[0])} of {self.name} asks for {other}; it has the "
-                        f"{name} {frame[name][wrong[0]]:g}. Leave the column empty there."
-                    )
-        if not self.feedback and "reward" in frame and frame["reward"].notna().any():
-            row = int(np.flatnonzero(frame["reward"].notna())[0])
-            raise ValueError(
-                f"{self.name} pays no rewards; {trials.place(row)} has {frame['reward'][row]:g}. "
-                "Leave the column 'reward' out."
-            )
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        """Yield what its trials keep beside the ranges of fields, one rule after the other.
 
-    @staticmethod
-    def _check_paired(trials: Trials, name: str) -> None:
-        """Raise ValueError at the first trial with an action and no `name`, or the reverse."""
-        lacks, gone = (trials.frame[column].isna().to_numpy() for column in (name, "action"))
-        if (lacks == gone).all():
-            return
-        got = np.where(gone, f"a {name} but no action", f"an action but no {name}")
-        rule = f"A {name} is there exactly where an action is"
-        trials.require(lacks == gone, rule, got, "Fill it in, or drop the row.")
+        Each is what `Trials.require` takes: the rule as a sentence, whether each row keeps it,
+        [rows], the columns whose values an error shows, and the remedy.
+        """
+        yield from ()
 
     @property
     def design(self) -> Design:

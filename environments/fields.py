@@ -41,6 +41,7 @@ class Field:
     dependent : whether it hangs on earlier actions; all others are drawn up front
     unit : what it is measured in; "" where there is nothing to say
     setting : on which its highest value hangs, where trials may have been played with another
+    gaps : whether rows of trials may have none
     """
 
     name: str
@@ -50,6 +51,7 @@ class Field:
     dependent: bool = False
     unit: str = ""
     setting: str = ""
+    gaps: bool = False
 
     def bounds(self, environment: Any) -> Range:
         """Return lowest and highest value with the settings of an experiment."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -28,7 +28,7 @@ from knownminds.environments.words.told_history import (
 from knownminds.environments.world import World
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 STOP, INFLATE = 0, 1
 MOST_BALLOONS = 10_000  # of a session that trials may tell
@@ -113,6 +113,7 @@ class BalloonRisk(Retelling):
             "type",
             lambda environment: (0, environment.n_types - 1),
             "position among the `maxima`, from 0",
+            setting="maxima",
         ),
         Field(
             "pump",
@@ -268,25 +269,36 @@ class BalloonRisk(Retelling):
             return plain
         return cls(n_balloons=-(-(int(most) + 1) // plain.n_types))
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
-        frame = trials.frame
-        for name, low in (("balloon", 0), ("type", 0), ("pump", 1)):
-            number = trials.numbers(name)
-            whole = (number >= low) & (number == np.floor(number))
-            if not whole.all():
-                rule = f"The {name} of a trial is a whole number from {low} on"
-                got = frame[name].astype(str).to_numpy(dtype=object)
-                trials.require(whole, rule, got, "Recode it.")
-        kind = trials.numbers("type")
-        trials.require(
-            kind < self.n_types,
-            f"Types are numbered from 0 to {self.n_types - 1}",
-            kind,
-            "Recode it, or give the maximum of each type as `maxima`.",
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        balloon, kind, pump = map(trials.numbers, self.fields.stimulus)
+        action, reward = trials.numbers("action"), trials.numbers("reward")
+        most = self._most[kind.astype(np.int64)]
+        yield (
+            "A balloon takes as many pumps as its type has at most",
+            pump <= most,
+            ("type", "pump"),
+            "Give the maximum of each type as `maxima`.",
         )
-        self._check_rewards(trials)
-        self._check_order(trials)
+        pumped = ((reward == 1.0) & (pump < most)) | (reward == 1.0 - pump)
+        missing, stopped = np.isnan(action), action == STOP
+        yield (
+            "A stop pays 0, a pump that holds 1, a burst takes back the points of its balloon, "
+            "and the last pump bursts it",
+            np.select([missing, stopped], [np.isnan(reward), reward == 0.0], pumped),
+            ("pump", "action", "reward"),
+            "Rewards are changes of the points: correct them.",
+        )
+        follows = np.diff(trials.session_codes) == 0
+        held = follows & (action[:-1] == INFLATE) & (reward[:-1] == 1.0)
+        same = follows & (np.diff(balloon) == 0) & (np.diff(kind) == 0)
+        due = np.append(1, 1 + np.where(held, pump[:-1], 0))
+        yield (
+            "After a pump that holds, the next one of the same balloon is due; after a stop, a "
+            "burst or no answer, the first one of another balloon",
+            (pump == due) & np.append(True, held == same),
+            ("balloon", "type", "pump"),
+            "Add the rows that are missing, or drop the balloon.",
+        )
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
         return {"types": list(_LETTERS[: self.n_types])}
@@ -442,62 +454,6 @@ class BalloonRisk(Retelling):
 
     def _options(self, observation: Observation) -> list[str]:
         return _OPTIONS if observation["first"] == STOP else _OPTIONS[::-1]
-
-    def _check_rewards(self, trials: Trials) -> None:
-        frame = trials.frame
-        action, reward = trials.numbers("action"), trials.numbers("reward")
-        pump = frame["pump"].to_numpy(dtype=float)
-        most = self._most[frame["type"].to_numpy(dtype=np.int64)]
-        beyond = np.flatnonzero(pump > most)
-        if len(beyond):
-            raise ValueError(
-                f"A balloon of this type takes at most {most[beyond[0]]} pumps; "
-                f"{trials.place(beyond[0])} is about pump {pump[beyond[0]]:g}. "
-                "Give the maximum of each type as `maxima`."
-            )
-        burst = reward == 1.0 - pump
-        held = (reward == 1.0) & (pump < most)
-        right = np.select(
-            [np.isnan(action), action == STOP], [np.isnan(reward), reward == 0.0], held | burst
-        )
-        wrong = np.flatnonzero(~right.astype(bool))
-        if len(wrong):
-            row = wrong[0]
-            rule = {
-                STOP: "0 for a stop",
-                INFLATE: f"1 if the pump holds, or {1 - pump[row]:g} if not",
-            }
-            raise ValueError(
-                f"The reward of a trial is {rule.get(action[row], 'missing without an action')}"
-                f"{', which the last one never does' if pump[row] == most[row] else ''}; "
-                f"{trials.place(row)} has {reward[row]:g}. "
-                "Rewards are changes of the points: a burst takes back those of its balloon."
-            )
-
-    def _check_order(self, trials: Trials) -> None:
-        frame = trials.frame
-        action, reward = trials.numbers("action"), trials.numbers("reward")
-        balloon, kind, pump = (
-            frame[name].to_numpy(dtype=np.int64) for name in self.fields.stimulus
-        )
-        session = trials.session_codes
-        goes_on = np.zeros(len(frame), dtype=bool)
-        follows = session[1:] == session[:-1]
-        went_on = (action[:-1] == INFLATE) & (reward[:-1] == 1.0)
-        goes_on[1:] = follows & went_on
-        same = np.zeros(len(frame), dtype=bool)
-        same[1:] = follows & (balloon[1:] == balloon[:-1]) & (kind[1:] == kind[:-1])
-        expected = np.ones(len(frame), dtype=np.int64)
-        expected[1:] += np.where(goes_on[1:], pump[:-1], 0)
-        wrong = np.flatnonzero((goes_on & ~same) | (~goes_on & same) | (pump != expected))
-        if len(wrong):
-            row = wrong[0]
-            raise ValueError(
-                "After a pump that holds, the next one of the same balloon is due; after a stop, a "
-                "burst or no answer, the first one of another balloon; "
-                f"{trials.place(row)} is about pump {pump[row]} of balloon {balloon[row]}, where "
-                f"pump {expected[row]} was due. Add the rows that are missing, or drop the balloon."
-            )
 
 
 class _Balloons(Rerun):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -30,7 +30,7 @@ from knownminds.environments.world import World
 from .two_machines import TwoMachines
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 N_FORCED = 4
 MOST_GAMES = 10_000  # of a session that trials may tell
@@ -47,7 +47,7 @@ _ROUNDED = 0.05  # by how much a mean may miss the one that earlier plays make
 
 def _plays(environment: Horizon) -> tuple[int, int]:
     """Return how often a machine can have been played."""
-    return 0, N_FORCED + environment.long_horizon - 1
+    return 1, N_FORCED + environment.long_horizon - 1
 
 
 class Machines(World):
@@ -300,39 +300,34 @@ class Horizon(TwoMachines):
         plain = cls()
         return cls(n_games=int(most) + 1) if plain.n_games <= most < MOST_GAMES else plain
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
-        shown = {name: trials.numbers(name) for name in self.fields.stimulus}
-        horizon, play = shown["horizon"], shown["play"]
-        trials.require(
-            np.isin(horizon, (1, self.long_horizon)),
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        yield (
             f"A game has 1 or {self.long_horizon} free plays",
-            "horizon",
+            trials.one_of("horizon", 1, self.long_horizon),
+            ("horizon",),
             "Set long_horizon to the number that was played.",
         )
-        trials.require(
-            (play >= 0) & (play < horizon) & (play % 1 == 0),
+        play = trials.numbers("play")
+        yield (
             "Free plays of a game are numbered from 0 to horizon - 1",
-            "play",
+            play < trials.numbers("horizon"),
+            ("horizon", "play"),
             "Renumber them.",
         )
-        for name in ("count_0", "count_1"):
-            trials.require(
-                (shown[name] >= 1) & (shown[name] % 1 == 0),
-                f"Each machine was played at least once before, which {name} counts",
-                name,
-                "Count forced plays too.",
-            )
-        known = np.isfinite(shown["mean_0"]) & np.isfinite(shown["mean_1"])
-        trials.require(known, "Means are numbers", "mean_0", "Fill them in.")
-        trials.require(
-            (play > 0) | (shown["count_0"] + shown["count_1"] == N_FORCED),
+        yield (
             f"A game begins with {N_FORCED} forced plays",
-            "count_0",
+            (play > 0) | (trials.numbers("count_0") + trials.numbers("count_1") == N_FORCED),
+            ("count_0", "count_1"),
             "Count the plays of this game only.",
         )
-        self._check_paired(trials, "reward")
-        self._check_course(trials, shown)
+        yield trials.paired("reward")
+        yield (
+            "Means and counts are those of all plays of the game so far",
+            self._add_up(trials),
+            ("mean_0", "mean_1", "count_0", "count_1"),
+            "They do not follow from the trial before: count each play once, and number games "
+            "anew in each session.",
+        )
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         self._heard.clear()  # what is known of the machines hangs on the whole game before
@@ -401,27 +396,20 @@ class Horizon(TwoMachines):
         action = told_name(found["label"], self._options(seen))
         return Turn(seen, action, told_number(found["reward"]))
 
-    def _check_course(self, trials: Trials, shown: Mapping[str, NDArray[np.float64]]) -> None:
-        """Check that each play adds to what is known before the next one of its game."""
-        action, reward = trials.numbers("action"), trials.numbers("reward")
-        goes_on = np.diff(trials.session_codes) == 0
-        goes_on &= np.diff(trials.numbers("game")) == 0
-        next_one = np.flatnonzero(goes_on & (np.diff(shown["play"]) == 1))
-        wrong = np.zeros(len(next_one), dtype=bool)
+    def _add_up(self, trials: Trials) -> NDArray[np.bool_]:
+        """Tell which rows show what was known before the play in the row before, and its reward."""
+        action, reward = trials.numbers("action")[:-1], trials.numbers("reward")[:-1]
+        next_one = np.diff(trials.session_codes) == 0
+        next_one &= np.diff(trials.numbers("game")) == 0
+        next_one &= np.diff(trials.numbers("play")) == 1
+        right = np.ones(len(trials), dtype=bool)
         for a in range(self.n_actions):
-            taken = action[next_one] == a
-            count, mean = shown[f"count_{a}"], shown[f"mean_{a}"]
-            counted = count[next_one] + taken
-            total = count[next_one] * mean[next_one] + np.where(taken, reward[next_one], 0.0)
-            wrong |= count[next_one + 1] != counted
-            wrong |= np.abs(mean[next_one + 1] - total / counted) > _ROUNDED
-        if wrong.any():
-            row = next_one[np.flatnonzero(wrong)[0]] + 1
-            raise ValueError(
-                "Means and counts are those of all plays of the game so far; those of "
-                f"{trials.place(row)} do not follow from the trial before. Count each play once, "
-                "and number games anew in each session."
-            )
+            count, mean = trials.numbers(f"count_{a}"), trials.numbers(f"mean_{a}")
+            counted = count[:-1] + (action == a)
+            total = count[:-1] * mean[:-1] + np.where(action == a, reward, 0.0)
+            known = (count[1:] == counted) & (np.abs(mean[1:] - total / counted) <= _ROUNDED)
+            right[1:] &= known | ~next_one
+        return right
 
 
 class _Games(Rerun):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,7 +26,7 @@ from knownminds.environments.words.told_history import (
 )
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 _UNSEEN = "?"  # stands for a name that no prompt has told so far
 
@@ -149,16 +149,14 @@ class InstrumentalLearning(Retelling):
             "machines": letters[: 2 * self.n_contexts].reshape(-1, 2).tolist(),
         }
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
-        reward = trials.numbers("reward")
-        trials.require(
-            np.isnan(reward) | (reward == 0) | (reward == 1),
-            f"Rewards of {self.name} are 0 or 1",
-            reward,
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        yield (
+            "Rewards are 0 or 1",
+            trials.one_of("reward", 0, 1),
+            ("reward",),
             "Recode them, for example 1 for a win and 0 for none.",
         )
-        self._check_paired(trials, "reward")
+        yield trials.paired("reward")
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return labels by which `read` understands a prompt of a session that is not known.

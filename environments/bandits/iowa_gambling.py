@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,7 +27,7 @@ from knownminds.environments.words.told_history import (
 from knownminds.environments.world import Table, World
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 N_DECKS = 4
 N_ORDERED = 40  # cards of a deck, after which it begins anew
@@ -164,24 +164,14 @@ class IowaGambling(Retelling):
             return frame
         return frame.assign(reward=trials.numbers("gain") - trials.numbers("loss"))
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
-        for name in ("gain", "loss"):
-            number = trials.numbers(name)
-            trials.require(
-                np.isnan(number) | (number >= 0),
-                f"The {name} of a card is a number from 0 on",
-                number,
-                "Drop the sign.",
-            )
-            self._check_paired(trials, name)
-        self._check_paired(trials, "reward")
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        yield trials.paired("reward")
         reward, net = trials.numbers("reward"), trials.numbers("gain") - trials.numbers("loss")
-        trials.require(
+        yield (
+            "The reward is the gain less the loss",
             np.isnan(reward) | (np.abs(reward - net) <= 1e-9 * (1 + np.abs(net))),
-            f"The reward of {self.name} is the gain less the loss",
-            reward,
-            "Leave the column out, and it is filled in.",
+            ("gain", "loss", "reward"),
+            "Leave the column reward out, and it is filled in.",
         )
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:

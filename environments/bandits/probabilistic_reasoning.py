@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,7 +26,7 @@ from knownminds.environments.words.told_history import (
 )
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 _COLOURS = ("blue", "red")
 _SHARES = "multiples of 1 / n_parts between 0 and 1"
@@ -198,23 +198,17 @@ class ProbabilisticReasoning(Retelling):
         score: NDArray[np.float64] = 1.0 - np.abs(response - posterior(prior, likelihood, ball))
         return score
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
-        frame = trials.frame
-        prior, likelihood, ball = map(trials.numbers, self.fields.stimulus)
-        strong = [_among(values, self.informative) for values in (prior, likelihood)]
-        weak = [_among(values, self.uninformative) for values in (prior, likelihood)]
-        wrong = np.flatnonzero(~((strong[0] & weak[1]) | (weak[0] & strong[1])))
-        if len(wrong):
-            row = frame.iloc[wrong[0]]
-            raise ValueError(
-                f"In {self.name} one of prior and likelihood is among {_told(self.informative)} "
-                f"and the other among {_told(self.uninformative)}; {trials.place(wrong[0])} has "
-                f"{row['prior']} and {row['likelihood']}. Set informative and uninformative to "
-                "the values that were shown."
-            )
-        rule = f"The ball of {self.name} is 0 (blue) or 1 (red)"
-        trials.require(np.isin(ball, (0, 1)), rule, ball, "Recode it.")
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        shown = trials.numbers("prior"), trials.numbers("likelihood")
+        strong = [_among(values, self.informative) for values in shown]
+        weak = [_among(values, self.uninformative) for values in shown]
+        yield (
+            f"One of prior and likelihood is among {_told(self.informative)} and the other among "
+            f"{_told(self.uninformative)}",
+            (strong[0] & weak[1]) | (weak[0] & strong[1]),
+            ("prior", "likelihood"),
+            "Set informative and uninformative to the values that were shown.",
+        )
 
     def parse(self, text: str, observation: Observation) -> Answer:
         marked = self.reasoning != "none"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
@@ -56,7 +56,7 @@ from knownminds.environments.world import Points
 from .two_machines import TwoMachines
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 Confidence = Literal["together", "apart"]
 CONFIDENCES: tuple[str, ...] = get_args(Confidence)
@@ -252,10 +252,8 @@ class RestlessBandit(TwoMachines):
         """
         return correctness(trials)
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
-        for name in ("response", "reward"):
-            self._check_paired(trials, name)
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        yield trials.paired("reward")
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read a machine and a confidence from 0 to 1.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -36,7 +36,7 @@ from .two_machines import TwoMachines
 if TYPE_CHECKING:
     import pandas as pd
 
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 
 CRITERIA = ("plays", "correct", "consecutive")
@@ -273,16 +273,14 @@ class ReversalLearning(TwoMachines):
         right = (action == trials.numbers("better")).astype(float)
         return np.where(np.isnan(action), np.nan, right)
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
-        reward = trials.numbers("reward")
-        trials.require(
-            np.isnan(reward) | (reward == 1.0) | (reward == self.loss),
-            f"Rewards of {self.name} are 1 or {self.loss:g}",
-            reward,
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        yield (
+            f"Rewards are 1 or {self.loss:g}",
+            trials.one_of("reward", 1, self.loss),
+            ("reward",),
             "Recode them, or set what a play pays that does not win (--set loss=0).",
         )
-        self._check_paired(trials, "reward")
+        yield trials.paired("reward")
 
     def _outcome_words(self, turn: Turn) -> dict[str, object]:
         assert turn.action is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from math import inf
 from pathlib import Path
@@ -38,7 +38,7 @@ from knownminds.environments.words.told_history import (
 from knownminds.environments.world import Table, World, follow_world, where
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 Plan = Literal["adaptive", "grid"]
 PLANS: tuple[str, ...] = get_args(Plan)
@@ -322,24 +322,15 @@ class TemporalDiscounting(Retelling):
     def rerun(self) -> Rerun:
         return _Questions(self)
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
-        frame = trials.frame
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
         shown = np.column_stack([trials.numbers(name) for name in self.fields.stimulus])
-        fits = self._on_grid(shown) if self.plan == "grid" else self._on_path(trials, shown)
-        wrong = np.flatnonzero(~fits)
-        if len(wrong):
-            row = frame.iloc[wrong[0]]
-            got = ", ".join(f"{name} {row[name]}" for name in self.fields.stimulus)
-            rule = (
-                "ask what is on the grid"
-                if self.plan == "grid"
-                else "follow from the answers before them"
-            )
-            raise ValueError(
-                f"Trials of {self.name} {rule}; {trials.place(wrong[0])} has {got}, which does "
-                f"not belong to {self!r}. Use the settings it was asked with."
-            )
+        on_grid = self.plan == "grid"
+        yield (
+            f"Trials {'are on the grid' if on_grid else 'follow from the answers before them'}",
+            self._on_grid(shown) if on_grid else self._on_path(trials, shown),
+            self.fields.stimulus,
+            "Use the settings that they were asked with.",
+        )
 
     def _questionnaire(self) -> dict[str, NDArray[Any]]:
         """Return the 13 questions of a session, [13], and their later sums [13, 5]."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,7 +30,7 @@ from knownminds.environments.words.told_history import (
 from knownminds.environments.world import World
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 NOWHERE = -1  # the state at the first stage
 
@@ -268,64 +268,44 @@ class TwoStep(Retelling):
         options = self._options(observation)
         return parse_label(text, options, self.reasoning != "none", noun, self.marker)
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
-        frame = trials.frame
-        stage, state, reward = map(trials.numbers, ("stage", "state", "reward"))
-        trial = frame["trial"].to_numpy(dtype=np.int64)
-        given = frame["action"].notna().to_numpy()
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        stage, state, trial = map(trials.numbers, ("stage", "state", "trial"))
+        action, reward = trials.numbers("action"), trials.numbers("reward")
         second = stage == 1
-        # Whether the row before is the first stage of the same day.
-        code = trials.session_codes
-        follows = np.zeros(len(frame), dtype=bool)
-        follows[1:] = (code[1:] == code[:-1]) & (trial[1:] == trial[:-1] + 1) & given[:-1]
-        transition = trials.numbers("transition")
-        rules = (
-            (
-                (stage == 0) | second,
-                "A stage is 0 or 1",
-                stage,
-                "Number the two choices of a day so.",
-            ),
-            (
-                stage == trial % 2,
-                "First stages have even trial numbers and second stages odd ones",
-                stage,
-                "Number the trials 2 d + stage for day d from 0.",
-            ),
-            (
-                np.where(second, (state == 0) | (state == 1), state == NOWHERE),
-                "A state is 0 or 1 at the second stage and -1 at the first",
-                state,
-                "Recode the states, for example with knownminds.environments.stages_of_days.",
-            ),
-            (
-                (transition >= 0.5) & (transition <= 1.0),
-                "The column 'transition' is the probability of a common transition, 0.5 to 1",
-                transition,
-                "Write it in every row.",
-            ),
-            (
-                ~second | follows,
-                "A second stage follows an answered first stage of its day, in the row before",
-                trial,
-                "Drop the row, or fill in the first stage.",
-            ),
-            (
-                np.isnan(reward) | (second & ((reward == 0) | (reward == 1))),
-                "Rewards are 0 or 1 at the second stage and missing at the first",
-                reward,
-                "Recode them, for example 1 for a treasure and 0 for none.",
-            ),
-            (
-                ~second | (given != np.isnan(reward)),
-                "At the second stage a reward is there exactly where an action is",
-                reward,
-                "Fill it in, or drop the row.",
-            ),
+        yield (
+            "First stages have even trial numbers and second stages odd ones",
+            stage == trial % 2,
+            ("stage",),
+            "Number the trials 2 d + stage for day d from 0.",
         )
-        for rule in rules:
-            trials.require(*rule)
+        yield (
+            "A state is 0 or 1 at the second stage and -1 at the first",
+            second == (state != NOWHERE),
+            ("state",),
+            "Recode the states, for example with knownminds.environments.stages_of_days.",
+        )
+        code = trials.session_codes
+        follows = np.zeros(len(trials), dtype=bool)
+        follows[1:] = (code[1:] == code[:-1]) & (trial[1:] == trial[:-1] + 1)
+        follows[1:] &= ~np.isnan(action[:-1])
+        yield (
+            "A second stage follows an answered first stage of its day, in the row before",
+            ~second | follows,
+            ("stage",),
+            "Drop the row, or fill in the first stage.",
+        )
+        yield (
+            "Rewards are 0 or 1 at the second stage and missing at the first",
+            np.where(second, trials.one_of("reward", 0, 1), np.isnan(reward)),
+            ("reward",),
+            "Recode them, for example 1 for a treasure and 0 for none.",
+        )
+        yield (
+            "At the second stage a reward is there exactly where an action is",
+            ~second | (np.isnan(reward) == np.isnan(action)),
+            ("action", "reward"),
+            "Fill it in, or drop the row.",
+        )
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return labels by which `read` understands a prompt of a session that is not known.

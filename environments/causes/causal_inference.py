@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -44,7 +44,6 @@ from .network_questions import (
     SEEN_PRESENT,
     STRENGTHS,
     TOLD,
-    checked,
     columns_of,
     exact_answers,
     network_of,
@@ -54,7 +53,7 @@ from .networks import NAMED_GRAPHS, CausalNetwork, Edge
 from .random_names import LENGTH, random_name
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 Content = Literal["meaningful", "letters"]
 Interventions = Literal["some", "none", "all"]
@@ -362,10 +361,15 @@ class CausalInference(Environment):
             bases=[network.bases[name] for name in sorted(network.variables)],
         )
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
-        names = (*NETWORK, *QUESTION)
-        checked(np.stack([trials.numbers(name) for name in names]))
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        query = trials.numbers("query").astype(np.int64)
+        told = np.stack([trials.numbers(name) for name in TOLD])
+        yield (
+            "Nothing is told of the variable asked about: it has -1",
+            told[query, np.arange(len(query))] == NOT_TOLD,
+            QUESTION,
+            "Recode these columns.",
+        )
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 - |answer - exact answer| / 100, [rows]; NaN where there is no answer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -60,7 +60,7 @@ from .likelihoods import FORMS, Form, likelihood_screen, parse_likelihood, say_l
 from .random_names import CONTENTS, LENGTH, Content, random_name
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 Overload = Literal["none", "d", "e", "de"]
 OVERLOADS: tuple[str, ...] = get_args(Overload)
@@ -360,24 +360,16 @@ class Collider(Environment):
                 added[name] = _positions(trials, name, known)
         return frame.assign(**added) if added else frame
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
-        frame = trials.frame
-        columns = [
-            pd.to_numeric(frame[name], errors="coerce").astype(float)
-            for name in self.fields.stimulus
-        ]
-        grid = {(float(GRAPHS.index(self.graph)), *map(float, c[:-1])) for c in self._contexts}
-        known = pd.MultiIndex.from_arrays(columns).isin(pd.MultiIndex.from_tuples(list(grid)))
-        wrong = np.flatnonzero(~known)
-        if len(wrong):
-            row = frame.iloc[wrong[0]]
-            got = ", ".join(f"{name} {row[name]}" for name in self.fields.stimulus)
-            raise ValueError(
-                f"Trials of {self.name} ask questions of its grid; {trials.place(wrong[0])} has "
-                f"{got}, which is none of {self!r}. Use the settings it was asked with, or leave "
-                "such rows out."
-            )
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        grid = {(GRAPHS.index(self.graph), *context[:-1]) for context in self._contexts}
+        columns = [trials.numbers(name) for name in self.fields.stimulus]
+        asked = pd.MultiIndex.from_arrays(columns)
+        yield (
+            f"Trials ask questions of the grid of {self!r}",
+            asked.isin(pd.MultiIndex.from_tuples(list(grid))),
+            self.fields.stimulus,
+            "Use the settings that they were asked with, or leave such rows out.",
+        )
 
     def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
         """Return the answers of a noisy-OR: priors .5, strengths .8, leak .1.

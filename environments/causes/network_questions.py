@@ -158,21 +158,3 @@ def separated(columns: Mapping[str, Any], variable: int, row: int) -> bool:
     for _ in range(MOST):
         reached |= {j for pair in joined for j in pair if pair & reached - given and j not in given}
     return variable not in reached
-
-
-def checked(design: Array) -> None:
-    """Raise ValueError at the first question that is none; design[15, rows] as the columns."""
-    bases, strengths = design[: len(BASES)], design[len(BASES) : len(NETWORK)]
-    query, told = design[len(NETWORK)], design[len(NETWORK) + 1 :]
-    good = ((bases >= 0) & (bases <= 1)).all(axis=0) & (np.abs(strengths) <= 1).all(axis=0)
-    good &= np.isin(query, np.arange(MOST)) & np.isin(told, np.arange(-1, 4)).all(axis=0)
-    place = np.clip(np.nan_to_num(query), 0, MOST - 1).astype(np.int64)
-    good &= told[place, np.arange(len(query))] == NOT_TOLD
-    if not good.all():
-        row = design[:, int(np.argmin(good))]
-        got = ", ".join(f"{n} {x:g}" for n, x in zip((*NETWORK, *QUESTION), row, strict=True))
-        raise ValueError(
-            "A question has base rates from 0 to 1, strengths from -1 to 1, a query from 0 to 3 "
-            f"and what is told of each variable ({CODES}; of the one asked about -1); got {got}. "
-            "Recode these columns."
-        )

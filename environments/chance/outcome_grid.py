@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -32,7 +32,7 @@ from knownminds.environments.words.screen import Screen
 from .chance import Chance
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 Form = Literal["question", "continuation", "stated"]
 Distractors = Literal["published", "plausible"]
@@ -593,22 +593,45 @@ class BrokenOff(Environment):
         frame = trials.frame
         if not set(self.own) <= set(frame):
             return frame
+        # Before actions are looked at: how many there are hangs on the settings.
+        asked = pd.MultiIndex.from_arrays([trials.numbers(name) for name in self.own])
+        trials.require(
+            f"Trials of {self.name} ask contexts of the grid of {self!r}",
+            asked.isin(pd.MultiIndex.from_tuples(list(self._grid))),
+            self.own,
+            "Use the settings that they were asked with, or leave such rows out.",
+        )
         added: dict[str, Any] = {}
         if "cell" not in frame:
-            columns = frame[list(self.own)].apply(pd.to_numeric, errors="coerce")
-            whole = columns.notna().all(axis=1).to_numpy()
-            values = columns.fillna(NONE).to_numpy().astype(np.int64)
-            added["cell"] = np.where(whole, self.cells(values), NONE)
+            added["cell"] = self.cells(frame[list(self.own)].to_numpy().astype(np.int64))
         if self.form != "stated":
             added |= {name: NONE for name in ("asked", "correct") if name not in frame}
         return frame.assign(**added) if added else frame
 
-    def check(self, trials: Trials) -> None:
-        if set(self.own) <= set(trials.frame):
-            # Before the actions: how many there are hangs on the settings.
-            self._check_contexts(trials)
-        super().check(trials)
-        self._check_questions(trials)
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        values = trials.frame[list(self.own)].to_numpy().astype(np.int64)
+        yield (
+            "The cell of a trial follows from its context",
+            trials.numbers("cell") == self.cells(values),
+            ("cell", *self.own),
+            "Leave the column out.",
+        )
+        asked, correct = trials.numbers("asked"), trials.numbers("correct")
+        if self.form == "stated":
+            rule = "A question asks for an outcome of its context, and one letter is right"
+            known = [(*v, place) for v in self._grid for place in self._options[v]]
+            given = pd.MultiIndex.from_arrays([*values.T, asked])
+            right = given.isin(pd.MultiIndex.from_tuples(known))
+            right &= np.isin(correct, range(len(LETTERS)))
+        else:
+            rule = "Asked and correct are -1 where no probability is asked for"
+            right = (asked == NONE) & (correct == NONE)
+        yield (
+            rule,
+            right,
+            ("asked", "correct"),
+            "Use the form and distractors that they were asked with, or leave such rows out.",
+        )
 
     def _load_words(self) -> None:
         shipped = Path(__file__).with_name(f"{self.name}.toml")
@@ -669,48 +692,6 @@ class BrokenOff(Environment):
 
     def _told(self, values: Values) -> str:
         return ", ".join(f"{n} {v}" for n, v in zip(self.own, values, strict=True))
-
-    def _check_contexts(self, trials: Trials) -> None:
-        columns = [pd.to_numeric(trials.frame[name], errors="coerce") for name in self.own]
-        asked = pd.MultiIndex.from_arrays([column.astype(float) for column in columns])
-        wrong = np.flatnonzero(~asked.isin(pd.MultiIndex.from_tuples(list(self._grid))))
-        if len(wrong):
-            row = trials.frame.iloc[wrong[0]]
-            got = ", ".join(f"{name} {row[name]}" for name in self.own)
-            raise ValueError(
-                f"Trials of {self.name} ask contexts of its grid; {trials.place(wrong[0])} has "
-                f"{got}, which is none of {self!r}. Use the settings it was asked with, or leave "
-                "such rows out."
-            )
-
-    def _check_questions(self, trials: Trials) -> None:
-        frame = trials.frame
-        values = frame[list(self.own)].to_numpy().astype(np.int64)
-        wrong = np.flatnonzero(frame["cell"].to_numpy(dtype=float) != self.cells(values))
-        if len(wrong):
-            raise ValueError(
-                f"The cell of a trial of {self.name} follows from its context; "
-                f"{trials.place(wrong[0])} has cell {frame['cell'][wrong[0]]} and "
-                f"{self._told(tuple(values[wrong[0]].tolist()))}. Leave the column out."
-            )
-        asked = frame["asked"].to_numpy(dtype=float)
-        if self.form != "stated":
-            wrong = np.flatnonzero((asked != NONE) | (frame["correct"].to_numpy(float) != NONE))
-            told = 'asks for no probability. Use form="stated"'
-        else:
-            askable = pd.MultiIndex.from_tuples(
-                [(*v, place) for v in self._grid for place in self._options[v]]
-            )
-            given = pd.MultiIndex.from_arrays([*values.T.astype(float), asked])
-            correct = frame["correct"].to_numpy(dtype=float)
-            wrong = np.flatnonzero(~given.isin(askable) | ~np.isin(correct, range(len(LETTERS))))
-            told = "has no such question. Use the distractors it was asked with"
-        if len(wrong):
-            row = frame.iloc[wrong[0]]
-            raise ValueError(
-                f"{trials.place(wrong[0])} has asked {row['asked']} and correct {row['correct']}; "
-                f"{self!r} {told}, or leave such rows out."
-            )
 
 
 def _held(column: str) -> Callable[[BrokenOff], tuple[int, int]]:

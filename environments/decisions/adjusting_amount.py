@@ -23,7 +23,7 @@ from .stated import LABELS, Places, StatedQuestions
 
 if TYPE_CHECKING:
     from knownminds.environments.later import pandas as pd
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 SOONER, LATER = 0, 1
 CLOSE = 1e-9
@@ -212,31 +212,27 @@ class AdjustingAmount(StatedQuestions):
             return frame
         return frame.assign(ladder=frame["trial"] // self.questions)
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
         later, sooner = trials.numbers("later_amount"), trials.numbers("sooner_amount")
-        trials.require(later != 0, "A later sum is not 0", later, "Leave such trials out.")
-        number = trials.frame["trial"].to_numpy(dtype=np.int64)
-        session = trials.session_codes
-        inside = (number >= 0) & (number < self.n_trials)
-        trials.require(
-            inside,
-            f"Trials are numbered from 0 to {self.n_trials - 1} ({self!r})",
-            number,
+        yield "A later sum is not 0", later != 0, ("later_amount",), "Leave such trials out."
+        number, session = trials.numbers("trial").astype(np.int64), trials.session_codes
+        yield (
+            f"Trials are numbered from 0 to {self.n_trials - 1}",
+            (number >= 0) & (number < self.n_trials),
+            ("trial",),
             "Use the settings that they were asked with.",
         )
         shape = (int(session.max(initial=-1)) + 1, self.n_trials)
         actions, amounts = np.full(shape, -1), np.ones(shape)
-        given = trials.frame["action"].to_numpy(dtype=float, na_value=-1.0)
-        actions[session, number], amounts[session, number] = given, later
+        actions[session, number] = np.nan_to_num(trials.numbers("action"), nan=-1.0)
+        amounts[session, number] = later
         ladder = np.broadcast_to(np.arange(self.n_trials) // self.questions, shape)
         followed = follow_world(Halving, {"later_amount": amounts, "ladder": ladder}, actions)
         expected = followed["sooner_amount"][session, number]
-        trials.require(
+        yield (
+            f"Sums now follow from the answers before them, in ladders of {self.questions}",
             np.abs(sooner - expected) <= CLOSE * np.abs(later),
-            f"Sums now follow from the answers before them, in ladders of {self.questions} "
-            "questions",
-            sooner,
+            ("sooner_amount", "later_amount"),
             "Use the settings that they were asked with.",
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,7 +17,7 @@ from knownminds.environments.words.told_history import FIRST
 from .offers import Offers
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 BALLS = 100  # in an urn
 CLOSE = 1e-9
@@ -151,13 +151,12 @@ class Ambiguity(Offers):
         known = np.isfinite(action) & (np.abs(lead) > CLOSE)
         return np.where(known, (action == (lead > 0)).astype(float), np.nan)
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
         for side in "ab":
-            least, most = trials.numbers(f"{side}_least"), trials.numbers(f"{side}_most")
-            trials.require(
-                least <= most,
+            least, most = f"{side}_least", f"{side}_most"
+            yield (
                 f"The least share of red balls in urn {side} is not above the most",
-                least,
+                trials.numbers(least) <= trials.numbers(most),
+                (least, most),
                 "Exchange the two columns.",
             )

@@ -19,7 +19,7 @@ from knownminds.environments.words.answer import decimal
 from .stated import Places, StatedQuestions
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 COLUMNS = ("endowment", "group", "multiplier", "others")
 _above = Numbers(
@@ -137,25 +137,19 @@ class PublicGoods(StatedQuestions):
         """Return what each contribution earns, in tokens."""
         return earned({name: trials.numbers(name) for name in (*COLUMNS, "action")})
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
         x = {name: trials.numbers(name) for name in COLUMNS}
-        trials.require(
+        yield (
+            f"Each member has {self.endowment} tokens",
             x["endowment"] == self.endowment,
-            f"Each member has {self.endowment} tokens (setting endowment)",
-            x["endowment"],
+            ("endowment",),
             "Set endowment to what they had.",
         )
-        trials.require(
-            (x["group"] >= 2) & (x["multiplier"] > 0),
-            "A group has at least two members and a multiplier above 0",
-            x["group"],
-            "Correct them.",
-        )
-        trials.require(
-            (x["others"] >= 0) & (x["others"] <= x["endowment"]),
+        yield "A multiplier is above 0", x["multiplier"] > 0, ("multiplier",), "Correct it."
+        yield (
             "What each of the others puts in lies between 0 and the endowment",
-            x["others"],
+            x["others"] <= x["endowment"],
+            ("others", "endowment"),
             "Correct it.",
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +19,7 @@ from .gambles import SETS, columns_of, problems_of
 from .offers import Offers
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 PLACES = ("low", "middle", "high")
 CLOSE = 1e-9  # probabilities sum to 1 within it
@@ -188,14 +188,12 @@ class RiskyChoice(Offers):
         known = np.isfinite(action) & (np.abs(lead) > CLOSE * (1 + np.abs(lead)))
         return np.where(known, (action == (lead > 0)).astype(float), np.nan)
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
         for side in "ab":
-            chances = [trials.numbers(f"{side}_{place}_chance") for place in PLACES]
-            total = np.sum(chances, axis=0)
-            trials.require(
-                (np.abs(total - 1) < 1e-6) & (np.min(chances, axis=0) >= 0),
-                f"The probabilities of gamble {side} are 0 or more and sum to 1",
-                total,
+            names = [f"{side}_{place}_chance" for place in PLACES]
+            yield (
+                f"The probabilities of gamble {side} sum to 1",
+                np.abs(np.sum([trials.numbers(name) for name in names], axis=0) - 1) < 1e-6,
+                names,
                 "Correct them; where there are fewer than three outcomes, the chance is 0.",
             )

@@ -20,7 +20,7 @@ from knownminds.environments.words.told_history import FIRST
 from .stated import LABELS, Places, StatedQuestions
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 ROLES = ("responder", "proposer")
 RESPONDER, PROPOSER = 0, 1
@@ -197,21 +197,20 @@ class Ultimatum(StatedQuestions):
         """Return what each action earns, in points."""
         return earned({name: trials.numbers(name) for name in (*COLUMNS, "action")})
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
         x = {name: trials.numbers(name) for name in COLUMNS}
-        trials.require(x["stake"] > 0, "A stake is above 0", x["stake"], "Correct it.")
-        trials.require(
-            (x["less"] >= 0) & (x["less"] < x["more"]) & (x["more"] <= x["stake"] + CLOSE)
-            | (x["role"] == RESPONDER) & (x["less"] == x["more"]),
+        yield "A stake is above 0", x["stake"] > 0, ("stake",), "Correct it."
+        yield (
             "Offers lie between 0 and the stake, `less` below `more`",
-            x["more"],
+            ((x["less"] < x["more"]) & (x["more"] <= x["stake"] + CLOSE))
+            | ((x["role"] == RESPONDER) & (x["less"] == x["more"])),
+            ("less", "more", "stake"),
             "Correct them, or exchange the two columns.",
         )
-        trials.require(
+        yield (
+            "A responder accepts (more_chance 1) or rejects (less_chance 0)",
             (x["role"] == PROPOSER) | ((x["less_chance"] == 0) & (x["more_chance"] == 1)),
-            "A responder accepts (more_chance 1) or rejects (less 0, less_chance 0)",
-            x["more_chance"],
+            ("less_chance", "more_chance"),
             "Set them so where role is 0.",
         )
 

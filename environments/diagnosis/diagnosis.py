@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -43,7 +43,7 @@ from .evidence_contexts import MOST_PER_BIN, EvidenceContexts, spread_contexts
 from .network_files import MINIMUM_SUPPORT, load_network
 
 if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 Elicitation = Literal["plain", "squared", "absolute", "bayesian"]
 Asked = Literal["belief", "decision", "expectation"]
@@ -177,8 +177,13 @@ class Diagnosis(Environment):
             "number of z; -1 where there is none",
         ),
         Field("posterior", (0.0, 1.0), "the exact probability that is asked for"),
-        Field("marginal", (0.0, 1.0), "P(theta = 1 | x)"),
-        Field("conditional", (0.0, 1.0), "P(theta = 1 | x, z), or marginal where there is no z"),
+        Field("marginal", (0.0, 1.0), "P(theta = 1 | x)", gaps=True),
+        Field(
+            "conditional",
+            (0.0, 1.0),
+            "P(theta = 1 | x, z), or marginal where there is no z",
+            gaps=True,
+        ),
         Field("state", (0, 1), "theta"),
         Field("idiosyncrasy", help="by what a known mind misreads the context; standard normal"),
         Field(
@@ -430,31 +435,22 @@ class Diagnosis(Environment):
                 frame = frame.assign(**{name: found})
         return frame
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        yield (
+            "A part is a number from 0 on for parts, within and shares, else -1",
+            (trials.numbers("part") >= 0)
+            == np.isin(trials.numbers("question"), (PART, WITHIN, SHARE)),
+            ("question", "part"),
+            "Correct it.",
+        )
         frame = trials.frame
-        for name, rule, known in (
-            ("question", _QUESTION, range(len(QUESTIONS))),
-            ("elicitation", "0 plain, 1 squared, 2 absolute, 3 bayesian", range(len(ELICITATIONS))),
-            ("state", "0 without and 1 with the condition", range(2)),
-        ):
-            self._demand(trials, name, frame[name].isin(list(known)).to_numpy(), rule)
-        p = frame["posterior"].to_numpy(dtype=float, na_value=np.nan)
-        self._demand(trials, "posterior", (p >= 0.0) & (p <= 1.0), "a probability from 0 to 1")
-        parted = frame["question"].isin([PART, WITHIN, SHARE]).to_numpy()
-        told = (frame["part"] >= 0).to_numpy()
-        self._demand(trials, "part", told == parted, "from 0 for parts, within and shares, else -1")
         states = frame.groupby(["subject", "session", "context"], sort=False)["state"]
-        once = (frame["state"] == states.transform("first")).to_numpy()
-        self._demand(trials, "state", once, "the same wherever a context is asked about")
-
-    def _demand(self, trials: Trials, name: str, kept: NDArray[np.bool_], rule: str) -> None:
-        wrong = np.flatnonzero(~kept)
-        if len(wrong):
-            raise ValueError(
-                f"The column {name!r} of {self.name} is {rule}; {trials.place(wrong[0])} has "
-                f"{trials.frame[name][wrong[0]]}. Correct it."
-            )
+        yield (
+            "A state is the same wherever a context is asked about",
+            frame["state"] == states.transform("first"),
+            ("context", "state"),
+            "Correct it.",
+        )
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         return Prompt((Message("user", self._text(observation)),))

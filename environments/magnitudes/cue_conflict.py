@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -14,7 +14,7 @@ from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Told, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, answers, looked, read_off
-from knownminds.environments.record.trials import Trials
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.prompt import Template
 
@@ -196,16 +196,16 @@ class CueConflict(MarkerLocation):
             return super().shortcuts(shown)
         return {}
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        yield from super().rules(trials)
         conflict, both = trials.numbers("conflict"), trials.numbers("modality") == BOTH
         near = np.isclose(conflict[:, None], self.conflicts, atol=1e-9).any(axis=1)
-        told = " or ".join(f"{c:g}" for c in self.conflicts)
-        self._check_rows(
-            trials,
-            "conflict",
+        known = " or ".join(f"{c:g}" for c in self.conflicts)
+        yield (
+            f"The conflict is {known} where words and picture are shown, 0 elsewhere",
             np.where(both, near, conflict == 0.0),
-            f"{told} where words and picture are shown, 0 elsewhere",
+            ("modality", "conflict"),
+            "Use the settings that the trials were made with, or recode them.",
         )
 
     @classmethod

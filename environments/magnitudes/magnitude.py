@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import (
@@ -45,7 +45,7 @@ from . import drawing
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from knownminds.environments.record.trials import Trials
+    from knownminds.environments.record.trials import TrialRule, Trials
 
 Modality = Literal["text", "image", "text+image", "all"]
 Condition = Literal[
@@ -519,10 +519,8 @@ class Magnitude(Retelling):
     def say(self, choice: Any, observation: Observation) -> str:
         return self._aloud(decimal(choice))
 
-    def check(self, trials: Trials) -> None:
-        super().check(trials)
-        frame = trials.frame
-        columns = {name: trials.numbers(name) for name in self.fields.stimulus}
+    def rules(self, trials: Trials) -> Iterator[TrialRule]:
+        remedy = "Use the settings that the trials were made with, or recode them."
         allowed: dict[str, list[float]] = {
             "condition": [CONDITIONS.index(self.condition)],
             "window": [WINDOWS.index(window) for window in self.windows],
@@ -531,38 +529,27 @@ class Magnitude(Retelling):
             "ceiling": [self.ceiling],
         }
         for name, values in allowed.items():
-            near = np.isclose(columns[name][:, None], values, rtol=1e-9, atol=0.0)
-            told = " or ".join(f"{value:g}" for value in values)
-            self._check_rows(trials, name, near.any(axis=1), told)
-        item, blur = columns["item"], columns["blur"]
-        self._check_rows(
-            trials,
-            "item",
-            (item >= 0) & (item < self.n_items) & (item == np.round(item)),
-            f"a whole number from 0 to {self.n_items - 1}",
-        )
-        pictured = columns["modality"] > 0
+            near = np.isclose(trials.numbers(name)[:, None], values, rtol=1e-9, atol=0.0)
+            known = " or ".join(f"{value:g}" for value in values)
+            yield f"The {name} with these settings is {known}", near.any(axis=1), (name,), remedy
+        blur, pictured = trials.numbers("blur"), trials.numbers("modality") > 0
         least = 0.0 if self.condition == "gradual_noise" else self.blur
-        self._check_rows(
-            trials,
-            "blur",
+        yield (
+            f"The blur is 0 without a picture, {least:g} to {self.blur:g} with one",
             np.where(pictured, (blur >= least) & (blur <= self.blur), blur == 0.0),
-            "0 without a picture, "
-            + (f"{least:g} to " if least < self.blur else "")
-            + f"{self.blur:g} with one",
+            ("modality", "blur"),
+            remedy,
         )
-        slack = self._slack
+        value, at = trials.numbers("value"), trials.numbers("window")
         for window in self.windows:
             low, high = self.ranges[window]
-            value = columns["value"]
-            inside = (value >= low - slack) & (value <= high + slack)
-            wrong = np.flatnonzero((columns["window"] == WINDOWS.index(window)) & ~inside)
-            if len(wrong):
-                raise ValueError(
-                    f"Values of the window {window!r} of {self.name} go from {low:g} to {high:g}; "
-                    f"{trials.place(wrong[0])} has {frame['value'].iloc[wrong[0]]}. Set ranges to "
-                    "those that were shown."
-                )
+            inside = (value >= low - self._slack) & (value <= high + self._slack)
+            yield (
+                f"Values of the window {window!r} go from {low:g} to {high:g}",
+                inside | (at != WINDOWS.index(window)),
+                ("value",),
+                "Set ranges to those that were shown.",
+            )
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
@@ -697,15 +684,6 @@ class Magnitude(Retelling):
             self._begun[kind] = Template(said)
             for forms in (self._opening, self._retold):
                 forms[kind] = Template(said + forms[kind].text[len(begun) :])
-
-    def _check_rows(self, trials: Trials, name: str, kept: ArrayLike, told: str) -> None:
-        wrong = np.flatnonzero(~np.asarray(kept, dtype=bool))
-        if len(wrong):
-            raise ValueError(
-                f"The column {name!r} of {self.name} with these settings is {told}; "
-                f"{trials.place(wrong[0])} has {trials.frame[name].iloc[wrong[0]]}. Use the "
-                "settings that the trials were made with, or recode them."
-            )
 
     def _checked_ranges(self, given: Mapping[str, Range] | None) -> dict[str, tuple[float, float]]:
         if given is None:

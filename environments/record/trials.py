@@ -21,11 +21,13 @@ from knownminds.environments.words.answer import ANSWERED, Outcome
 
 from .csv_cells import csv_text, unguarded
 from .texts import repeated
+from .trial_checks import check_trials
 
 if TYPE_CHECKING:
     from knownminds.environments.environment import Environment
 
 Kind = Literal["string", "int", "float"]
+TrialRule = tuple[str, ArrayLike, Collection[str], str]  # what `Trials.require` takes
 
 
 @dataclass(frozen=True)
@@ -326,27 +328,40 @@ class Trials:
         groups = self.frame.groupby(["subject", "session"], sort=False)
         return groups.ngroup().to_numpy().astype(np.int64)
 
-    def require(self, kept: ArrayLike, rule: str, got: ArrayLike, remedy: str) -> None:
+    def require(self, rule: str, kept: ArrayLike, columns: Collection[str], remedy: str) -> None:
         """Raise ValueError at the first row that breaks a rule, with what it has.
 
         Parameters
         ----------
         kept
             Whether each row keeps it, [rows].
-        got
-            What each row has, [rows]; or the name of a column, which is then named.
+        columns
+            Whose values the error shows.
         """
         wrong = np.flatnonzero(~np.asarray(kept, dtype=bool))
         if not len(wrong):
             return
         row = int(wrong[0])
-        if isinstance(got, str):
-            told = f"{got} {self.frame[got].iloc[row]}"
-        else:
-            value = np.asarray(got)[row]
-            told = value if isinstance(value, str) else f"{value:g}"
-            told = "nothing" if told == "nan" else told
-        raise ValueError(f"{rule}; {self.place(row)} has {told}. {remedy}")
+        values = {name: self.frame[name].iloc[row] for name in columns}
+        got = [
+            f"no {n}" if pd.isna(x) else f"{n} {x if isinstance(x, str) else format(x, '.10g')}"
+            for n, x in values.items()
+        ]
+        raise ValueError(f"{rule}; {self.place(row)} has {', '.join(got)}. {remedy}")
+
+    def one_of(self, column: str, *known: float) -> NDArray[np.bool_]:
+        """Tell in which rows a column is missing or has one of some values, [rows]."""
+        values = self.numbers(column)
+        return np.isnan(values) | np.isin(values, known)
+
+    def paired(self, column: str) -> TrialRule:
+        """Return the rule that a column has a value exactly where there is an action."""
+        return (
+            f"A {column} is there exactly where an action is",
+            np.isnan(self.numbers(column)) == np.isnan(self.numbers("action")),
+            ("action", column),
+            "Fill it in, or drop the row.",
+        )
 
     def subject_frame(self) -> pd.DataFrame:
         """One row per subject, indexed by name, with every column that is constant within it."""
@@ -394,8 +409,7 @@ def _checked(
         completed = environment.complete(trials)
         if completed is not trials.frame:
             trials = Trials(_arranged(completed))
-        environment.check(trials)
-        _check_fields(trials, environment)
+        check_trials(environment, trials)
         told = {**told, environment.name: _recorded(environment)}
     trials.frame.attrs = {SETTINGS: told}
     _check_ranges(trials)
@@ -513,46 +527,18 @@ def _agreed(
     }
 
 
-def _check_fields(trials: Trials, environment: Environment) -> None:
-    """Raise ValueError at the first trial with a number that a column of it cannot have.
-
-    Columns with two whole ends hold whole numbers; what is missing is not looked at.
-    """
-    for column in environment.fields:
-        if column.name not in trials.frame:
-            continue
-        least, most = column.bounds(environment)
-        whole = isinstance(least, int) and isinstance(most, int)
-        low, high = trials.ends(column.name)
-        counted = trials.frame[column.name].dtype.kind in "iub"
-        if low >= least and high <= most and (counted or not whole):
-            continue  # as all do, unless a row has none
-        found = trials.numbers(column.name)
-        right = (found >= least) & (found <= most)
-        if whole and trials.frame[column.name].dtype.kind not in "iub":
-            right &= found % 1 == 0
-        kind = "a whole number" if whole else "a number"
-        ends = f"from {least:g} to {most:g}" if np.isfinite(most) else f"from {least:g} on"
-        remedy = "Recode it."
-        if column.setting:
-            remedy = f"Recode it, or say how it was played (--set {column.setting}=VALUE)."
-        rule = f"The column {column.name!r} of {environment.name} holds {kind} {ends}"
-        trials.require(right | np.isnan(found), rule, found, remedy)
-
-
 def _check_ranges(trials: Trials) -> None:
     for column in COLUMNS:
         if column.least is None or column.name not in trials.frame:
             continue
         if trials.ends(column.name)[0] >= column.least:
-            continue
-        wrong = np.flatnonzero(trials.numbers(column.name) < column.least)
-        if len(wrong):
-            raise ValueError(
-                f"The column {column.name!r} holds numbers from {column.least:g} on; "
-                f"{trials.place(wrong[0])} has {trials.frame[column.name][wrong[0]]:g}. "
-                "Correct it, or leave it empty if nothing was given."
-            )
+            continue  # as all are, unless a row has none
+        trials.require(
+            f"The column {column.name!r} holds numbers from {column.least:g} on",
+            ~(trials.numbers(column.name) < column.least),
+            (column.name,),
+            "Correct it, or leave it empty if nothing was given.",
+        )
 
 
 def _check_suffix(file: Path) -> None:

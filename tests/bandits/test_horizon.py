@@ -86,7 +86,7 @@ def test_means_that_do_not_follow_from_the_plays_before_are_named():
     frame = trials.to_frame()
     frame.loc[3, "mean_1"] += 1.0
     with pytest.raises(ValueError, match="do not follow from the trial before") as told:
-        environment.check(Trials.from_frame(frame))
+        Trials.from_frame(frame, environment=environment)
     assert "row 4" in str(told.value)
     for column in ("game", "mean_0", "reward"):
         with pytest.raises(ValueError, match=f"have a column '{column}'"):

@@ -134,14 +134,14 @@ def test_an_environment_checks_actions_rewards_and_stimuli():
     assert set(Trials.from_frame(table(), environment=environment).frame["environment"]) == {
         "instrumental_learning"
     }
-    with pytest.raises(ValueError, match=r"are 0, 1; row 4 .subject \"b\", trial 1. has 2"):
+    with pytest.raises(ValueError, match=r"are 0, 1; row 4 .subject \"b\", trial 1. has action 2"):
         Trials.from_frame(table(action=[0, 1, 1, 2]), environment=environment)
-    with pytest.raises(ValueError, match=r"are 0 or 1; row 2 .* has 0.5.*Recode"):
+    with pytest.raises(ValueError, match=r"are 0 or 1; row 2 .* has reward 0.5.*Recode"):
         Trials.from_frame(table(reward=[1, 0.5, 0, 0]), environment=environment)
-    with pytest.raises(ValueError, match=r"row 2 .* an action but no reward"):
+    with pytest.raises(ValueError, match=r"row 2 .* has action 1, no reward"):
         Trials.from_frame(table(reward=[1, None, 0, 0]), environment=environment)
     silent = {"action": [0, None, 1, 0], "outcome": ["ok", "empty", "ok", "ok"]}
-    with pytest.raises(ValueError, match=r"row 2 .* a reward but no action"):
+    with pytest.raises(ValueError, match=r"row 2 .* has no action, reward 0"):
         Trials.from_frame(table(**silent), environment=environment)
     silent["reward"] = [1, None, 0, 1]
     Trials.from_frame(table(**silent), environment=environment)
