@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.design import session_stream
-from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.environment import Observation
 from knownminds.environments.fields import (
-    WORDS,
     Field,
     Fields,
     OneOf,
@@ -25,13 +23,11 @@ from knownminds.environments.fields import (
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Numbers, Panel, Rows, looked, read_off
-from knownminds.environments.searched import among, span
-from knownminds.environments.words.answer import Answer, decimal
+from knownminds.environments.searched import among
+from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.cover_stories import SHIPPED, Variable, load_stories
-from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
-from knownminds.environments.words.screen import Screen
 
-from .likelihoods import FORMS, Form, likelihood_screen, parse_likelihood, say_likelihood
+from .likelihoods import FORMS, LikelihoodQuestions, check_words_differ
 from .network_questions import (
     BASES,
     CODES,
@@ -177,7 +173,7 @@ def _tells(rows: Rows) -> NDArray[np.int64]:
     return np.asarray(made, dtype=np.int64)
 
 
-class CausalInference(Environment):
+class CausalInference(LikelihoodQuestions):
     """Judgements of likelihood on a causal network of two to four variables, seen or acted upon.
 
     A prompt tells of variables that are present or absent, how often each is present by itself,
@@ -237,11 +233,6 @@ class CausalInference(Environment):
         ),
     )
     performance_bounds = (0.0, 1.0)
-    given = "response"
-    n_actions = 0
-    response_range = (0.0, 100.0)
-    feedback = False
-    past = "none"
 
     graph: str = setting(
         "common_effect",
@@ -280,21 +271,6 @@ class CausalInference(Environment):
         '"meaningful" tells the stories, "letters" has random names of ten letters for variables, '
         "drawn for each session.",
     )
-    repeats: int = setting(
-        1,
-        Whole(1),
-        "How often a session asks each question, round by round. With more than one, a prompt "
-        "begins with the number of the round.",
-        size=True,
-        searched=span(1, 20),
-    )
-    answer: Form = setting(
-        "numeric",
-        OneOf(FORMS),
-        '"numeric" asks for a number alone, "chain_of_thought" for thoughts and a number in an XML '
-        "frame.",
-    )
-    templates: str | None = setting(None, WORDS, OTHER_WORDS)
 
     def prepare(self) -> None:
         self.network = self._network()
@@ -315,14 +291,14 @@ class CausalInference(Environment):
             for domain in self.domains
             for question in self._asked
         ]
-        self._words = load_templates(
-            self.templates, WANTED, REQUIRED, Path(__file__).with_suffix(".toml")
-        )
+        self._load_words(WANTED, REQUIRED)
         self._stories = {
             DOMAINS.index(name): story for name, story in load_stories(SHIPPED).items()
         }
-        self._known: tuple[Names, dict[Context, str], dict[str, Context]] = ((), {}, {})
-        self._check_words()
+        self._known: tuple[Names, dict[Context, str]] = ((), {})
+        check_words_differ(
+            self._in_words(self.draw(session_stream(0)).labels), (*QUESTION, "domain", "round")
+        )
 
     @property
     def n_trials(self) -> int:
@@ -389,39 +365,13 @@ class CausalInference(Environment):
             "place of the variable asked about": float(observation["query"]),
         }
 
-    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        texts, _ = self._in_words(self.design.labels)
+    def _text(self, observation: Observation) -> str:
+        texts = self._in_words(self.design.labels)
         context = _context(observation)
         network = {name: observation[name] for name in NETWORK}
         if context not in texts or network != self._columns:
             raise ValueError(f"{dict(observation)} is no question of {self!r}.")
-        return Prompt((Message("user", texts[context]),))
-
-    def screen(self, observation: Observation) -> Screen:
-        text = self.render(observation, ()).messages[0].content
-        answer = self._words[f"answer_{self.answer}"].text
-        return likelihood_screen(text, answer)
-
-    def parse(self, text: str, observation: Observation) -> Answer:
-        return parse_likelihood(text, self.answer)
-
-    def say(self, choice: Any, observation: Observation) -> str:
-        return say_likelihood(choice, self.answer)
-
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        design = self.design
-        _, contexts = self._in_words(design.labels)
-        context = contexts.get(messages[0].content) if len(messages) == 1 else None
-        if context is None:
-            begun = f" that begins {messages[0].content[:60]!r}" if messages else ""
-            raise ValueError(
-                f"A prompt of {self.name} is one message, with a question of its grid; got "
-                f"{len(messages)}{begun}. Use the settings and templates it was rendered with."
-            )
-        names = (*QUESTION, "domain", "round")
-        asked = list(zip(*(design.table[name].tolist() for name in names), strict=True))
-        told = dict(zip(names, context, strict=True))
-        return [], {"trial": asked.index(context), **self._columns, **told}
+        return texts[context]
 
     def _network(self) -> CausalNetwork:
         """Make the network from graph, strengths and bases."""
@@ -434,33 +384,16 @@ class CausalInference(Environment):
         found: dict[Edge, float] = dict(zip(edges, strengths, strict=True))
         return CausalNetwork(found, dict(zip(letters, bases, strict=True)))
 
-    def _check_words(self) -> None:
-        """Raise ValueError unless every question has words of its own."""
-        if "<likelihood>" not in self._words["answer_chain_of_thought"].text:
-            raise ValueError(
-                "The template 'answer_chain_of_thought' asks for <likelihood>, which is what is "
-                f"read of an answer; got {self._words['answer_chain_of_thought'].text!r}."
-            )
-        texts, contexts = self._in_words(self.draw(session_stream(0)).labels)
-        for context, text in texts.items():
-            if contexts[text] != context:
-                raise ValueError(
-                    f"Each question has words of its own; {contexts[text]} and {context} (query, "
-                    f"{', '.join(TOLD)}, domain, round) both read {text!r}. Let templates tell "
-                    "them apart."
-                )
-
-    def _in_words(self, labels: Any) -> tuple[dict[Context, str], dict[str, Context]]:
-        """Return the prompts of a session with these names, and what each asks."""
+    def _in_words(self, labels: Any) -> dict[Context, str]:
+        """Return the questions of a session with these names."""
         names: Names = tuple(map(tuple, labels["names"])) if labels else ()
         if self._known[0] != names or not self._known[1]:
             places = {context[-2] for context in self._contexts}
             variables = {d: self._variables(d, names) for d in places}
             told = {d: self._story(d, found, bool(names)) for d, found in variables.items()}
-            texts = {c: self._text(c, variables[c[-2]], told[c[-2]]) for c in self._contexts}
-            contexts = {text: context for context, text in reversed(texts.items())}
-            self._known = (names, texts, contexts)
-        return self._known[1], self._known[2]
+            texts = {c: self._question(c, variables[c[-2]], told[c[-2]]) for c in self._contexts}
+            self._known = (names, texts)
+        return self._known[1]
 
     def _variables(self, domain: int, names: Names) -> tuple[Variable, ...]:
         """Return the four variables of a domain, or those that mean nothing."""
@@ -519,7 +452,7 @@ class CausalInference(Environment):
             "answer": words[f"answer_{self.answer}"].text,
         }
 
-    def _text(
+    def _question(
         self, context: Context, variables: Sequence[Variable], told: Mapping[str, str]
     ) -> str:
         words = self._words
@@ -531,11 +464,7 @@ class CausalInference(Environment):
             for variable, value in zip(variables, values, strict=True)
             if value != NOT_TOLD
         ]
-        text = words["prompt"].render(**told, told=" ".join(facts), asked=variables[query].present)
-        if self.repeats > 1:
-            opening = words["round"].render(round=context[-1] + 1, repeats=self.repeats)
-            text = f"{opening}\n\n{text}"
-        return text
+        return words["prompt"].render(**told, told=" ".join(facts), asked=variables[query].present)
 
 
 def _context(observation: Observation) -> Context:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.environment import Observation
 from knownminds.environments.fields import (
-    WORDS,
     Field,
     Fields,
     OneOf,
@@ -25,13 +23,10 @@ from knownminds.environments.fields import (
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Column, Look, Panel, Rows, Seen, looked, read_off
-from knownminds.environments.searched import among, span
-from knownminds.environments.words.answer import Answer
-from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
-from knownminds.environments.words.screen import Screen
+from knownminds.environments.searched import among
 
 from .contingency import causal_power, causal_support, delta_p
-from .likelihoods import FORMS, Form, likelihood_screen, parse_likelihood, say_likelihood
+from .likelihoods import FORMS, LikelihoodQuestions
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
@@ -140,7 +135,7 @@ def _along(rule: Any) -> Column:
     return lambda rows: 100.0 * rule({name: rows[name] for name in (*COUNTS, "kind")})
 
 
-class CausalStrength(Environment):
+class CausalStrength(LikelihoodQuestions):
     """Judgements of causal strength, from 0 to 100, by counts of cases.
 
     A prompt tells of cases with and without a possible cause, and in how many of each the effect
@@ -188,11 +183,6 @@ class CausalStrength(Environment):
         for along, rule in (("causal power", judged_power), ("contrast", judged_contrast))
     )
     performance_bounds = (0.0, 1.0)
-    given = "response"
-    n_actions = 0
-    response_range = (0.0, 100.0)
-    feedback = False
-    past = "none"
 
     cases: int = setting(
         8,
@@ -223,21 +213,6 @@ class CausalStrength(Environment):
         '"strength" asks how strongly it works; "counterfactual" in how many of 100 cases that '
         "would lack the effect (or have it) it would make the difference (Buehner et al. 2003).",
     )
-    repeats: int = setting(
-        1,
-        Whole(1),
-        "How often a session asks each question, round by round. With more than one, a prompt "
-        "begins with the number of the round.",
-        size=True,
-        searched=span(1, 20),
-    )
-    answer: Form = setting(
-        "numeric",
-        OneOf(FORMS),
-        '"numeric" asks for a number alone, "chain_of_thought" for thoughts and a number in an XML '
-        "frame.",
-    )
-    templates: str | None = setting(None, WORDS, OTHER_WORDS)
 
     def prepare(self) -> None:
         self._asked = [
@@ -250,15 +225,7 @@ class CausalStrength(Environment):
             )
         grid = dict(zip((*COUNTS, "kind"), np.array(self._asked).T, strict=True))
         self._support = judged_support(grid)
-        self._words = load_templates(
-            self.templates, WANTED, REQUIRED, Path(__file__).with_suffix(".toml")
-        )
-        if "<likelihood>" not in self._words["answer_chain_of_thought"].text:
-            raise ValueError(
-                "The template 'answer_chain_of_thought' asks for <likelihood>, which is what is "
-                f"read of an answer; got {self._words['answer_chain_of_thought'].text!r}."
-            )
-        self._read: tuple[Any, dict[str, Observation]] = (None, {})
+        self._load_words(WANTED, REQUIRED)
 
     @property
     def n_trials(self) -> int:
@@ -306,49 +273,17 @@ class CausalStrength(Environment):
         shown = {name: np.array([observation[name]]) for name in (*COUNTS, "kind")}
         return found | {"contrast": float(judged_contrast(shown)[0])}
 
-    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+    def _text(self, observation: Observation) -> str:
         words, story = self._words, STORIES[int(observation["story"])]
         parts = (*_PARTS, *_OF_CASES, *_IN_LISTS)
         said = {part: words[f"{story}_{part}"].text for part in parts}
         kind = KINDS[int(observation["kind"])]
-        text = words["prompt"].render(
+        return words["prompt"].render(
             introduction=said["introduction"],
             cases=self._cases(observation, said),
             asked=words[f"{self.asked}_{kind}"].render(**said),
             answer=words[f"answer_{self.answer}"].text,
         )
-        if self.repeats > 1:
-            number = int(observation["round"]) + 1
-            opening = words["round"].render(round=number, repeats=self.repeats)
-            text = f"{opening}\n\n{text}"
-        return Prompt((Message("user", text),))
-
-    def screen(self, observation: Observation) -> Screen:
-        text = self.render(observation, ()).messages[0].content
-        return likelihood_screen(text, self._words[f"answer_{self.answer}"].text)
-
-    def parse(self, text: str, observation: Observation) -> Answer:
-        return parse_likelihood(text, self.answer)
-
-    def say(self, choice: Any, observation: Observation) -> str:
-        return say_likelihood(choice, self.answer)
-
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        design = self.design
-        if self._read[0] is not design:
-            trials: list[Observation] = [
-                {"trial": t, **design.at(t, self.fields.shown)} for t in range(self.n_trials)
-            ]
-            texts = {self.render(shown, ()).messages[0].content: shown for shown in trials}
-            self._read = (design, texts)
-        found = self._read[1].get(messages[0].content) if len(messages) == 1 else None
-        if found is None:
-            begun = f" that begins {messages[0].content[:60]!r}" if messages else ""
-            raise ValueError(
-                f"A prompt of {self.name} is one message, with a question of its session; got "
-                f"{len(messages)}{begun}. Use the settings and templates it was rendered with."
-            )
-        return [], found
 
     def _questions(self) -> Iterable[tuple[Table, int]]:
         """Yield each table with the direction that is asked about."""

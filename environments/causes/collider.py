@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.design import session_stream
-from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.environment import Observation
 from knownminds.environments.fields import (
     WORDS,
     YES_OR_NO,
@@ -20,15 +19,13 @@ from knownminds.environments.fields import (
     OneOf,
     SomeOf,
     Told,
-    Whole,
     as_given,
     coded,
     setting,
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, looked, read_off
-from knownminds.environments.searched import among, span
-from knownminds.environments.words.answer import Answer
+from knownminds.environments.searched import among
 from knownminds.environments.words.cover_stories import (
     SENSES,
     SHIPPED,
@@ -37,8 +34,6 @@ from knownminds.environments.words.cover_stories import (
     filler,
     load_stories,
 )
-from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
-from knownminds.environments.words.screen import Screen
 
 from .causal_graph import (
     ABSENT,
@@ -56,7 +51,7 @@ from .causal_graph import (
     noisy_or_joint,
     questions,
 )
-from .likelihoods import FORMS, Form, likelihood_screen, parse_likelihood, say_likelihood
+from .likelihoods import LikelihoodQuestions, check_words_differ
 from .random_names import CONTENTS, LENGTH, Content, random_name
 
 if TYPE_CHECKING:
@@ -132,7 +127,7 @@ _QUESTIONS = {
 }
 
 
-class Collider(Environment):
+class Collider(LikelihoodQuestions):
     """Judgements of likelihood on a causal graph: two causes and their effect, a chain or a fork.
 
     A prompt tells a cover story: three variables, each of which is present or absent, and which of
@@ -189,11 +184,6 @@ class Collider(Environment):
         ),
     )
     performance_bounds = None
-    given = "response"
-    n_actions = 0
-    response_range = (0.0, 100.0)
-    feedback = False
-    past = "none"
 
     graph: Graph = setting(
         "collider",
@@ -246,24 +236,11 @@ class Collider(Environment):
         "alone; 13 of the fork, about C1 and C2. A chain has no second direction.",
         searched=among(*DIRECTIONS),
     )
-    repeats: int = setting(
-        1,
-        Whole(1),
-        "How often a session asks each question, round by round. With more than one, a prompt "
-        "begins with the number of the round: the same prompt would bring the same answer again "
-        "from those who answer by a seed.",
-        size=True,
-        searched=span(1, 20),
-    )
-    answer: Form = setting(
-        "numeric",
-        OneOf(FORMS),
-        '"numeric" asks for a number alone, "chain_of_thought" for thoughts and a number in an XML '
-        "frame.",
-    )
-    templates: str | None = setting(None, WORDS, OTHER_WORDS)
     stories: str | None = setting(
-        None, WORDS, "A TOML file with domains of your own; None for ours, `cover_stories.toml`."
+        None,
+        WORDS,
+        "A TOML file with domains of your own; None for ours, `cover_stories.toml`.",
+        last=True,
     )
 
     def prepare(self) -> None:
@@ -285,13 +262,13 @@ class Collider(Environment):
         self._distractions = [
             self._all_domains.index(story.words["distraction"]) for story in told.values()
         ]
-        self._words = load_templates(
-            self.templates, WANTED, REQUIRED, Path(__file__).with_suffix(".toml")
-        )
+        self._load_words(WANTED, REQUIRED)
         self._asked = questions(self.graph, self.directions)
         self._contexts = self._grid()
-        self._known: tuple[Names, dict[Context, str], dict[str, Context]] = ((), {}, {})
-        self._check_words()
+        self._known: tuple[Names, dict[Context, str]] = ((), {})
+        check_words_differ(
+            self._in_words(self.draw(session_stream(0)).labels), self.fields.shown[1:]
+        )
 
     @property
     def n_trials(self) -> int:
@@ -388,52 +365,12 @@ class Collider(Environment):
             "the effect is asked": float(observation["query"] == 2),
         }
 
-    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        texts, _ = self._in_words(self.design.labels)
+    def _text(self, observation: Observation) -> str:
+        texts = self._in_words(self.design.labels)
         context = self._context(observation)
         if context not in texts:
             raise ValueError(f"{dict(observation)} is no question of {self!r}.")
-        return Prompt((Message("user", texts[context]),))
-
-    def screen(self, observation: Observation) -> Screen:
-        text = self.render(observation, ()).messages[0].content
-        answer = self._words[f"answer_{self.answer}"].text
-        return likelihood_screen(text, answer)
-
-    def parse(self, text: str, observation: Observation) -> Answer:
-        """Read the number from 0 to 100.
-
-        In the numeric form it is read by the rules of `parse_number`; decimals are kept and never
-        rescaled: 0.75 is three quarters of a point. A percent sign right behind the number, or
-        after one blank, is repaired: on this scale 75% can only be 75. Ranges, fractions, decimal
-        commas, and the word for percent are malformed.
-
-        In the form chain_of_thought it is what stands between <likelihood> and </likelihood>, by
-        the same rules; nothing else is read. It is malformed if either tag is missing or stands
-        more than once. What else departs from the frame is repaired and noted.
-        """
-        return parse_likelihood(text, self.answer)
-
-    def say(self, choice: Any, observation: Observation) -> str:
-        return say_likelihood(choice, self.answer)
-
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        design = self.design
-        _, contexts = self._in_words(design.labels)
-        context = contexts.get(messages[0].content) if len(messages) == 1 else None
-        if context is None:
-            begun = f" that begins {messages[0].content[:60]!r}" if messages else ""
-            raise ValueError(
-                f"A prompt of {self.name} is one message, with a question of its grid; got "
-                f"{len(messages)}{begun}. Use the settings and templates it was rendered with."
-            )
-        fields = self.fields.shown[1:]
-        asked = list(zip(*(design.table[name].tolist() for name in fields), strict=True))
-        return [], {
-            "trial": asked.index(context),
-            "graph": GRAPHS.index(self.graph),
-            **dict(zip(fields, context, strict=True)),
-        }
+        return texts[context]
 
     def _grid(self) -> list[Context]:
         """Return all contexts."""
@@ -451,24 +388,8 @@ class Collider(Environment):
         )
         return query, first, second, third, domain, sense, r
 
-    def _check_words(self) -> None:
-        """Raise ValueError unless every question has words of its own."""
-        if "<likelihood>" not in self._words["answer_chain_of_thought"].text:
-            raise ValueError(
-                "The template 'answer_chain_of_thought' asks for <likelihood>, which is what is "
-                f"read of an answer; got {self._words['answer_chain_of_thought'].text!r}."
-            )
-        texts, contexts = self._in_words(self.draw(session_stream(0)).labels)
-        for context, text in texts.items():
-            if contexts[text] != context:
-                raise ValueError(
-                    f"Each question has words of its own; {contexts[text]} and {context} (query, "
-                    f"first, second, third, domain, sense, round) both read {text!r}. Let "
-                    "templates and stories tell them apart."
-                )
-
-    def _in_words(self, labels: Any) -> tuple[dict[Context, str], dict[str, Context]]:
-        """Return the prompts of a session with these names, and what each asks."""
+    def _in_words(self, labels: Any) -> dict[Context, str]:
+        """Return the questions of a session with these names."""
         names: Names = tuple(map(tuple, labels["names"])) if labels else ()
         known = self._known
         if known[0] != names or not known[1]:
@@ -478,12 +399,11 @@ class Collider(Environment):
             }
             told = {place: self._story(scene, *place) for place, scene in scenes.items()}
             texts = {
-                context: self._text(context, scenes[context[4:6]], told[context[4:6]])
+                context: self._question(context, scenes[context[4:6]], told[context[4:6]])
                 for context in self._contexts
             }
-            contexts = {text: context for context, text in reversed(texts.items())}
-            known = self._known = (names, texts, contexts)
-        return known[1], known[2]
+            known = self._known = (names, texts)
+        return known[1]
 
     def _abstract(self, names: Sequence[str], sense: str) -> Scene:
         """Return the scene of variables that have names and no meaning."""
@@ -544,7 +464,7 @@ class Collider(Environment):
             return ""
         return filler(text, self._words["filler"].text) if self.control else text
 
-    def _text(self, context: Context, scene: Scene, told: Mapping[str, str]) -> str:
+    def _question(self, context: Context, scene: Scene, told: Mapping[str, str]) -> str:
         query, *values = context[:4]
         words = self._words
         facts = [
@@ -556,13 +476,9 @@ class Collider(Environment):
             observed = words["observed_one"].render(one_fact=facts[0])
         else:
             observed = words["observed_two"].render(one_fact=facts[0], other_fact=facts[1])
-        text = words["prompt"].render(
+        return words["prompt"].render(
             **told, observed=observed, asked=scene.variables[query].present
         )
-        if self.repeats > 1:
-            opening = words["round"].render(round=context[-1] + 1, repeats=self.repeats)
-            text = f"{opening}\n\n{text}"
-        return text
 
     def _found(self, trials: Trials, row: int) -> Question:
         """Return the question that a row names by task and variable."""

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, get_args
 
+from knownminds.environments.design import Design
+from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.fields import WORDS, OneOf, Whole, setting
+from knownminds.environments.searched import span
 from knownminds.environments.words.answer import (
     Answer,
     Outcome,
@@ -15,6 +22,13 @@ from knownminds.environments.words.answer import (
     parse_number,
 )
 from knownminds.environments.words.final_answers import without_thoughts
+from knownminds.environments.words.prompt import (
+    OTHER_WORDS,
+    Message,
+    Prompt,
+    Template,
+    load_templates,
+)
 from knownminds.environments.words.screen import Screen
 
 Form = Literal["numeric", "chain_of_thought"]
@@ -27,24 +41,121 @@ _FRAME = re.compile(
 _OPEN, _CLOSE = (re.compile(rf"<{s}likelihood\s*>", re.IGNORECASE) for s in ("", "/"))
 
 
-def likelihood_screen(prompt: str, answer: str) -> Screen:
-    """Return a prompt as people see it: without what is said of the form of an answer."""
-    return Screen("", prompt.replace(answer, "").strip(), asks="response")
+class LikelihoodQuestions(Environment):
+    """Questions that stand alone, each answered by a likelihood from 0 to 100."""
+
+    given = "response"
+    n_actions = 0
+    response_range = (0.0, 100.0)
+    feedback = False
+    past = "none"
+
+    repeats: int = setting(
+        1,
+        Whole(1),
+        "How often a session asks each question, round by round. With more than one, a prompt "
+        "begins with the number of the round: the same prompt would bring the same answer again "
+        "from those who answer by a seed.",
+        size=True,
+        searched=span(1, 20),
+    )
+    answer: Form = setting(
+        "numeric",
+        OneOf(FORMS),
+        '"numeric" asks for a number alone, "chain_of_thought" for thoughts and a number in an XML '
+        "frame.",
+    )
+    templates: str | None = setting(None, WORDS, OTHER_WORDS)
+
+    _words: dict[str, Template]
+    # The prompts of a session's design, and what each shows.
+    _texts: tuple[Design | None, dict[str, Observation]]
+
+    def _load_words(
+        self, wanted: Mapping[str, frozenset[str]], required: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        """Take the templates; one asks for what is read of an answer."""
+        words = load_templates(
+            self.templates, wanted, required, Path(__file__).with_name(f"{self.name}.toml")
+        )
+        frame = words["answer_chain_of_thought"].text
+        if "<likelihood>" not in frame:
+            raise ValueError(
+                "The template 'answer_chain_of_thought' asks for <likelihood>, which is what is "
+                f"read of an answer; got {frame!r}."
+            )
+        self._words, self._texts = words, (None, {})
+
+    @abstractmethod
+    def _text(self, observation: Observation) -> str:
+        """Put a question into words."""
+
+    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+        text = self._text(observation)
+        if self.repeats > 1:
+            number = int(observation["round"]) + 1
+            opening = self._words["round"].render(round=number, repeats=self.repeats)
+            text = f"{opening}\n\n{text}"
+        return Prompt((Message("user", text),))
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        design = self.design
+        if self._texts[0] is not design:
+            trials: list[Observation] = [
+                {"trial": t, **design.at(t, self.fields.shown)} for t in range(self.n_trials)
+            ]
+            self._texts = design, {self.render(s, ()).messages[0].content: s for s in trials}
+        observation = self._texts[1].get(messages[0].content) if len(messages) == 1 else None
+        if observation is None:
+            begun = f" that begins {messages[0].content[:60]!r}" if messages else ""
+            raise ValueError(
+                f"A prompt of {self.name} is one message, with a question of its session; got "
+                f"{len(messages)}{begun}. Use the settings and templates it was rendered with."
+            )
+        return [], observation
+
+    def screen(self, observation: Observation) -> Screen:
+        """Return a prompt as people see it: without what is said of the form of an answer."""
+        text = self.render(observation, ()).messages[0].content
+        answer = self._words[f"answer_{self.answer}"].text
+        return Screen("", text.replace(answer, "").strip(), asks="response")
+
+    def parse(self, text: str, observation: Observation) -> Answer:
+        """Read the number from 0 to 100.
+
+        In the numeric form it is read by the rules of `parse_number`; decimals are kept and never
+        rescaled: 0.75 is three quarters of a point. A percent sign right behind the number, or
+        after one blank, is repaired: on this scale 75% can only be 75. Ranges, fractions, decimal
+        commas, and the word for percent are malformed.
+
+        In the form chain_of_thought it is what stands between <likelihood> and </likelihood>, by
+        the same rules; nothing else is read. It is malformed if either tag is missing or stands
+        more than once. What else departs from the frame is repaired and noted.
+        """
+        return _parse_frame(text) if self.answer != "numeric" else parse_number(text, 0.0, 100.0)
+
+    def say(self, choice: Any, observation: Observation) -> str:
+        number = decimal(choice)
+        if self.answer == "numeric":
+            return number
+        frame = f"<reasoning>{_THOUGHT}</reasoning><likelihood>{number}</likelihood>"
+        return f"<answer>{frame}</answer>"
 
 
-def parse_likelihood(text: str, form: str) -> Answer:
-    """Read the number from 0 to 100 of an answer in this form."""
-    if form == "chain_of_thought":
-        return _parse_frame(text)
-    return parse_number(text, 0.0, 100.0)
+def check_words_differ(texts: Mapping[Any, str], columns: Sequence[str]) -> None:
+    """Raise ValueError unless every question has words of its own.
 
-
-def say_likelihood(choice: Any, form: str) -> str:
-    """Answer as asked."""
-    number = decimal(choice)
-    if form == "numeric":
-        return number
-    return f"<answer><reasoning>{_THOUGHT}</reasoning><likelihood>{number}</likelihood></answer>"
+    `texts` is by question, a tuple of the `columns`, of which the last is the round.
+    """
+    questions: dict[str, Any] = {}
+    for (*question, _), text in texts.items():
+        other = questions.setdefault(text, question)
+        if other != question:
+            raise ValueError(
+                f"Each question has words of its own; {other} and {question} "
+                f"({', '.join(columns[:-1])}) both read {text!r}. Let templates and stories tell "
+                "them apart."
+            )
 
 
 def _parse_frame(text: str) -> Answer:
