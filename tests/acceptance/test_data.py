@@ -22,7 +22,6 @@ from knownminds.environments import (
     Trials,
 )
 from knownminds.inference import MEASURES, ModelData, maximum_a_posteriori
-from knownminds.validation.data.score_scale import scaled
 
 SAMPLES = ["instrumental_learning", "two_step", "line_ratio", "balloon_risk", "coins"]
 
@@ -123,29 +122,6 @@ ON_SCALE = "From random answers (0) to the reference (1)"
 
 def pumps(gamma, n=30):
     return simulate(BalloonPumper, np.tile([0.95, 0.05, gamma, 0.4], (n, 1)), BalloonRisk(10), 1)
-
-
-def scale(value, zero, one, error=0.0, **more):
-    given = {"value": value, "standard_error": 0.1, "low": value - 0.2, "high": value + 0.2}
-    given |= {"random": zero, "random_error": error, "reference": one}
-    return scaled(pd.DataFrame([given]), **more).iloc[0]
-
-
-def test_the_scale_is_the_share_of_the_way_from_random_answers_to_the_reference():
-    assert [scale(x, 1.0, 20.0)["normalised"] for x in (20.0, 1.0, 39.0)] == [1.0, 0.0, 2.0]
-    other = scale(-0.1, 0.0, 0.2)
-    assert other["normalised"] == pytest.approx(-0.5)  # the sign is kept
-    assert (other["normalised_low"], other["normalised_high"]) == pytest.approx((-1.5, 0.5))
-    unsigned = scale(-0.1, 0.0, 0.2, unsigned=True)
-    assert unsigned["normalised"] == pytest.approx(0.5)  # as released, it has none
-    assert (unsigned["normalised_low"], unsigned["normalised_high"]) == pytest.approx((0.0, 1.5))
-    assert np.isnan(scale(3.0, 1.0, 1.0)["normalised"])  # between two that are alike is no scale
-    assert np.isnan(scale(3.0, 1.0, np.nan)["normalised"])
-    # Half of the way, an error of random answers counts half.
-    known, unsure = (scale(0.5, 0.0, 1.0, error=error) for error in (0.0, 0.1))
-    assert unsure["normalised_error"] == pytest.approx(np.hypot(known["normalised_error"], 0.05))
-    half = (known["normalised_high"] - 0.5, unsure["normalised_high"] - 0.5)
-    assert half[1] == pytest.approx(np.hypot(half[0], 1.96 * 0.05))
 
 
 def test_scores_are_put_on_the_scale_by_the_measures_themselves(tmp_path):
