@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 
@@ -70,7 +71,7 @@ def squared_distances(profiles: Array) -> Array:
     return mean
 
 
-def connected(square: Array) -> Array:
+def connected(square: Array) -> NDArray[np.int64]:
     """Return who is left, [N], once those with the most unknown distances are taken out in turn."""
     left = np.arange(len(square))
     while len(left):

@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from knownminds.agents import AGENTS
+from knownminds.agents.parameters import Array
 from knownminds.inference import MEASURES
 from knownminds.inference.pooled_effects import pooled_effects
 from knownminds.inference.profile_distances import (
@@ -37,7 +38,7 @@ from .features import features_part
 from .measures import measures
 from .paper import CELL, NORMAL, VARIANT, About, Answers, Paper, Shown
 from .plan import BASE, theta_of
-from .views import WHO, Cell, Dots, Draw, Grid, Rows, ends
+from .views import WHO, Cell, Dots, Draw, Grid, Rows, View, ends
 
 EXPERIMENTS = (
     "probabilistic_reasoning", "horizon", "restless_bandit", "instrumental_learning", "two_step",
@@ -131,7 +132,7 @@ def _scored(data: Answers, title: str, names: Sequence[str]) -> Shown:
     """Return the scores in all variants, the table and bars of those of plain questions."""
     rows, base = data.once(on_scale), base_of(data, names)
     ends_of_scale: Mapping[str, Cell] = {"random answers": "random", "reference": "reference"}
-    views = [
+    views: list[View] = [
         Grid(f"{title}, with 95% intervals", "metric", of=base),
         Rows(f"The scale of the {title.lower()}", ends_of_scale, ("metric",),
              of=base.drop_duplicates("metric")),
@@ -203,11 +204,13 @@ def thoughts(data: Answers) -> Shown:
             asked = part.set_index(WHO)
             both = asked.join(plain.add_suffix("_plain"))
             gap = both["value"] - both["value_plain"]
-            error = np.hypot(both["standard_error"], both["standard_error_plain"])
+            squares = both[["standard_error", "standard_error_plain"]].astype(float) ** 2
+            error = squares.sum(axis=1, skipna=False) ** 0.5
             names = {"metric": metric, VARIANT: variant}
             rows += [{**names, WHO: who, **_effect(gap[who], error[who])} for who in asked.index]
             known = np.isfinite(gap) & (error > 0)
-            rows += [{**names, **row} for row in pooled(gap[known], error[known])]
+            effects, errors = (one[known].to_numpy(dtype=np.float64) for one in (gap, error))
+            rows += [{**names, **row} for row in pooled(effects, errors)]
     frame = pd.DataFrame(rows)
     if frame.empty:
         return frame, "The plan asks for thoughts in no experiment."
@@ -220,12 +223,12 @@ def thoughts(data: Answers) -> Shown:
     )
 
 
-def pooled(gap: pd.Series[float], error: pd.Series[float]) -> list[dict[str, Any]]:
+def pooled(effects: Array, errors: Array) -> list[dict[str, Any]]:
     """Return the rows of differences that are pooled, as one effect and as several; none of one."""
-    n = len(gap)
+    n = len(effects)
     if n < 2:
         return []
-    both = pooled_effects(gap.to_numpy(), error.to_numpy())
+    both = pooled_effects(effects, errors)
     one = _effect(both.one, both.one_error, both.p_value)
     several = _effect(both.several, both.several_error)
     return [{WHO: f"all {n}", **one}, {WHO: f"all {n}, effects that differ", **several}]

@@ -358,7 +358,7 @@ def signatures(data: Answers) -> Shown:
         pictures.signature_scatter, people={name: of_people(rows, name) for name in names}
     )
     counted = passing(rows)
-    columns: Mapping[str, Cell] = {name: name for name in counted if name not in WHERE}
+    columns: Mapping[str, Cell] = {str(n): str(n) for n in counted if n not in WHERE}
     scattered = rows[rows[WHO] != PEOPLE]
     numbers = pd.DataFrame({WHO: list(dict.fromkeys(scattered[WHO]))})
     numbers["number"] = np.arange(1, len(numbers) + 1)

@@ -72,7 +72,7 @@ def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Part
     }
     shown = (
         rows,
-        Rows("Comparisons", dict(zip(counts, counts, strict=True)), (), of=counts),
+        Rows("Comparisons", {str(name): str(name) for name in counts}, (), of=counts),
         Rows("Two models on a score", columns, ("score",), of=first),
     )
     return part_of("differences", TITLE, TEXT, shown)

@@ -21,6 +21,7 @@ from knownminds.validation.engine.result import Part
 from .paper import CELL, About, part_of, readable
 from .plan import Cell, Plan, stream_of, theta_of
 from .views import WHO, Rows, ends
+from .views import Cell as Written
 
 LEVEL = 0.95  # of the intervals
 STARTS = 2
@@ -86,7 +87,7 @@ TEXT = (
 def recovery(trials: pd.DataFrame, about: About) -> Part:
     """Return the part that sets known minds' parameters beside what is fitted to them."""
     rows = recovered_parameters(trials, about)
-    columns = {
+    columns: Mapping[str, Written] = {
         "model": lambda row: row["model"].replace("_", " "),
         "truth": "truth",
         "estimate": ends(),

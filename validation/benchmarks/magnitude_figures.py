@@ -135,13 +135,21 @@ def summary(frames: MagnitudeFrames) -> pd.DataFrame:
     cells = frames.cells
     whole = cells["modality"] == cells["task"].map(whole_modality)
     base = cells[whole & (cells["condition"] == BASE)]
-    means = base.groupby(WHO, sort=False)[["error", "bayesian"]].agg(lambda v: v.mean(skipna=False))
+    means = base.groupby(WHO, sort=False)[["error", "bayesian"]].agg(_whole_mean)
     parts = frames.composite.set_index([WHO, "part"])["value"].unstack("part")
-    score = frames.consistency.groupby(WHO, sort=False)["score"].agg(lambda v: v.sum(skipna=False))
+    score = frames.consistency.groupby(WHO, sort=False)["score"].agg(_whole_sum)
     table = means.join(parts["E"]).join(score)
     return table.set_axis(
         ["NRMSE", "evidence: Bayesian", "efficiency E", "consistency score"], axis=1
     ).reset_index()
+
+
+def _whole_mean(values: pd.Series[float]) -> float:
+    return float(values.mean(skipna=False))
+
+
+def _whole_sum(values: pd.Series[float]) -> float:
+    return float(values.sum(skipna=False))
 
 
 def against_error(rows: pd.DataFrame) -> Figure:
@@ -218,13 +226,13 @@ def _observed(cell: Answers, fits: pd.DataFrame, modality: str) -> pd.DataFrame:
         }
     )  # fmt: skip
     if "static_bayes_observer" in fits.index:
-        static = fits.loc["static_bayes_observer"]
+        static: Any = fits.loc["static_bayes_observer"]
         prior = np.array([static[f"mu_{name}"] for name in names], dtype=float) * cell.unit
         weight = float(static["w_prior"])
         mean = (1 - weight) * cell.value + weight * prior
         frame["static"] = np.clip(mean, 0, cell.ceiling)
     if "linear_observer" in fits.index:
-        linear = fits.loc["linear_observer"]
+        linear: Any = fits.loc["linear_observer"]
         frame["linear"] = float(linear["w"]) * cell.value + float(linear["b"]) * cell.unit
     return frame
 

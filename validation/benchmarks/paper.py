@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from .views import WHO, Figure, Grid, Table, View
 
 CELL, KNOWN, VARIANT = "cell", "known_mind", "variant"
 SEVERAL = " + "  # between the cells of a score that is computed from several
+Computed = TypeVar("Computed")
 SCORES = [WHO, "score", CELL, "value", "standard_error", "freedom"]
 NORMAL = 2 * 1.959964  # standard errors in a normal interval of 95%
 # What a record has besides the fields of its experiment.
@@ -100,11 +101,12 @@ class Answers:
     about: About
     _computed: dict[Any, Any] = field(default_factory=dict, repr=False)
 
-    def once(self, compute: Callable[[Answers], Any]) -> Any:
+    def once(self, compute: Callable[[Answers], Computed]) -> Computed:
         """Return what a function computes of the answers; it is computed a single time."""
         if compute not in self._computed:
             self._computed[compute] = compute(self)
-        return self._computed[compute]
+        computed: Computed = self._computed[compute]
+        return computed
 
 
 # A part: the tidy frame, then its views; texts among them are added to its paragraph.

@@ -40,7 +40,7 @@ from knownminds.validation.chance.stated_answers import shares_of
 
 from . import revealed_figures as pictures
 from .paper import About, Answers, Paper, Shown, counted_answers, joined, readable
-from .views import WHO, Boxes, Cell, Dots, Draw, Grid, Rows, ends
+from .views import WHO, Boxes, Cell, Dots, Draw, Grid, Rows, View, ends
 
 FORM, VARIANT, STATED = "form", "variant", "stated"
 EVERY = ("scenario", "context")
@@ -177,7 +177,8 @@ def _every_measure(rows: pd.DataFrame, own: RevealedBeliefs, naive: Any, seed: i
     slices = list(map(own.rows, range(len(own))))
     rows["naive"] = np.nan
     if naive is not None:
-        rows["naive"] = [manhattan(own.truth[k], naive[k]) for k in slices]
+        distances_of_naive = [float(manhattan(own.truth[k], naive[k])) for k in slices]
+        rows["naive"] = distances_of_naive
     rows["likeliest"] = np.nan
     for k, at in enumerate(slices):
         if own.scenarios[k] in FURTHER and not own.flagged[k]:
@@ -281,7 +282,7 @@ def scored(data: Answers, rows: pd.DataFrame, score: str) -> pd.DataFrame:
 def by_who(title: str, rows: pd.DataFrame, *lines: str, **view: Any) -> Grid:
     """Return the table of a column per participant, and form where there are several."""
     several = rows[FORM].nunique() > 1 if FORM in rows else False
-    who = rows[WHO] + (", " + rows[FORM] if several else "") if len(rows) else []
+    who: Any = rows[WHO] + (", " + rows[FORM] if several else "") if len(rows) else []
     return Grid(title, "who", lines, of=rows.assign(who=who), **view)
 
 
@@ -298,8 +299,10 @@ def answers(data: Answers) -> Shown:
     """
     contexts = data.once(contexts_of)
     keys = [WHO, FORM, "scenario"]
-    rows, *views = counted_answers(data.trials, FORM, "scenario") if len(data.trials) else ([],)
-    frame = pd.DataFrame(rows)
+    frame, views = pd.DataFrame(), list[View]()
+    if len(data.trials):
+        frame, grid = counted_answers(data.trials, FORM, "scenario")
+        views.append(grid)
     if len(contexts):
         flags = contexts.assign(flagged=contexts["flag"].astype(str) != "")
         counted = flags.groupby(keys, sort=False)["flagged"].agg(contexts="size", flagged="sum")
@@ -707,7 +710,7 @@ def read_back(data: Answers) -> Shown:
     for key, own in revealed.beliefs.items():
         known, usable = revealed.known.get(key), ~own.flagged[own.context]
         if known is not None and np.isfinite(known).all() and usable.any():
-            row = {WHO: key[0], FORM: key[1]}
+            row: dict[str, Any] = {WHO: key[0], FORM: key[1]}
             for name, read in (("whole", own.normalised), ("naive", revealed.naive[key])):
                 row[name] = float(np.abs(read - known)[usable].max(initial=0.0))
             rows.append(row)

@@ -160,10 +160,11 @@ class Scored:
             parts.append(comparison(scores, self.trials, self.about))
         outcomes = self.trials.get("outcome", pd.Series("ok", self.trials.index)).fillna("ok")
         counts = pd.crosstab(self.trials[WHO], outcomes)
+        who = list(dict.fromkeys(self.trials[WHO]))
         asked = {"data": list(self.sources), "participants": self.about.participants}
         return Result(
             paper.title,
-            tables={"Outcomes": counts.reindex(dict.fromkeys(self.trials[WHO])).rename_axis(WHO)},
+            tables={"Outcomes": counts.reindex(who).rename_axis(WHO)},
             parts=parts,
             notes=NOTES,
             attempted=len(self.trials),

@@ -426,7 +426,9 @@ def draw_curves(rows: pd.DataFrame, view: Curves) -> Plot:
             if {"low", "high"} <= set(line):
                 axis.vlines(x, line["low"], line["high"], color=look[0], linewidth=0.8)
             if view.hollow:
-                draw.line(axis, x.tolist(), line[view.hollow], (*look[:2], "none"), "", 4, True)
+                draw.line(
+                    axis, x.tolist(), line[view.hollow].tolist(), (*look[:2], "none"), "", 4, True
+                )
         if view.unit:
             axis.set(xlim=(-0.02, 1.02), ylim=(-0.03, 1.03))
         names = zip(view.panel, values, strict=True)
