@@ -119,9 +119,10 @@ class GroupDensity:
         )
         arrays: list[Any] = [np.require(x, requirements=["C", "W"]) for x in group]
         group = Group(*arrays)
-        columns, effects = len(group.count), len(group.effect)
-        factors, pairs = len(group.factor), len(group.pair)
-        shape = k, len(deviations.names), columns, factors, effects, pairs, deviations.n_subjects
+        n_counts, n_factors = len(group.count), len(group.factor)
+        n_effects, n_pairs = len(group.effect), len(group.pair)
+        sizes = n_counts, n_factors, n_effects, n_pairs
+        shape = k, len(deviations.names), *sizes, deviations.n_subjects
         # The normal approximation of each row under the prior, as a first guess of the group.
         estimate = chosen.estimate(parameters.mean, parameters.sd)
         guess = np.clip(estimate.std(axis=0), 0.1 * group_sd, 2.0 * group_sd)
