@@ -20,6 +20,7 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.words.answer import ANSWERED, Outcome
 
 from .csv_cells import csv_text, unguarded
+from .text_table import counted
 from .texts import repeated
 from .trial_checks import check_trials
 
@@ -396,8 +397,8 @@ class Trials:
             else ""
         )
         return (
-            f"{name or 'trials'}: {self.n_subjects} subjects, {self.n_sessions} sessions, "
-            f"{len(self)} trials ({told})"
+            f"{name or 'trials'}: {counted(self.n_subjects, 'subject')}, "
+            f"{counted(self.n_sessions, 'session')}, {counted(len(self), 'trial')} ({told})"
         )
 
 
