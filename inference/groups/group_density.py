@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from typing import Any
 
@@ -234,8 +234,12 @@ class GroupDensity:
             for name, shape in shapes.items()
             for dim, length in zip(dims[name], shape, strict=True)
         }
-        kept = {f"array_{number}": x for number, x in enumerate((*arrays, *self.trials))}
+        shared = {f"array_{number}": x for number, x in enumerate((*arrays, *self.trials))}
+        # Newer versions of nutpie ask for the names of shared variables; there are none.
+        asks_names = "shared_var_keys" in {field.name for field in fields(CompiledPyMCModel)}
+        names: dict[str, Any] = {"shared_var_keys": {}} if asks_names else {}
         return CompiledPyMCModel(
+            **names,
             dims=dims,
             _n_dim=self.size,
             _coords=coords,
@@ -243,7 +247,7 @@ class GroupDensity:
             compiled_logp_func=log_density,
             compiled_expand_func=expand,
             initial_point_func=self.start,
-            shared_data=kept,
+            shared_data=shared,
             user_data=np.concatenate([np.array(self.shape), addresses_of(arrays)]),
             n_expanded=self.size,
             shape_info=(list(shapes), None, list(shapes.values())),
