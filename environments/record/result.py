@@ -13,8 +13,10 @@ import numpy as np
 
 from knownminds.environments.later import pandas as pd
 
+from .text_table import counted
+
 LINE = 100  # characters of a result's short text
-ROWS = 40  # of the table in a result's text
+ROWS, WIDTH = 40, 80  # of the table in a result's text, in rows and characters
 
 
 class Result:
@@ -27,10 +29,11 @@ class Result:
             cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
 
     def __str__(self) -> str:
-        """Return what it is, and the table of `summary`."""
+        """Return what it is, how many rows it has, and the table of `summary`."""
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).lower()
-        table = self.summary().to_string(index=False, float_format="%.4g", max_rows=ROWS)
-        return f"{words}\n{table}"
+        table = self.summary()
+        rows = table.to_string(index=False, float_format="%.4g", max_rows=ROWS, line_width=WIDTH)
+        return f"{words}, {counted(len(table), 'row')}\n{rows}"
 
     def __repr__(self) -> str:
         """Return the first line of the text."""

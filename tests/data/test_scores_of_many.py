@@ -8,7 +8,6 @@ from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES
-from knownminds.inference.measure import Measure
 from knownminds.validation.data.scores_of_trials import score
 from knownminds.validation.pages.result_page import write_page
 
@@ -27,21 +26,28 @@ def of_several_sessions(name):
     return Trials(frame[number != 5].reset_index(drop=True))
 
 
-# A fit, a number of a session, a regression, cells, and a test of contexts.
+# A fit, three numbers of a session, and one that weighs the trials of all sessions.
 @pytest.mark.parametrize(
-    "name", ["learning_rate", "meta_cognition", "risk", "explaining_away", "normalised_error"]
+    "name", ["learning_rate", "meta_cognition", "risk", "win_stay", "normalised_error"]
 )
 def test_subjects_together_have_the_estimates_that_each_has_alone(name):
     trials, measure = of_several_sessions(name), MEASURES[name]
-    together, alone = measure.of_each(trials), Measure.of_each(measure, trials)
-    assert len(together) == 4
-    for one, other in zip(together, alone, strict=True):
-        for column in ("value", "standard_error", "low", "high", "p_value"):
-            # 1e-6: fits in one batch end within the optimiser's tolerance of those alone.
-            assert getattr(one, column) == pytest.approx(
-                getattr(other, column), abs=1e-6, nan_ok=True
-            )
-        assert (one.n, one.unit, one.excluded) == (other.n, other.unit, other.excluded)
+    estimates = measure.of_each(trials)
+    assert [estimate.n for estimate in estimates] == [3, 2, 3, 3]
+    for estimate, (_, part) in zip(
+        estimates, trials.frame.groupby("subject", sort=False), strict=True
+    ):
+        # 1e-6: fits in one batch end within the optimiser's tolerance of those alone.
+        [value] = measure.values(Trials(part.reset_index(drop=True))).value
+        assert estimate.value == pytest.approx(value, abs=1e-6)
+        without = [
+            measure.values(Trials(part[part["session"] != session].reset_index(drop=True))).value[0]
+            for session in part["session"].unique()
+        ]
+        # The jackknife (Tukey 1958): pseudo-values vary n - 1 times as much as what is left.
+        n = len(without)
+        error = (n - 1) * np.std(without, ddof=1) / np.sqrt(n)
+        assert estimate.standard_error == pytest.approx(error, abs=1e-6)
 
 
 def test_of_very_many_participants_a_page_has_the_distribution_and_the_csv_has_all(tmp_path):
