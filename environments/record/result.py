@@ -45,10 +45,8 @@ class Result:
         if hasattr(self, "to_frame"):
             table: pd.DataFrame = self.to_frame()
             return table
-        content = self.to_dict()
-        flat = content if isinstance(content, Mapping) else {"value": content}
-        kept = {k: v for k, v in flat.items() if not isinstance(v, dict | list)}
-        return pd.DataFrame([kept])
+        whole = pd.json_normalize(self.to_dict(), sep=" ")
+        return whole[[name for name in whole if not isinstance(whole[name].iloc[0], list)]]
 
     def content(self) -> Any:
         """What `to_dict` gives, of any types that `plain` knows: the rows, or else all fields."""

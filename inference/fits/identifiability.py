@@ -133,6 +133,10 @@ class Identifiability(Result):
             }
         )
 
+    def __str__(self) -> str:
+        """Return the table, and in sentences what the sessions cannot tell."""
+        return "\n".join([super().__str__(), *self.sentences])
+
     @cached_property
     def _usable(self) -> NDArray[np.bool_]:
         return np.asarray(np.isfinite(self.information).all(axis=(1, 2)))
