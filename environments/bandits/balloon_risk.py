@@ -16,15 +16,9 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun, labels_of_the_lost
 from knownminds.environments.searched import Searched, Span, span
+from knownminds.environments.words.history import FIRST, Filled, Names, Retelling, is_missing
 from knownminds.environments.words.prompt import Message, Prompt, Template
-from knownminds.environments.words.told_history import (
-    FIRST,
-    Found,
-    Names,
-    Retelling,
-    is_missing,
-    told_name,
-)
+from knownminds.environments.words.slots import position_of
 from knownminds.environments.world import World
 
 if TYPE_CHECKING:
@@ -321,15 +315,15 @@ class BalloonRisk(Retelling):
         if self.history == "chat" or len(messages) != 1:
             return super().read(messages)
         turns: list[Turn] = []
-        found = self._retold[""].read(messages[0].content)
-        if found is None:
-            _, found = self._must_read(self._opening, messages[0].content)
+        filled = self._retold[""].read(messages[0].content)
+        if filled is None:
+            _, filled = self._must_read(self._opening, messages[0].content)
         else:
-            for line in found["past"].split("\n"):
-                (_, missing), told = self._must_read(self._lines, line)
-                turns += self._ended(told, bool(missing), turns)
-        turns += self._pumped(found, _count(found["pumps"]), turns)
-        return turns, self._seen("", found, turns)
+            for line in filled["past"].split("\n"):
+                (_, missing), line_words = self._must_read(self._lines, line)
+                turns += self._ended(line_words, bool(missing), turns)
+        turns += self._pumped(filled, _count(filled["pumps"]), turns)
+        return turns, self._seen("", filled, turns)
 
     def _order(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the type of each balloon, [N, n_all]."""
@@ -384,30 +378,30 @@ class BalloonRisk(Retelling):
         words = {**self._words(last.observation), **self._told_of(last), "pumps": pumps}
         return self._lines["", missing].render(**words)
 
-    def _pumped(self, found: Found, n: int, turns: Sequence[Turn]) -> list[Turn]:
+    def _pumped(self, filled: Filled, n: int, turns: Sequence[Turn]) -> list[Turn]:
         """Return the n pumps of a balloon, all of which held."""
         if n == 0:
             return []
-        begun = self._seen("", {**found, "pumps": "0"}, turns)
+        begun = self._seen("", {**filled, "pumps": "0"}, turns)
         shown = {name: begun[name] for name in ("trial", *self.fields.stimulus)}
         return [
             Turn({**shown, "trial": shown["trial"] + k, "pump": k + 1}, INFLATE, 1.0)
             for k in range(n)
         ]
 
-    def _ended(self, told: Found, missing: bool, turns: Sequence[Turn]) -> list[Turn]:
+    def _ended(self, filled: Filled, missing: bool, turns: Sequence[Turn]) -> list[Turn]:
         """Return all turns of a balloon that is over."""
-        n = _count(told["pumps"])
-        result = None if missing else told_name(told["result"], list(self._results.values()))
+        n = _count(filled["pumps"])
+        result = None if missing else position_of(filled["result"], list(self._results.values()))
         if result == 2:  # burst: the last pump did not hold
             n -= 1
         if result == 1 or n < 0:
             raise ValueError(
-                f"A balloon that is over was stopped, or burst at a pump; got {told['result']!r} "
-                f"after {told['pumps']}. Use the templates it was rendered with."
+                f"A balloon that is over was stopped, or burst at a pump; got {filled['result']!r} "
+                f"after {filled['pumps']}. Use the templates it was rendered with."
             )
-        pumped = self._pumped(told, n, turns)
-        last = self._seen("", {**told, "pumps": str(n)}, [*turns, *pumped])
+        pumped = self._pumped(filled, n, turns)
+        last = self._seen("", {**filled, "pumps": str(n)}, [*turns, *pumped])
         shown = {name: last[name] for name in ("trial", *self.fields.stimulus)}
         ends = {
             None: Turn(shown, None, None),
@@ -416,13 +410,13 @@ class BalloonRisk(Retelling):
         }
         return [*pumped, ends[result]]
 
-    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
-        balloon, pump = _count(found["balloon"]) - 1, _count(found["pumps"]) + 1
+    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
+        balloon, pump = _count(filled["balloon"]) - 1, _count(filled["pumps"]) + 1
         letters = self.design.labels["types"]
         seen: dict[str, int | float] = {
             "trial": 0,
             "balloon": balloon,
-            "type": told_name(found["type"], letters),
+            "type": position_of(filled["type"], letters),
             "pump": pump,
         }
         after, goes_on = 0, 1
@@ -441,18 +435,15 @@ class BalloonRisk(Retelling):
                 f"pumps does not come after {len(turns)} trials that end with balloon {after}. "
                 "Use the settings and templates it was rendered with."
             )
-        if "first" in found:
-            seen["first"] = told_name(found["first"], self._choices)
+        if "first" in filled:
+            seen["first"] = position_of(filled["first"], self._choices)
         return seen
 
-    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
-        raise NotImplementedError("A line of this history tells of several trials; see _ended.")
+    def _paid(self, kind: str, filled: Filled) -> tuple[float, Mapping[str, float]]:
+        result = position_of(filled["result"], list(self._results.values()))
+        return (0.0, 1.0, float(-_count(filled["pumps"])))[result], {}
 
-    def _reward_of(self, kind: str, found: Found) -> float:
-        result = told_name(found["result"], list(self._results.values()))
-        return (0.0, 1.0, float(-_count(found["pumps"])))[result]
-
-    def _options(self, observation: Observation) -> list[str]:
+    def options(self, observation: Observation) -> list[str]:
         return _OPTIONS if observation["first"] == STOP else _OPTIONS[::-1]
 
 

@@ -17,14 +17,9 @@ from knownminds.environments.panels import Panel, Rows, chose, learning_curve, l
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import decimal
+from knownminds.environments.words.history import FIRST, LETTERS, Filled
 from knownminds.environments.words.prompt import Message
-from knownminds.environments.words.told_history import (
-    FIRST,
-    LETTERS,
-    Found,
-    told_name,
-    told_number,
-)
+from knownminds.environments.words.slots import Option, Slot, number_in, position_of
 from knownminds.environments.world import World
 
 from .two_machines import TwoMachines
@@ -170,7 +165,7 @@ class Horizon(TwoMachines):
     introducing = frozenset({"n_games", "game", "horizon", *_WORDS})
     placing = frozenset({"game", "play"})
     asking = frozenset({"first", "second", "left"})
-    telling = frozenset({"label", "reward"})
+    slots: ClassVar = {"label": Option("action"), "reward": Slot("reward")}
     required: ClassVar = {
         "introduction": ("horizon", *_WORDS),
         "question": ("game", "play", "first", "second"),
@@ -344,7 +339,7 @@ class Horizon(TwoMachines):
         }
         if "first" not in observation:
             return words
-        labels, first = self._options(observation), int(observation["first"])
+        labels, first = self.options(observation), int(observation["first"])
         words |= {"first": labels[first], "second": labels[1 - first]}
         words |= {"horizon": int(observation["horizon"])}
         words |= {"left": int(observation["horizon"]) - int(observation["play"])}
@@ -353,30 +348,24 @@ class Horizon(TwoMachines):
             words[word] = labels[int(value)] if name in ARMS else decimal(value)
         return words
 
-    def _outcome_words(self, turn: Turn) -> dict[str, object]:
-        assert turn.action is not None
-        label = self._options(turn.observation)[turn.action]
-        return {
-            "label": label,
-            "reward": "nothing" if turn.reward is None else decimal(turn.reward),
-        }
-
-    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
-        game, play = (int(told_number(found[name])) - 1 for name in ("game", "play"))
+    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
+        game, play = (int(number_in(filled[name])) - 1 for name in ("game", "play"))
         seen: dict[str, int | float] = {
             "trial": game * self.long_horizon + play,
             "game": game,
             "play": play,
         }
-        if "first" not in found:
+        if "first" not in filled:
             return seen
-        machines = self._options(seen)
+        machines = self.options(seen)
         forced: dict[str, int | float]
-        if "horizon" in found:
-            forced = {"horizon": int(told_number(found["horizon"]))}
+        if "horizon" in filled:
+            forced = {"horizon": int(number_in(filled["horizon"]))}
             for word, name in _FIELDS.items():
-                told = found[word]
-                forced[name] = told_name(told, machines) if name in ARMS else told_number(told)
+                word_shown = filled[word]
+                forced[name] = (
+                    position_of(word_shown, machines) if name in ARMS else number_in(word_shown)
+                )
         else:  # a later message of a chat: the first one told them
             before = turns[-1].observation
             forced = {name: before[name] for name in ("horizon", *ARMS, *POINTS)}
@@ -390,11 +379,7 @@ class Horizon(TwoMachines):
                     f"{machines[a]}. Use the seed, settings and templates it was rendered with."
                 )
             seen |= {f"mean_{a}": sum(paid) / len(paid), f"count_{a}": len(paid)}
-        return {**seen, **forced, "first": told_name(found["first"], machines)}
-
-    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
-        action = told_name(found["label"], self._options(seen))
-        return Turn(seen, action, told_number(found["reward"]))
+        return {**seen, **forced, "first": position_of(filled["first"], machines)}
 
     def _add_up(self, trials: Trials) -> NDArray[np.bool_]:
         """Tell which rows show what was known before the play in the row before, and its reward."""

@@ -10,20 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Told, Whole, setting
 from knownminds.environments.panels import learning_curve, returning, share_of, staying
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun, labels_of_the_lost
 from knownminds.environments.searched import Among, Searched, Span, span
+from knownminds.environments.words.history import FIRST, LETTERS, Retelling
 from knownminds.environments.words.prompt import Message, Template
-from knownminds.environments.words.told_history import (
-    FIRST,
-    LETTERS,
-    Found,
-    Retelling,
-    told_name,
-    told_number,
-)
+from knownminds.environments.words.slots import Count, Label, Option, Slot
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import TrialRule, Trials
@@ -78,9 +72,14 @@ class InstrumentalLearning(Retelling):
     performance_bounds = (0.0, 1.0)
 
     introducing = frozenset({"n_contexts", "n_visits", "n_trials"})
-    placing = frozenset({"visit", "casino"})
-    asking = frozenset({"first", "second"})
-    telling = frozenset({"label", "reward"})
+    slots: ClassVar = {
+        "visit": Count("trial"),
+        "casino": Label("context", "casinos"),
+        "first": Option("first"),
+        "second": Option("first", 1),
+        "label": Option("action"),
+        "reward": Slot("reward"),
+    }
     required: ClassVar = {
         "history_line": ("casino", "label", "reward"),
         "missing_line": ("casino",),
@@ -184,33 +183,7 @@ class InstrumentalLearning(Retelling):
         machines = [(sorted(heard) + [_UNSEEN] * 2)[: self.n_actions] for heard in letters]
         return {"casinos": casinos, "machines": machines}
 
-    def _words(self, observation: Observation) -> dict[str, object]:
-        words: dict[str, object] = {
-            "visit": int(observation["trial"]) + 1,
-            "casino": self.design.labels["casinos"][observation["context"]],
-        }
-        if "first" in observation:
-            labels, first = self._options(observation), int(observation["first"])
-            words |= {"first": labels[first], "second": labels[1 - first]}
-        return words
-
-    def _outcome_words(self, turn: Turn) -> dict[str, object]:
-        assert turn.action is not None
-        label = self._options(turn.observation)[turn.action]
-        return {"label": label, "reward": "nothing" if turn.reward is None else f"{turn.reward:g}"}
-
-    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
-        casinos = [str(number) for number in self.design.labels["casinos"]]
-        seen = {"trial": len(turns), "context": told_name(found["casino"], casinos)}
-        if "first" in found:
-            seen["first"] = told_name(found["first"], self._options(seen))
-        return seen
-
-    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
-        action = told_name(found["label"], self._options(seen))
-        return Turn(seen, action, told_number(found["reward"]))
-
-    def _options(self, observation: Observation) -> list[str]:
+    def options(self, observation: Observation) -> list[str]:
         letters: list[str] = self.design.labels["machines"][observation["context"]]
         return letters
 

@@ -9,21 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Number, Whole, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import learning_curve, returning, shares, staying
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun
 from knownminds.environments.searched import span
 from knownminds.environments.words.answer import decimal
+from knownminds.environments.words.history import LETTERS, Filled, Retelling
 from knownminds.environments.words.prompt import Message
-from knownminds.environments.words.told_history import (
-    LETTERS,
-    Found,
-    Retelling,
-    told_name,
-    told_number,
-)
+from knownminds.environments.words.slots import Count, Option, Slot
 from knownminds.environments.world import Table, World
 
 if TYPE_CHECKING:
@@ -32,7 +27,7 @@ if TYPE_CHECKING:
 N_DECKS = 4
 N_ORDERED = 40  # cards of a deck, after which it begins anew
 LOAN = 2000  # with which a session begins, in the words alone
-_PLACES = ("first", "second", "third", "fourth")
+_ORDINALS = ("first", "second", "third", "fourth")
 
 
 def _cards(losses: Mapping[int, Sequence[int]]) -> NDArray[np.float64]:
@@ -111,12 +106,16 @@ class IowaGambling(Retelling):
     depletes = True
 
     introducing = frozenset({"n_trials", "loan"})
-    placing = frozenset({"turn"})
-    asking = frozenset(_PLACES)
-    telling = frozenset({"label", "gain", "loss"})
+    slots: ClassVar = {
+        "turn": Count("trial"),
+        **{name: Option("first", k) for k, name in enumerate(_ORDINALS)},
+        "label": Option("action"),
+        "gain": Slot("gain"),
+        "loss": Slot("loss"),
+    }
     required: ClassVar = {
         "history_line": ("label", "gain", "loss"),
-        "question": _PLACES,
+        "question": _ORDINALS,
         "feedback": ("gain", "loss"),
     }
     noun = "deck"
@@ -184,40 +183,14 @@ class IowaGambling(Retelling):
         ValueError
             If the messages are not a prompt of this environment with these settings.
         """
-        found = self._in_question(messages)
-        return {"decks": sorted(found[place] for place in _PLACES)}
+        filled = self._in_question(messages)
+        return {"decks": sorted(filled[name] for name in _ORDINALS)}
 
-    def _words(self, observation: Observation) -> dict[str, object]:
-        words: dict[str, object] = {"turn": int(observation["trial"]) + 1}
-        if "first" in observation:
-            labels, first = self._options(observation), int(observation["first"])
-            words |= dict(zip(_PLACES, labels[first:] + labels[:first], strict=True))
-        return words
+    def _paid(self, kind: str, filled: Filled) -> tuple[float, Mapping[str, float]]:
+        _, feedback = super()._paid(kind, filled)
+        return feedback["gain"] - feedback["loss"], feedback
 
-    def _outcome_words(self, turn: Turn) -> dict[str, object]:
-        assert turn.action is not None
-        amounts = {name: decimal(turn.brought[name]) for name in ("gain", "loss")}
-        return {"label": self._options(turn.observation)[turn.action], **amounts}
-
-    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
-        seen: dict[str, int | float] = {"trial": len(turns)}
-        if "first" in found:
-            seen["first"] = told_name(found["first"], self._options(seen))
-        return seen
-
-    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
-        action = told_name(found["label"], self._options(seen))
-        brought = self._feedback_of(kind, found)
-        return Turn(seen, action, brought["gain"] - brought["loss"], brought=brought)
-
-    def _feedback_of(self, kind: str, found: Found) -> dict[str, float]:
-        return {name: told_number(found[name]) for name in ("gain", "loss")}
-
-    def _reward_of(self, kind: str, found: Found) -> float | None:
-        brought = self._feedback_of(kind, found)
-        return brought["gain"] - brought["loss"]
-
-    def _options(self, observation: Observation) -> list[str]:
+    def options(self, observation: Observation) -> list[str]:
         letters: list[str] = self.design.labels["decks"]
         return letters
 

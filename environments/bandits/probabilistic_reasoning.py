@@ -16,14 +16,9 @@ from knownminds.environments.panels import Panel, Rows, answers, looked, read_of
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal, parse_number
+from knownminds.environments.words.history import LETTERS, Filled, Retelling
 from knownminds.environments.words.prompt import Message
-from knownminds.environments.words.told_history import (
-    LETTERS,
-    Found,
-    Retelling,
-    told_name,
-    told_number,
-)
+from knownminds.environments.words.slots import Slot, number_in, position_of
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import TrialRule, Trials
@@ -39,6 +34,9 @@ def _by_bayes(rows: Rows) -> NDArray[np.float64]:
     other = (1 - prior) * np.where(red > 0, 1 - likelihood, likelihood)
     whole = own + other
     return np.where(whole > 0, own / np.where(whole > 0, whole, 1.0), np.nan)
+
+
+_PARTS = ("_sections", "_red", "_blue")
 
 
 class ProbabilisticReasoning(Retelling):
@@ -97,19 +95,14 @@ class ProbabilisticReasoning(Retelling):
     placing = frozenset({"problem"})
     asking = frozenset(
         {
-            "asked",
-            "first",
-            "second",
-            "first_sections",
-            "second_sections",
-            "first_red",
-            "first_blue",
-            "second_red",
-            "second_blue",
-            "colour",
+            f"{urn}{part}"
+            for urn in ("first", "second")
+            for part in ("", "_sections", "_red", "_blue")
         }
+        | {"asked", "colour"}
     )
-    telling = asking | {"response"}
+    telling = asking
+    slots: ClassVar = {"response": Slot("response")}
     required: ClassVar = {
         "question": ("asked", "first", "second", "first_sections", "first_red", "colour"),
         "history_line": ("response",),
@@ -225,20 +218,20 @@ class ProbabilisticReasoning(Retelling):
         ValueError
             If the messages are not a prompt of this environment with these settings.
         """
-        found = self._in_question(messages)
-        return {"urns": [found["first"], found["second"]]}
+        filled = self._in_question(messages)
+        return {"urns": [filled["first"], filled["second"]]}
 
     def _words(self, observation: Observation) -> dict[str, object]:
         words: dict[str, object] = {"problem": int(observation["trial"]) + 1}
         if "asked" not in observation:
             return words
-        letters, asked = self.design.labels["urns"], int(observation["asked"])
+        letters, urn = self.design.labels["urns"], int(observation["asked"])
         n = self.n_parts
         sections, red = (round(float(observation[name]) * n) for name in ("prior", "likelihood"))
-        if asked:
+        if urn:
             sections, red = n - sections, n - red
         return words | {
-            "asked": letters[asked],
+            "asked": letters[urn],
             "first": letters[0],
             "second": letters[1],
             "first_sections": sections,
@@ -250,22 +243,15 @@ class ProbabilisticReasoning(Retelling):
             "colour": _COLOURS[int(observation["ball"])],
         }
 
-    def _outcome_words(self, turn: Turn) -> dict[str, object]:
-        assert turn.response is not None
-        return {"response": decimal(turn.response)}
-
-    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
         seen: dict[str, int | float] = {"trial": len(turns)}
-        if not self.asking & found.keys() >= {"asked", "first_sections", "first_red", "colour"}:
+        if not self.asking & filled.keys() >= {"asked", "first_sections", "first_red", "colour"}:
             return seen
-        asked = told_name(found["asked"], self.design.labels["urns"])
+        urn = position_of(filled["asked"], self.design.labels["urns"])
         for name, word in (("prior", "first_sections"), ("likelihood", "first_red")):
-            parts = round(told_number(found[word]))
-            seen[name] = ((self.n_parts - parts) if asked else parts) / self.n_parts
-        return seen | {"ball": told_name(found["colour"], _COLOURS), "asked": asked}
-
-    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
-        return Turn(seen, None, None, response=told_number(found["response"]))
+            parts = round(number_in(filled[word]))
+            seen[name] = ((self.n_parts - parts) if urn else parts) / self.n_parts
+        return seen | {"ball": position_of(filled["colour"], _COLOURS), "asked": urn}
 
 
 class _Problems(Rerun):

@@ -40,17 +40,10 @@ from knownminds.environments.words.answer import (
     read_final,
 )
 from knownminds.environments.words.final_answers import MARKER, unwrapped
+from knownminds.environments.words.history import FIRST, LETTERS, REASONINGS, Names
 from knownminds.environments.words.prompt import Message, Prompt
 from knownminds.environments.words.screen import Screen
-from knownminds.environments.words.told_history import (
-    FIRST,
-    LETTERS,
-    REASONINGS,
-    Found,
-    Names,
-    told_name,
-    told_number,
-)
+from knownminds.environments.words.slots import Slot
 from knownminds.environments.world import Points
 
 from .two_machines import TwoMachines
@@ -126,15 +119,13 @@ class RestlessBandit(TwoMachines):
     response_range = (0.0, 1.0)
 
     introducing = frozenset({"n_blocks", "n_trials", "shortest", "longest"})
-    placing = frozenset({"play"})
-    asking = frozenset({"first", "second"})
-    telling = frozenset({"label", "confidence", "reward"})
     required: ClassVar = {
         "history_line": ("label", "confidence", "reward"),
         "question": ("first", "second"),
         "question_machine": ("first", "second"),
         "feedback": ("reward",),
     }
+    slots: ClassVar = {**TwoMachines.slots, "confidence": Slot("response")}
     thought = "I go by what the machines have paid of late, and by how clear that is."
 
     n_blocks: int = setting(
@@ -181,8 +172,8 @@ class RestlessBandit(TwoMachines):
                 f"of both replies; got history={self.history!r}. Choose one or the other."
             )
         words = self._choose_words(
-            asked="question_machine" if apart else "question",
-            answered="answer_machine" if apart else "answer",
+            question="question_machine" if apart else "question",
+            answer="answer_machine" if apart else "answer",
             n_blocks=self.n_blocks,
             n_trials=self.n_trials,
             shortest=self.shortest,
@@ -270,7 +261,7 @@ class RestlessBandit(TwoMachines):
         """
         if self.confidence == "apart":
             return self._parse_apart(text, observation)
-        labels = self._options(observation)
+        labels = self.options(observation)
         low, high = self.response_range
 
         def reads(said: str, notes: list[str]) -> tuple[tuple[int, float] | None, str]:
@@ -309,7 +300,7 @@ class RestlessBandit(TwoMachines):
 
     def say(self, choice: Any, observation: Observation) -> str:
         action, confidence = choice
-        label, number = self._options(observation)[action], decimal(confidence)
+        label, number = self.options(observation)[action], decimal(confidence)
         if self.confidence == "apart":
             return self.replies.joined(self._aloud(label), self._aloud(number))
         return self._aloud(f"{label}, {number}")
@@ -321,7 +312,7 @@ class RestlessBandit(TwoMachines):
         """Read a machine, and if there is a second reply its number as well."""
         marked = self.reasoning != "none"
         named, *rest = self.replies.spoken(text)
-        options = self._options(observation)
+        options = self.options(observation)
         machine = parse_label(named, options, marked=marked, noun="machine", marker=self.marker)
         if machine.action is None or not rest:
             return replace(machine, text=text)
@@ -335,8 +326,9 @@ class RestlessBandit(TwoMachines):
     def _wanted(self) -> dict[str, Names]:
         none: Names = frozenset()
         apart = {f"answer_{of}_{r}": none for of in ("machine", "confidence") for r in REASONINGS}
-        asked = {"question_machine": self.placing | self.asking, "question_confidence": none}
-        return super()._wanted() | asked | apart
+        wanted = super()._wanted()
+        questions = {"question_machine": wanted["question"], "question_confidence": none}
+        return wanted | questions | apart
 
     def _lengths(self) -> list[NDArray[np.float64]]:
         """Return, for each block but the last, where its length's cumulative chances lie.
@@ -356,20 +348,6 @@ class RestlessBandit(TwoMachines):
             tables.append(np.cumsum(held, axis=1)[:, :-1] / held.sum(axis=1, keepdims=True))
             ways = total / len(spans)
         return tables[:0:-1]
-
-    def _outcome_words(self, turn: Turn) -> dict[str, object]:
-        assert turn.action is not None
-        assert turn.response is not None
-        return {
-            "label": self._options(turn.observation)[turn.action],
-            "confidence": decimal(turn.response),
-            "reward": "nothing" if turn.reward is None else decimal(turn.reward),
-        }
-
-    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
-        action = told_name(found["label"], self._options(seen))
-        confidence = told_number(found["confidence"])
-        return Turn(seen, action, told_number(found["reward"]), response=confidence)
 
 
 class _Plays(ByNumber):

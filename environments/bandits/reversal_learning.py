@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, OneOf, Told, Whole, setting
 from knownminds.environments.panels import (
     Panel,
@@ -22,13 +21,7 @@ from knownminds.environments.panels import (
 )
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun
 from knownminds.environments.searched import Among, Searched, Span, among, span
-from knownminds.environments.words.told_history import (
-    FIRST,
-    LETTERS,
-    Found,
-    told_name,
-    told_number,
-)
+from knownminds.environments.words.history import FIRST, LETTERS
 from knownminds.environments.world import World
 
 from .two_machines import TwoMachines
@@ -145,9 +138,6 @@ class ReversalLearning(TwoMachines):
     performance_bounds = (0.0, 1.0)
 
     introducing = frozenset({"n_trials", "loss"})
-    placing = frozenset({"play"})
-    asking = frozenset({"first", "second"})
-    telling = frozenset({"label", "reward"})
     required: ClassVar = {
         "history_line": ("label", "reward"),
         "question": ("first", "second"),
@@ -281,15 +271,6 @@ class ReversalLearning(TwoMachines):
             "Recode them, or set what a play pays that does not win (--set loss=0).",
         )
         yield trials.paired("reward")
-
-    def _outcome_words(self, turn: Turn) -> dict[str, object]:
-        assert turn.action is not None
-        label = self._options(turn.observation)[turn.action]
-        return {"label": label, "reward": "nothing" if turn.reward is None else f"{turn.reward:g}"}
-
-    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
-        action = told_name(found["label"], self._options(seen))
-        return Turn(seen, action, told_number(found["reward"]))
 
 
 class _Plays(ByNumber):

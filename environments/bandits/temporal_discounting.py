@@ -28,13 +28,8 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import Searched, Span, among, span
-from knownminds.environments.words.told_history import (
-    FIRST,
-    Found,
-    Names,
-    Retelling,
-    told_name,
-)
+from knownminds.environments.words.history import FIRST, Filled, Names, Retelling
+from knownminds.environments.words.slots import Option
 from knownminds.environments.world import Table, World, follow_world, where
 
 if TYPE_CHECKING:
@@ -206,8 +201,7 @@ class TemporalDiscounting(Retelling):
     n_actions = 2
     feedback = False
     placing = frozenset({"one", "two"})
-    asking: ClassVar[Names] = frozenset()
-    telling = frozenset({"label"})
+    slots: ClassVar = {"label": Option("action")}
     required: ClassVar = {
         "question": ("one", "two"),
         "history_line": ("one", "two", "label"),
@@ -417,25 +411,25 @@ class TemporalDiscounting(Retelling):
                 raise ValueError(
                     f"The template {name!r} is one line; {self.templates} has several."
                 )
-        self._place_of: dict[tuple[int | float, ...], int] = {}
+        self._position_of_question: dict[tuple[int | float, ...], int] = {}
         self._question_of: dict[tuple[str, str], dict[str, int | float]] = {}
         q = self._questions
-        for place, later in enumerate(q["later_amounts"].tolist()):
+        for position, later in enumerate(q["later_amounts"].tolist()):
             for k, amount in enumerate(later):
-                if q["ladder"][place] not in (ASKED_AT[k], LADDER):
+                if q["ladder"][position] not in (ASKED_AT[k], LADDER):
                     continue
                 seen: dict[str, int | float] = {
-                    name: amount if name == "later_amount" else int(q[name][place])
+                    name: amount if name == "later_amount" else int(q[name][position])
                     for name in self.fields.stimulus
                 }
-                told = (self._sentence(seen, SOONER), self._sentence(seen, LATER))
-                known = self._question_of.setdefault(told, seen)
-                if known != seen or told[::-1] in self._question_of:
+                sentences = (self._sentence(seen, SOONER), self._sentence(seen, LATER))
+                known = self._question_of.setdefault(sentences, seen)
+                if known != seen or sentences[::-1] in self._question_of:
                     raise ValueError(
                         f"Each question has words of its own; {known} and {seen} read alike: "
-                        f"{told}. Let the templates tell them apart."
+                        f"{sentences}. Let the templates tell them apart."
                     )
-                self._place_of.setdefault(tuple(seen.values()), place)
+                self._position_of_question.setdefault(tuple(seen.values()), position)
 
     def _wanted(self) -> dict[str, Names]:
         sums: Names = frozenset({"amount", "premium", "months"})
@@ -468,31 +462,24 @@ class TemporalDiscounting(Retelling):
     def _words(self, observation: Observation) -> dict[str, object]:
         if "first" not in observation:
             return {}
-        told = [self._sentence(observation, action) for action in (SOONER, LATER)]
+        sentences = [self._sentence(observation, action) for action in (SOONER, LATER)]
         first = int(observation["first"])
-        return {"one": told[first], "two": told[1 - first]}
+        return {"one": sentences[first], "two": sentences[1 - first]}
 
-    def _outcome_words(self, turn: Turn) -> dict[str, object]:
-        assert turn.action is not None
-        return {"label": self._options(turn.observation)[turn.action]}
-
-    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
-        one, two = found["one"], found["two"]
-        for first, told in enumerate(((one, two), (two, one))):
-            seen = self._question_of.get(told)
+    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
+        one, two = filled["one"], filled["two"]
+        for first, sentences in enumerate(((one, two), (two, one))):
+            seen = self._question_of.get(sentences)
             if seen is not None:
-                place = self._place_of[tuple(seen.values())]
-                trial = place if self.plan == "adaptive" else len(turns)
+                position = self._position_of_question[tuple(seen.values())]
+                trial = position if self.plan == "adaptive" else len(turns)
                 return {"trial": trial, **seen, "first": first}
         raise ValueError(
             f"The prompt asks for {one!r} or {two!r}, which {self!r} does not. Use the settings "
             "and templates it was rendered with."
         )
 
-    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
-        return Turn(seen, told_name(found["label"], self._options(seen)), None)
-
-    def _options(self, observation: Observation) -> list[str]:
+    def options(self, observation: Observation) -> list[str]:
         return list(_LABELS[:: -1 if observation["first"] else 1])
 
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.environment import Observation
+from knownminds.environments.words.history import LETTERS, Retelling
 from knownminds.environments.words.prompt import Message
-from knownminds.environments.words.told_history import LETTERS, Found, Retelling, told_name
+from knownminds.environments.words.slots import Count, Option, Slot
 
 
 class TwoMachines(Retelling):
     """Two machines with a letter each; the last numbers of a session's row deal them out."""
+
+    slots: ClassVar = {
+        "play": Count("trial"),
+        "first": Option("first"),
+        "second": Option("first", 1),
+        "label": Option("action"),
+        "reward": Slot("reward"),
+    }
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         return {"machines": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:2]].tolist()}
@@ -29,22 +38,9 @@ class TwoMachines(Retelling):
         ValueError
             If the messages are not a prompt of this environment with these settings.
         """
-        found = self._in_question(messages)
-        return {"machines": sorted({found["first"], found["second"]})}
+        filled = self._in_question(messages)
+        return {"machines": sorted({filled["first"], filled["second"]})}
 
-    def _words(self, observation: Observation) -> dict[str, object]:
-        words: dict[str, object] = {"play": int(observation["trial"]) + 1}
-        if "first" in observation:
-            labels, first = self._options(observation), int(observation["first"])
-            words |= {"first": labels[first], "second": labels[1 - first]}
-        return words
-
-    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
-        seen: dict[str, int | float] = {"trial": len(turns)}
-        if "first" in found:
-            seen["first"] = told_name(found["first"], self._options(seen))
-        return seen
-
-    def _options(self, observation: Observation) -> list[str]:
+    def options(self, observation: Observation) -> list[str]:
         letters: list[str] = self.design.labels["machines"]
         return letters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,15 +19,9 @@ from knownminds.environments.panels import Panel, Rows, looked, read_off, trial
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import Answer, parse_label
+from knownminds.environments.words.history import FIRST, LETTERS, Filled, Retelling, Words
 from knownminds.environments.words.prompt import Message, Template
-from knownminds.environments.words.told_history import (
-    FIRST,
-    LETTERS,
-    Found,
-    Retelling,
-    told_name,
-    told_number,
-)
+from knownminds.environments.words.slots import Label, Option, Slot, number_in
 from knownminds.environments.world import World
 
 if TYPE_CHECKING:
@@ -48,6 +43,18 @@ def _rates(name: str, given: Any) -> tuple[float, float]:
     if not 0.0 <= low <= high <= 1.0:
         raise ValueError(f"{rule}; got {low:g} and {high:g}.")
     return low, high
+
+
+@dataclass(frozen=True)
+class Gems(Slot):
+    """What an alien pays, in gems; a shuttle pays nothing."""
+
+    def write(self, environment: Retelling, turn: Turn) -> object:
+        reward = turn.reward
+        return "" if reward is None else f"{reward:g} gem{'' if reward == 1 else 's'}"
+
+    def read(self, environment: Retelling, word: str, seen: Observation) -> float:
+        return number_in(word.split(" ")[0])
 
 
 class Flight(World):
@@ -159,9 +166,14 @@ class TwoStep(Retelling):
     kinds = ("flight", "deal")
     introductions = ("introduction", "introduction_told")
     introducing = frozenset({"n_days", "percent"})
-    placing = frozenset({"day", "planet"})
-    asking = frozenset({"first", "second"})
-    telling = frozenset({"label", "reward"})
+    placing = frozenset({"day"})
+    slots: ClassVar = {
+        "planet": Label("state", "planets"),
+        "first": Option("first"),
+        "second": Option("first", 1),
+        "label": Option("action"),
+        "reward": Gems("reward"),
+    }
     required: ClassVar = {
         "question_flight": ("day", "first", "second"),
         "history_line_flight": ("day", "label"),
@@ -265,7 +277,7 @@ class TwoStep(Retelling):
 
     def parse(self, text: str, observation: Observation) -> Answer:
         noun = "alien" if observation["stage"] else "shuttle"
-        options = self._options(observation)
+        options = self.options(observation)
         return parse_label(text, options, self.reasoning != "none", noun, self.marker)
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
@@ -364,47 +376,21 @@ class TwoStep(Retelling):
     def _kind(self, observation: Observation) -> str:
         return self.kinds[int(observation["stage"])]
 
-    def _words(self, observation: Observation) -> dict[str, object]:
-        words: dict[str, object] = {"day": int(observation["trial"]) // 2 + 1}
-        if observation["stage"]:
-            words["planet"] = self.design.labels["planets"][observation["state"]]
-        if "first" in observation:
-            options, first = self._options(observation), int(observation["first"])
-            words |= {"first": options[first], "second": options[1 - first]}
-        return words
+    def _words(self, observation: Observation) -> Words:
+        return {"day": int(observation["trial"]) // 2 + 1, **super()._words(observation)}
 
-    def _outcome_words(self, turn: Turn) -> dict[str, object]:
-        assert turn.action is not None
-        words: dict[str, object] = {"label": self._options(turn.observation)[turn.action]}
-        if turn.reward is not None:
-            words["reward"] = _gems(turn.reward)
-        return words
-
-    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
         stage = self.kinds.index(kind)
-        if not found["day"].isdigit():
-            raise ValueError(f"The days of a prompt are whole numbers; got {found['day']!r}.")
-        seen: dict[str, int | float] = {
-            "trial": 2 * (int(found["day"]) - 1) + stage,
+        if not filled["day"].isdigit():
+            raise ValueError(f"The days of a prompt are whole numbers; got {filled['day']!r}.")
+        known = {
+            "trial": 2 * (int(filled["day"]) - 1) + stage,
             "stage": stage,
             "transition": self.transition,
-            "state": NOWHERE,
         }
-        if stage:
-            seen["state"] = told_name(found["planet"], self.design.labels["planets"])
-        if "first" in found:
-            seen["first"] = told_name(found["first"], self._options(seen))
-        return seen
+        return self._shown_by(filled, known if stage else {**known, "state": NOWHERE})
 
-    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
-        return Turn(
-            seen, told_name(found["label"], self._options(seen)), self._reward_of(kind, found)
-        )
-
-    def _reward_of(self, kind: str, found: Found) -> float | None:
-        return told_number(found["reward"].split(" ")[0]) if "reward" in found else None
-
-    def _options(self, observation: Observation) -> list[str]:
+    def options(self, observation: Observation) -> list[str]:
         labels = self.design.labels
         options: list[str] = labels["planets"]
         if observation["stage"]:
@@ -471,10 +457,6 @@ class _Days(Rerun):
             "present": answered | lost,
             "kept": answered,
         }
-
-
-def _gems(reward: float) -> str:
-    return f"{reward:g} gem{'' if reward == 1 else 's'}"
 
 
 @lru_cache(maxsize=2**14)  # prompts of one session repeat what the earlier ones told

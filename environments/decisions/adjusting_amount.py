@@ -16,7 +16,7 @@ from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import ByNumber, Recorded
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import decimal
-from knownminds.environments.words.told_history import FIRST
+from knownminds.environments.words.history import FIRST
 from knownminds.environments.world import World, follow_world, where
 
 from .stated import LABELS, Places, StatedQuestions

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from knownminds.environments.fields import Field, Fields, Numbers, Told, setting
 from knownminds.environments.panels import Panel, Rows, looked
-from knownminds.environments.words.told_history import FIRST
+from knownminds.environments.words.history import FIRST
 
 from .offers import Offers
 

@@ -13,7 +13,7 @@ from knownminds.environments.fields import Field, Fields, Told, setting
 from knownminds.environments.panels import Panel, Rows, looked
 from knownminds.environments.searched import among
 from knownminds.environments.words.answer import decimal
-from knownminds.environments.words.told_history import FIRST
+from knownminds.environments.words.history import FIRST
 
 from .gambles import SETS, columns_of, problems_of
 from .offers import Offers

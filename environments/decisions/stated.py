@@ -12,6 +12,7 @@ from knownminds.environments.environment import Environment, Observation, Turn
 from knownminds.environments.fields import WORDS, OneOf, setting
 from knownminds.environments.words.answer import Answer, parse_label
 from knownminds.environments.words.final_answers import MARKER, marker_of
+from knownminds.environments.words.history import REASONINGS, Reasoning
 from knownminds.environments.words.prompt import (
     OTHER_WORDS,
     Message,
@@ -20,7 +21,6 @@ from knownminds.environments.words.prompt import (
     load_templates,
 )
 from knownminds.environments.words.screen import Screen
-from knownminds.environments.words.told_history import REASONINGS, Reasoning
 
 LABELS = ("K", "M")
 Places = Mapping[str, object]  # what stands in the placeholders of a question, but its number

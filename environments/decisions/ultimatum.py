@@ -15,7 +15,7 @@ from knownminds.environments.fields import Field, Fields, Number, SomeOf, Told, 
 from knownminds.environments.panels import Panel, Rows, chose, looked
 from knownminds.environments.searched import span
 from knownminds.environments.words.answer import decimal
-from knownminds.environments.words.told_history import FIRST
+from knownminds.environments.words.history import FIRST
 
 from .stated import LABELS, Places, StatedQuestions
 

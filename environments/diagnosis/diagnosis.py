@@ -33,10 +33,10 @@ from knownminds.environments.replies import Replies
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal
+from knownminds.environments.words.history import REASONINGS, Reasoning
 from knownminds.environments.words.labelled_lines import parse_distribution, parse_words
 from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
 from knownminds.environments.words.screen import Screen
-from knownminds.environments.words.told_history import REASONINGS, Reasoning
 
 from .belief_network import UNTOLD
 from .evidence_contexts import MOST_PER_BIN, EvidenceContexts, spread_contexts

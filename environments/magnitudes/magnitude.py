@@ -30,15 +30,11 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, answers, looked, read_off
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal, parse_number
+from knownminds.environments.words.history import Filled, Names, Retelling
 from knownminds.environments.words.names import unknown
 from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.screen import Screen
-from knownminds.environments.words.told_history import (
-    Found,
-    Names,
-    Retelling,
-    told_number,
-)
+from knownminds.environments.words.slots import Slot
 
 from . import drawing
 
@@ -185,8 +181,7 @@ class Magnitude(Retelling):
 
     kinds: ClassVar[tuple[str, ...]] = _KINDS
     placing = frozenset({"trial", "picture", "stimulus", "stimulus_in_line"})
-    asking: ClassVar[Names] = frozenset()
-    telling = frozenset({"response"})
+    slots: ClassVar = {"response": Slot("response")}
     required: ClassVar[Mapping[str, Collection[str]]] = {
         "numeric": ("low", "high"),
         "question_text": ("trial", "stimulus"),
@@ -630,35 +625,28 @@ class Magnitude(Retelling):
             words["high"] = decimal(round(low + above * (high - low), 4))
         return words
 
-    def _outcome_words(self, turn: Turn) -> dict[str, object]:
-        assert turn.response is not None
-        return {"response": decimal(turn.response)}
-
-    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
-        trial = int(found["trial"]) - 1 if found["trial"].isdecimal() else -1
+    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
+        trial = int(filled["trial"]) - 1 if filled["trial"].isdecimal() else -1
         table = self.design.table
         if not 0 <= trial < self.n_trials or _KINDS[int(table["modality"][trial])] != kind:
             raise ValueError(
-                f"The prompt tells of trial {found['trial']}, which this session does not have "
+                f"The prompt tells of trial {filled['trial']}, which this session does not have "
                 "in that modality. Use the settings it was rendered with."
             )
         seen: dict[str, int | float] = {"trial": trial}
         seen |= {name: table[name][trial].item() for name in self.fields.shown}
-        if "stimulus" in found:
-            seen["value"] = self._told_by(found["stimulus"].split("\n"), seen)
-        elif "stimulus_in_line" in found:
-            seen["value"] = self._told_by(found["stimulus_in_line"].split(self._separator), seen)
+        if "stimulus" in filled:
+            seen["value"] = self._told_by(filled["stimulus"].split("\n"), seen)
+        elif "stimulus_in_line" in filled:
+            seen["value"] = self._told_by(filled["stimulus_in_line"].split(self._separator), seen)
         return seen
-
-    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
-        return Turn(seen, None, None, response=told_number(found["response"]))
 
     def _must_read(self, forms: Mapping[Any, Template], text: str) -> tuple[Any, dict[str, str]]:
         """Return the form of a sentence, in which trial and picture are numbers."""
         for key, form in forms.items():
-            found = form.read(text)
-            if found and all(found.get(name, "0").isdecimal() for name in ("trial", "picture")):
-                return key, found
+            filled = form.read(text)
+            if filled and all(filled.get(name, "0").isdecimal() for name in ("trial", "picture")):
+                return key, filled
         return super()._must_read({}, text)
 
     def _wanted(self) -> dict[str, Names]:

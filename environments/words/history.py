@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
@@ -19,6 +17,7 @@ from .answer import Answer, Outcome, parse_label
 from .final_answers import MARKER, marker_of
 from .prompt import OTHER_WORDS, Message, Prompt, Template, load_templates
 from .screen import Screen
+from .slots import ANSWERS, Slot
 
 History = Literal["prompt", "chat"]
 Reasoning = Literal["none", "chain_of_thought", "step_back"]
@@ -26,7 +25,7 @@ HISTORIES: tuple[str, ...] = get_args(History)
 REASONINGS: tuple[str, ...] = get_args(Reasoning)
 
 Words = Mapping[str, object]
-Found = Mapping[str, str]
+Filled = Mapping[str, str]  # what stands in the placeholders of a sentence
 Names = frozenset[str]
 
 # Names of options: without I, O, U, X, Y, Z, which are easily mistaken.
@@ -61,9 +60,12 @@ class Retelling(Environment):
         Templates of which one opens every prompt, as the settings say.
     introducing
         Placeholders of the introduction.
+    slots
+        What fills the placeholders of sentences, by placeholder. Those of wording fields belong to
+        questions, those of answers, rewards and feedback to what is told afterwards; all others
+        say which trial it is. For all kinds together: a sentence need not use them.
     placing, asking, telling
-        Placeholders that say which trial it is; further ones of its question; those of what was
-        given and what it brought. For all kinds together: a sentence need not use them.
+        Further placeholders of the three sorts, which methods of the experiment fill.
     required
         Placeholders that a template must use, by its name.
     noun
@@ -75,9 +77,10 @@ class Retelling(Environment):
     kinds: ClassVar[tuple[str, ...]] = ("",)
     introductions: ClassVar[tuple[str, ...]] = ("introduction",)
     introducing: ClassVar[Names] = frozenset()
-    placing: ClassVar[Names]
-    asking: ClassVar[Names]
-    telling: ClassVar[Names]
+    slots: ClassVar[Mapping[str, Slot]] = {}
+    placing: ClassVar[Names] = frozenset()
+    asking: ClassVar[Names] = frozenset()
+    telling: ClassVar[Names] = frozenset()
     required: ClassVar[Mapping[str, Collection[str]]]
     noun: ClassVar[str] = ""
     thought: ClassVar[str]
@@ -109,46 +112,76 @@ class Retelling(Environment):
         """Return the kind of a trial."""
         return self.kinds[0]
 
-    @abstractmethod
+    def _slots_of(self, sort: Literal["placing", "asking", "telling"]) -> Mapping[str, Slot]:
+        """Return the slots that say which trial it is, that ask, or that tell of the answer."""
+        fields = {"asking": self.fields.wording, "telling": (*ANSWERS, *self.fields.feedback)}
+        if sort in fields:
+            return {name: slot for name, slot in self.slots.items() if slot.field in fields[sort]}
+        others = (*fields["asking"], *fields["telling"])
+        return {name: slot for name, slot in self.slots.items() if slot.field not in others}
+
     def _words(self, observation: Observation) -> Words:
         """Return the words of `placing`, and, where the observation has all of it, of `asking`."""
+        turn = Turn(observation, None, None)
+        slots = {**self._slots_of("placing"), **self._slots_of("asking")}
+        return {
+            name: slot.write(self, turn)
+            for name, slot in slots.items()
+            if slot.field in observation
+        }
 
-    @abstractmethod
     def _outcome_words(self, turn: Turn) -> Words:
         """Return the words of `telling`."""
+        return {name: slot.write(self, turn) for name, slot in self._slots_of("telling").items()}
 
-    @abstractmethod
-    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
         """Return the trial that comes after these turns, from the words of a sentence.
 
         Fields that no word tells are left out. Raises ValueError for names that are unknown.
         """
+        return self._shown_by(filled, {"trial": len(turns)})
 
-    @abstractmethod
-    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
+    def _shown_by(self, filled: Filled, known: Observation) -> Observation:
+        """Return a trial of which something is known, with what the words of a sentence add."""
+        seen = dict(known)
+        for name, slot in {**self._slots_of("placing"), **self._slots_of("asking")}.items():
+            if name in filled and slot.field not in seen:
+                seen[slot.field] = slot.read(self, filled[name], seen)
+        return seen
+
+    def _brought(self, kind: str, filled: Filled, seen: Observation) -> Turn:
         """Return a past trial, from the words of its line."""
+        values = {
+            slot.field: slot.read(self, filled[name], seen)
+            for name, slot in self._slots_of("telling").items()
+            if name in filled and slot.field in ("action", "response")
+        }
+        action = int(values["action"]) if "action" in values else None
+        reward, feedback = self._paid(kind, filled)
+        return Turn(seen, action, reward, response=values.get("response"), brought=feedback)
 
-    def _reward_of(self, kind: str, found: Found) -> float | None:
-        """Return what a feedback tells of the reward; None where it tells none."""
-        return told_number(found["reward"]) if "reward" in found else None
+    def _paid(self, kind: str, filled: Filled) -> tuple[float | None, Mapping[str, float]]:
+        """Return the reward, None where none is told, and the feedback fields of a feedback."""
+        values = {
+            slot.field: slot.read(self, filled[name], {})
+            for name, slot in self._slots_of("telling").items()
+            if name in filled and slot.field not in ("action", "response")
+        }
+        return values.pop("reward", None), values
 
-    def _feedback_of(self, kind: str, found: Found) -> Mapping[str, float]:
-        """Return the feedback fields that a feedback tells."""
-        return {}
-
-    def _options(self, observation: Observation) -> list[str]:
+    def options(self, observation: Observation) -> list[str]:
         """Return how the actions are called."""
         raise NotImplementedError
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read which action the answer names."""
-        options = self._options(observation)
+        options = self.options(observation)
         marked = self.reasoning != "none"
         return parse_label(text, options, marked, self.noun, self.marker)
 
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
-        return self._aloud(self._options(observation)[choice])
+        return self._aloud(self.options(observation)[choice])
 
     def _aloud(self, said: str) -> str:
         return said if self.reasoning == "none" else f"{self.thought}\n{self.marker} {said}"
@@ -171,8 +204,8 @@ class Retelling(Environment):
                 form = self._opening[kind]
             else:
                 form = self._following[self._kind(before.observation), is_missing(before), kind]
-                told = {**self._words(before.observation), **self._told_of(before)}
-                words |= {f"{name}{_BEFORE}": word for name, word in told.items()}
+                past = {**self._words(before.observation), **self._words_after(before)}
+                words |= {f"{name}{_BEFORE}": word for name, word in past.items()}
             messages.append(Message("user", form.render(**words)))
             messages.append(Message("assistant", self._reply(now)))
         return Prompt(tuple(messages[:-1]))
@@ -191,17 +224,17 @@ class Retelling(Environment):
                 "with which one reply is a whole answer."
             )
         kind, words = self._kind(observation), self._words(observation)
-        asked = self.asks(observation)
-        options = () if asked == "response" else tuple(self._options(observation))
+        given = self.asks(observation)
+        options = () if given == "response" else tuple(self.options(observation))
         introduction = self._begun[kind].render(**words)
-        return Screen(introduction, self._asks[kind].render(**words), options, (), asked)
+        return Screen(introduction, self._asks[kind].render(**words), options, (), given)
 
-    def told_after(self, turn: Turn) -> str:
+    def outcome_text(self, turn: Turn) -> str:
         """Return what the trial brought; empty where nothing is paid and the answer was read."""
         if not self.feedback and not is_missing(turn):
             return ""
         form = self._said_after[self._kind(turn.observation), is_missing(turn)]
-        return form.render(**{**self._words(turn.observation), **self._told_of(turn)})
+        return form.render(**{**self._words(turn.observation), **self._words_after(turn)})
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to turns and observation.
@@ -220,43 +253,43 @@ class Retelling(Environment):
         opening = messages[0].content
         if self.history == "prompt":
             for kind, form in self._retold.items():
-                found = form.read(opening)
-                if found is not None:
-                    for line in found["past"].split("\n"):
+                filled = form.read(opening)
+                if filled is not None:
+                    for line in filled["past"].split("\n"):
                         turns.append(self._read_line(line, turns))
-                    return turns, self._seen(kind, found, turns)
-        kind, found = self._must_read(self._opening, opening)
-        observation = self._seen(kind, found, turns)
-        asked = opening
+                    return turns, self._seen(kind, filled, turns)
+        kind, filled = self._must_read(self._opening, opening)
+        observation = self._seen(kind, filled, turns)
+        question = opening
         for answer, message in zip(messages[1::2], messages[2::2], strict=True):
-            told = (len(turns), asked, answer.content, message.content)
-            if told not in self._heard:
-                self._heard[told] = self._read_exchange(
+            exchange = (len(turns), question, answer.content, message.content)
+            if exchange not in self._heard:
+                self._heard[exchange] = self._read_exchange(
                     observation, answer.content, message.content, turns
                 )
-            turn, observation = self._heard[told]
+            turn, observation = self._heard[exchange]
             turns.append(turn)
-            asked = message.content
+            question = message.content
         return turns, observation
 
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin a session, in which other things are told by other names."""
+        """Begin a session, in which things have other names."""
         self._heard: dict[Any, Any] = {}
-        self._told: dict[Any, str] = {}
+        self._line_of: dict[Any, str] = {}
         return super().reset(seed, options)
 
     def _choose_words(
         self,
         introduction: str = "introduction",
-        asked: str = "question",
-        answered: str = "answer",
+        question: str = "question",
+        answer: str = "answer",
         **sizes: object,
     ) -> Mapping[str, Template]:
         """Load the templates, the shipped ones if there are no others, and return them.
 
-        `introduction`, `asked` and `answered` name the templates that open every prompt, that ask,
+        `introduction`, `question` and `answer` name the templates that open every prompt, that ask,
         and that say how to answer; `sizes` are filled into the introduction.
         """
         words = load_templates(self.templates, self._wanted(), self.required, self.shipped)
@@ -266,13 +299,14 @@ class Retelling(Environment):
                     f"The template {name!r} is one line; {self.templates} has several."
                 )
         begun = words[introduction].render(**sizes)
-        answer, past = words[f"{answered}_{self.reasoning}"].text, words["history_begins"].text
+        form, past = f"{answer}_{self.reasoning}", words["history_begins"].text
+        how = words[form].text
         if self.reasoning != "none":
-            self.marker = self._marker_in(f"{answered}_{self.reasoning}", answer)
-        answer = self._limited(answer)
-        asks = {k: f"{words[_named(asked, k)].text}\n{answer}" for k in self.kinds}
+            self.marker = self._marker_in(form, how)
+        how = self._limited(how)
+        asks = {k: f"{words[_named(question, k)].text}\n{how}" for k in self.kinds}
         self._begun = {k: Template(begun) for k in self.kinds}
-        self._asks = {k: words[_named(asked, k)] for k in self.kinds}
+        self._asks = {k: words[_named(question, k)] for k in self.kinds}
         self._said_after = {
             (k, bool(missing)): words[_named(form, k)]
             for k in self.kinds
@@ -296,7 +330,7 @@ class Retelling(Environment):
             for missing, form in enumerate(("history_line", "missing_line"))
         }
         self._silence = words["silence"].text
-        self._heard, self._told = {}, {}
+        self._heard, self._line_of = {}, {}
         return words
 
     def _marker_in(self, name: str, answer: str) -> str:
@@ -323,30 +357,33 @@ class Retelling(Environment):
 
     def _wanted(self) -> dict[str, Names]:
         none: Names = frozenset()
+        placing = self.placing.union(self._slots_of("placing"))
+        asking = self.asking.union(self._slots_of("asking"))
+        telling = self.telling.union(self._slots_of("telling"))
         wanted = {name: self.introducing for name in self.introductions}
         wanted |= {"history_begins": none, "silence": none}
         wanted |= {f"answer_{reasoning}": none for reasoning in REASONINGS}
         for kind in self.kinds:
             wanted |= {
-                _named("question", kind): self.placing | self.asking,
-                _named("history_line", kind): self.placing | self.telling,
-                _named("missing_line", kind): self.placing,
-                _named("feedback", kind): self.placing | self.telling,
-                _named("missing_feedback", kind): self.placing,
+                _named("question", kind): placing | asking,
+                _named("history_line", kind): placing | telling,
+                _named("missing_line", kind): placing,
+                _named("feedback", kind): placing | telling,
+                _named("missing_feedback", kind): placing,
             }
         return wanted
 
-    def _told_of(self, turn: Turn) -> Words:
+    def _words_after(self, turn: Turn) -> Words:
         return {} if is_missing(turn) else self._outcome_words(turn)
 
     def _line(self, turn: Turn) -> str:
         """Return a line of the history; each prompt repeats those of the one before."""
         play = (*turn.known.values(), turn.action, turn.response, turn.reward)
-        line = self._told.get(play)
+        line = self._line_of.get(play)
         if line is None:
             form = self._lines[self._kind(turn.observation), is_missing(turn)]
-            words = {**self._words(turn.observation), **self._told_of(turn)}
-            line = self._told[play] = form.render(**words)
+            words = {**self._words(turn.observation), **self._words_after(turn)}
+            line = self._line_of[play] = form.render(**words)
         return line
 
     def _reply(self, turn: Turn) -> str:
@@ -359,29 +396,29 @@ class Retelling(Environment):
         return self.say(answer.choice, turn.observation)
 
     def _read_line(self, line: str, turns: Sequence[Turn]) -> Turn:
-        told = (len(turns), line)
-        turn: Turn | None = self._heard.get(told)
+        key = (len(turns), line)
+        turn: Turn | None = self._heard.get(key)
         if turn is None:
-            (kind, missing), found = self._must_read(self._lines, line)
-            seen = self._seen(kind, found, turns)
-            turn = Turn(seen, None, None) if missing else self._brought(kind, found, seen)
-            self._heard[told] = turn
+            (kind, missing), filled = self._must_read(self._lines, line)
+            seen = self._seen(kind, filled, turns)
+            turn = Turn(seen, None, None) if missing else self._brought(kind, filled, seen)
+            self._heard[key] = turn
         return turn
 
     def _read_exchange(
         self, observation: Observation, answer: str, message: str, turns: Sequence[Turn]
     ) -> tuple[Turn, Observation]:
         """Read a reply and the message that followed it."""
-        own = self._kind(observation)
-        forms = {key: form for key, form in self._following.items() if key[0] == own}
-        (_, missing, kind), found = self._must_read(forms, message)
+        kind_before = self._kind(observation)
+        forms = {key: form for key, form in self._following.items() if key[0] == kind_before}
+        (_, missing, kind), filled = self._must_read(forms, message)
         heard = "" if answer == self._silence else answer
         if missing:
             turn = Turn(observation, None, None, heard)
         else:
             before = {
                 name.removesuffix(_BEFORE): word
-                for name, word in found.items()
+                for name, word in filled.items()
                 if name.endswith(_BEFORE)
             }
             read = self.parse(answer, observation)
@@ -390,10 +427,9 @@ class Retelling(Environment):
                     f"A reply that was taken can be read; got {answer[:60]!r}. "
                     "Use the seed, settings and templates it was rendered with."
                 )
-            reward = self._reward_of(own, before)
-            turn = Turn(observation, read.action, reward, heard, read.response)
-            turn = replace(turn, brought=self._feedback_of(own, before))
-        return turn, self._seen(kind, found, [*turns, turn])
+            reward, feedback = self._paid(kind_before, before)
+            turn = Turn(observation, read.action, reward, heard, read.response, feedback)
+        return turn, self._seen(kind, filled, [*turns, turn])
 
     def _in_question(self, messages: Sequence[Message]) -> dict[str, str]:
         """Return the words of the question with which a prompt of one kind of trials opens."""
@@ -402,9 +438,9 @@ class Retelling(Environment):
 
     def _must_read(self, forms: Mapping[Any, Template], text: str) -> tuple[Any, dict[str, str]]:
         for key, form in forms.items():
-            found = form.read(text)
-            if found is not None:
-                return key, found
+            filled = form.read(text)
+            if filled is not None:
+                return key, filled
         raise ValueError(
             f"The prompt is not one of {self.name} with these settings; it begins "
             f"{text[:60]!r}. Use the settings and templates it was rendered with."
@@ -414,24 +450,6 @@ class Retelling(Environment):
 def is_missing(turn: Turn) -> bool:
     """Say whether nothing was given that could be read."""
     return turn.action is None and turn.response is None
-
-
-def told_name(name: str, names: Sequence[str]) -> int:
-    """Return the position of a name that a prompt tells."""
-    if name not in names:
-        raise ValueError(
-            f"The prompt names {name!r} where the session has {', '.join(names)}. "
-            "Use the seed, settings and templates it was rendered with."
-        )
-    return names.index(name)
-
-
-def told_number(text: str) -> float:
-    """Return a number that a prompt tells."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"A number is due here in a prompt; got {text!r}.") from None
 
 
 def _named(form: str, kind: str) -> str:

@@ -1,0 +1,114 @@
+"""What fills the placeholders of sentences: said once, written from it and read back by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .answer import decimal
+
+if TYPE_CHECKING:
+    from knownminds.environments.environment import Observation, Turn
+
+    from .history import Retelling
+
+ANSWERS = ("action", "response", "reward")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A number that a placeholder shows as it is; "nothing" where there is none.
+
+    Parameters
+    ----------
+    field : a field of the experiment, or "trial", "action", "response" or "reward"
+    """
+
+    field: str
+
+    def write(self, environment: Retelling, turn: Turn) -> object:
+        """Return the word for a trial and what was given on it."""
+        value = value_in(turn, self.field)
+        return "nothing" if value is None else decimal(value)
+
+    def read(self, environment: Retelling, word: str, seen: Observation) -> float:
+        """Return the number, given what is known of the trial; ValueError if there is none."""
+        return number_in(word)
+
+
+@dataclass(frozen=True)
+class Count(Slot):
+    """A field that words count from 1."""
+
+    def write(self, environment: Retelling, turn: Turn) -> object:
+        return int(turn.observation[self.field]) + 1
+
+    def read(self, environment: Retelling, word: str, seen: Observation) -> float:
+        return int(word) - 1
+
+
+@dataclass(frozen=True)
+class Label(Slot):
+    """The name that a session gives to the value of a field.
+
+    Parameters
+    ----------
+    names : the entry of `Environment.labels` that holds the names
+    """
+
+    names: str
+
+    def write(self, environment: Retelling, turn: Turn) -> object:
+        names: Sequence[object] = environment.design.labels[self.names]
+        value = int(turn.observation[self.field])
+        return names[value] if value >= 0 else ""
+
+    def read(self, environment: Retelling, word: str, seen: Observation) -> float:
+        return position_of(word, [str(name) for name in environment.design.labels[self.names]])
+
+
+@dataclass(frozen=True)
+class Option(Slot):
+    """The name of an option: of the action, or of the one a field says.
+
+    Parameters
+    ----------
+    shift : how many options further it is; after the last the first follows
+    """
+
+    shift: int = 0
+
+    def write(self, environment: Retelling, turn: Turn) -> object:
+        names, value = environment.options(turn.observation), value_in(turn, self.field)
+        assert value is not None
+        return names[(int(value) + self.shift) % len(names)]
+
+    def read(self, environment: Retelling, word: str, seen: Observation) -> float:
+        names = environment.options(seen)
+        return (position_of(word, names) - self.shift) % len(names)
+
+
+def value_in(turn: Turn, field: str) -> float | None:
+    """Return what a field, an answer or a reward was; None where there is none."""
+    known: Mapping[str, Any] = turn.known
+    value: float | None = getattr(turn, field) if field in ANSWERS else known[field]
+    return value
+
+
+def position_of(name: str, names: Sequence[str]) -> int:
+    """Return the position of a name that a prompt tells."""
+    if name not in names:
+        raise ValueError(
+            f"The prompt names {name!r} where the session has {', '.join(names)}. "
+            "Use the seed, settings and templates it was rendered with."
+        )
+    return names.index(name)
+
+
+def number_in(text: str) -> float:
+    """Return a number that a prompt tells."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"A number is due here in a prompt; got {text!r}.") from None
