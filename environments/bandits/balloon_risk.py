@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun, labels_of_the_lost
 from knownminds.environments.searched import Searched, Span, span
-from knownminds.environments.words.history import FIRST, Filled, Names, Retelling, is_missing
+from knownminds.environments.words.history import FIRST, Filled, Retelling, is_missing
 from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.slots import position_of
 from knownminds.environments.world import World
@@ -146,16 +146,6 @@ class BalloonRisk(Retelling):
     performance_bounds = (0.0, np.inf)
     ends_early = True
 
-    introducing = frozenset({"n_types", "types", "n_balloons", "n_all"})
-    placing = frozenset({"balloon", "type", "pumps"})
-    asking = frozenset({"first", "second"})
-    telling = frozenset({"result", "points"})
-    required: ClassVar = {
-        "history_line": ("balloon", "type", "pumps", "result"),
-        "missing_line": ("balloon", "type", "pumps"),
-        "question": ("balloon", "type", "pumps", "first", "second"),
-        "feedback": ("pumps", "result"),
-    }
     noun = "option"
     thought = "I weigh one point more against all that this balloon holds."
 
@@ -337,9 +327,6 @@ class BalloonRisk(Retelling):
             kind[:, k] = np.argmax(open_types > place[:, None], axis=1)
             left[np.arange(len(left)), kind[:, k]] -= 1
         return kind
-
-    def _wanted(self) -> dict[str, Names]:
-        return super()._wanted() | {name: frozenset() for name in _WORDS}
 
     def _say_results(self, words: Mapping[str, Template]) -> None:
         self._choices = [words["stop"].text, words["inflate"].text]

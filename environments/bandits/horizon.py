@@ -162,17 +162,7 @@ class Horizon(TwoMachines):
     world = Machines
     n_actions = 2
 
-    introducing = frozenset({"n_games", "game", "horizon", *_WORDS})
-    placing = frozenset({"game", "play"})
-    asking = frozenset({"first", "second", "left"})
     slots: ClassVar = {"label": Option("action"), "reward": Slot("reward")}
-    required: ClassVar = {
-        "introduction": ("horizon", *_WORDS),
-        "question": ("game", "play", "first", "second"),
-        "history_line": ("game", "play", "label", "reward"),
-        "missing_line": ("game", "play"),
-        "feedback": ("reward",),
-    }
     noun = "machine"
     thought = "I weigh what each machine has paid, how often I saw it, and the plays that are left."
 

@@ -71,7 +71,6 @@ class InstrumentalLearning(Retelling):
     n_actions = 2
     performance_bounds = (0.0, 1.0)
 
-    introducing = frozenset({"n_contexts", "n_visits", "n_trials"})
     slots: ClassVar = {
         "visit": Count("trial"),
         "casino": Label("context", "casinos"),
@@ -79,12 +78,6 @@ class InstrumentalLearning(Retelling):
         "second": Option("first", 1),
         "label": Option("action"),
         "reward": Slot("reward"),
-    }
-    required: ClassVar = {
-        "history_line": ("casino", "label", "reward"),
-        "missing_line": ("casino",),
-        "question": ("casino", "first", "second"),
-        "feedback": ("reward",),
     }
     noun = "machine"
     thought = "I go by what these two machines have paid so far."

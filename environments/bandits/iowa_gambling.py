@@ -105,18 +105,12 @@ class IowaGambling(Retelling):
     performance_bounds = (0.0, 1.0)
     depletes = True
 
-    introducing = frozenset({"n_trials", "loan"})
     slots: ClassVar = {
         "turn": Count("trial"),
         **{name: Option("first", k) for k, name in enumerate(_ORDINALS)},
         "label": Option("action"),
         "gain": Slot("gain"),
         "loss": Slot("loss"),
-    }
-    required: ClassVar = {
-        "history_line": ("label", "gain", "loss"),
-        "question": _ORDINALS,
-        "feedback": ("gain", "loss"),
     }
     noun = "deck"
     thought = "I go by what the decks have brought and cost so far."

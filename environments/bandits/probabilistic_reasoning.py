@@ -91,22 +91,7 @@ class ProbabilisticReasoning(Retelling):
     feedback = False
     performance_bounds = (0.0, 1.0)
 
-    introducing = frozenset({"n_problems", "n_parts"})
-    placing = frozenset({"problem"})
-    asking = frozenset(
-        {
-            f"{urn}{part}"
-            for urn in ("first", "second")
-            for part in ("", "_sections", "_red", "_blue")
-        }
-        | {"asked", "colour"}
-    )
-    telling = asking
     slots: ClassVar = {"response": Slot("response")}
-    required: ClassVar = {
-        "question": ("asked", "first", "second", "first_sections", "first_red", "colour"),
-        "history_line": ("response",),
-    }
     thought = "I weigh what the wheel says against what the ball says."
 
     n_problems: int = setting(

@@ -40,7 +40,7 @@ from knownminds.environments.words.answer import (
     read_final,
 )
 from knownminds.environments.words.final_answers import MARKER, unwrapped
-from knownminds.environments.words.history import FIRST, LETTERS, REASONINGS, Names
+from knownminds.environments.words.history import FIRST, LETTERS
 from knownminds.environments.words.prompt import Message, Prompt
 from knownminds.environments.words.screen import Screen
 from knownminds.environments.words.slots import Slot
@@ -118,13 +118,6 @@ class RestlessBandit(TwoMachines):
     n_actions = 2
     response_range = (0.0, 1.0)
 
-    introducing = frozenset({"n_blocks", "n_trials", "shortest", "longest"})
-    required: ClassVar = {
-        "history_line": ("label", "confidence", "reward"),
-        "question": ("first", "second"),
-        "question_machine": ("first", "second"),
-        "feedback": ("reward",),
-    }
     slots: ClassVar = {**TwoMachines.slots, "confidence": Slot("response")}
     thought = "I go by what the machines have paid of late, and by how clear that is."
 
@@ -322,13 +315,6 @@ class RestlessBandit(TwoMachines):
         notes = [note for note in (machine.note, sure.note) if note]
         outcome = Outcome.REPAIRED if notes else Outcome.OK
         return Answer(outcome, machine.action, sure.response, text, _told(notes))
-
-    def _wanted(self) -> dict[str, Names]:
-        none: Names = frozenset()
-        apart = {f"answer_{of}_{r}": none for of in ("machine", "confidence") for r in REASONINGS}
-        wanted = super()._wanted()
-        questions = {"question_machine": wanted["question"], "question_confidence": none}
-        return wanted | questions | apart
 
     def _lengths(self) -> list[NDArray[np.float64]]:
         """Return, for each block but the last, where its length's cumulative chances lie.

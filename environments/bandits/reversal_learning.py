@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,12 +137,6 @@ class ReversalLearning(TwoMachines):
     n_actions = 2
     performance_bounds = (0.0, 1.0)
 
-    introducing = frozenset({"n_trials", "loss"})
-    required: ClassVar = {
-        "history_line": ("label", "reward"),
-        "question": ("first", "second"),
-        "feedback": ("reward",),
-    }
     noun = "machine"
     thought = "I go by what the machines have paid of late."
 

@@ -28,7 +28,7 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import Searched, Span, among, span
-from knownminds.environments.words.history import FIRST, Filled, Names, Retelling
+from knownminds.environments.words.history import FIRST, Filled, Retelling
 from knownminds.environments.words.slots import Option
 from knownminds.environments.world import Table, World, follow_world, where
 
@@ -200,19 +200,7 @@ class TemporalDiscounting(Retelling):
     performance_bounds = None
     n_actions = 2
     feedback = False
-    placing = frozenset({"one", "two"})
     slots: ClassVar = {"label": Option("action")}
-    required: ClassVar = {
-        "question": ("one", "two"),
-        "history_line": ("one", "two", "label"),
-        "missing_line": ("one", "two"),
-        "months": ("months",),
-        "receive": ("amount", "when"),
-        "pay": ("amount", "when"),
-        "wait_for_more": ("amount", "premium", "months"),
-        "pay_to_have_now": ("amount", "premium"),
-        "wait": ("amount", "months"),
-    }
     noun = "option"
     thought = "I weigh how much there is against how long it takes."
 
@@ -430,17 +418,6 @@ class TemporalDiscounting(Retelling):
                         f"{sentences}. Let the templates tell them apart."
                     )
                 self._position_of_question.setdefault(tuple(seen.values()), position)
-
-    def _wanted(self) -> dict[str, Names]:
-        sums: Names = frozenset({"amount", "premium", "months"})
-        return {
-            **super()._wanted(),
-            "now": frozenset(),
-            "months": frozenset({"months"}),
-            "receive": frozenset({"amount", "when"}),
-            "pay": frozenset({"amount", "when"}),
-            **dict.fromkeys(("wait_for_more", "pay_to_have_now", "wait"), sums),
-        }
 
     def _sentence(self, seen: Mapping[str, int | float], action: int) -> str:
         """Return the sentence of an option."""

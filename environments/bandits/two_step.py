@@ -164,24 +164,12 @@ class TwoStep(Retelling):
     performance_bounds = (0.0, 1.0)
 
     kinds = ("flight", "deal")
-    introductions = ("introduction", "introduction_told")
-    introducing = frozenset({"n_days", "percent"})
-    placing = frozenset({"day"})
     slots: ClassVar = {
         "planet": Label("state", "planets"),
         "first": Option("first"),
         "second": Option("first", 1),
         "label": Option("action"),
         "reward": Gems("reward"),
-    }
-    required: ClassVar = {
-        "question_flight": ("day", "first", "second"),
-        "history_line_flight": ("day", "label"),
-        "missing_line_flight": ("day",),
-        "question_deal": ("day", "planet", "first", "second"),
-        "history_line_deal": ("day", "planet", "label", "reward"),
-        "missing_line_deal": ("day", "planet"),
-        "feedback_deal": ("reward",),
     }
     thought = "I go by what my days have brought so far."
 

@@ -27,7 +27,7 @@ from knownminds.environments.searched import among
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.cover_stories import SHIPPED, Variable, load_stories
 
-from .likelihoods import FORMS, LikelihoodQuestions, check_words_differ
+from .likelihoods import LikelihoodQuestions, check_words_differ
 from .network_questions import (
     BASES,
     CODES,
@@ -62,42 +62,6 @@ Names = tuple[tuple[str, ...], ...]  # of the variables of each domain, where th
 
 _EDGE = re.compile(r"\s*([A-Za-z]\w*)\s*(?:->|>)\s*([A-Za-z]\w*)\s*")
 _FIGURES = 10  # significant digits in which numbers are told
-_PLAIN = frozenset[str]()
-_SAID = frozenset({"many", "percent", "present"})
-_LINK = frozenset({"many", "percent", "cause", "effect"})
-WANTED = {
-    "prompt": frozenset(
-        {"introduction", "variables", "bases", "links", "one", "told", "asked", "answer"}
-    ),
-    "variable": frozenset({"description", "one", "many", "present", "absent"}),
-    "base_first": _SAID,
-    "base_effect": _SAID,
-    "produces": _LINK,
-    "prevents": _LINK,
-    "seen": frozenset({"fact"}),
-    "made": frozenset({"fact"}),
-    **{f"answer_{form}": _PLAIN for form in FORMS},
-    "round": frozenset({"round", "repeats"}),
-    **{f"{d}_fourth{part}": _PLAIN for d in DOMAINS for part in ("", "_present", "_absent")},
-    "abstract_introduction": _PLAIN,
-    "abstract_description": frozenset({"name"}),
-    "abstract_one": _PLAIN,
-    "abstract_many": _PLAIN,
-    "abstract_present": frozenset({"name"}),
-    "abstract_absent": frozenset({"name"}),
-}
-REQUIRED = {
-    "prompt": ("variables", "bases", "links", "told", "asked", "answer"),
-    "base_first": ("percent", "present"),
-    "base_effect": ("percent", "present"),
-    "produces": ("percent", "cause", "effect"),
-    "prevents": ("percent", "cause", "effect"),
-    "seen": ("fact",),
-    "made": ("fact",),
-    "round": ("round",),
-    "abstract_present": ("name",),
-    "abstract_absent": ("name",),
-}
 
 
 def edges_of(name: str, given: Any) -> str:
@@ -291,7 +255,7 @@ class CausalInference(LikelihoodQuestions):
             for domain in self.domains
             for question in self._asked
         ]
-        self._load_words(WANTED, REQUIRED)
+        self._load_words()
         self._stories = {
             DOMAINS.index(name): story for name, story in load_stories(SHIPPED).items()
         }

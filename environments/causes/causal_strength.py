@@ -26,7 +26,7 @@ from knownminds.environments.panels import Column, Look, Panel, Rows, Seen, look
 from knownminds.environments.searched import among
 
 from .contingency import causal_power, causal_support, delta_p
-from .likelihoods import FORMS, LikelihoodQuestions
+from .likelihoods import LikelihoodQuestions
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
@@ -47,27 +47,6 @@ MOST_CASES = 500  # of a table
 _PARTS = ("introduction", "one", "many", "name")
 _OF_CASES = ("with_cause", "without_cause", "with_effect")
 _IN_LISTS = ("has_cause", "lacks_cause", "has_effect", "lacks_effect")
-_ASKED = frozenset({"name", "many", "has_effect"})
-WANTED = {
-    "prompt": frozenset({"introduction", "cases", "asked", "answer"}),
-    "table": frozenset({"n_with", "n_without", "many", "both", "effect", *_OF_CASES}),
-    "list_begins": frozenset({"many"}),
-    "case": frozenset({"one", "number", "cause", "effect"}),
-    **{f"{asking}_{kind}": _ASKED for asking in ASKING for kind in KINDS},
-    **{f"answer_{form}": frozenset[str]() for form in FORMS},
-    "round": frozenset({"round", "repeats"}),
-    **{
-        f"{story}_{part}": frozenset[str]()
-        for story in STORIES
-        for part in (*_PARTS, *_OF_CASES, *_IN_LISTS)
-    },
-}
-REQUIRED = {
-    "prompt": ("cases", "asked", "answer"),
-    "table": ("n_with", "n_without", "both", "effect"),
-    "case": ("number", "cause", "effect"),
-    "round": ("round",),
-}
 
 
 def tables_of(name: str, given: Any) -> tuple[Table, ...]:
@@ -225,7 +204,7 @@ class CausalStrength(LikelihoodQuestions):
             )
         grid = dict(zip((*COUNTS, "kind"), np.array(self._asked).T, strict=True))
         self._support = judged_support(grid)
-        self._load_words(WANTED, REQUIRED)
+        self._load_words()
 
     @property
     def n_trials(self) -> int:

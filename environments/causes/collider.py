@@ -66,44 +66,6 @@ Names = tuple[tuple[str, ...], ...]  # of the variables of each domain, where th
 _PLACES = ("first", "second", "third")
 _TOLD = "what is told of the {} variable: -1 nothing, 0 absent, 1 present"
 
-_PLAIN = frozenset[str]()
-_SEEN = frozenset({"one", "many", "present", "absent", "more"})
-_LINKED = frozenset({"cause", "causes", "effect", "more"})
-WANTED = {
-    "prompt": frozenset(
-        {"introduction", "variables", "links", "together", "one", "observed", "asked", "answer"}
-    ),
-    "variable": _SEEN | {"description"},
-    "link": _LINKED | {"mechanism"},
-    "together_collider": _PLAIN,
-    "together_chain": _PLAIN,
-    "together_fork": _PLAIN,
-    "observed_one": frozenset({"one_fact"}),
-    "observed_two": frozenset({"one_fact", "other_fact"}),
-    "answer_numeric": _PLAIN,
-    "answer_chain_of_thought": _PLAIN,
-    "round": frozenset({"round", "repeats"}),
-    "abstract_introduction": frozenset(_PLACES),
-    "abstract_variable": _SEEN,
-    "abstract_link": _LINKED,
-    "abstract_one": _PLAIN,
-    "abstract_many": _PLAIN,
-    "abstract_causes": _PLAIN,
-    **{f"abstract_{place}_{sense}": frozenset({"name"}) for place in _PLACES for sense in "pm"},
-    "filler": _PLAIN,
-}
-REQUIRED = {
-    "prompt": ("variables", "links", "observed", "asked", "answer"),
-    "variable": ("present", "absent", "more"),
-    "link": ("cause", "effect", "mechanism", "more"),
-    "observed_one": ("one_fact",),
-    "observed_two": ("one_fact", "other_fact"),
-    "round": ("round",),
-    "abstract_variable": ("present", "absent", "more"),
-    "abstract_link": ("cause", "effect", "more"),
-    **{f"abstract_{place}_{sense}": ("name",) for place in _PLACES for sense in "pm"},
-}
-
 
 def _question(rows: Rows) -> NDArray[np.float64]:
     """Number the questions: three digits in base 3 for what is told, before them the query."""
@@ -262,7 +224,7 @@ class Collider(LikelihoodQuestions):
         self._distractions = [
             self._all_domains.index(story.words["distraction"]) for story in told.values()
         ]
-        self._load_words(WANTED, REQUIRED)
+        self._load_words()
         self._asked = questions(self.graph, self.directions)
         self._contexts = self._grid()
         self._known: tuple[Names, dict[Context, str]] = ((), {})

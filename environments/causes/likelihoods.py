@@ -71,13 +71,9 @@ class LikelihoodQuestions(Environment):
     # The prompts of a session's design, and what each shows.
     _texts: tuple[Design | None, dict[str, Observation]]
 
-    def _load_words(
-        self, wanted: Mapping[str, frozenset[str]], required: Mapping[str, tuple[str, ...]]
-    ) -> None:
+    def _load_words(self) -> None:
         """Take the templates; one asks for what is read of an answer."""
-        words = load_templates(
-            self.templates, wanted, required, Path(__file__).with_name(f"{self.name}.toml")
-        )
+        words = load_templates(self.templates, Path(__file__).with_name(f"{self.name}.toml"))
         frame = words["answer_chain_of_thought"].text
         if "<likelihood>" not in frame:
             raise ValueError(

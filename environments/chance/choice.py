@@ -44,18 +44,6 @@ class Choice(BrokenOff):
     scenario = 3
     digits = (1, 1, 1)
     n_actions = 4
-    words: ClassVar[Mapping[str, frozenset[str]]] = {
-        "setup": frozenset({"n_options", "options"}),
-        "single": frozenset[str](),
-        "independent": frozenset({"previous"}),
-        "and": frozenset({"before", "last"}),
-    }
-    done = KINDS
-    required: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "setup": ("options",),
-        "independent": ("previous",),
-        "and": ("before", "last"),
-    }
 
     n_options: int = setting(4, OneOf(SIZES), "2, 4 or 6.")
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")

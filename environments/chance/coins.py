@@ -27,8 +27,6 @@ KINDS: tuple[str, ...] = get_args(Kind)
 SIZES = (2, 3)
 HEAVIEST = 9998  # what the number of a context has room for
 
-_COINS = frozenset({"n_coins", "face", "other"})
-
 
 class Coins(BrokenOff):
     """How many of some tossed coins show a face; every trial is a context of its own.
@@ -61,23 +59,6 @@ class Coins(BrokenOff):
     scenario = 2
     digits = (1, 1, 4, 1, 1)
     n_actions = 3  # and 4 where there are 3 coins
-    words: ClassVar[Mapping[str, frozenset[str]]] = {
-        "setup": frozenset({"n_coins"}),
-        "fair": _COINS,
-        "weighted": _COINS | {"weight"},
-        "single": _COINS,
-        "independent": _COINS | {"previous"},
-        "dependent": _COINS | {"previous"},
-        "heads": frozenset[str](),
-        "tails": frozenset[str](),
-    }
-    done = KINDS
-    required: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "weighted": ("weight",),
-        "single": ("face",),
-        "independent": ("face", "previous"),
-        "dependent": ("face", "previous"),
-    }
 
     n_coins: int = setting(2, OneOf(SIZES), "2 or 3.")
     faces: tuple[Face, ...] = setting(FACES, SomeOf(FACES), "Which faces are counted.")

@@ -35,8 +35,6 @@ FACTS = (1, 8)
 LEARNED = KINDS.index("learned")
 AFTER = ("independent", "learned")  # earlier counts
 
-_DONE = tuple(f"{kind}_{law}" for kind in KINDS for law in LAWS)
-
 
 def _means(name: str, given: Any) -> tuple[float, ...]:
     """Check means, which are sorted from small to large."""
@@ -113,25 +111,6 @@ class Counts(BrokenOff):
     scenario = 5
     digits = (1, 3, 3, 2, 1, 1, 1, 1, 1, 1)
     n_actions = MOST + 1
-    words: ClassVar[Mapping[str, frozenset[str]]] = {
-        **{f"setup_{law}": frozenset[str]() for law in LAWS},
-        **{f"known_{law}": frozenset({"mean"}) for law in LAWS},
-        **{f"unknown_{law}": frozenset({"mean", "other", "prior"}) for law in LAWS},
-        **{f"single_{law}": frozenset[str]() for law in LAWS},
-        **{
-            f"{k}_{law}": frozenset({"earlier"}) for k in ("independent", "learned") for law in LAWS
-        },
-        **{f"aside_{law}": frozenset({"fact"}) for law in LAWS},
-        "and": frozenset({"before", "last"}),
-    }
-    done = _DONE
-    required: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **{f"known_{law}": ("mean",) for law in LAWS},
-        **{f"unknown_{law}": ("mean", "other", "prior") for law in LAWS},
-        **{f"{kind}_{law}": ("earlier",) for kind in AFTER for law in LAWS},
-        **{f"aside_{law}": ("fact",) for law in LAWS},
-        "and": ("before", "last"),
-    }
 
     laws: tuple[Law, ...] = setting(LAWS, SomeOf(LAWS), "Which laws are asked.")
     means: tuple[float, ...] = setting(

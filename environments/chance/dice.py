@@ -29,7 +29,6 @@ PAIRS = (
     ("even", "not_middle"),
 )
 
-_DICE = frozenset({"n_dice", "faces", "lowest", "highest"})
 _FORMS = ("one", "many")  # of the words: for a die, and for several
 
 
@@ -67,33 +66,6 @@ class Dice(BrokenOff):
     scenario = 1
     digits = (1, 2, 1, 2, 1, 1)
     n_actions = 6
-    words: ClassVar[Mapping[str, frozenset[str]]] = {
-        "setup_one": _DICE,
-        "setup_many": _DICE,
-        **{f"{kind}_{form}": _DICE for kind in ("single",) for form in _FORMS},
-        **{
-            f"{kind}_{form}": _DICE | {"previous"}
-            for kind in ("independent", "dependent")
-            for form in _FORMS
-        },
-        **{f"observation_{form}": _DICE | {"observation"} for form in _FORMS},
-        **{f"two_observations_{form}": _DICE | {"observation", "second"} for form in _FORMS},
-        "smaller": frozenset({"number"}),
-        "larger": frozenset({"number"}),
-        "even": frozenset[str](),
-        "odd": frozenset[str](),
-        "not_first": frozenset({"number"}),
-        "not_middle": frozenset({"number"}),
-    }
-    done = tuple(f"{kind}_{form}" for kind in get_args(Kind) for form in ("one", "many"))
-    required: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "setup_one": ("faces",),
-        "setup_many": ("n_dice", "faces"),
-        **{f"{kind}_{f}": ("previous",) for kind in ("independent", "dependent") for f in _FORMS},
-        **{f"observation_{form}": ("observation",) for form in _FORMS},
-        **{f"two_observations_{form}": ("observation", "second") for form in _FORMS},
-        **{name: ("number",) for name in ("smaller", "larger", "not_first", "not_middle")},
-    }
 
     n_dice: int = setting(1, OneOf(SIZES), "1 to 3 dice.")
     n_faces: int = setting(6, OneOf(FACES), "4 to 12 faces.")

@@ -30,8 +30,6 @@ SIZES = (2, 3, 4)
 HEAVIEST = 98  # what the number of a context has room for
 PERCENT = 100
 
-_COINS = frozenset({"n_coins", "face", "other"})
-
 
 def _correlations(name: str, given: Any) -> tuple[float, ...]:
     """Check correlations, which are sorted from small to large."""
@@ -82,26 +80,6 @@ class LinkedCoins(BrokenOff):
     digits = (1, 1, 2, 3, 1, 1, 1)
     least: ClassVar[Mapping[str, int]] = {"correlation": -100}
     n_actions = 4  # and one more than there are coins where these are not 3
-    words: ClassVar[Mapping[str, frozenset[str]]] = {
-        "setup": frozenset({"n_coins"}),
-        "fair": _COINS,
-        "weighted": _COINS | {"weight"},
-        "linked": _COINS | {"hits", "of_hits", "misses", "of_misses"},
-        "single": _COINS,
-        "seen": _COINS | {"seen"},
-        "aside": _COINS | {"fact"},
-        "heads": frozenset[str](),
-        "tails": frozenset[str](),
-    }
-    done = KINDS
-    required: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "setup": ("n_coins",),
-        "weighted": ("weight",),
-        "linked": ("hits", "of_hits", "misses", "of_misses"),
-        "single": ("face",),
-        "seen": ("face", "seen"),
-        "aside": ("face", "fact"),
-    }
 
     n_coins: int = setting(3, OneOf(SIZES), "2 to 4.")
     faces: tuple[Face, ...] = setting(FACES, SomeOf(FACES), "Which faces are counted.")

@@ -51,18 +51,7 @@ ARRANGEMENTS = tuple(permutations(k for k in range(len(FACTORS)) if k != CORRECT
 
 # What may draw a sampler to an outcome, whatever its probability.
 MARKS = ("first", "middle", "round", "repeat", "heads", "left")
-FORM_WORDS = {
-    "question": frozenset({"context"}),
-    "stated": frozenset({"context", "outcome", "options"}),
-    "whole": frozenset({"context", "question", "options"}),
-}
-FORM_REQUIRED = {
-    "question": ("context",),
-    "stated": ("context", "outcome", "options"),
-    "whole": ("context", "question", "options"),
-}
 # What is known before the outcome is asked for.
-PAST = ("previous", "observation", "second", "earlier", "seen", "fact")
 MOST_OUTCOMES = 34  # of 3 dice with 12 faces
 # What people are asked, who choose among the outcomes and write nothing.
 COMPLETED = "Which of these completes the last sentence?"
@@ -220,9 +209,6 @@ class BrokenOff(Environment):
     scenario: ClassVar[int]  # the first digit of `cell`
     digits: ClassVar[tuple[int, ...]]  # how many digits each of them takes in `cell`
     least: ClassVar[Mapping[str, int]] = {}  # of columns that go below -1
-    words: ClassVar[Mapping[str, frozenset[str]]]
-    required: ClassVar[Mapping[str, tuple[str, ...]]]
-    done: ClassVar[tuple[str, ...]]  # the templates that tell what is done
     panels = (
         Panel(
             "outcomes by their probability",
@@ -635,16 +621,7 @@ class BrokenOff(Environment):
 
     def _load_words(self) -> None:
         shipped = Path(__file__).with_name(f"{self.name}.toml")
-        kinds = self.done
-        wanted = {**self.words, **FORM_WORDS}
-        wanted |= {f"told_{kind}": self.words[kind] for kind in kinds}
-        wanted |= {f"asked_{kind}": self.words[kind] | {"outcome"} for kind in kinds}
-        required = {**self.required, **FORM_REQUIRED}
-        required |= {f"asked_{kind}": ("outcome",) for kind in kinds}
-        for kind in kinds:
-            past = [name for name in self.required.get(kind, ()) if name in PAST]
-            required[f"told_{kind}"] = tuple(past)
-        self._words = load_templates(self.templates, wanted, required, shipped)
+        self._words = load_templates(self.templates, shipped)
         self._texts: dict[Values, str] = {}
         self._values_told: dict[str, Values] = {}
         for values in self._grid:

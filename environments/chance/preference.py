@@ -54,20 +54,6 @@ class Preference(BrokenOff):
     scenario = 4
     digits = (1, 1, 4, 1, 1)
     n_actions = 2
-    words: ClassVar[Mapping[str, frozenset[str]]] = {
-        "setup": frozenset({"first", "other"}),
-        "fair": frozenset({"first", "other"}),
-        "weighted": frozenset({"first", "other", "weight"}),
-        "single": frozenset[str](),
-        "independent": frozenset({"previous"}),
-        **{name: frozenset[str]() for names in NAMES for name in names},
-    }
-    done = KINDS
-    required: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "setup": ("first", "other"),
-        "weighted": ("weight",),
-        "independent": ("previous",),
-    }
 
     pairs: tuple[Pair, ...] = setting(PAIRS, SomeOf(PAIRS), "Which pairs of names are asked.")
     weights: tuple[int, ...] = setting(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,13 +142,6 @@ class AdjustingAmount(StatedQuestions):
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = None
     world = Halving
-    asked = ("label_one", "one", "label_two", "two")
-    sentences: ClassVar[Mapping[str, frozenset[str]]] = {
-        "receive": frozenset({"amount", "when"}),
-        "pay": frozenset({"amount", "when"}),
-        "now": frozenset(),
-        "months": frozenset({"months"}),
-    }
     thought = "I weigh how much there is against how long it takes."
 
     amounts: Sequence[int] = setting(

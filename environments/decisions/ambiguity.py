@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,10 +97,6 @@ class Ambiguity(Offers):
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = (0.0, 1.0)
     offered = ("least", "most")
-    sentences: ClassVar[Mapping[str, frozenset[str]]] = {
-        "known": frozenset({"red", "other"}),
-        "unknown": frozenset({"least", "most"}),
-    }
     thought = "I weigh how many red balls either urn may hold."
 
     middles: Sequence[float] = setting(

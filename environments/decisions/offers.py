@@ -26,11 +26,8 @@ class Offers(StatedQuestions):
     ----------
     offered
         What an offer has: columns are a_NAME and b_NAME.
-    sentences
-        Templates of which offers are made, each with its placeholders.
     """
 
-    asked = ("label_one", "one", "label_two", "two")
     offered: ClassVar[tuple[str, ...]]
 
     repeats: int = setting(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,9 +90,6 @@ class PublicGoods(StatedQuestions):
     )
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = (0.0, np.inf)
-    asked = ("endowment", "group", "rest", "multiplier", "others")
-    answered = ("endowment",)
-    sentences: ClassVar[Mapping[str, frozenset[str]]] = {}
     noun = "tokens"
     thought = "I weigh what I keep against what the group gets."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,13 +147,6 @@ class RiskyChoice(Offers):
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = (0.0, 1.0)
     offered = (*PLACES, *(f"{place}_chance" for place in PLACES))
-    sentences: ClassVar[Mapping[str, frozenset[str]]] = {
-        "win": frozenset({"amount"}),
-        "lose": frozenset({"amount"}),
-        "nothing": frozenset(),
-        "certain": frozenset({"outcome"}),
-        "chance": frozenset({"outcome", "percent"}),
-    }
     thought = "I weigh what may come of either option by how likely it is."
 
     problems: Any = setting(

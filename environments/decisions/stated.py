@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,10 +34,6 @@ class StatedQuestions(Environment):
 
     Attributes
     ----------
-    asked, answered
-        Placeholders of the templates "question" (all of them needed) and "answer_...".
-    sentences
-        Further templates, each with its placeholders, all of them needed.
     noun
         What an answer may call itself before the label.
     thought
@@ -47,9 +43,6 @@ class StatedQuestions(Environment):
     n_actions = 2
     feedback = False
     past = "none"
-    asked: ClassVar[Collection[str]]
-    answered: ClassVar[Collection[str]] = ()
-    sentences: ClassVar[Mapping[str, frozenset[str]]]
     noun: ClassVar[str] = "option"
     thought: ClassVar[str]
     shipped: Path
@@ -76,15 +69,7 @@ class StatedQuestions(Environment):
         """Go through all that a trial may show, but for its number."""
 
     def prepare(self) -> None:
-        asked = frozenset({"number", *self.asked})
-        wanted = {
-            **self.sentences,
-            "introduction": frozenset(),
-            "question": asked,
-            **{f"answer_{reasoning}": frozenset(self.answered) for reasoning in REASONINGS},
-        }
-        required = {**self.sentences, "question": asked}
-        self._words = load_templates(self.templates, wanted, required, self.shipped)
+        self._words = load_templates(self.templates, self.shipped)
         answer = self._words[f"answer_{self.reasoning}"].text
         self._marker = (marker_of(answer) or MARKER) if self.reasoning != "none" else MARKER
         whole = "\n\n".join((self._words["introduction"].text, self._words["question"].text))

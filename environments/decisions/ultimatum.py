@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,15 +142,6 @@ class Ultimatum(StatedQuestions):
     )
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = (0.0, np.inf)
-    asked = ("situation", "label_one", "label_two")
-    answered = ("label_one", "label_two")
-    sentences: ClassVar[Mapping[str, frozenset[str]]] = {
-        "responder": frozenset({"stake", "offer", "rest"}),
-        "proposer": frozenset({"stake", "label_one", "one", "label_two", "two"}),
-        "offer": frozenset({"offer", "rest", "percent"}),
-        "accept": frozenset(),
-        "reject": frozenset(),
-    }
     thought = "I weigh what I would have against what the other would have."
 
     stake: float = setting(100.0, Number(above=0.0), "What is divided, in points.")

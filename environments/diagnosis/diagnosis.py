@@ -63,38 +63,6 @@ _STEPS = ("Can decide", "Decision")
 _KINDS = {DECISION: "decision", SHARE: "share"}  # of answers; all others are a probability
 _THOUGHT = "I weigh what is told of this person."
 _ABSENT = {"repetition": 0, "elicitation": 0, "part": -1, "idiosyncrasy": 0.0}  # unless told
-_PLAIN = frozenset[str]()
-_ABOUT = frozenset({"condition", "person"})
-WANTED = {
-    "prompt": frozenset({"heading", "person", "facts", "question", "task", "answer"}),
-    "heading_once": frozenset({"case"}),
-    "heading_again": frozenset({"case", "round", "rounds"}),
-    "question_belief": _ABOUT,
-    "question_decision": _ABOUT,
-    "question_part": _ABOUT | {"part"},
-    "question_within": _ABOUT | {"part"},
-    "question_share": _ABOUT | {"parts"},
-    "part_line": frozenset({"label", "part", "person"}),
-    "share_line": frozenset({"label"}),
-    **{f"elicitation_{elicitation}": _ABOUT for elicitation in ELICITATIONS},
-    **{
-        f"answer_{kind}_{reasoning}": _PLAIN
-        for kind in ("probability", "decision")
-        for reasoning in REASONINGS
-    },
-    **{f"answer_share_{reasoning}": frozenset({"n", "lines"}) for reasoning in REASONINGS},
-}
-REQUIRED = {
-    "prompt": ("heading", "facts", "question", "task", "answer"),
-    "heading_once": ("case",),
-    "heading_again": ("case", "round"),
-    "question_part": ("part",),
-    "question_within": ("part",),
-    "question_share": ("parts",),
-    "part_line": ("label", "part"),
-    "share_line": ("label",),
-    **{f"answer_share_{reasoning}": ("lines",) for reasoning in REASONINGS},
-}
 
 
 def _edges(name: str, given: Any) -> list[list[str]]:
@@ -274,9 +242,7 @@ class Diagnosis(Environment):
         )
         self._parts = self._about.says[self._about.auxiliary]
         self._labels = tuple(map(_letter, range(len(self._parts))))
-        self._words = load_templates(
-            self.templates, WANTED, REQUIRED, Path(__file__).with_suffix(".toml")
-        )
+        self._words = load_templates(self.templates, Path(__file__).with_suffix(".toml"))
         self._check_words()
         self._asked = self._questions()
         self._trial_of: tuple[Any, dict[tuple[int, ...], int]] = (None, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,24 +218,6 @@ class CueConflict(MarkerLocation):
             settings |= {"conflicts": conflicts or settings["conflicts"]}
             settings |= {"windows": tuple(WINDOWS[int(k)] for k in shown)}
         return cls(**settings)
-
-    def _wanted(self) -> dict[str, frozenset[str]]:
-        sources = frozenset({"first", "second", "third"})
-        reported: dict[str, frozenset[str]] = {
-            "rounded": frozenset({"first"}),
-            "hedged": frozenset({"first", "error"}),
-            "sources": sources,
-            "report_text": frozenset(),
-            "report_both": frozenset(),
-        }
-        return super()._wanted() | reported
-
-    required: ClassVar = {
-        **Magnitude.required,
-        "rounded": ("first",),
-        "hedged": ("first", "error"),
-        "sources": ("first", "second", "third"),
-    }
 
     def _introduce(self, words: Mapping[str, Template]) -> None:
         self._reports = {name: words[name] for name in REPORTS[1:]}

@@ -74,11 +74,6 @@ class Duration(Magnitude):
         4,
     )
     kinds = ("text",)
-    required: ClassVar = {
-        name: names
-        for name, names in Magnitude.required.items()
-        if not name.endswith(("_image", "_both"))
-    }
     default_ranges: ClassVar = {"short": (10.0, 40.0), "medium": (25.0, 55.0), "long": (40.0, 70.0)}
     limits = (0.1, 600.0)
     ceiling = 600.0

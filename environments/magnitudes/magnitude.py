@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
@@ -30,7 +30,7 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, answers, looked, read_off
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal, parse_number
-from knownminds.environments.words.history import Filled, Names, Retelling
+from knownminds.environments.words.history import Filled, Retelling
 from knownminds.environments.words.names import unknown
 from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.screen import Screen
@@ -180,23 +180,7 @@ class Magnitude(Retelling):
     past = "part"
 
     kinds: ClassVar[tuple[str, ...]] = _KINDS
-    placing = frozenset({"trial", "picture", "stimulus", "stimulus_in_line"})
     slots: ClassVar = {"response": Slot("response")}
-    required: ClassVar[Mapping[str, Collection[str]]] = {
-        "numeric": ("low", "high"),
-        "question_text": ("trial", "stimulus"),
-        "question_image": ("trial", "picture"),
-        "question_both": ("trial", "picture", "stimulus"),
-        **{
-            f"{line}_{kind}": ("trial", *more, *(("response",) if line == "history_line" else ()))
-            for line in ("history_line", "missing_line")
-            for kind, more in (
-                ("text", ("stimulus_in_line",)),
-                ("image", ("picture",)),
-                ("both", ("picture", "stimulus_in_line")),
-            )
-        },
-    }
 
     default_ranges: ClassVar[Mapping[str, tuple[float, float]]]
     limits: ClassVar[tuple[float, float]]
@@ -648,18 +632,6 @@ class Magnitude(Retelling):
             if filled and all(filled.get(name, "0").isdecimal() for name in ("trial", "picture")):
                 return key, filled
         return super()._must_read({}, text)
-
-    def _wanted(self) -> dict[str, Names]:
-        wanted = super()._wanted()
-        for name in wanted:
-            form, _, kind = name.rpartition("_")
-            if kind in self.kinds:
-                barred = {"stimulus" if "line" in form else "stimulus_in_line"}
-                barred |= {"picture"} if kind == "text" else set()
-                barred |= {"stimulus", "stimulus_in_line"} if kind == "image" else set()
-                wanted[name] -= barred
-        wanted |= {f"stimulus_{kind}": frozenset() for kind in self.kinds}
-        return wanted | {"verbal": frozenset(), "numeric": frozenset({"low", "high"})}
 
     def _introduce(self, words: Mapping[str, Template]) -> None:
         """Say behind the introduction how stimuli are given, and what the condition adds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
@@ -26,7 +26,6 @@ REASONINGS: tuple[str, ...] = get_args(Reasoning)
 
 Words = Mapping[str, object]
 Filled = Mapping[str, str]  # what stands in the placeholders of a sentence
-Names = frozenset[str]
 
 # Names of options: without I, O, U, X, Y, Z, which are easily mistaken.
 LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))
@@ -56,18 +55,10 @@ class Retelling(Environment):
     ----------
     kinds
         Kinds of trials that differ in their sentences.
-    introductions
-        Templates of which one opens every prompt, as the settings say.
-    introducing
-        Placeholders of the introduction.
     slots
         What fills the placeholders of sentences, by placeholder. Those of wording fields belong to
         questions, those of answers, rewards and feedback to what is told afterwards; all others
         say which trial it is. For all kinds together: a sentence need not use them.
-    placing, asking, telling
-        Further placeholders of the three sorts, which methods of the experiment fill.
-    required
-        Placeholders that a template must use, by its name.
     noun
         What an answer names.
     thought
@@ -75,13 +66,7 @@ class Retelling(Environment):
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("",)
-    introductions: ClassVar[tuple[str, ...]] = ("introduction",)
-    introducing: ClassVar[Names] = frozenset()
     slots: ClassVar[Mapping[str, Slot]] = {}
-    placing: ClassVar[Names] = frozenset()
-    asking: ClassVar[Names] = frozenset()
-    telling: ClassVar[Names] = frozenset()
-    required: ClassVar[Mapping[str, Collection[str]]]
     noun: ClassVar[str] = ""
     thought: ClassVar[str]
 
@@ -292,7 +277,7 @@ class Retelling(Environment):
         `introduction`, `question` and `answer` name the templates that open every prompt, that ask,
         and that say how to answer; `sizes` are filled into the introduction.
         """
-        words = load_templates(self.templates, self._wanted(), self.required, self.shipped)
+        words = load_templates(self.templates, self.shipped)
         for name, template in words.items():
             if name.startswith(("history_line", "missing_line")) and "\n" in template.text:
                 raise ValueError(
@@ -354,24 +339,6 @@ class Retelling(Environment):
                 f"thought_words={self.thought_words} without. Leave it out."
             )
         return f"{answer}\n{LIMITS[self.reasoning].format(self.thought_words)}"
-
-    def _wanted(self) -> dict[str, Names]:
-        none: Names = frozenset()
-        placing = self.placing.union(self._slots_of("placing"))
-        asking = self.asking.union(self._slots_of("asking"))
-        telling = self.telling.union(self._slots_of("telling"))
-        wanted = {name: self.introducing for name in self.introductions}
-        wanted |= {"history_begins": none, "silence": none}
-        wanted |= {f"answer_{reasoning}": none for reasoning in REASONINGS}
-        for kind in self.kinds:
-            wanted |= {
-                _named("question", kind): placing | asking,
-                _named("history_line", kind): placing | telling,
-                _named("missing_line", kind): placing,
-                _named("feedback", kind): placing | telling,
-                _named("missing_feedback", kind): placing,
-            }
-        return wanted
 
     def _words_after(self, turn: Turn) -> Words:
         return {} if is_missing(turn) else self._outcome_words(turn)

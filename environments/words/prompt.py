@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -165,54 +165,56 @@ def texts_of(templates: str | Path | None, shipped: Path) -> Mapping[str, Any]:
         ) from None
 
 
-def load_templates(
-    file: str | Path | None,
-    wanted: Mapping[str, frozenset[str]],
-    required: Mapping[str, Collection[str]] | None = None,
-    shipped: Path | None = None,
-) -> dict[str, Template]:
+def load_templates(file: str | Path | None, shipped: Path) -> dict[str, Template]:
     """Read templates from a TOML file of strings.
+
+    Other wordings tell the same as the shipped one: they have the same templates, and each uses
+    the same placeholders.
 
     Parameters
     ----------
     file
-        The file; or, where there is a `shipped` one, the name of a paraphrase of that
-        ("paraphrase_2"), or None for that itself.
-    wanted
-        The templates that must be there, each with the placeholders it may use.
-    required
-        Placeholders that a template must use, without which it could not be read back.
+        The file; or the name of a paraphrase of the shipped one ("paraphrase_2"), or None for
+        that itself.
+    shipped
+        The file that ships with the experiment.
 
     Raises
     ------
     ValueError
-        If the file cannot be read, a template is missing or unknown, uses an unknown
-        placeholder or lacks a required one.
+        If the file cannot be read, or a template or a placeholder is missing or unknown.
     """
-    path = Path(file or shipped or "")
-    found = texts_of(file, shipped or path)
-    missing, extra = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
+    path, same = Path(file or shipped), _templates_of(None, shipped)
+    if file is None:
+        return same
+    templates = _templates_of(file, shipped)
+    missing, extra = sorted(same.keys() - templates.keys()), sorted(templates.keys() - same.keys())
     if missing or extra:
         what = f"lacks {missing[0]!r}" if missing else f"has an unknown {extra[0]!r}"
         raise ValueError(
-            f"A template file holds {', '.join(sorted(wanted))}; {path.name} {what}. "
+            f"A template file holds {', '.join(sorted(same))}; {path.name} {what}. "
             "Copy the shipped file and change its sentences."
         )
+    for name, template in templates.items():
+        names = same[name].names
+        lacks, strange = sorted(names - template.names), sorted(template.names - names)
+        if lacks or strange:
+            shown = ", ".join(f"{{{word}}}" for word in sorted(names)) or "no placeholders"
+            what = f"lacks {{{lacks[0]}}}" if lacks else f"has {{{strange[0]}}}"
+            raise ValueError(
+                f"Other words tell the same: the template {name!r} uses {shown}; {path.name} "
+                f"{what}. Copy the shipped file and change its sentences."
+            )
+    return templates
+
+
+def _templates_of(file: str | Path | None, shipped: Path) -> dict[str, Template]:
+    """Return the templates of a wording; ValueError if one is no string."""
     templates = {}
-    for name, text in found.items():
+    for name, text in texts_of(file, shipped).items():
         if not isinstance(text, str):
-            raise ValueError(f"A template is a string; {name!r} in {path.name} is not.")
+            raise ValueError(
+                f"A template is a string; {name!r} in {Path(file or shipped).name} is not."
+            )
         templates[name] = Template(text.strip())
-        strange = sorted(templates[name].names - wanted[name])
-        if strange:
-            known = ", ".join(f"{{{p}}}" for p in sorted(wanted[name])) or "no placeholders"
-            raise ValueError(
-                f"The template {name!r} may use {known}; {path.name} has {{{strange[0]}}}."
-            )
-        absent = sorted(set((required or {}).get(name, ())) - templates[name].names)
-        if absent:
-            raise ValueError(
-                f"The template {name!r} must use {{{absent[0]}}}, or it could not be read back; "
-                f"{path.name} has {text.strip()!r}."
-            )
     return templates
