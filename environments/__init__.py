@@ -117,8 +117,10 @@ def environment_of(trials: Trials, name: str) -> Environment:
     """
     if name not in ENVIRONMENTS:
         raise ValueError(unknown("environment", name, ENVIRONMENTS))
-    told = trials.settings.get(name)
-    return ENVIRONMENTS[name].as_played(trials.frame) if told is None else make(name, **told)
+    settings = trials.settings.get(name)
+    return (
+        ENVIRONMENTS[name].as_played(trials.frame) if settings is None else make(name, **settings)
+    )
 
 
 __all__ = [

@@ -30,28 +30,28 @@ def conditions_of(environment: Environment) -> dict[str, Any]:
     condition that the experiment records with its trials is left to these.
     """
     settings = environment.settings
-    found = {name: settings[name] for name in AS_SET if name in settings}
+    columns = {name: settings[name] for name in AS_SET if name in settings}
     if "answer" in settings:
-        found["reasoning"] = "none" if settings["answer"] == "numeric" else settings["answer"]
+        columns["reasoning"] = "none" if settings["answer"] == "numeric" else settings["answer"]
     if settings.get("thought_words") is not None:
-        found["thought_words"] = settings["thought_words"]
+        columns["thought_words"] = settings["thought_words"]
     if "content" in settings:
-        found["names"] = "meaningful" if settings["content"] == "meaningful" else "random"
+        columns["names"] = "meaningful" if settings["content"] == "meaningful" else "random"
     if "modality" in settings:
-        found["modality"] = settings["modality"]
+        columns["modality"] = settings["modality"]
     if "condition" in settings:
-        found["noise"] = _NOISE.get(settings["condition"], "none")
-    own = [name for name in words_of(environment) if settings[name] is not None]
-    found["template"] = " ".join(Path(settings[name]).stem for name in own) or "shipped"
-    found["template_hash"] = words_hash(environment)
+        columns["noise"] = _NOISE.get(settings["condition"], "none")
+    changed = [name for name in words_of(environment) if settings[name] is not None]
+    columns["template"] = " ".join(Path(settings[name]).stem for name in changed) or "shipped"
+    columns["template_hash"] = words_hash(environment)
     recorded = {field.name for field in environment.fields}
-    return {name: value for name, value in found.items() if name not in recorded}
+    return {name: value for name, value in columns.items() if name not in recorded}
 
 
 def words_of(environment: Environment) -> list[str]:
     """Return the settings that name files of words, by which no trial changes."""
     table = environment.setting_table.items()
-    return [found.called or name for name, found in table if found.rule is WORDS]
+    return [declared.called or name for name, declared in table if declared.rule is WORDS]
 
 
 def shipped_words(environment: Environment) -> Path:
@@ -63,12 +63,12 @@ def words_hash(environment: Environment) -> str:
     """Return the first 12 digits of the SHA-256 of an experiment's files of words; "" if gone."""
     settings = environment.settings
     shipped = shipped_words(environment)
-    own = {name: settings[name] for name in words_of(environment) if settings[name] is not None}
-    files = [Path(own.get("templates", shipped))]
-    if own.get("templates") in paraphrases_of(shipped):
+    changed = {name: settings[name] for name in words_of(environment) if settings[name] is not None}
+    files = [Path(changed.get("templates", shipped))]
+    if changed.get("templates") in paraphrases_of(shipped):
         files = [shipped]
-    files += [Path(file) for name, file in own.items() if name != "templates"]
+    files += [Path(file) for name, file in changed.items() if name != "templates"]
     texts = [file.read_bytes() for file in files if file.is_file()]
-    if own.get("templates") in paraphrases_of(shipped):
-        texts.append(json.dumps(paraphrases_of(shipped)[own["templates"]]).encode())
+    if changed.get("templates") in paraphrases_of(shipped):
+        texts.append(json.dumps(paraphrases_of(shipped)[changed["templates"]]).encode())
     return sha256(b"\0".join(texts)).hexdigest()[:12] if texts else ""

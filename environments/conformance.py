@@ -69,14 +69,14 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
 
 
 def _any_choice(
-    environment: Environment, rng: np.random.Generator, asked: Given | None = None
+    environment: Environment, rng: np.random.Generator, given: Given | None = None
 ) -> Choice:
     """Give anything that a trial may be given; where trials differ, one of either."""
     action = int(rng.integers(max(environment.n_actions, 1)))
     low, high = environment.response_range
     response = round(float(rng.uniform(low, high)), 2)
     choices: dict[str, Choice] = {"action": action, "response": response}
-    return choices.get(asked or environment.given, (action, response))
+    return choices.get(given or environment.given, (action, response))
 
 
 def _asked(environment: Environment, choice: Choice, observation: Observation) -> Choice:
@@ -100,27 +100,31 @@ def _actions(
 def _check_follows(environment: Environment, design: Design, choices: Sequence[Choice]) -> None:
     """What `follow` tells of a whole session is what `step` does."""
     turns = _live(environment, design, choices)
-    lived = np.array([int(turn.observation["trial"]) for turn in turns])
+    played = np.array([int(turn.observation["trial"]) for turn in turns])
     actions = np.full(environment.n_trials, -1)
-    actions[lived] = [-1 if turn.action is None else turn.action for turn in turns]
+    actions[played] = [-1 if turn.action is None else turn.action for turn in turns]
     brought = environment.follow(design, actions)
     present = np.flatnonzero(brought.get("present", np.ones(environment.n_trials, dtype=bool)))
-    _rule(np.array_equal(present, lived), "`follow` tells which trials take place.")
+    _rule(np.array_equal(present, played), "`follow` tells which trials take place.")
     answered = np.array([turn.action is not None or turn.response is not None for turn in turns])
     paid = np.array([turn.reward for turn in turns], dtype=float)  # NaN where there is none
-    told = np.where(answered, brought["reward"][lived], np.nan)
+    followed = np.where(answered, brought["reward"][played], np.nan)
     _rule(
-        np.array_equal(told, paid, equal_nan=True), "`follow` tells the rewards that `step` pays."
+        np.array_equal(followed, paid, equal_nan=True),
+        "`follow` tells the rewards that `step` pays.",
     )
     for name in environment.fields.feedback:
         got = np.array([turn.brought.get(name, np.nan) for turn in turns])
-        told = np.where(answered, brought[name][lived], np.nan)
+        followed = np.where(answered, brought[name][played], np.nan)
         _rule(
-            np.array_equal(told, got, equal_nan=True), f"`follow` tells {name} as `step` brings it."
+            np.array_equal(followed, got, equal_nan=True),
+            f"`follow` tells {name} as `step` brings it.",
         )
     for name in [n for n in environment.fields.shown if n in environment.fields.dependent]:
         shown = [turn.observation[name] for turn in turns]
-        _rule(np.array_equal(brought[name][lived], shown), f"`follow` tells {name} as it is shown.")
+        _rule(
+            np.array_equal(brought[name][played], shown), f"`follow` tells {name} as it is shown."
+        )
 
 
 def _live(environment: Environment, design: Design, choices: Sequence[Choice]) -> list[Turn]:
@@ -203,33 +207,33 @@ def _check_words(
     other = environment.draw(session_stream(seed + 1))
     elsewhere = Design(other.table, design.labels)
     # A trial in the middle goes unanswered, so that the history has a gap to tell.
-    told = list(turns)
-    gap = len(told) // 2
-    told[gap] = Turn(told[gap].observation, None, None, "?")
+    with_gap = list(turns)
+    gap = len(with_gap) // 2
+    with_gap[gap] = Turn(with_gap[gap].observation, None, None, "?")
     if environment.fields.dependent:
-        told = told[: gap + 1]  # what comes after a gap is not what came after an action
+        with_gap = with_gap[: gap + 1]  # what comes after a gap is not what came after an action
     rng = np.random.default_rng(seed)
     _check_shared(environment, turns, rng)
-    for t in sorted({0, 1 % len(told), gap, len(told) - 1}):
-        while environment.replies.continues(told[t].observation):
+    for t in sorted({0, 1 % len(with_gap), gap, len(with_gap) - 1}):
+        while environment.replies.continues(with_gap[t].observation):
             t -= 1
-        observation = told[t].observation
-        prompt = environment.render(observation, told[:t])
+        observation = with_gap[t].observation
+        prompt = environment.render(observation, with_gap[:t])
         _rule(bool(prompt.messages), "A prompt has messages.")
         _rule(
-            prompt.hash == environment.render(observation, told[:t]).hash,
+            prompt.hash == environment.render(observation, with_gap[:t]).hash,
             "Rendering depends on nothing but its arguments.",
         )
         environment.reset(options={"design": elsewhere})
         _rule(
-            prompt.hash == environment.render(observation, told[:t]).hash,
+            prompt.hash == environment.render(observation, with_gap[:t]).hash,
             "A prompt says nothing of what was not seen: of the design it uses the labels alone.",
         )
         environment.reset(options={"design": design})
         choices: list[Choice] = list(range(environment.n_actions))
-        asked = environment.asks(observation)
-        if asked != "action":
-            choices = [_any_choice(environment, rng, asked) for _ in range(5)]
+        given = environment.asks(observation)
+        if given != "action":
+            choices = [_any_choice(environment, rng, given) for _ in range(5)]
         for choice in choices if len(environment.replies.together(observation)) == 1 else []:
             answer = environment.parse(environment.say(choice, observation), observation)
             _rule(
@@ -237,7 +241,7 @@ def _check_words(
                 f"What `say` says, `parse` reads; {choice} came back as {answer}.",
             )
             _check_replies(environment, environment.say(choice, observation), prompt, observation)
-        before = list(environment.recalled(told[:t], observation))
+        before = list(environment.recalled(with_gap[:t], observation))
         _rule(
             prompt.hash == environment.render(observation, before).hash,
             "A prompt that tells nothing of earlier trials does not depend on them.",
@@ -252,12 +256,12 @@ def _check_words(
         for a, b in zip(past, before, strict=True):
             shared = {name: b.observation[name] for name in a.observation}
             _rule(dict(a.observation) == shared, "`read` gives back what was shown.")
-    empty = environment.parse("", told[0].observation)
+    empty = environment.parse("", with_gap[0].observation)
     _rule(
         empty.outcome is Outcome.EMPTY and empty.choice is None,
         "An empty answer has the outcome empty and no action.",
     )
-    cut = environment.replies.cut("", told[0].observation)
+    cut = environment.replies.cut("", with_gap[0].observation)
     _rule(
         cut.outcome is Outcome.TRUNCATED and cut.choice is None,
         "An answer cut off before its first word has the outcome truncated and no action.",
@@ -302,20 +306,20 @@ def _check_replies(
 ) -> None:
     """An answer of several replies is asked for until it is whole, and each prompt is read."""
     replies = environment.replies.spoken(said)
-    text, asked = "", prompt
+    text, question = "", prompt
     for k, reply in enumerate(replies):
         _rule(
-            environment.replies.told(asked.messages) == k
-            and environment.read(asked.messages)[1] == observation,
+            environment.replies.told(question.messages) == k
+            and environment.read(question.messages)[1] == observation,
             "A question that follows a reply in the same trial tells of it, and is read.",
         )
         text = environment.replies.joined(text, reply) if k else reply
-        more = environment.replies.further(asked, environment.parse(text, observation))
+        more = environment.replies.further(question, environment.parse(text, observation))
         _rule(
             (more is None) == (k == len(replies) - 1),
             "As many questions are asked in a trial as replies make up its answer.",
         )
-        asked = more or asked
+        question = more or question
     _rule(text == said, "Joined, the replies are the answer.")
 
 

@@ -134,14 +134,16 @@ class Environment(ABC):
         if not cls.feedback and cls.world is Payoffs:
             cls.world = World
         cls.setting_table = settings_of(cls, cls.setting_table)
-        for name in [name for name, found in vars(cls).items() if isinstance(found, Setting)]:
+        for name in [name for name, declared in vars(cls).items() if isinstance(declared, Setting)]:
             delattr(cls, name)  # an attribute is found faster where its class has none of that name
-        sizes = [found.called or name for name, found in cls.setting_table.items() if found.size]
+        sizes = [
+            declared.called or name for name, declared in cls.setting_table.items() if declared.size
+        ]
         if sizes:
             cls.size = sizes[0]
         # Of a class with a constructor of its own the signature is that one's.
-        own = "__init__" in vars(cls)
-        cls.__signature__ = None if own else signature_of(cls.setting_table)  # type: ignore[attr-defined]
+        has_constructor = "__init__" in vars(cls)
+        cls.__signature__ = None if has_constructor else signature_of(cls.setting_table)  # type: ignore[attr-defined]
         if cls.__doc__ and "__doc__" in vars(cls):
             cls.__doc__ = documented(cls.__doc__, cls.fields, cls.setting_table)
 
@@ -149,9 +151,9 @@ class Environment(ABC):
         given = signature_of(self.setting_table).bind(*values, **settings)
         given.apply_defaults()
         self._settings: dict[str, Any] = {}
-        for name, found in self.setting_table.items():
-            called = found.called or name
-            self._settings[called] = found.rule(called, given.arguments[called])
+        for name, declared in self.setting_table.items():
+            called = declared.called or name
+            self._settings[called] = declared.rule(called, given.arguments[called])
             setattr(self, name, self._settings[called])
         self.prepare()
 
@@ -294,7 +296,7 @@ class Environment(ABC):
             "Write its screen, or make it a Retelling, which has one."
         )
 
-    def told_after(self, turn: Turn) -> str:
+    def outcome_text(self, turn: Turn) -> str:
         """Return what a person is told after an answer; empty where that is nothing."""
         return ""
 
@@ -313,7 +315,7 @@ class Environment(ABC):
         """Return the true probability of each action's outcome, [n_actions]; None if none has."""
         return None
 
-    def names_told(self, messages: Sequence[Message]) -> Any:
+    def labels_in(self, messages: Sequence[Message]) -> Any:
         """Return labels by which `read` understands a prompt of a session that is not known.
 
         Raises
@@ -401,8 +403,8 @@ class Environment(ABC):
         if type(choice) is int and self.given == "action" and 0 <= choice < self.n_actions:
             action = choice  # what nearly all steps are
         else:
-            asked = self.given if self.given != "either" else self.asks(self._observation())
-            action, _ = self.split(choice, asked)
+            given = self.given if self.given != "either" else self.asks(self._observation())
+            action, _ = self.split(choice, given)
         reward = None
         brought: dict[str, float] = {}
         if self._pays:
@@ -420,7 +422,7 @@ class Environment(ABC):
             info["brought"] = brought
         return None if over else self._observation(), reward, over, False, info
 
-    def split(self, choice: Choice, asked: Given | None = None) -> tuple[int | None, float | None]:
+    def split(self, choice: Choice, given: Given | None = None) -> tuple[int | None, float | None]:
         """Return action and response of what a player gives, each None if there is none.
 
         `asked` is what the trial asks for, needed where that differs between trials.
@@ -434,14 +436,14 @@ class Environment(ABC):
             return None, None
         action: Any = None
         response: Any = None
-        asked = asked or self.given
-        if asked == "response":
+        given = given or self.given
+        if given == "response":
             response = choice
-        elif asked == "both" and isinstance(choice, tuple):
+        elif given == "both" and isinstance(choice, tuple):
             action, response = choice
         else:
             action = choice
-        if asked != "response" and not (
+        if given != "response" and not (
             isinstance(action, _NUMBERS) and 0 <= action < self.n_actions and action == int(action)
         ):
             raise ValueError(
@@ -449,8 +451,8 @@ class Environment(ABC):
                 f"(or None for a missing answer); got {choice!r}."
             )
         low, high = self.response_range
-        if asked != "action" and not (isinstance(response, _NUMBERS) and low <= response <= high):
-            pair = " beside the action, (action, response)" if asked == "both" else ""
+        if given != "action" and not (isinstance(response, _NUMBERS) and low <= response <= high):
+            pair = " beside the action, (action, response)" if given == "both" else ""
             raise ValueError(
                 f"Responses of {self.name} are numbers from {low:g} to {high:g}{pair} "
                 f"(or None for a missing answer); got {choice!r}."

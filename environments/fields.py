@@ -102,8 +102,8 @@ class Fields(tuple[Field, ...]):
 
     def __str__(self) -> str:
         """Say what the columns are, in a sentence."""
-        told = [f"{field.name} ({field.help})" if field.help else field.name for field in self]
-        return f"Trials have the columns {', '.join(told)}." if told else ""
+        columns = [f"{field.name} ({field.help})" if field.help else field.name for field in self]
+        return f"Trials have the columns {', '.join(columns)}." if columns else ""
 
     def _of(self, role: Role) -> tuple[str, ...]:
         return tuple(field.name for field in self if field.role == role)
@@ -150,8 +150,8 @@ def setting(
     published: Any = None,
 ) -> Any:
     """Say that an attribute of an experiment can be set; see `Setting`."""
-    told = {"searched": searched, "published": published}
-    return Setting(default, rule, help, size, called, last, **told)
+    extra = {"searched": searched, "published": published}
+    return Setting(default, rule, help, size, called, last, **extra)
 
 
 def settings_of(cls: type, inherited: Mapping[str, Setting]) -> dict[str, Setting]:
@@ -159,14 +159,14 @@ def settings_of(cls: type, inherited: Mapping[str, Setting]) -> dict[str, Settin
 
     A base's setting of which the class makes anything else is none of the class.
     """
-    own = {
-        name: Setting(**{**vars(found), "kind": str(cls.__annotations__.get(name, "Any"))})
-        for name, found in vars(cls).items()
-        if isinstance(found, Setting)
+    settings = {
+        name: Setting(**{**vars(declared), "kind": str(cls.__annotations__.get(name, "Any"))})
+        for name, declared in vars(cls).items()
+        if isinstance(declared, Setting)
     }
-    kept = {name: found for name, found in inherited.items() if name not in vars(cls)}
-    first = {name: found for name, found in own.items() if not found.last}
-    return {**first, **kept, **own}
+    kept = {name: declared for name, declared in inherited.items() if name not in vars(cls)}
+    first = {name: declared for name, declared in settings.items() if not declared.last}
+    return {**first, **kept, **settings}
 
 
 def signature_of(settings: Mapping[str, Setting]) -> inspect.Signature:
@@ -174,12 +174,12 @@ def signature_of(settings: Mapping[str, Setting]) -> inspect.Signature:
     return inspect.Signature(
         [
             inspect.Parameter(
-                found.called or name,
+                declared.called or name,
                 inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                default=found.default,
-                annotation=found.kind,
+                default=declared.default,
+                annotation=declared.kind,
             )
-            for name, found in settings.items()
+            for name, declared in settings.items()
         ]
     )
 
@@ -191,8 +191,8 @@ def documented(text: str, fields: Fields, settings: Mapping[str, Setting]) -> st
         return text
     description, *sections = re.split(r"\n(?=(?:Attributes|Raises|Notes)\n-)", text)
     lines = [description.rstrip(), "", str(fields), "", "Parameters", "----------"]
-    for name, found in settings.items():
-        lines += [found.called or name, f"    {found.help}"]
+    for name, declared in settings.items():
+        lines += [declared.called or name, f"    {declared.help}"]
     return "\n".join([*lines, *("\n" + section for section in sections)])
 
 

@@ -15,9 +15,9 @@ class Later(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         """Import the module, once, and return what it has under a name."""
-        found = getattr(import_module(self.__name__), name)
-        setattr(self, name, found)
-        return found
+        value = getattr(import_module(self.__name__), name)
+        setattr(self, name, value)
+        return value
 
 
 if TYPE_CHECKING:

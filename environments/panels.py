@@ -86,9 +86,9 @@ class Rows:
         """Return the row before each, of the same session and values of `within`; -1 for none."""
         if within not in self._previous:
             order, begins = self.order(*within)
-            found = np.full(len(self), -1, dtype=np.int64)
-            found[order[1:]] = np.where(begins[1:], -1, order[:-1])
-            self._previous[within] = found
+            before = np.full(len(self), -1, dtype=np.int64)
+            before[order[1:]] = np.where(begins[1:], -1, order[:-1])
+            self._previous[within] = before
         return self._previous[within]
 
     def before(self, name: str, *within: str) -> Numbers:
@@ -100,9 +100,9 @@ class Rows:
         """Return which row of its session and values of `within` each is, from 1."""
         order, begins = self.order(*within)
         first = np.maximum.accumulate(np.where(begins, self.everything, 0))
-        found = np.empty(len(self))
-        found[order] = self.everything - first + 1
-        return found
+        counts = np.empty(len(self))
+        counts[order] = self.everything - first + 1
+        return counts
 
     def median(self, name: str) -> float:
         """Return the median of a column of the recorded rows."""
@@ -165,8 +165,8 @@ class Panel:
         else:
             cuts = np.quantile(x, np.linspace(0, 1, self.most + 1)[1:-1])
             edges = np.unique(cuts[(cuts > values[0]) & (cuts < values[-1])])
-        found = Cells(self, edges, np.zeros(0), np.zeros(0, dtype=np.int64))
-        mean, count = found.means(rows, np.zeros(len(rows), dtype=np.int64), 1, of_x=True)
+        cells = Cells(self, edges, np.zeros(0), np.zeros(0, dtype=np.int64))
+        mean, count = cells.means(rows, np.zeros(len(rows), dtype=np.int64), 1, of_x=True)
         kept = np.flatnonzero(count[0] >= LEAST_ROWS)
         return Cells(self, edges, mean[0][kept], kept) if len(kept) else None
 
@@ -219,8 +219,8 @@ class Cells:
         across = len(self.edges) + 1
         size = across * max(len(self.panel.series), 1)
         usable = np.isfinite(seen.x) & np.isfinite(seen.y) & (seen.series >= 0)
-        place = np.searchsorted(self.edges, seen.x[usable], side="right")
-        code = (owner[seen.row[usable]] * size + seen.series[usable] * across + place).astype(int)
+        bins = np.searchsorted(self.edges, seen.x[usable], side="right")
+        code = (owner[seen.row[usable]] * size + seen.series[usable] * across + bins).astype(int)
         value = (seen.x if of_x else seen.y)[usable]
         count = np.bincount(code, minlength=n * size).reshape(n, size).astype(float)
         total = np.bincount(code, value, minlength=n * size).reshape(n, size)
@@ -277,11 +277,11 @@ def learning_curve(*within: str, y: str = "reward") -> Panel:
     return Panel("learning curve", "trial", f"mean {y}", looked(read_off(y), trial(*within)))
 
 
-def share_of(action: int, told: str, *within: str, series: Sequence[str] = ()) -> Panel:
+def share_of(action: int, label: str, *within: str, series: Sequence[str] = ()) -> Panel:
     """How often an action is chosen, as trials go by; with a first of `within` that is a series."""
     by = read_off(within[0]) if series else None
     look = looked(chose(action), trial(*within), by)
-    return Panel("choices", "trial", told, look, series=tuple(series))
+    return Panel("choices", "trial", label, look, series=tuple(series))
 
 
 def shares(names: Sequence[str], title: str = "choices", x: Column | None = None,
@@ -289,11 +289,13 @@ def shares(names: Sequence[str], title: str = "choices", x: Column | None = None
     """How often each action is chosen, as trials go by or along something else."""
 
     def look(rows: Rows) -> Seen:
-        place, action = (x or trial())(rows), rows["action"]
+        positions, action = (x or trial())(rows), rows["action"]
         n, k = len(rows), len(names)
         chosen = [_same(action, np.full(n, a)) for a in range(k)]
         which = np.repeat(np.arange(k, dtype=np.int64), n)
-        return Seen(np.tile(rows.everything, k), np.tile(place, k), np.concatenate(chosen), which)
+        return Seen(
+            np.tile(rows.everything, k), np.tile(positions, k), np.concatenate(chosen), which
+        )
 
     return Panel(title, along, "share of choices", look, series=tuple(names))
 
@@ -301,9 +303,9 @@ def shares(names: Sequence[str], title: str = "choices", x: Column | None = None
 def staying(*within: str, cut: float | None = None, name: str = "reward") -> Panel:
     """Whether choices are repeated, by what they brought and as trials go by."""
     look = looked(stayed(*within), trial(*within), won_before(cut, *within, name=name))
-    told = ("after no win", "after a win") if cut is not None else ("after less", "after more")
+    series = ("after no win", "after a win") if cut is not None else ("after less", "after more")
     return Panel(
-        "staying after outcomes", "trial", "choices repeated", look, None, told, FEW_PLACES
+        "staying after outcomes", "trial", "choices repeated", look, None, series, FEW_PLACES
     )
 
 
@@ -328,14 +330,14 @@ def returning(*within: str, cut: float | None = None) -> Panel:
         row, x, y, series = (np.concatenate(part) for part in zip(*parts, strict=True))
         return Seen(row, x, y, series)
 
-    told = ("it paid less", "it paid more") if cut is None else ("it had lost", "it had won")
+    names = ("it paid less", "it paid more") if cut is None else ("it had lost", "it had won")
     along = f"trials since it was tried ({MOST_LAG}: or more)"
-    return Panel("returning to what was left", along, "taken up again", look, series=told)
+    return Panel("returning to what was left", along, "taken up again", look, series=names)
 
 
 def answers(
     x: str,
-    told: str,
+    label: str,
     *,
     y: str = "response",
     series: Column | None = None,
@@ -345,39 +347,39 @@ def answers(
 ) -> Panel:
     """Mean answers along what was asked."""
     look = looked(read_off(y, where), read_off(x), series)
-    return Panel(title, told, f"mean {'answer' if y == 'response' else y}", look,
+    return Panel(title, label, f"mean {'answer' if y == 'response' else y}", look,
                  series=tuple(names))  # fmt: skip
 
 
 def usual_panels(environment: Environment) -> tuple[Panel, ...]:
     """Return the panels of an experiment that declares none, by what its trials ask for."""
-    found: list[Panel] = []
+    panels: list[Panel] = []
     if environment.given != "response":
         if environment.feedback:
-            found.append(learning_curve())
+            panels.append(learning_curve())
         few = environment.n_actions <= MOST_PLACES
         if few and environment.n_actions > 2:
-            found.append(shares([f"action {k}" for k in range(environment.n_actions)]))
+            panels.append(shares([f"action {k}" for k in range(environment.n_actions)]))
         elif few:
-            found.append(share_of(1, "action 1 chosen"))
+            panels.append(share_of(1, "action 1 chosen"))
         else:
             look = looked(read_off("action"), trial())
-            found.append(Panel("choices", "trial", "mean number of the action", look))
+            panels.append(Panel("choices", "trial", "mean number of the action", look))
         if environment.feedback:
-            found += [staying(), returning()]
-        found += [
+            panels += [staying(), returning()]
+        panels += [
             Panel(f"choices by {name}", name, "action 1 chosen", looked(chose(1), read_off(name)))
             for name in environment.fields.stimulus
             if environment.n_actions == 2
         ]
     if environment.given != "action":
-        found += [
+        panels += [
             answers(name, name, title=f"answers by {name}") for name in environment.fields.stimulus
         ]
-        found.append(
+        panels.append(
             Panel("answers", "trial", "mean answer", looked(read_off("response"), trial()))
         )
-    return tuple(found)
+    return tuple(panels)
 
 
 def panels_of(environment: Environment) -> tuple[Panel, ...]:

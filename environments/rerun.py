@@ -71,9 +71,9 @@ class Rerun:
         trials take place, those without an answer not among them, since they teach nothing, and
         "kept" of which an answered row is there.
         """
-        own = recorded.of(sessions)
-        shown = {name: own.columns[name] for name in self.environment.fields.stimulus}
-        return {**shown, "present": own.answered, "kept": own.answered}
+        played = recorded.of(sessions)
+        shown = {name: played.columns[name] for name in self.environment.fields.stimulus}
+        return {**shown, "present": played.answered, "kept": played.answered}
 
     def rule(self, columns: Collection[str]) -> str:
         """Say in a sentence by what rule luck is drawn, given the columns that trials have.
@@ -93,9 +93,9 @@ class ByNumber(Rerun):
         there rows stand one after the other.
         """
         number = frame["trial"].to_numpy(dtype=np.int64)
-        place = number - min(int(number.min()), 1)
-        if len(place) and place.min() >= 0 and place.max() < self.environment.n_trials:
-            return place
+        slot = number - min(int(number.min()), 1)
+        if len(slot) and slot.min() >= 0 and slot.max() < self.environment.n_trials:
+            return slot
         return super().slots(frame, session)
 
 

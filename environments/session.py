@@ -137,12 +137,12 @@ class ChosenSession(Session):
         return turn
 
     def _ask(self) -> None:
-        found = None if self.over else self._pick(self.rows)
+        picked = None if self.over else self._pick(self.rows)
         self._seen = None
-        if found is not None:
-            self._picked = found
-            seen = self.environment._turn_to(found.place)
-            trial = found.place if self._own_numbers else len(self.rows)
+        if picked is not None:
+            self._picked = picked
+            seen = self.environment._turn_to(picked.place)
+            trial = picked.place if self._own_numbers else len(self.rows)
             self._seen = {**seen, "trial": trial}
 
 

@@ -46,12 +46,12 @@ def looks(environment: Environment, observation: Observation) -> dict[str, float
     environment
         With the session to which the trial belongs.
     """
-    found = {TRIAL: float(observation["trial"])}
+    numbers = {TRIAL: float(observation["trial"])}
     if environment.has_words():
         text = environment.render(observation, ()).text
-        found |= {WORDS: float(len(text.split())), CHARACTERS: float(len(text))}
-    own = environment.shortcuts(observation) if isinstance(environment, Named) else {}
-    return found | {name: float(v) for name, v in own.items()}
+        numbers |= {WORDS: float(len(text.split())), CHARACTERS: float(len(text))}
+    further = environment.shortcuts(observation) if isinstance(environment, Named) else {}
+    return numbers | {name: float(v) for name, v in further.items()}
 
 
 def habits(environment: Environment) -> Mapping[str, Rule]:

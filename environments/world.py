@@ -75,8 +75,8 @@ def follow_world(
     rows: list[int] = []
     columns: dict[str, list[Any]] = {"reward": []}
     for number, taken in enumerate(sessions):
-        own = {name: values[number] for name, values in flat.items()}
-        for trial, brought in _follow_session(world, own, taken):
+        tables_of_session = {name: values[number] for name, values in flat.items()}
+        for trial, brought in _follow_session(world, tables_of_session, taken):
             rows.append(number * n_trials + trial)
             for name, value in brought.items():
                 columns.setdefault(name, []).append(value)
@@ -92,28 +92,28 @@ def _follow_session(
     """Return the trials of a session that take place, each with what it shows and pays."""
     present = table["present"].tolist() if "present" in table else [True] * len(actions)
     spans = table[world.span].tolist() if world.span else [0] * len(actions)
-    place, drawn, span, fell = world(), Drawn(table), None, False
+    session_world, drawn, span, fell = world(), Drawn(table), None, False
     for trial, action in enumerate(actions):
         if not present[trial]:
             continue
         if spans[trial] != span:
             span, fell = spans[trial], False
-            place.begin()
+            session_world.begin()
         if fell:
             continue
         drawn.at(trial)
-        shown = dict(place.show(drawn))
+        shown = dict(session_world.show(drawn))
         if shown.pop("present", True):
-            yield trial, shown | by_column(place.pay(drawn, action))
+            yield trial, shown | by_column(session_world.pay(drawn, action))
         else:
             fell = world.falls_for_good
 
 
 def _spread(values: Sequence[Any], rows: Sequence[int], shape: tuple[int, ...]) -> NDArray[Any]:
     """Return a column of all trials from that of those that take place."""
-    found = np.asarray(values)
-    whole = np.zeros(shape, found.dtype)
-    whole.reshape(-1)[rows] = found
+    array = np.asarray(values)
+    whole = np.zeros(shape, array.dtype)
+    whole.reshape(-1)[rows] = array
     return whole
 
 
@@ -145,12 +145,12 @@ class Table:
 
     def __getitem__(self, key: Any) -> Any:
         """Look up, also by symbols, which know how."""
-        found = self._rows
+        rows = self._rows
         for k in key if isinstance(key, tuple) else (key,):
             if hasattr(k, "looked_up"):
                 return k.looked_up(self.values, key)
-            found = found[k]
-        return found
+            rows = rows[k]
+        return rows
 
 
 class Drawn:

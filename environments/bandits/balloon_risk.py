@@ -75,9 +75,9 @@ def _after_burst(rows: Rows) -> NDArray[np.float64]:
     order, _ = rows.order("balloon")
     # Each row has what the first row of its balloon has.
     first = np.maximum.accumulate(np.where(rows.count("balloon")[order] == 1, rows.everything, 0))
-    found = np.empty(len(rows))
-    found[order] = burst[order][first]
-    return found
+    after = np.empty(len(rows))
+    after[order] = burst[order][first]
+    return after
 
 
 class BalloonRisk(Retelling):
@@ -284,7 +284,7 @@ class BalloonRisk(Retelling):
             "Add the rows that are missing, or drop the balloon.",
         )
 
-    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+    def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
         return {"types": list(_LETTERS[: self.n_types])}
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
@@ -323,8 +323,8 @@ class BalloonRisk(Retelling):
         kind = np.empty(uniforms.shape, dtype=np.int64)
         for k in range(self.n_all):
             open_types = np.cumsum(left > 0, axis=1)
-            place = (uniforms[:, k] * open_types[:, -1]).astype(np.int64)
-            kind[:, k] = np.argmax(open_types > place[:, None], axis=1)
+            position = (uniforms[:, k] * open_types[:, -1]).astype(np.int64)
+            kind[:, k] = np.argmax(open_types > position[:, None], axis=1)
             left[np.arange(len(left)), kind[:, k]] -= 1
         return kind
 
@@ -446,8 +446,8 @@ class _Balloons(Rerun):
         ):  # numbered in another way: lost balloons are not seen
             rank = frame.groupby(session, sort=False)["balloon"]
             balloon = rank.transform(lambda b: pd.factorize(b)[0]).to_numpy(dtype=np.int64)
-        place: NDArray[np.int64] = balloon * max(self.environment.maxima) + pump - 1
-        return place
+        slots: NDArray[np.int64] = balloon * max(self.environment.maxima) + pump - 1
+        return slots
 
     def rule(self, columns: Collection[str]) -> str:
         most = ", ".join(map(str, self.environment.maxima))
@@ -464,26 +464,26 @@ class _Balloons(Rerun):
         A balloon ends where an answer is missing, and the last one of a session where the rows end
         although it still held.
         """
-        environment, own = self.environment, recorded.of(sessions)
+        environment, played = self.environment, recorded.of(sessions)
         most = max(environment.maxima)
         n = len(sessions)
-        spare = -own.there.shape[1] % most
+        spare = -played.there.shape[1] % most
 
         def by_balloon(values: NDArray[Any]) -> NDArray[Any]:
             padded: NDArray[Any] = np.pad(values, ((0, 0), (0, spare)))
             return padded.reshape(n, -1, most)
 
-        there, answered = by_balloon(own.there), by_balloon(own.answered)
+        there, answered = by_balloon(played.there), by_balloon(played.answered)
         known = there[..., 0]
         kind = labels_of_the_lost(
-            by_balloon(own.columns["type"])[..., 0],
+            by_balloon(played.columns["type"])[..., 0],
             known,
-            by_balloon(own.lost)[..., 0] & ~known,
+            by_balloon(played.lost)[..., 0] & ~known,
             environment.n_balloons,
             environment.n_types,
             rng,
         )
-        lived, kind = kind >= 0, np.maximum(kind, 0)
+        known_type, kind = kind >= 0, np.maximum(kind, 0)
         pump = np.arange(1, most + 1)
         fatal = (rng.random(kind.shape) * environment._most[kind]).astype(np.int64) + 1
         # The pump before which a balloon ends, whatever happens.
@@ -491,11 +491,11 @@ class _Balloons(Rerun):
         end = np.where(unread.any(axis=2), unread.argmax(axis=2) + 1, most + 1)
         last = known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
         row, each = there[np.arange(n), last].sum(axis=1), np.arange(n)
-        held = by_balloon(own.columns["action"])[each, last, row - 1] == INFLATE
-        held &= by_balloon(own.columns["reward"])[each, last, row - 1] > 0.0
+        held = by_balloon(played.columns["action"])[each, last, row - 1] == INFLATE
+        held &= by_balloon(played.columns["reward"])[each, last, row - 1] > 0.0
         held &= answered[each, last, row - 1]
         end[each, last] = np.where(held, np.minimum(end[each, last], row + 1), end[each, last])
-        present = lived[..., None] & (pump <= fatal[..., None]) & (pump < end[..., None])
+        present = known_type[..., None] & (pump <= fatal[..., None]) & (pump < end[..., None])
 
         def flat(values: NDArray[Any]) -> NDArray[Any]:
             return np.broadcast_to(values, there.shape).reshape(n, -1)

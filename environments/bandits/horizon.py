@@ -413,24 +413,24 @@ class _Games(Rerun):
         Lost plays before the last one of a game are played. Points come from the true means where
         rows tell them; else a game's means are drawn given the points that rows tell.
         """
-        own, n, plays = recorded.of(sessions), len(sessions), self.environment.long_horizon
-        spare = -own.there.shape[1] % plays  # of the last game
+        record, n, plays = recorded.of(sessions), len(sessions), self.environment.long_horizon
+        spare = -record.there.shape[1] % plays  # of the last game
 
         def by_game(values: NDArray[Any]) -> NDArray[Any]:
             return np.pad(values, ((0, 0), (0, spare))).reshape(n, -1, plays)
 
-        def at(name: str, place: NDArray[np.int64]) -> NDArray[Any]:
-            told = by_game(own.columns[name])
-            return np.take_along_axis(told, place[..., None], axis=2)[..., 0]
+        def at(name: str, position: NDArray[np.int64]) -> NDArray[Any]:
+            recorded_values = by_game(record.columns[name])
+            return np.take_along_axis(recorded_values, position[..., None], axis=2)[..., 0]
 
-        there: NDArray[np.bool_] = by_game(own.there)
-        answered = by_game(own.answered)
+        there: NDArray[np.bool_] = by_game(record.there)
+        answered = by_game(record.answered)
         play = np.arange(plays)
         first = there.argmax(axis=2)
         last = plays - 1 - there[..., ::-1].argmax(axis=2)
         counts = np.stack([at("count_0", first), at("count_1", first)], axis=2)
         means = np.stack([at("mean_0", first), at("mean_1", first)], axis=2)
-        if {"true_mean_0", "true_mean_1"} <= set(own.columns):
+        if {"true_mean_0", "true_mean_1"} <= set(record.columns):
             true = np.stack([at("true_mean_0", first), at("true_mean_1", first)], axis=2)
         else:
             seen_mean = np.stack([at("mean_0", last), at("mean_1", last)], axis=2)
@@ -438,7 +438,7 @@ class _Games(Rerun):
             true = self._means_given(seen_mean, seen, rng)
         within = (play >= first[..., None]) & (play <= last[..., None])
         played: NDArray[np.bool_] = np.asarray(there.any(axis=2, keepdims=True))
-        lost = by_game(own.lost) & within & played
+        lost = by_game(record.lost) & within & played
         noise = np.maximum(rng.random((n, *there.shape[1:], 2)), 2.0**-54)
         points = self.environment._pay(true[:, :, None, :], noise)
 

@@ -150,7 +150,7 @@ class InstrumentalLearning(Retelling):
         )
         yield trials.paired("reward")
 
-    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+    def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return labels by which `read` understands a prompt of a session that is not known.
 
         Casinos are numbered as they are called, the machines of each in the order of their
@@ -183,13 +183,13 @@ class InstrumentalLearning(Retelling):
     def _named(self, messages: Sequence[Message]) -> list[tuple[str, tuple[str, ...]]]:
         """Return the casinos that the messages tell of, each with the machines named in it."""
         first, *later = [m.content for m in messages if m.role == "user"] or [""]
-        found = self._retold[""].read(first) or self._opening[""].read(first)
-        if found is None:
+        filled = self._retold[""].read(first) or self._opening[""].read(first)
+        if filled is None:
             return []  # `read` will say what is wrong
-        told, followed = tuple(self._lines.values()), tuple(self._following.values())
-        lines = [_names_in(told, line) for line in found.get("past", "").split("\n")]
-        asked = [_names_in(followed, message) for message in later]
-        return [(found["casino"], (found["first"], found["second"])), *lines, *asked]
+        lines_of, followed = tuple(self._lines.values()), tuple(self._following.values())
+        lines = [_names_in(lines_of, line) for line in filled.get("past", "").split("\n")]
+        later_names = [_names_in(followed, message) for message in later]
+        return [(filled["casino"], (filled["first"], filled["second"])), *lines, *later_names]
 
 
 class _Visits(ByNumber):
@@ -207,27 +207,32 @@ class _Visits(ByNumber):
 
         Lost trials are visits to the casinos that were not visited often enough.
         """
-        environment, told = self.environment, recorded.columns
-        names, code = np.unique(told["context"], return_inverse=True)
+        environment, columns = self.environment, recorded.columns
+        names, code = np.unique(columns["context"], return_inverse=True)
         code = code.reshape(recorded.there.shape)  # contexts may bear any number
         chance = np.full((len(names), 2), 0.5)
         for casino in range(len(names)):
             for machine in (0, 1):
-                chosen = (code == casino) & (told["action"] == machine)
-                rewards = told["reward"][recorded.answered & chosen]
+                chosen = (code == casino) & (columns["action"] == machine)
+                rewards = columns["reward"][recorded.answered & chosen]
                 # Half a win and half a loss more, so that no few visits make it sure.
                 chance[casino, machine] = (rewards.sum() + 0.5) / (len(rewards) + 1.0)
-        own = recorded.of(sessions)
+        played = recorded.of(sessions)
         context = labels_of_the_lost(
-            code[sessions], own.there, own.lost, environment.n_visits, environment.n_contexts, rng
+            code[sessions],
+            played.there,
+            played.lost,
+            environment.n_visits,
+            environment.n_contexts,
+            rng,
         )
         known = context >= 0
         context = np.maximum(context, 0)
         return {
             "context": context,
             "payoffs": (rng.random((*context.shape, 2)) < chance[context]).astype(np.float64),
-            "present": own.answered | (own.lost & known),
-            "kept": own.answered,
+            "present": played.answered | (played.lost & known),
+            "kept": played.answered,
         }
 
 
@@ -235,8 +240,8 @@ class _Visits(ByNumber):
 def _names_in(forms: tuple[Template, ...], text: str) -> tuple[str, tuple[str, ...]]:
     """Return the casino, and the machines named in it, of one line or message."""
     for form in forms:
-        found = form.read(text)
-        if found is not None:
-            names = (found[name] for name in ("label", "first", "second") if name in found)
-            return found["casino"], tuple(names)
+        filled = form.read(text)
+        if filled is not None:
+            names = (filled[name] for name in ("label", "first", "second") if name in filled)
+            return filled["casino"], tuple(names)
     return "", ()

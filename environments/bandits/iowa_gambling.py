@@ -167,7 +167,7 @@ class IowaGambling(Retelling):
             "Leave the column reward out, and it is filled in.",
         )
 
-    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+    def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return labels by which `read` understands a prompt of a session that is not known.
 
         Decks are numbered in the order of their letters.
@@ -201,6 +201,6 @@ class _Cards(ByNumber):
         self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
     ) -> dict[str, NDArray[Any]]:
         """Make tables of as many cards, lost ones among them."""
-        own = recorded.of(sessions)
-        scale = np.full(own.there.shape, self.environment.scale)
-        return {"scale": scale, "present": own.answered | own.lost, "kept": own.answered}
+        played = recorded.of(sessions)
+        scale = np.full(played.there.shape, self.environment.scale)
+        return {"scale": scale, "present": played.answered | played.lost, "kept": played.answered}

@@ -30,10 +30,10 @@ _SHARES = "multiples of 1 / n_parts between 0 and 1"
 def _by_bayes(rows: Rows) -> NDArray[np.float64]:
     """Return the probability of the asked urn after the draw."""
     prior, likelihood, red = rows["prior"], rows["likelihood"], rows["ball"]
-    own = prior * np.where(red > 0, likelihood, 1 - likelihood)
+    joint = prior * np.where(red > 0, likelihood, 1 - likelihood)
     other = (1 - prior) * np.where(red > 0, 1 - likelihood, likelihood)
-    whole = own + other
-    return np.where(whole > 0, own / np.where(whole > 0, whole, 1.0), np.nan)
+    whole = joint + other
+    return np.where(whole > 0, joint / np.where(whole > 0, whole, 1.0), np.nan)
 
 
 _PARTS = ("_sections", "_red", "_blue")
@@ -195,7 +195,7 @@ class ProbabilisticReasoning(Retelling):
     def say(self, choice: Any, observation: Observation) -> str:
         return self._aloud(decimal(choice))
 
-    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+    def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return labels by which `read` understands a prompt of a session that is not known.
 
         Raises

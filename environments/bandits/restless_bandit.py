@@ -174,11 +174,11 @@ class RestlessBandit(TwoMachines):
         )
         answer = words[f"answer_confidence_{self.reasoning}"]
         if apart and self.reasoning != "none":
-            asked = self._marker_in(f"answer_confidence_{self.reasoning}", answer.text)
-            if asked != self.marker:
+            marker = self._marker_in(f"answer_confidence_{self.reasoning}", answer.text)
+            if marker != self.marker:
                 raise ValueError(
                     "Both answers to a trial are opened by the same words; "
-                    f"{self.templates} asks for {self.marker!r} and {asked!r}."
+                    f"{self.templates} asks for {self.marker!r} and {marker!r}."
                 )
         self._asks_confidence = f"{words['question_confidence'].text}\n{self._limited(answer.text)}"
         self._chances = self._lengths()
@@ -277,10 +277,10 @@ class RestlessBandit(TwoMachines):
                 return None, f"expected a confidence from {low:g} to {high:g}"
             return (labels.index(label), confidence), ""
 
-        found = read_final(text, self.reasoning != "none", self.marker, reads)
-        if isinstance(found, Answer):
-            return found
-        (action, confidence), notes = found
+        final = read_final(text, self.reasoning != "none", self.marker, reads)
+        if isinstance(final, Answer):
+            return final
+        (action, confidence), notes = final
         return made(text, notes, action=action, response=confidence)
 
     def screen(self, observation: Observation) -> Screen:
@@ -356,22 +356,22 @@ class _Plays(ByNumber):
 
         Where rows tell no means, a session gets the blocks of a new one of this experiment.
         """
-        environment, own = self.environment, recorded.of(sessions)
-        n, n_slots = own.there.shape
-        if {"mean_0", "mean_1"} <= set(own.columns):
+        environment, played = self.environment, recorded.of(sessions)
+        n, n_slots = played.there.shape
+        if {"mean_0", "mean_1"} <= set(played.columns):
             # A lost trial has the means of the last row before it, or else of the first row.
-            last = np.maximum.accumulate(np.where(own.there, np.arange(n_slots), -1), axis=1)
-            last = np.where(last < 0, own.there.argmax(axis=1)[:, None], last)
-            told = [np.take_along_axis(own.columns[f"mean_{a}"], last, axis=1) for a in (0, 1)]
+            last = np.maximum.accumulate(np.where(played.there, np.arange(n_slots), -1), axis=1)
+            last = np.where(last < 0, played.there.argmax(axis=1)[:, None], last)
+            means = [np.take_along_axis(played.columns[f"mean_{a}"], last, axis=1) for a in (0, 1)]
             noise = ndtri(np.maximum(rng.random((n, n_slots, 2)), 2.0**-54))
-            points = np.round(np.stack(told, axis=2) + environment.sd * noise) + 0.0
+            points = np.round(np.stack(means, axis=2) + environment.sd * noise) + 0.0
         else:
             blocks = -(-n_slots * environment.n_blocks // environment.n_trials)
             environment = type(environment)(
                 **{**environment.settings, "n_blocks": max(blocks, environment.n_blocks)}
             )
             points = environment.tables(rng.random((n, environment.n_draws)))["points"][:, :n_slots]
-        return {"points": points, "present": own.answered | own.lost, "kept": own.answered}
+        return {"points": points, "present": played.answered | played.lost, "kept": played.answered}
 
 
 class _Apart(Replies):
@@ -396,8 +396,8 @@ class _Apart(Replies):
 
     def told(self, messages: Sequence[Message]) -> int:
         """Return 1 for the question for the confidence, 0 for any other."""
-        asked = self.environment._asks_confidence
-        return int(len(messages) == 3 and messages[-1].content == asked)
+        question = self.environment._asks_confidence
+        return int(len(messages) == 3 and messages[-1].content == question)
 
 
 def correctness(trials: Trials, *, after: bool = False) -> NDArray[np.float64]:

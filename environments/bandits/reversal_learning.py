@@ -275,10 +275,10 @@ class _Plays(ByNumber):
     def rule(self, columns: Collection[str]) -> str:
         high, low = self.environment.win_probability
         known = "better" in columns and self.environment.criterion == "plays"
-        told = "as the rows tell them apart" if known else "in blocks drawn anew"
+        blocks = "as the rows tell them apart" if known else "in blocks drawn anew"
         return (
             f"Wins were drawn anew, with a chance of {high:g} for the better machine and {low:g} "
-            f"for the other, {told}."
+            f"for the other, {blocks}."
         )
 
     def tables(
@@ -288,19 +288,19 @@ class _Plays(ByNumber):
 
         Where rows do not tell the better machine, a session gets the blocks of a new one.
         """
-        environment, own = self.environment, recorded.of(sessions)
-        n, n_slots = own.there.shape
-        if "better" in own.columns and environment.criterion == "plays":
+        environment, played = self.environment, recorded.of(sessions)
+        n, n_slots = played.there.shape
+        if "better" in played.columns and environment.criterion == "plays":
             # A lost trial has the better machine of the last row before it, or of the first row.
-            last = np.maximum.accumulate(np.where(own.there, np.arange(n_slots), -1), axis=1)
-            last = np.where(last < 0, own.there.argmax(axis=1)[:, None], last)
-            better = np.take_along_axis(own.columns["better"], last, axis=1).astype(np.int64)
+            last = np.maximum.accumulate(np.where(played.there, np.arange(n_slots), -1), axis=1)
+            last = np.where(last < 0, played.there.argmax(axis=1)[:, None], last)
+            better = np.take_along_axis(played.columns["better"], last, axis=1).astype(np.int64)
             payoffs = environment._payoffs_of(better, rng.random((n, n_slots, 2)))
             drawn: dict[str, NDArray[Any]] = {"payoffs": payoffs}
         else:
             anew = type(environment)(**{**environment.settings, "n_plays": n_slots})
             drawn = anew.tables(rng.random((n, anew.n_draws)))
-        return {**drawn, "present": own.answered | own.lost, "kept": own.answered}
+        return {**drawn, "present": played.answered | played.lost, "kept": played.answered}
 
 
 def _points(number: float) -> str:

@@ -480,16 +480,16 @@ class _Questions(Rerun):
         for answers that are missing; kept are the questions about items of which the session has
         a row, as far as any session has them.
         """
-        own = recorded.of(sessions)
+        played = recorded.of(sessions)
         if self.environment.plan == "grid":
             tables = super().tables(recorded, sessions, rng)
             later = tables.pop("later_amount")[..., None]
-            return {**tables, "later_amounts": later, "ladder": np.full(own.there.shape, LADDER)}
+            return {**tables, "later_amounts": later, "ladder": np.full(played.there.shape, LADDER)}
         environment = self.environment
         tables = environment.tables(np.full((len(sessions), environment.n_draws), 0.5))
         item = tables["item"]
-        spare = ((0, 0), (0, environment.n_trials - own.there.shape[1]))
-        there, answered = np.pad(own.there, spare), np.pad(own.answered, spare)
+        spare = ((0, 0), (0, environment.n_trials - played.there.shape[1]))
+        there, answered = np.pad(played.there, spare), np.pad(played.answered, spare)
         kept = np.zeros(there.shape, dtype=bool)
         for each in np.unique(item):
             kept |= (item == each) & (there & (item == each)).any(axis=1, keepdims=True)
@@ -507,5 +507,5 @@ def factors_asked(actions: NDArray[np.int64]) -> NDArray[np.int64]:
         "later_amounts": np.broadcast_to(np.arange(len(CLIMB)), (*actions.shape, len(CLIMB))),
         "withheld": np.zeros(actions.shape, dtype=np.int64),
     }
-    asked = follow_world(Questionnaire, tables, actions)
-    return np.where(asked.get("present", True), asked["later_amount"], OVER)
+    shown = follow_world(Questionnaire, tables, actions)
+    return np.where(shown.get("present", True), shown["later_amount"], OVER)

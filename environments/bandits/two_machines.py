@@ -28,7 +28,7 @@ class TwoMachines(Retelling):
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         return {"machines": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:2]].tolist()}
 
-    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+    def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return labels by which `read` understands a prompt of a session that is not known.
 
         Machine 0 is the one whose letter comes first in the alphabet.

@@ -92,19 +92,19 @@ def _flights(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _same_shuttle(rows: Rows) -> NDArray[np.float64]:
     """Tell on first stages whether the shuttle is that of the day before."""
-    found = np.full(len(rows), np.nan)
+    same = np.full(len(rows), np.nan)
     flight, deal = _flights(rows)
-    found[flight] = rows["action"][flight] == rows["action"][rows.previous()[deal]]
-    return found
+    same[flight] = rows["action"][flight] == rows["action"][rows.previous()[deal]]
+    return same
 
 
 def _day_before(rows: Rows) -> NDArray[np.float64]:
     """Return 2 if the flight before was common, plus 1 if its deal paid."""
-    found = np.full(len(rows), np.nan)
+    outcome = np.full(len(rows), np.nan)
     flight, deal = _flights(rows)
     common = rows["state"][deal] == rows["action"][rows.previous()[deal]]
-    found[flight] = 2.0 * common + (rows["reward"][deal] > 0)
-    return found
+    outcome[flight] = 2.0 * common + (rows["reward"][deal] > 0)
+    return outcome
 
 
 def _same_alien(rows: Rows) -> NDArray[np.float64]:
@@ -307,7 +307,7 @@ class TwoStep(Retelling):
             "Fill it in, or drop the row.",
         )
 
-    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+    def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return labels by which `read` understands a prompt of a session that is not known.
 
         Planets and aliens are numbered in the order of their letters; those that the prompt does
@@ -326,11 +326,11 @@ class TwoStep(Retelling):
             else:
                 planets.add(planet)
                 aliens.setdefault(planet, set()).update(names)
-        for place, heard in (("are", planets), *((f"live on {p}", a) for p, a in aliens.items())):
+        for verb, heard in (("are", planets), *((f"live on {p}", a) for p, a in aliens.items())):
             if len(heard) > 2:
-                what = "planets" if place == "are" else "aliens"
+                what = "planets" if verb == "are" else "aliens"
                 raise ValueError(
-                    f"There {place} two {what}; the prompt names {', '.join(sorted(heard))}. "
+                    f"There {verb} two {what}; the prompt names {', '.join(sorted(heard))}. "
                     "Use the settings and templates it was rendered with."
                 )
         known = sorted(planets)
@@ -390,12 +390,12 @@ class TwoStep(Retelling):
         first, *later = [m.content for m in messages if m.role == "user"] or [""]
         named: list[tuple[str | None, tuple[str, ...]]] = []
         for form in (*self._retold.values(), *self._opening.values()):
-            found = form.read(first)
-            if found is not None:
-                named.append((found.get("planet"), (found["first"], found["second"])))
-                lines = found["past"].split("\n") if "past" in found else []
-                told, followed = tuple(self._lines.values()), tuple(self._following.values())
-                named += [_names_in(told, line) for line in lines]
+            filled = form.read(first)
+            if filled is not None:
+                named.append((filled.get("planet"), (filled["first"], filled["second"])))
+                lines = filled["past"].split("\n") if "past" in filled else []
+                lines_of, followed = tuple(self._lines.values()), tuple(self._following.values())
+                named += [_names_in(lines_of, line) for line in lines]
                 named += [_names_in(followed, message) for message in later]
                 break
         return named  # if nothing was found, `read` will say what is wrong
@@ -421,17 +421,19 @@ class _Days(Rerun):
         self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
     ) -> dict[str, NDArray[Any]]:
         """Make tables of the recorded days, lost ones among them; aliens' chances walk anew."""
-        own = recorded.of(sessions)
-        n, n_slots = own.there.shape
+        played = recorded.of(sessions)
+        n, n_slots = played.there.shape
         odd = n_slots % 2
 
         def whole(values: NDArray[Any], spare: Any = 0) -> NDArray[Any]:
             return np.pad(values, ((0, 0), (0, odd)), constant_values=spare)
 
-        there, answered, lost = (whole(v, False) for v in (own.there, own.answered, own.lost))
+        there, answered, lost = (
+            whole(v, False) for v in (played.there, played.answered, played.lost)
+        )
         days = there.shape[1] // 2
-        told = np.where(own.there, own.columns["transition"], np.nan)
-        transition = np.broadcast_to(np.nanmean(told, axis=1, keepdims=True), (n, days))
+        transitions = np.where(played.there, played.columns["transition"], np.nan)
+        transition = np.broadcast_to(np.nanmean(transitions, axis=1, keepdims=True), (n, days))
         arrives = rng.random((n, days)) < transition
         gems = rng.random((n, days, 4)) < self.environment._chances(rng.random((n, days, 4)))
         # After a first stage without an answer there is no second, so none was lost.
@@ -451,8 +453,8 @@ class _Days(Rerun):
 def _names_in(forms: tuple[Template, ...], text: str) -> tuple[str | None, tuple[str, ...]]:
     """Return the planet and the aliens, or (None) the shuttles, named in one line or message."""
     for form in forms:
-        found = form.read(text)
-        if found is not None:
-            names = (found[name] for name in ("label", "first", "second") if name in found)
-            return found.get("planet"), tuple(names)
+        filled = form.read(text)
+        if filled is not None:
+            names = (filled[name] for name in ("label", "first", "second") if name in filled)
+            return filled.get("planet"), tuple(names)
     return None, ()

@@ -78,8 +78,8 @@ class Task:
     def formula(self) -> str:
         """The question in direction 0, as P(C1 | C2=1, E=1)."""
         names = VARIABLES[self.graph]
-        told = [f"{names[i]}={v}" for i, v in enumerate(self.told) if v != NOT_TOLD]
-        return f"P({names[self.query]} | {', '.join(told)})"
+        given = [f"{names[i]}={v}" for i, v in enumerate(self.told) if v != NOT_TOLD]
+        return f"P({names[self.query]} | {', '.join(given)})"
 
     @property
     def name(self) -> str:
@@ -94,10 +94,10 @@ class Task:
 
 
 def _mirrored(graph: Graph, question: Question) -> Question:
-    place = _MIRROR.get(graph, (0, 1, 2))
-    query, *told = question
-    first, second, third = (told[i] for i in place)  # a mirror image is its own inverse
-    return place[query], first, second, third
+    order = _MIRROR.get(graph, (0, 1, 2))
+    query, *values = question
+    first, second, third = (values[i] for i in order)  # a mirror image is its own inverse
+    return order[query], first, second, third
 
 
 def _tasks(graph: Graph) -> tuple[Task, ...]:
@@ -106,9 +106,9 @@ def _tasks(graph: Graph) -> tuple[Task, ...]:
     seen: set[Question] = set()
     for query in range(3):
         for others in product((NOT_TOLD, PRESENT, ABSENT), repeat=2):
-            told = list(others)
-            told.insert(query, NOT_TOLD)
-            first, second, third = told
+            values = list(others)
+            values.insert(query, NOT_TOLD)
+            first, second, third = values
             question = (query, first, second, third)
             if others != (NOT_TOLD, NOT_TOLD) and question not in seen:
                 seen |= {question, _mirrored(graph, question)}
@@ -154,12 +154,12 @@ def questions(graph: Graph, directions: Directions = "both") -> tuple[Question, 
 
     Both directions of the collider make 20, of the fork 24; a chain has one direction, of 24.
     """
-    asked: list[Question] = []
+    every: list[Question] = []
     for task in tasks(graph):
-        asked.append(task.question)
+        every.append(task.question)
         if directions == "both" and task.mirrored is not None:
-            asked.append(task.mirrored)
-    return tuple(asked)
+            every.append(task.mirrored)
+    return tuple(every)
 
 
 def _places() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -169,9 +169,9 @@ def _places() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         for number, task in enumerate(tasks(graph)):
             for direction, question in enumerate((task.question, task.mirrored)):
                 if question is not None:
-                    query, *told = question
-                    place = (g, query, *(value + 1 for value in told))
-                    task_at[place], direction_at[place] = number, direction
+                    query, *values = question
+                    index = (g, query, *(value + 1 for value in values))
+                    task_at[index], direction_at[index] = number, direction
     return task_at, direction_at
 
 
@@ -199,8 +199,8 @@ def direction_of(
 def _at(
     query: ArrayLike, first: ArrayLike, second: ArrayLike, third: ArrayLike, graph: ArrayLike
 ) -> tuple[NDArray[np.int64], ...]:
-    told = (np.asarray(value, dtype=np.int64) + 1 for value in (first, second, third))
-    return (np.asarray(graph, dtype=np.int64), np.asarray(query, dtype=np.int64), *told)
+    values = (np.asarray(value, dtype=np.int64) + 1 for value in (first, second, third))
+    return (np.asarray(graph, dtype=np.int64), np.asarray(query, dtype=np.int64), *values)
 
 
 def joint(graph: Graph, chance: Callable[[int, NDArray[np.int64]], ArrayLike]) -> Array:
@@ -300,10 +300,10 @@ def conditional(
     -------
     NaN where what is told has probability 0.
     """
-    asked, *values = np.broadcast_arrays(*map(np.atleast_1d, (query, first, second, third)))
-    told = np.stack(values, axis=-1)  # [Q, 3]
-    fits = ((told[:, None, :] == NOT_TOLD) | (told[:, None, :] == STATES)).all(axis=2)  # [Q, 8]
-    present = fits & (STATES[:, asked].T == PRESENT)
+    variable, *values = np.broadcast_arrays(*map(np.atleast_1d, (query, first, second, third)))
+    given = np.stack(values, axis=-1)  # [Q, 3]
+    fits = ((given[:, None, :] == NOT_TOLD) | (given[:, None, :] == STATES)).all(axis=2)  # [Q, 8]
+    present = fits & (STATES[:, variable].T == PRESENT)
     states = np.asarray(joint, dtype=float)
     with np.errstate(invalid="ignore"):
         answers: Array = (states @ present.T) / (states @ fits.T)

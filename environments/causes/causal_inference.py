@@ -73,9 +73,9 @@ def edges_of(name: str, given: Any) -> str:
     if isinstance(given, str) and given in NAMED_GRAPHS:
         return given
     if isinstance(given, str):
-        found = [_EDGE.fullmatch(part) for part in re.split(r"[,;]", given)]
-        pairs = [(edge[1], edge[2]) for edge in found if edge]
-        if len(pairs) < len(found):
+        matches = [_EDGE.fullmatch(part) for part in re.split(r"[,;]", given)]
+        pairs = [(edge[1], edge[2]) for edge in matches if edge]
+        if len(pairs) < len(matches):
             raise ValueError(f"{rule} Choose a name, or write edges with commas between them.")
     else:
         many = isinstance(given, Sequence) and all(isinstance(pair, Sequence) for pair in given)
@@ -127,8 +127,8 @@ def _surplus(rows: Rows) -> Numbers:
 
 def _n_told(rows: Rows) -> Numbers:
     """Count the variables of which a question tells."""
-    told = np.stack([rows[name] != NOT_TOLD for name in TOLD])
-    return np.asarray(told.sum(axis=0), dtype=np.float64)
+    given = np.stack([rows[name] != NOT_TOLD for name in TOLD])
+    return np.asarray(given.sum(axis=0), dtype=np.float64)
 
 
 def _tells(rows: Rows) -> NDArray[np.int64]:
@@ -239,11 +239,11 @@ class CausalInference(LikelihoodQuestions):
     def prepare(self) -> None:
         self.network = self._network()
         self._columns = columns_of(self.network)
-        asked = questions(len(self.network.variables), self.told, self.interventions)
-        grid = {name: np.full(len(asked), value) for name, value in self._columns.items()}
-        grid |= dict(zip(QUESTION, np.array(asked).T, strict=True))
+        every = questions(len(self.network.variables), self.told, self.interventions)
+        grid = {name: np.full(len(every), value) for name, value in self._columns.items()}
+        grid |= dict(zip(QUESTION, np.array(every).T, strict=True))
         possible = [np.isfinite(exact_answers(grid, seeing)) for seeing in (False, True)]
-        self._asked = [q for q, able in zip(asked, possible[0] & possible[1], strict=True) if able]
+        self._asked = [q for q, able in zip(every, possible[0] & possible[1], strict=True) if able]
         if not self._asked:
             raise ValueError(
                 "A session asks at least one question; with these strengths and bases everything "
@@ -303,10 +303,10 @@ class CausalInference(LikelihoodQuestions):
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
         query = trials.numbers("query").astype(np.int64)
-        told = np.stack([trials.numbers(name) for name in TOLD])
+        given = np.stack([trials.numbers(name) for name in TOLD])
         yield (
             "Nothing is told of the variable asked about: it has -1",
-            told[query, np.arange(len(query))] == NOT_TOLD,
+            given[query, np.arange(len(query))] == NOT_TOLD,
             QUESTION,
             "Recode these columns.",
         )
@@ -322,10 +322,10 @@ class CausalInference(LikelihoodQuestions):
 
     def shortcuts(self, observation: Observation) -> Mapping[str, float]:
         """Return how many variables are told to be present and absent, and which is asked."""
-        told = [observation[name] for name in TOLD]
+        given = [observation[name] for name in TOLD]
         return {
-            "variables told to be present": float(sum(x in (1, 3) for x in told)),
-            "variables told to be absent": float(sum(x in (0, 2) for x in told)),
+            "variables told to be present": float(sum(x in (1, 3) for x in given)),
+            "variables told to be absent": float(sum(x in (0, 2) for x in given)),
             "place of the variable asked about": float(observation["query"]),
         }
 
@@ -345,8 +345,8 @@ class CausalInference(LikelihoodQuestions):
         strengths = _one_each("strengths", self.strengths, len(edges), "edges", self.graph)
         letters = sorted({name for edge in edges for name in edge})
         bases = _one_each("bases", self.bases, len(letters), "variables", self.graph)
-        found: dict[Edge, float] = dict(zip(edges, strengths, strict=True))
-        return CausalNetwork(found, dict(zip(letters, bases, strict=True)))
+        by_edge: dict[Edge, float] = dict(zip(edges, strengths, strict=True))
+        return CausalNetwork(by_edge, dict(zip(letters, bases, strict=True)))
 
     def _in_words(self, labels: Any) -> dict[Context, str]:
         """Return the questions of a session with these names."""
@@ -354,8 +354,8 @@ class CausalInference(LikelihoodQuestions):
         if self._known[0] != names or not self._known[1]:
             places = {context[-2] for context in self._contexts}
             variables = {d: self._variables(d, names) for d in places}
-            told = {d: self._story(d, found, bool(names)) for d, found in variables.items()}
-            texts = {c: self._question(c, variables[c[-2]], told[c[-2]]) for c in self._contexts}
+            stories = {d: self._story(d, named, bool(names)) for d, named in variables.items()}
+            texts = {c: self._question(c, variables[c[-2]], stories[c[-2]]) for c in self._contexts}
             self._known = (names, texts)
         return self._known[1]
 
@@ -417,7 +417,7 @@ class CausalInference(LikelihoodQuestions):
         }
 
     def _question(
-        self, context: Context, variables: Sequence[Variable], told: Mapping[str, str]
+        self, context: Context, variables: Sequence[Variable], story: Mapping[str, str]
     ) -> str:
         words = self._words
         query, *values = context[: 1 + MOST]
@@ -428,7 +428,7 @@ class CausalInference(LikelihoodQuestions):
             for variable, value in zip(variables, values, strict=True)
             if value != NOT_TOLD
         ]
-        return words["prompt"].render(**told, told=" ".join(facts), asked=variables[query].present)
+        return words["prompt"].render(**story, told=" ".join(facts), asked=variables[query].present)
 
 
 def _context(observation: Observation) -> Context:

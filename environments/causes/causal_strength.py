@@ -87,9 +87,9 @@ def judged_power(columns: Mapping[str, Any]) -> Array:
     prevents = np.asarray(columns["kind"]) == PREVENT
     signed = causal_power(*counts)
     flat = delta_p(*counts) == 0.0  # where the power to prevent may be 0 and that to produce none
-    asked = np.where(prevents, -signed, signed)
+    power = np.where(prevents, -signed, signed)
     room = np.where(prevents, counts[2] > 0, counts[3] > 0)
-    return np.where(flat, np.where(room, 0.0, np.nan), np.maximum(asked, 0.0))
+    return np.where(flat, np.where(room, 0.0, np.nan), np.maximum(power, 0.0))
 
 
 def judged_support(columns: Mapping[str, Any]) -> Array:
@@ -217,9 +217,9 @@ class CausalStrength(LikelihoodQuestions):
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return the questions in the order in which they are asked, round by round."""
-        place, story, order = np.moveaxis(uniforms.reshape(len(uniforms), 3, -1), 1, 0)
+        position, story, order = np.moveaxis(uniforms.reshape(len(uniforms), 3, -1), 1, 0)
         n = len(self._asked)
-        turn = np.argsort(place + np.arange(self.n_trials) // n, axis=1)
+        turn = np.argsort(position + np.arange(self.n_trials) // n, axis=1)
         columns = np.array(self._asked, dtype=np.int64).T
         names = (*COUNTS, "kind")
         return {
@@ -248,9 +248,9 @@ class CausalStrength(LikelihoodQuestions):
 
     def shortcuts(self, observation: Observation) -> Mapping[str, float]:
         """Return the counts that can be read off, and the contrast."""
-        found = {f"cases with {name}": float(observation[name]) for name in ("both", "effect")}
+        counts = {f"cases with {name}": float(observation[name]) for name in ("both", "effect")}
         shown = {name: np.array([observation[name]]) for name in (*COUNTS, "kind")}
-        return found | {"contrast": float(judged_contrast(shown)[0])}
+        return counts | {"contrast": float(judged_contrast(shown)[0])}
 
     def _text(self, observation: Observation) -> str:
         words, story = self._words, STORIES[int(observation["story"])]

@@ -211,18 +211,18 @@ class Collider(LikelihoodQuestions):
                 "A control is one of an overload; got control=True and overload='none'. "
                 "Set overload to d, e or de."
             )
-        told = load_stories(self.stories or SHIPPED)
-        self._all_domains = tuple(told)
+        stories = load_stories(self.stories or SHIPPED)
+        self._all_domains = tuple(stories)
         self.domains = SomeOf(self._all_domains)("domains", self.domains or self._all_domains)
         self._settings["domains"] = self.domains
 
         self._scenes = {
-            (d, s): told[domain].scene(sense)
-            for d, domain in enumerate(told)
+            (d, s): stories[domain].scene(sense)
+            for d, domain in enumerate(stories)
             for s, sense in enumerate(SENSES)
         }
         self._distractions = [
-            self._all_domains.index(story.words["distraction"]) for story in told.values()
+            self._all_domains.index(story.words["distraction"]) for story in stories.values()
         ]
         self._load_words()
         self._asked = questions(self.graph, self.directions)
@@ -280,13 +280,17 @@ class Collider(LikelihoodQuestions):
         """
         frame = trials.frame
         added: dict[str, Any] = {}
-        asked = self.fields.stimulus[1:5]
-        if "task" in frame and not set(asked) & set(frame) and self.graph == "collider":
+        columns_of_question = self.fields.stimulus[1:5]
+        if (
+            "task" in frame
+            and not set(columns_of_question) & set(frame)
+            and self.graph == "collider"
+        ):
             names = [name for name in ("task", "queried", "present") if name in frame]
             kinds = frame.groupby(names, sort=False, dropna=False).ngroup().to_numpy()
             firsts = np.unique(kinds, return_index=True)[1]  # the first row of each kind
-            found = np.array([self._found(trials, row) for row in firsts.tolist()])
-            added |= dict(zip(asked, found[kinds].T, strict=True))
+            questions = np.array([self._found(trials, row) for row in firsts.tolist()])
+            added |= dict(zip(columns_of_question, questions[kinds].T, strict=True))
         if "graph" not in frame:
             added["graph"] = GRAPHS.index(self.graph)
         for name, chosen, known in (
@@ -302,10 +306,10 @@ class Collider(LikelihoodQuestions):
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
         grid = {(GRAPHS.index(self.graph), *context[:-1]) for context in self._contexts}
         columns = [trials.numbers(name) for name in self.fields.stimulus]
-        asked = pd.MultiIndex.from_arrays(columns)
+        rows = pd.MultiIndex.from_arrays(columns)
         yield (
             f"Trials ask questions of the grid of {self!r}",
-            asked.isin(pd.MultiIndex.from_tuples(list(grid))),
+            rows.isin(pd.MultiIndex.from_tuples(list(grid))),
             self.fields.stimulus,
             "Use the settings that they were asked with, or leave such rows out.",
         )
@@ -315,15 +319,15 @@ class Collider(LikelihoodQuestions):
 
         Stories tell no numbers; these are in the middle of what people's answers say.
         """
-        told = [columns[name] for name in ("query", "first", "second", "third")]
-        return 100.0 * conditional(noisy_or_joint(self.graph, 0.5, 0.1, (0.8, 0.8)), *told)
+        question = [columns[name] for name in ("query", "first", "second", "third")]
+        return 100.0 * conditional(noisy_or_joint(self.graph, 0.5, 0.1, (0.8, 0.8)), *question)
 
     def shortcuts(self, observation: Observation) -> Mapping[str, float]:
         """Return how many variables are told to be present, to be absent, and which is asked."""
-        told = [observation[name] for name in ("first", "second", "third")]
+        given = [observation[name] for name in ("first", "second", "third")]
         return {
-            "variables told to be present": told.count(PRESENT),
-            "variables told to be absent": told.count(ABSENT),
+            "variables told to be present": given.count(PRESENT),
+            "variables told to be absent": given.count(ABSENT),
             "the effect is asked": float(observation["query"] == 2),
         }
 
@@ -359,9 +363,9 @@ class Collider(LikelihoodQuestions):
                 (d, s): self._scenes[d, s] if not names else self._abstract(names[d], SENSES[s])
                 for d, s in {context[4:6] for context in self._contexts}
             }
-            told = {place: self._story(scene, *place) for place, scene in scenes.items()}
+            stories = {key: self._story(scene, *key) for key, scene in scenes.items()}
             texts = {
-                context: self._question(context, scenes[context[4:6]], told[context[4:6]])
+                context: self._question(context, scenes[context[4:6]], stories[context[4:6]])
                 for context in self._contexts
             }
             known = self._known = (names, texts)
@@ -371,9 +375,9 @@ class Collider(LikelihoodQuestions):
         """Return the scene of variables that have names and no meaning."""
         words = self._words
         variables = []
-        for place, name, letter in zip(_PLACES, names, sense, strict=True):
+        for ordinal, name, letter in zip(_PLACES, names, sense, strict=True):
             present, absent = (
-                words[f"abstract_{place}_{which}"].render(name=name)
+                words[f"abstract_{ordinal}_{which}"].render(name=name)
                 for which in (letter, "m" if letter == "p" else "p")
             )
             variables.append(Variable("", present, absent, words["abstract_causes"].text))
@@ -426,7 +430,7 @@ class Collider(LikelihoodQuestions):
             return ""
         return filler(text, self._words["filler"].text) if self.control else text
 
-    def _question(self, context: Context, scene: Scene, told: Mapping[str, str]) -> str:
+    def _question(self, context: Context, scene: Scene, story: Mapping[str, str]) -> str:
         query, *values = context[:4]
         words = self._words
         facts = [
@@ -439,7 +443,7 @@ class Collider(LikelihoodQuestions):
         else:
             observed = words["observed_two"].render(one_fact=facts[0], other_fact=facts[1])
         return words["prompt"].render(
-            **told, observed=observed, asked=scene.variables[query].present
+            **story, observed=observed, asked=scene.variables[query].present
         )
 
     def _found(self, trials: Trials, row: int) -> Question:

@@ -112,9 +112,9 @@ def causal_support(
             f"Counts of cases are whole numbers from 0 on; got {counts[wrong].flat[0]:g}. "
             "Correct it."
         )
-    tables, place = np.unique(counts.reshape(4, -1), axis=1, return_inverse=True)
-    found = np.array([_support(*table) for table in tables.T.tolist()])
-    return found[place.ravel()].reshape(counts.shape[1:])
+    tables, which = np.unique(counts.reshape(4, -1), axis=1, return_inverse=True)
+    support = np.array([_support(*table) for table in tables.T.tolist()])
+    return support[which.ravel()].reshape(counts.shape[1:])
 
 
 def _support(a: float, b: float, c: float, d: float) -> float:

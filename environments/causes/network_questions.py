@@ -36,13 +36,13 @@ STATES = np.array(list(product((0, 1), repeat=MOST)), dtype=np.int64)  # [16, 4]
 
 def columns_of(network: CausalNetwork) -> dict[str, float]:
     """Return the columns that tell of a network, by name."""
-    found = dict.fromkeys(NETWORK, 0.0)
-    for place, name in enumerate(network.variables):
-        found[BASES[place]] = network.bases[name]
+    row = dict.fromkeys(NETWORK, 0.0)
+    for position, name in enumerate(network.variables):
+        row[BASES[position]] = network.bases[name]
     for (cause, effect), strength in network.strengths.items():
         i, j = (network.variables.index(name) + 1 for name in (cause, effect))
-        found[f"w{i}{j}"] = float(strength)
-    return found
+        row[f"w{i}{j}"] = float(strength)
+    return row
 
 
 def network_of(columns: Mapping[str, Any]) -> CausalNetwork:
@@ -69,7 +69,7 @@ def questions(n_variables: int, most_told: int, interventions: str) -> tuple[Que
         "none" for observations alone; "some" for those and what is brought about, of one variable
         at most; "all" for questions with one intervention each.
     """
-    found: list[Question] = []
+    every: list[Question] = []
     for query in range(n_variables):
         others = [i for i in range(n_variables) if i != query]
         codes = product(range(NOT_TOLD, MADE_PRESENT + 1), repeat=len(others))
@@ -80,10 +80,10 @@ def questions(n_variables: int, most_told: int, interventions: str) -> tuple[Que
                 continue
             if (interventions == "none" and n_made) or (interventions == "all" and not n_made):
                 continue
-            told = dict(zip(others, values, strict=True))
-            a, b, c, d = (told.get(i, NOT_TOLD) for i in range(MOST))
-            found.append((query, a, b, c, d))
-    return tuple(found)
+            known = dict(zip(others, values, strict=True))
+            a, b, c, d = (known.get(i, NOT_TOLD) for i in range(MOST))
+            every.append((query, a, b, c, d))
+    return tuple(every)
 
 
 def exact_answers(columns: Mapping[str, Any], seeing: bool = False) -> Array:
@@ -100,9 +100,9 @@ def exact_answers(columns: Mapping[str, Any], seeing: bool = False) -> Array:
     -------
     NaN where what is told has probability 0.
     """
-    told = np.stack([np.asarray(columns[name], dtype=float) for name in TOLD])
+    given = np.stack([np.asarray(columns[name], dtype=float) for name in TOLD])
     query = np.asarray(columns["query"], dtype=float).astype(np.int64)
-    weights = np.ones((len(STATES), told.shape[1]))
+    weights = np.ones((len(STATES), given.shape[1]))
     for j in range(MOST):
         base = np.asarray(columns[BASES[j]], dtype=float)
         absent = np.repeat(1.0 - base[None], len(STATES), axis=0)
@@ -114,8 +114,8 @@ def exact_answers(columns: Mapping[str, Any], seeing: bool = False) -> Array:
             kept *= 1.0 - np.maximum(-strength, 0.0) * x
         present = (1.0 - absent) * kept
         chance = np.where(STATES[:, j, None] == 1, present, 1.0 - present)
-        made = (told[j] >= MADE_ABSENT) & (not seeing)
-        agrees = (told[j] == NOT_TOLD) | (told[j] % 2 == STATES[:, j, None])
+        made = (given[j] >= MADE_ABSENT) & (not seeing)
+        agrees = (given[j] == NOT_TOLD) | (given[j] % 2 == STATES[:, j, None])
         weights *= np.where(made, 1.0, chance) * agrees
     fits = weights.sum(axis=0)
     holds = (weights * (STATES[:, query] == 1)).sum(axis=0)
@@ -141,10 +141,10 @@ def separated(columns: Mapping[str, Any], variable: int, row: int) -> bool:
     row
         Of the columns.
     """
-    told = [int(np.asarray(columns[name])[row]) for name in TOLD]
+    states = [int(np.asarray(columns[name])[row]) for name in TOLD]
     query = int(np.asarray(columns["query"])[row])
-    made = {j for j in range(MOST) if told[j] >= MADE_ABSENT}
-    given = {j for j in range(MOST) if told[j] != NOT_TOLD} - {variable, query}
+    made = {j for j in range(MOST) if states[j] >= MADE_ABSENT}
+    given = {j for j in range(MOST) if states[j] != NOT_TOLD} - {variable, query}
     parents = {
         j: {i for i in range(j) if j not in made and np.asarray(columns[f"w{i + 1}{j + 1}"])[row]}
         for j in range(MOST)

@@ -191,8 +191,8 @@ class CausalNetwork:
 
     def _told(self, role: str, values: Mapping[str, int] | None) -> dict[str, int]:
         """Return what is told, checked."""
-        told = dict(values or {})
-        for name, value in told.items():
+        states = dict(values or {})
+        for name, value in states.items():
             if name not in self.variables:
                 raise ValueError(
                     f"The variables are {', '.join(self.variables)}; {role} has {name!r}. "
@@ -203,7 +203,7 @@ class CausalNetwork:
                     f"A state is 0 (absent) or 1 (present); {role} has {name}={value!r}. "
                     "Give one of the two."
                 )
-        return told
+        return states
 
 
 def connected_graphs(n_variables: int) -> tuple[tuple[Edge, ...], ...]:
@@ -225,13 +225,13 @@ def connected_graphs(n_variables: int) -> tuple[tuple[Edge, ...], ...]:
         combinations(range(n_variables), 2)
     )  # every graph can be named so that i -> j, i < j
     orders = list(permutations(range(n_variables)))
-    found: dict[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]] = {}
+    graphs: dict[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]] = {}
     for size in range(n_variables - 1, len(pairs) + 1):
         for edges in combinations(pairs, size):
             if _reached(edges) == n_variables:
                 shape = min(tuple(sorted((o[i], o[j]) for i, j in edges)) for o in orders)
-                found.setdefault(shape, edges)
-    return tuple(tuple(("ABCD"[i], "ABCD"[j]) for i, j in edges) for edges in found.values())
+                graphs.setdefault(shape, edges)
+    return tuple(tuple(("ABCD"[i], "ABCD"[j]) for i, j in edges) for edges in graphs.values())
 
 
 def _reached(edges: tuple[tuple[int, int], ...]) -> int:

@@ -32,11 +32,11 @@ _SECOND = 4  # how many of them come from the second alphabet
 
 def random_name(uniforms: NDArray[np.float64], content: str) -> str:
     """Make a name of ten characters from uniforms[2, 10]."""
-    place, chosen = uniforms
+    position, chosen = uniforms
     if content in _MIXED:
         mixed = _MIXED[content]
         return "".join(mixed[int(u * len(mixed))] for u in chosen)
-    second = np.isin(np.arange(LENGTH), np.argsort(place)[:_SECOND])
+    second = np.isin(np.arange(LENGTH), np.argsort(position)[:_SECOND])
     alphabets = _ALPHABETS[content]
     picked = (alphabets[int(s)] for s in second)
     return "".join(

@@ -172,11 +172,11 @@ def _chain(
     # The probability of each number so far, by whether the last was a success.
     held = {(int(state), state): p for state, p in first.items()}
     for _ in range(n - 1):
-        found: dict[tuple[int, bool], Fraction] = defaultdict(Fraction)
+        after_coin: dict[tuple[int, bool], Fraction] = defaultdict(Fraction)
         for (count, state), p in held.items():
-            found[count + 1, True] += p * after[state]
-            found[count, False] += p * (1 - after[state])
-        held = found
+            after_coin[count + 1, True] += p * after[state]
+            after_coin[count, False] += p * (1 - after[state])
+        held = after_coin
     none = Fraction(0)
     shares = (held.get((k, True), none) + held.get((k, False), none) for k in range(n + 1))
     return Chance(tuple(range(n + 1)), tuple(shares))

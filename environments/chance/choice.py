@@ -13,8 +13,8 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
-    part_told,
-    size_told,
+    members_in,
+    size_in,
 )
 
 Kind = Literal["single", "independent"]
@@ -49,10 +49,10 @@ class Choice(BrokenOff):
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
 
     @classmethod
-    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
+    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
         return {
-            **size_told("n_options", "options", asked["options"], SIZES),
-            **part_told("kinds", asked["kind"], KINDS),
+            **size_in("n_options", "options", values["options"], SIZES),
+            **members_in("kinds", values["kind"], KINDS),
         }
 
     @classmethod
@@ -69,8 +69,8 @@ class Choice(BrokenOff):
         options, kind, previous = values
         *before, last = OPTIONS[:options]
         listed = self._words["and"].render(before=", ".join(before), last=last)
-        told = {"n_options": options, "options": listed, "previous": OPTIONS[previous]}
-        return ("setup",), KINDS[kind], told
+        words = {"n_options": options, "options": listed, "previous": OPTIONS[previous]}
+        return ("setup",), KINDS[kind], words
 
     def _names(self, values: Values) -> Sequence[str]:
         return OPTIONS[: values[0]]

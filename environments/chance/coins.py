@@ -14,10 +14,10 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
-    part_told,
-    size_told,
+    members_in,
+    size_in,
     weights,
-    weights_told,
+    weights_in,
 )
 
 Face = Literal["heads", "tails"]
@@ -70,12 +70,12 @@ class Coins(BrokenOff):
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
 
     @classmethod
-    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
+    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
         return {
-            **size_told("n_coins", "coins", asked["coins"], SIZES),
-            **part_told("faces", asked["face"], FACES),
-            **weights_told(asked["weight"], HEAVIEST),
-            **part_told("kinds", asked["kind"], KINDS),
+            **size_in("n_coins", "coins", values["coins"], SIZES),
+            **members_in("faces", values["face"], FACES),
+            **weights_in(values["weight"], HEAVIEST),
+            **members_in("kinds", values["kind"], KINDS),
         }
 
     @classmethod
@@ -93,14 +93,14 @@ class Coins(BrokenOff):
 
     def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
         coins, face, weight, kind, previous = values
-        told = {
+        words = {
             "n_coins": coins,
             "face": self._words[FACES[face]].text,
             "other": self._words[FACES[1 - face]].text,
             "weight": weight,
             "previous": previous,
         }
-        return ("setup", "fair" if weight == 1 else "weighted"), KINDS[kind], told
+        return ("setup", "fair" if weight == 1 else "weighted"), KINDS[kind], words
 
     def _names(self, values: Values) -> list[str]:
         return [str(outcome) for outcome in self._grid[values].chance.outcomes]

@@ -18,7 +18,7 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
-    part_told,
+    members_in,
 )
 
 Law = Literal["poisson", "geometric"]
@@ -52,10 +52,10 @@ def _means(name: str, given: Any) -> tuple[float, ...]:
 
 
 def _two_means(name: str, given: Any) -> tuple[float, ...]:
-    found = _means(name, given)
-    if len(found) != 2:
+    means = _means(name, given)
+    if len(means) != 2:
         raise ValueError(f"{name} are two rates that differ; got {given!r}.")
-    return found
+    return means
 
 
 def _prior(name: str, given: Any) -> tuple[float, ...]:
@@ -141,22 +141,22 @@ class Counts(BrokenOff):
         }
 
     @classmethod
-    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
-        told: dict[str, Any] = {
-            **part_told("laws", asked["law"], LAWS),
-            **part_told("kinds", asked["kind"], KINDS),
+    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
+        settings: dict[str, Any] = {
+            **members_in("laws", values["law"], LAWS),
+            **members_in("kinds", values["kind"], KINDS),
         }
-        if asked["mean"]:
-            told["means"] = [mean / TENTHS for mean in sorted(asked["mean"])]
-        pair = [*asked["low"], *(other for other in asked["other"] if other != NONE)]
+        if values["mean"]:
+            settings["means"] = [mean / TENTHS for mean in sorted(values["mean"])]
+        pair = [*values["low"], *(other for other in values["other"] if other != NONE)]
         if len(set(pair)) == 2:
-            told["candidates"] = [mean / TENTHS for mean in pair]
-        prior = [share for share in asked["prior"] if share != NONE]
+            settings["candidates"] = [mean / TENTHS for mean in pair]
+        prior = [share for share in values["prior"] if share != NONE]
         if len(prior) == 1:
-            told["prior"] = [prior[0] / PERCENT, 1 - prior[0] / PERCENT]
-        if len(asked["count"]) == 1:
-            (told["n_earlier"],) = asked["count"]
-        return told
+            settings["prior"] = [prior[0] / PERCENT, 1 - prior[0] / PERCENT]
+        if len(values["count"]) == 1:
+            (settings["n_earlier"],) = values["count"]
+        return settings
 
     @classmethod
     def context_at(cls, values: Values) -> Context:
@@ -200,7 +200,7 @@ class Counts(BrokenOff):
         if counts:
             *before, last = counts
             listed = self._words["and"].render(before=", ".join(before), last=last)
-        told = {
+        words = {
             "mean": f"{mean / TENTHS:g}",
             "other": f"{other / TENTHS:g}",
             "prior": prior,
@@ -209,7 +209,7 @@ class Counts(BrokenOff):
         }
         known = "unknown" if kind == LEARNED else "known"
         setup = (f"setup_{LAWS[law]}", f"{known}_{LAWS[law]}")
-        return setup, f"{KINDS[kind]}_{LAWS[law]}", told
+        return setup, f"{KINDS[kind]}_{LAWS[law]}", words
 
     def _names(self, values: Values) -> list[str]:
         return [str(outcome) for outcome in range(MOST + 1)]

@@ -13,8 +13,8 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
-    part_told,
-    size_told,
+    members_in,
+    size_in,
 )
 
 Kind = Literal["single", "independent", "dependent", "observation", "two_observations"]
@@ -72,11 +72,11 @@ class Dice(BrokenOff):
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
 
     @classmethod
-    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
+    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
         return {
-            **size_told("n_dice", "dice", asked["dice"], SIZES),
-            **size_told("n_faces", "faces", asked["faces"], FACES),
-            **part_told("kinds", asked["kind"], KINDS),
+            **size_in("n_dice", "dice", values["dice"], SIZES),
+            **size_in("n_faces", "faces", values["faces"], FACES),
+            **members_in("kinds", values["kind"], KINDS),
         }
 
     @classmethod
@@ -89,8 +89,8 @@ class Dice(BrokenOff):
                 chance = chance.given(_holds(OBSERVATIONS[code], throw))
         if KINDS[kind] == "dependent":
             chance = chance.shifted(previous)
-        told = previous if previous != NONE else None
-        return Context.of_numbers(cls.name, values, chance, told)
+        said = previous if previous != NONE else None
+        return Context.of_numbers(cls.name, values, chance, said)
 
     def _all(self) -> Iterator[Values]:
         throw = uniform_sum(self.n_dice, self.n_faces)
@@ -113,7 +113,7 @@ class Dice(BrokenOff):
         dice, faces, kind, previous, *observed = values
         throw = uniform_sum(dice, faces)
         first, second = (self._known(code, throw) for code in observed)
-        told = {
+        words = {
             "n_dice": dice,
             "faces": faces,
             "lowest": throw.outcomes[0],
@@ -123,7 +123,7 @@ class Dice(BrokenOff):
             "second": second,
         }
         form = _FORMS[dice > 1]
-        return (f"setup_{form}",), f"{KINDS[kind]}_{form}", told
+        return (f"setup_{form}",), f"{KINDS[kind]}_{form}", words
 
     def _known(self, code: int, throw: Chance) -> str:
         if code == NONE:

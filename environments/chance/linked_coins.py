@@ -18,10 +18,10 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
-    part_told,
-    size_told,
+    members_in,
+    size_in,
     weights,
-    weights_told,
+    weights_in,
 )
 
 Kind = Literal["single", "seen", "aside"]
@@ -96,14 +96,14 @@ class LinkedCoins(BrokenOff):
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
 
     @classmethod
-    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
-        linked = [link / PERCENT for link in sorted(asked["correlation"]) if abs(link) <= PERCENT]
+    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
+        linked = [link / PERCENT for link in sorted(values["correlation"]) if abs(link) <= PERCENT]
         return {
-            **size_told("n_coins", "coins", asked["coins"], SIZES),
-            **part_told("faces", asked["face"], FACES),
-            **weights_told(asked["weight"], HEAVIEST),
+            **size_in("n_coins", "coins", values["coins"], SIZES),
+            **members_in("faces", values["face"], FACES),
+            **weights_in(values["weight"], HEAVIEST),
             **({"correlations": linked} if linked else {}),
-            **part_told("kinds", asked["kind"], KINDS),
+            **members_in("kinds", values["kind"], KINDS),
         }
 
     @classmethod
@@ -133,7 +133,7 @@ class LinkedCoins(BrokenOff):
         names = [self._words[FACES[k]].text for k in (face, 1 - face)]
         share, link = share_of(weight), Fraction(percent, PERCENT)
         again, anew = share + link * (1 - share), share * (1 - link)
-        told = {
+        words = {
             "n_coins": coins,
             "face": names[0],
             "other": names[1],
@@ -145,7 +145,7 @@ class LinkedCoins(BrokenOff):
             "seen": names[1 - max(seen, 0)],
             "fact": fact,
         }
-        return ("setup", "fair" if weight == 1 else "weighted", "linked"), KINDS[kind], told
+        return ("setup", "fair" if weight == 1 else "weighted", "linked"), KINDS[kind], words
 
     def _names(self, values: Values) -> list[str]:
         return [str(outcome) for outcome in range(values[0] + 1)]

@@ -168,9 +168,9 @@ def _by_mark(rows: Rows) -> Seen:
         marks[k, : len(context.marks)] = context.marks
     for m in range(len(MARKS)):
         there = np.any(marks[:, :, m], axis=1)[which] if len(which) else np.zeros(0, dtype=bool)
-        own = marks[which, np.clip(action, 0, most - 1), m]
-        place = np.full(len(asking), float(m))
-        parts.append((asking, place, np.where(there, own, np.nan), np.zeros_like(asking)))
+        marked = marks[which, np.clip(action, 0, most - 1), m]
+        position = np.full(len(asking), float(m))
+        parts.append((asking, position, np.where(there, marked, np.nan), np.zeros_like(asking)))
     return _joined(parts)
 
 
@@ -277,7 +277,7 @@ class BrokenOff(Environment):
             cells = cls.scenario * room, (cls.scenario + 1) * room - 1
             last = len(LETTERS) - 1, len(ARRANGEMENTS) - 1
             cls.fields = Fields(
-                *(Field(name, _held(name), told) for name, (_, _, told) in cls.own.items()),
+                *(Field(name, _held(name), help) for name, (_, _, help) in cls.own.items()),
                 Field("cell", cells, "a number for all of these"),
                 Field("asked", (NONE, MOST_OUTCOMES - 1), "outcome that is asked about, or -1"),
                 Field("correct", (NONE, last[0]), "position of the right letter, or -1"),
@@ -295,10 +295,10 @@ class BrokenOff(Environment):
         self._options: dict[Values, dict[int, tuple[Fraction, ...]]] = {}
         if form == "stated":
             for values, context in self._grid.items():
-                found = (
+                offered = (
                     (k, options_of(p, distractors)) for k, p in enumerate(context.chance.shares)
                 )
-                self._options[values] = {k: options for k, options in found if options}
+                self._options[values] = {k: options for k, options in offered if options}
             self._grid = {v: context for v, context in self._grid.items() if self._options[v]}
             if not self._grid:
                 raise ValueError(
@@ -323,9 +323,9 @@ class BrokenOff(Environment):
         """
         if not set(cls.own) <= set(frame):
             return cls()
-        asked = cls._asked(frame)
-        form: Form = "stated" if max(asked.get("correct", ()), default=NONE) >= 0 else "question"
-        settings: dict[str, Any] = {"form": form, **cls._told_by(asked)}
+        values = cls._asked(frame)
+        form: Form = "stated" if max(values.get("correct", ()), default=NONE) >= 0 else "question"
+        settings: dict[str, Any] = {"form": form, **cls._told_by(values)}
         return cls(**settings)
 
     @classmethod
@@ -339,7 +339,7 @@ class BrokenOff(Environment):
 
     @classmethod
     @abstractmethod
-    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
+    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
         """Return the settings that follow from what each column holds.
 
         What no setting can be is left out, so that `check` names the trial.
@@ -356,15 +356,17 @@ class BrokenOff(Environment):
 
     def _text(self, values: Values) -> str:
         """Put the context into words, up to where it breaks off."""
-        setup, kind, told = self._parts(values)
-        return " ".join(self._words[part].render(**told) for part in (*setup, kind))
+        setup, kind, words = self._parts(values)
+        return " ".join(self._words[part].render(**words) for part in (*setup, kind))
 
-    def _whole(self, values: Values, place: int) -> tuple[str, str]:
+    def _whole(self, values: Values, outcome: int) -> tuple[str, str]:
         """Return the situation in whole sentences, and the question about an outcome."""
-        setup, kind, told = self._parts(values)
+        setup, kind, words = self._parts(values)
         parts = (*setup, f"told_{kind}")
-        asked = self._words[f"asked_{kind}"].render(**told, outcome=self._names(values)[place])
-        return " ".join(self._words[part].render(**told) for part in parts), asked
+        question = self._words[f"asked_{kind}"].render(
+            **words, outcome=self._names(values)[outcome]
+        )
+        return " ".join(self._words[part].render(**words) for part in parts), question
 
     @abstractmethod
     def _names(self, values: Values) -> Sequence[str]:
@@ -406,13 +408,13 @@ class BrokenOff(Environment):
     @classmethod
     def values_of(cls, cell: int) -> Values:
         """Return the columns of the context with this number."""
-        found = []
+        values = []
         for name, digits in zip(reversed(list(cls.own)), reversed(cls.digits), strict=True):
             cell, rest = divmod(cell, 10**digits)
-            found.append(rest + cls.least.get(name, NONE))
+            values.append(rest + cls.least.get(name, NONE))
         if cell != cls.scenario:
             raise ValueError(f"Contexts of {cls.name} begin with {cls.scenario}; got {cell}.")
-        return tuple(reversed(found))
+        return tuple(reversed(values))
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return the contexts in the order in which they are asked, and the questions."""
@@ -428,16 +430,16 @@ class BrokenOff(Environment):
         which = (uniforms[:, n : 2 * n] * count[order]).astype(np.int64)
         drawn = (uniforms[:, 2 * n :] * len(LETTERS) * len(ARRANGEMENTS)).astype(np.int64)
         correct, arrangement = np.divmod(drawn, len(ARRANGEMENTS))
-        asked = places[order, which]
-        return tables | {"asked": asked, "correct": correct, "arrangement": arrangement}
+        outcome = places[order, which]
+        return tables | {"asked": outcome, "correct": correct, "arrangement": arrangement}
 
     @cached_property
     def _askable(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """How many outcomes of each context are asked about, and which."""
-        asked = [list(self._options[values]) for values in self._grid]
-        count = np.array([len(places) for places in asked])
-        padded = np.full((len(asked), count.max()), NONE)
-        for row, places in zip(padded, asked, strict=True):
+        every = [list(self._options[values]) for values in self._grid]
+        count = np.array([len(places) for places in every])
+        padded = np.full((len(every), count.max()), NONE)
+        for row, places in zip(padded, every, strict=True):
             row[: len(places)] = places
         return count, padded
 
@@ -457,13 +459,13 @@ class BrokenOff(Environment):
         """Return the five probabilities to choose from, as they are shown; none if none are."""
         if self.form != "stated":
             return ()
-        values, place = self._values(observation), int(observation["asked"])
-        found = self._options[values].get(place)
-        if found is None:
-            raise ValueError(f"{self!r} asks for no probability of outcome {place} of {values}.")
+        values, outcome = self._values(observation), int(observation["asked"])
+        offered = self._options[values].get(outcome)
+        if offered is None:
+            raise ValueError(f"{self!r} asks for no probability of outcome {outcome} of {values}.")
         order = list(ARRANGEMENTS[int(observation["arrangement"])])
         order.insert(int(observation["correct"]), CORRECT)
-        return tuple(f"{float(found[k]):.{DECIMALS}f}" for k in order)
+        return tuple(f"{float(offered[k]):.{DECIMALS}f}" for k in order)
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         values = self._values(observation)
@@ -475,14 +477,18 @@ class BrokenOff(Environment):
             return Prompt((Message(role, self._words["question"].render(context=text)),))
         shown = zip(LETTERS, self.options(observation), strict=True)
         options = "\n".join(f"{letter}) {option}" for letter, option in shown)
-        place = int(observation["asked"])
+        position = int(observation["asked"])
         if self.asking == "whole":
-            story, question = self._whole(values, place)
-            asked = self._words["whole"].render(context=story, question=question, options=options)
+            story, question = self._whole(values, position)
+            question_text = self._words["whole"].render(
+                context=story, question=question, options=options
+            )
         else:
-            outcome = self._names(values)[place]
-            asked = self._words["stated"].render(context=text, outcome=outcome, options=options)
-        return Prompt((Message(role, asked),))
+            outcome = self._names(values)[position]
+            question_text = self._words["stated"].render(
+                context=text, outcome=outcome, options=options
+            )
+        return Prompt((Message(role, question_text),))
 
     def screen(self, observation: Observation) -> Screen:
         """Return the context and what is asked of it; what is chosen among are the outcomes.
@@ -503,11 +509,11 @@ class BrokenOff(Environment):
         if self.form == "question":
             text = f"{self._texts[values]} …\n\n{COMPLETED}"
             return Screen("", text, tuple(self._names(values)))
-        place = int(observation["asked"])
+        outcome = int(observation["asked"])
         if self.asking == "whole":
-            text = "\n\n".join(self._whole(values, place))
+            text = "\n\n".join(self._whole(values, outcome))
         else:
-            text = f"{self._texts[values]} …\n\n{IN_THE_GAP.format(self._names(values)[place])}"
+            text = f"{self._texts[values]} …\n\n{IN_THE_GAP.format(self._names(values)[outcome])}"
         return Screen("", text, self.options(observation))
 
     def parse(self, text: str, observation: Observation) -> Answer:
@@ -580,10 +586,10 @@ class BrokenOff(Environment):
         if not set(self.own) <= set(frame):
             return frame
         # Before actions are looked at: how many there are hangs on the settings.
-        asked = pd.MultiIndex.from_arrays([trials.numbers(name) for name in self.own])
+        contexts = pd.MultiIndex.from_arrays([trials.numbers(name) for name in self.own])
         trials.require(
             f"Trials of {self.name} ask contexts of the grid of {self!r}",
-            asked.isin(pd.MultiIndex.from_tuples(list(self._grid))),
+            contexts.isin(pd.MultiIndex.from_tuples(list(self._grid))),
             self.own,
             "Use the settings that they were asked with, or leave such rows out.",
         )
@@ -602,16 +608,16 @@ class BrokenOff(Environment):
             ("cell", *self.own),
             "Leave the column out.",
         )
-        asked, correct = trials.numbers("asked"), trials.numbers("correct")
+        outcome, correct = trials.numbers("asked"), trials.numbers("correct")
         if self.form == "stated":
             rule = "A question asks for an outcome of its context, and one letter is right"
-            known = [(*v, place) for v in self._grid for place in self._options[v]]
-            given = pd.MultiIndex.from_arrays([*values.T, asked])
+            known = [(*v, k) for v in self._grid for k in self._options[v]]
+            given = pd.MultiIndex.from_arrays([*values.T, outcome])
             right = given.isin(pd.MultiIndex.from_tuples(known))
             right &= np.isin(correct, range(len(LETTERS)))
         else:
             rule = "Asked and correct are -1 where no probability is asked for"
-            right = (asked == NONE) & (correct == NONE)
+            right = (outcome == NONE) & (correct == NONE)
         yield (
             rule,
             right,
@@ -643,18 +649,18 @@ class BrokenOff(Environment):
     @cached_property
     def _whole_told(self) -> dict[tuple[str, str], tuple[Values, int]]:
         """Which context and outcome each situation with its question is about."""
-        found: dict[tuple[str, str], tuple[Values, int]] = {}
+        known: dict[tuple[str, str], tuple[Values, int]] = {}
         for values, askable in self._options.items():
-            for place in askable:
-                text = self._whole(values, place)
-                same = found.setdefault(text, (values, place))
-                if same != (values, place):
+            for outcome in askable:
+                text = self._whole(values, outcome)
+                same = known.setdefault(text, (values, outcome))
+                if same != (values, outcome):
                     raise ValueError(
                         f"Each question has words of its own; {self._told(same[0])} and "
                         f"{self._told(values)} both read {' '.join(text)!r}. Let the templates "
                         "tell them apart."
                     )
-        return found
+        return known
 
     def _labels(self, observation: Observation) -> Sequence[str]:
         if self.form == "stated":
@@ -694,7 +700,7 @@ class _Continuations(Replies):
         return super().cut(text, observation)
 
 
-def size_told(name: str, what: str, held: set[int], known: Sequence[int]) -> dict[str, int]:
+def size_in(name: str, what: str, held: set[int], known: Sequence[int]) -> dict[str, int]:
     """Return the setting that is the only one of the known sizes that trials have, if any is.
 
     Raises
@@ -712,13 +718,13 @@ def size_told(name: str, what: str, held: set[int], known: Sequence[int]) -> dic
     return {name: sizes[0]} if sizes else {}
 
 
-def part_told(name: str, held: set[int], known: Sequence[Any]) -> dict[str, list[Any]]:
+def members_in(name: str, held: set[int], known: Sequence[Any]) -> dict[str, list[Any]]:
     """Return the setting that says which members trials have, by their positions, if any."""
     members = [member for k, member in enumerate(known) if k in held]
     return {name: members} if members else {}
 
 
-def weights_told(held: set[int], most: int) -> dict[str, list[int]]:
+def weights_in(held: set[int], most: int) -> dict[str, list[int]]:
     """Return the weights that trials have, if they are any."""
     weights = sorted(weight for weight in held if 1 <= weight <= most)
     return {"weights": weights} if weights else {}

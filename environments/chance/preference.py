@@ -16,9 +16,9 @@ from .outcome_grid import (
     Context,
     Values,
     marks_of_places,
-    part_told,
+    members_in,
     weights,
-    weights_told,
+    weights_in,
 )
 
 Kind = Literal["single", "independent"]
@@ -64,11 +64,11 @@ class Preference(BrokenOff):
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
 
     @classmethod
-    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
+    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
         return {
-            **part_told("pairs", asked["pair"], PAIRS),
-            **weights_told(asked["weight"], HEAVIEST),
-            **part_told("kinds", asked["kind"], KINDS),
+            **members_in("pairs", values["pair"], PAIRS),
+            **weights_in(values["weight"], HEAVIEST),
+            **members_in("kinds", values["kind"], KINDS),
         }
 
     @classmethod
@@ -76,11 +76,11 @@ class Preference(BrokenOff):
         pair, first, weight, kind, previous = values
         share = share_of(weight)
         shares = (share, 1 - share) if first == 0 else (1 - share, share)
-        chance, told = Chance((0, 1), shares), previous if kind else None
-        marks = marks_of_places(chance, told)
+        chance, said = Chance((0, 1), shares), previous if kind else None
+        marks = marks_of_places(chance, said)
         marks[:, MARKS.index("first")] = [first == 0, first == 1]
         marks[0, MARKS.index(NAMES[pair][0])] = True
-        return Context(cls.name, values, chance, told, marks)
+        return Context(cls.name, values, chance, said, marks)
 
     def _all(self) -> Iterator[Values]:
         for pair, first, weight, kind in product(self.pairs, (0, 1), self.weights, self.kinds):
@@ -90,13 +90,13 @@ class Preference(BrokenOff):
     def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
         _, first, weight, kind, previous = values
         names = self._names(values)
-        told = {
+        words = {
             "first": names[first],
             "other": names[1 - first],
             "weight": weight,
             "previous": names[previous],
         }
-        return ("setup", "fair" if weight == 1 else "weighted"), KINDS[kind], told
+        return ("setup", "fair" if weight == 1 else "weighted"), KINDS[kind], words
 
     def _names(self, values: Values) -> list[str]:
         return [self._words[name].text for name in NAMES[values[0]]]

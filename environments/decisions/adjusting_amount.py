@@ -68,8 +68,8 @@ class _Ladders(ByNumber):
         """Make tables of the recorded ladders, by the numbers of their trials."""
         tables = super().tables(recorded, sessions, rng)
         del tables["sooner_amount"]
-        place = np.arange(recorded.there.shape[1]) // self.environment.questions
-        return {**tables, "ladder": np.broadcast_to(place, recorded.there[sessions].shape)}
+        ladder = np.arange(recorded.there.shape[1]) // self.environment.questions
+        return {**tables, "ladder": np.broadcast_to(ladder, recorded.there[sessions].shape)}
 
 
 def _rising(name: str, given: Any) -> tuple[int, ...]:
@@ -233,11 +233,11 @@ class AdjustingAmount(StatedQuestions):
         return LABELS if observation["first"] == 0 else LABELS[::-1]
 
     def _places(self, observation: Observation) -> Places:
-        told = [self._sentence(observation, side) for side in ("sooner", "later")]
+        sentences = [self._sentence(observation, side) for side in ("sooner", "later")]
         first, labels = int(observation["first"]), self._labels(observation)
         return {
-            "one": told[first],
-            "two": told[1 - first],
+            "one": sentences[first],
+            "two": sentences[1 - first],
             "label_one": labels[first],
             "label_two": labels[1 - first],
         }

@@ -159,7 +159,5 @@ def columns_of(problems: Iterable[Problem]) -> dict[str, NDArray[np.float64]]:
             padded = [*outcomes, *[(outcomes[-1][0], 0.0)] * (MOST_OUTCOMES - len(outcomes))]
             row += [amount for amount, _ in padded] + [chance for _, chance in padded]
         rows.append(row)
-    names = [
-        f"{side}_{place}{kind}" for side in "ab" for kind in ("", "_chance") for place in places
-    ]
+    names = [f"{side}_{name}{kind}" for side in "ab" for kind in ("", "_chance") for name in places]
     return dict(zip(names, np.array(rows).T, strict=True))

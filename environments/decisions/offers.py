@@ -57,8 +57,8 @@ class Offers(StatedQuestions):
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return the problems in mixed order, sides and order of mention at random."""
-        place, side, first = np.moveaxis(uniforms.reshape(len(uniforms), 3, -1), 1, 0)
-        order = np.argsort(place, axis=1) % len(next(iter(self._columns.values())))
+        position, side, first = np.moveaxis(uniforms.reshape(len(uniforms), 3, -1), 1, 0)
+        order = np.argsort(position, axis=1) % len(next(iter(self._columns.values())))
         turned = side < 0.5
         tables: dict[str, NDArray[Any]] = {}
         for name in self.offered:
@@ -68,11 +68,11 @@ class Offers(StatedQuestions):
         return {**tables, "first": (first < 0.5).astype(np.int64)}
 
     def _places(self, observation: Observation) -> Places:
-        told = [self._sentence(self._offer(observation, side)) for side in "ab"]
+        sentences = [self._sentence(self._offer(observation, side)) for side in "ab"]
         one, two = (0, 1) if observation["first"] == 0 else (1, 0)
         return {
-            "one": told[one],
-            "two": told[two],
+            "one": sentences[one],
+            "two": sentences[two],
             "label_one": LABELS[one],
             "label_two": LABELS[two],
         }

@@ -26,16 +26,16 @@ CLOSE = 1e-9  # probabilities sum to 1 within it
 
 
 def _amounts(environment: RiskyChoice) -> tuple[float, float]:
-    shown = [environment._columns[f"{s}_{place}"] for s in "ab" for place in PLACES]
+    shown = [environment._columns[f"{s}_{name}"] for s in "ab" for name in PLACES]
     return float(np.min(shown)), float(np.max(shown))
 
 
 def expected(columns: Mapping[str, Any], side: str) -> NDArray[np.float64]:
     """Return the expected value of a gamble, "a" or "b", by columns."""
     parts = [
-        np.asarray(columns[f"{side}_{place}"], dtype=float)
-        * np.asarray(columns[f"{side}_{place}_chance"], dtype=float)
-        for place in PLACES
+        np.asarray(columns[f"{side}_{name}"], dtype=float)
+        * np.asarray(columns[f"{side}_{name}_chance"], dtype=float)
+        for name in PLACES
     ]
     return np.asarray(sum(parts), dtype=float)
 
@@ -43,9 +43,9 @@ def expected(columns: Mapping[str, Any], side: str) -> NDArray[np.float64]:
 def _variance(columns: Mapping[str, Any], side: str) -> NDArray[np.float64]:
     mean = expected(columns, side)
     parts = [
-        np.asarray(columns[f"{side}_{place}_chance"], dtype=float)
-        * (np.asarray(columns[f"{side}_{place}"], dtype=float) - mean) ** 2
-        for place in PLACES
+        np.asarray(columns[f"{side}_{name}_chance"], dtype=float)
+        * (np.asarray(columns[f"{side}_{name}"], dtype=float) - mean) ** 2
+        for name in PLACES
     ]
     return np.asarray(sum(parts), dtype=float)
 
@@ -91,12 +91,12 @@ def _loses(rows: Rows) -> NDArray[np.float64]:
 
 def _ratio(rows: Rows) -> NDArray[np.float64]:
     """Return gain over loss of the gamble that has both."""
-    found = np.full(len(rows), np.nan)
+    ratio = np.full(len(rows), np.nan)
     for side in "ab":
         low, high = rows[f"{side}_low"], rows[f"{side}_high"]
         both = (low < 0) & (high > 0)
-        found = np.where(both, high / np.where(both, -low, 1.0), found)
-    return found
+        ratio = np.where(both, high / np.where(both, -low, 1.0), ratio)
+    return ratio
 
 
 class RiskyChoice(Offers):
@@ -163,8 +163,8 @@ class RiskyChoice(Offers):
 
     def _sentence(self, offer: Mapping[str, float]) -> str:
         parts = []
-        for place in PLACES:
-            amount, chance = offer[place], offer[f"{place}_chance"]
+        for name in PLACES:
+            amount, chance = offer[name], offer[f"{name}_chance"]
             if chance == 0:
                 continue
             kind = "win" if amount > 0 else "lose" if amount < 0 else "nothing"
@@ -183,7 +183,7 @@ class RiskyChoice(Offers):
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
         for side in "ab":
-            names = [f"{side}_{place}_chance" for place in PLACES]
+            names = [f"{side}_{outcome}_chance" for outcome in PLACES]
             yield (
                 f"The probabilities of gamble {side} sum to 1",
                 np.abs(np.sum([trials.numbers(name) for name in names], axis=0) - 1) < 1e-6,

@@ -82,8 +82,8 @@ class StatedQuestions(Environment):
 
     def screen(self, observation: Observation) -> Screen:
         places = {"number": int(observation["trial"]) + 1, **self._places(observation)}
-        asked = self._words["question"].render(**places)
-        return Screen(self._words["introduction"].text, asked, tuple(self._labels(observation)))
+        question = self._words["question"].render(**places)
+        return Screen(self._words["introduction"].text, question, tuple(self._labels(observation)))
 
     def parse(self, text: str, observation: Observation) -> Answer:
         marked = self.reasoning != "none"
@@ -94,10 +94,10 @@ class StatedQuestions(Environment):
         return said if self.reasoning == "none" else f"{self.thought}\n{self._marker} {said}"
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        found = self._asked.read(messages[0].content) if len(messages) == 1 else None
-        if found is not None:
-            number = int(found.pop("number"))
-            seen = self._known.get(frozenset(found.items()))
+        filled = self._asked.read(messages[0].content) if len(messages) == 1 else None
+        if filled is not None:
+            number = int(filled.pop("number"))
+            seen = self._known.get(frozenset(filled.items()))
             if seen is not None:
                 return [], {"trial": number - 1, **seen}
         raise ValueError(

@@ -86,8 +86,8 @@ def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
     more = x["action"] == 1
     offer = np.where(more, x["more"], x["less"])
     chance = np.where(more, x["more_chance"], x["less_chance"])
-    own = np.where(x["role"] == RESPONDER, offer, x["stake"] - offer)
-    return np.where(np.isfinite(x["action"]), chance * own, np.nan)
+    share = np.where(x["role"] == RESPONDER, offer, x["stake"] - offer)
+    return np.where(np.isfinite(x["action"]), chance * share, np.nan)
 
 
 def _share(rows: Rows) -> NDArray[np.float64]:
@@ -179,8 +179,8 @@ class Ultimatum(StatedQuestions):
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return the questions in mixed order."""
-        place, first = np.moveaxis(uniforms.reshape(len(uniforms), 2, -1), 1, 0)
-        order = np.argsort(place, axis=1) % len(self._columns["role"])
+        position, first = np.moveaxis(uniforms.reshape(len(uniforms), 2, -1), 1, 0)
+        order = np.argsort(position, axis=1) % len(self._columns["role"])
         tables: dict[str, NDArray[Any]] = {n: c[order] for n, c in self._columns.items()}
         return {**tables, "first": (first < 0.5).astype(np.int64)}
 
@@ -245,8 +245,8 @@ class Ultimatum(StatedQuestions):
         if observation["role"] == RESPONDER:
             offer = float(observation["more"])
             rest = decimal(round(stake - offer, 9))
-            told = {"stake": decimal(stake), "offer": decimal(offer), "rest": rest}
-            return {**named, "situation": self._words["responder"].render(**told)}
+            words = {"stake": decimal(stake), "offer": decimal(offer), "rest": rest}
+            return {**named, "situation": self._words["responder"].render(**words)}
         ways = [self._offer(stake, observation, name) for name in ("less", "more")]
         situation = self._words["proposer"].render(
             **named, stake=decimal(stake), one=ways[first], two=ways[1 - first]

@@ -101,8 +101,10 @@ class BeliefNetwork:
         for node in self.nodes:
             for parent in node.parents:
                 if parent not in self._position:
-                    told = unknown("node", parent, self.names, f" among the parents of {node.name}")
-                    raise ValueError(told)
+                    message = unknown(
+                        "node", parent, self.names, f" among the parents of {node.name}"
+                    )
+                    raise ValueError(message)
             if len(set(node.states)) < len(node.states) or not node.states:
                 raise ValueError(
                     f"States of a node have names of their own; {node.name} has "
@@ -127,10 +129,10 @@ class BeliefNetwork:
         """All pairs of parent and child."""
         return tuple((parent, node.name) for node in self.nodes for parent in node.parents)
 
-    def evidence(self, told: Mapping[str, str]) -> States:
+    def evidence(self, known: Mapping[str, str]) -> States:
         """Return what is told of each node as numbers of states, -1 for nothing, [nodes]."""
         states = np.full(len(self.nodes), UNTOLD)
-        for name, state in told.items():
+        for name, state in known.items():
             i = self.position(name)
             if state not in self.nodes[i].states:
                 raise ValueError(unknown("state", state, self.nodes[i].states, f" of {name}"))
@@ -168,13 +170,13 @@ class BeliefNetwork:
             If a node is unknown, a state is out of range, a node is both asked for and told, or
             what is told has probability 0.
         """
-        asked = tuple(self.position(name) for name in query)
-        told = self._contexts(asked, evidence)
-        found = np.empty((len(told), *(self.cards[i] for i in asked)))
-        kinds, kind = np.unique(told != UNTOLD, axis=0, return_inverse=True)
+        targets = tuple(self.position(name) for name in query)
+        contexts = self._contexts(targets, evidence)
+        posteriors = np.empty((len(contexts), *(self.cards[i] for i in targets)))
+        kinds, kind = np.unique(contexts != UNTOLD, axis=0, return_inverse=True)
         for k, observed in enumerate(kinds):
             rows = np.flatnonzero(kind.ravel() == k)
-            order, largest = self._plan(asked, observed)
+            order, largest = self._plan(targets, observed)
             if largest > LARGEST_TABLE:
                 raise NetworkTooLargeError(
                     f"Exact posteriors hold tables of up to {LARGEST_TABLE} entries; this network "
@@ -184,9 +186,9 @@ class BeliefNetwork:
             step = max(_AT_ONCE // largest, 1)
             for start in range(0, len(rows), step):
                 part = rows[start : start + step]
-                own = self._eliminated(asked, observed, told[part], order)
-                found[part] = self._normalised(own, told[part], part)
-        return found
+                joint = self._eliminated(targets, observed, contexts[part], order)
+                posteriors[part] = self._normalised(joint, contexts[part], part)
+        return posteriors
 
     def _ordered(self) -> tuple[int, ...]:
         """Return the nodes in an order in which parents come first."""
@@ -213,55 +215,55 @@ class BeliefNetwork:
                 return [self.names[i] for i in reversed(round_trip)]
             path.append(before)
 
-    def _contexts(self, asked: tuple[int, ...], evidence: ArrayLike) -> States:
-        told = np.atleast_2d(np.asarray(evidence, dtype=np.int64))
-        if told.shape[1] != len(self.nodes):
+    def _contexts(self, targets: tuple[int, ...], evidence: ArrayLike) -> States:
+        contexts = np.atleast_2d(np.asarray(evidence, dtype=np.int64))
+        if contexts.shape[1] != len(self.nodes):
             raise ValueError(
                 f"Evidence has a column per node; there are {len(self.nodes)} nodes and "
-                f"{told.shape[1]} columns."
+                f"{contexts.shape[1]} columns."
             )
-        wrong = np.argwhere((told < UNTOLD) | (told >= np.array(self.cards)))
+        wrong = np.argwhere((contexts < UNTOLD) | (contexts >= np.array(self.cards)))
         if len(wrong):
             context, i = wrong[0]
             raise ValueError(
                 f"States of {self.names[i]} are 0 to {self.cards[i] - 1}, -1 where nothing is "
-                f"told; context {context} has {told[context, i]}."
+                f"told; context {context} has {contexts[context, i]}."
             )
-        both = np.argwhere(told[:, list(asked)] != UNTOLD)
+        both = np.argwhere(contexts[:, list(targets)] != UNTOLD)
         if len(both):
             context, k = both[0]
             raise ValueError(
-                f"What is asked for is not told; context {context} tells {self.names[asked[k]]}."
+                f"What is asked for is not told; context {context} tells {self.names[targets[k]]}."
             )
-        return told
+        return contexts
 
-    def _normalised(self, own: Array, told: States, contexts: States) -> Array:
-        own = np.maximum(own, 0.0)  # a noisy or subtracts, and may miss 0 by a rounding error
-        total = own.sum(axis=tuple(range(1, own.ndim)), keepdims=True)
+    def _normalised(self, joint: Array, evidence: States, contexts: States) -> Array:
+        joint = np.maximum(joint, 0.0)  # a noisy or subtracts, and may miss 0 by a rounding error
+        total = joint.sum(axis=tuple(range(1, joint.ndim)), keepdims=True)
         lost = np.flatnonzero(total.ravel() <= 0.0)
         if len(lost):
             states = ", ".join(
                 f"{node.name}={node.states[state]}"
-                for node, state in zip(self.nodes, told[lost[0]], strict=True)
+                for node, state in zip(self.nodes, evidence[lost[0]], strict=True)
                 if state != UNTOLD
             )
             raise ValueError(
                 f"What is told has to be possible; context {contexts[lost[0]]} has probability "
                 f"0: {states}."
             )
-        normalised: Array = own / total
+        normalised: Array = joint / total
         return normalised
 
-    def _relevant(self, asked: tuple[int, ...], observed: NDArray[np.bool_]) -> list[int]:
+    def _relevant(self, targets: tuple[int, ...], observed: NDArray[np.bool_]) -> list[int]:
         """Return the nodes that bear on the question: asked for, told, and all above them."""
-        found: set[int] = set()
-        above = [*asked, *np.flatnonzero(observed).tolist()]
+        relevant: set[int] = set()
+        above = [*targets, *np.flatnonzero(observed).tolist()]
         while above:
             i = above.pop()
-            if i not in found:
-                found.add(i)
+            if i not in relevant:
+                relevant.add(i)
                 above += self.parents[i]
-        return sorted(found)
+        return sorted(relevant)
 
     def _scopes(self, relevant: Sequence[int]) -> list[tuple[tuple[int, ...], Array]]:
         """Return the factors, without an axis of contexts.
@@ -290,28 +292,28 @@ class BeliefNetwork:
         return self.cards[variable] if variable < len(self.cards) else 2
 
     def _plan(
-        self, asked: tuple[int, ...], observed: NDArray[np.bool_]
+        self, targets: tuple[int, ...], observed: NDArray[np.bool_]
     ) -> tuple[tuple[int, ...], int]:
         """Return an order in which variables go, and the entries of the largest table it needs.
 
         Of two greedy orders, smallest table next and fewest new neighbours next, the better one.
         """
-        relevant = self._relevant(asked, observed)
-        told = set(np.flatnonzero(observed).tolist())
-        scopes = [frozenset(scope) - told for scope, _ in self._scopes(relevant)]
-        plans = [self._greedy(asked, scopes, by_fill) for by_fill in (False, True)]
+        relevant = self._relevant(targets, observed)
+        known = set(np.flatnonzero(observed).tolist())
+        scopes = [frozenset(scope) - known for scope, _ in self._scopes(relevant)]
+        plans = [self._greedy(targets, scopes, by_fill) for by_fill in (False, True)]
         return min(plans, key=lambda plan: plan[1])
 
     def _greedy(
-        self, asked: tuple[int, ...], scopes: list[frozenset[int]], by_fill: bool
+        self, targets: tuple[int, ...], scopes: list[frozenset[int]], by_fill: bool
     ) -> tuple[tuple[int, ...], int]:
         near: dict[int, set[int]] = {v: set() for scope in scopes for v in scope}
         for scope in scopes:
             for v in scope:
                 near[v] |= scope - {v}
-        left = set(near) - set(asked)
+        left = set(near) - set(targets)
         order: list[int] = []
-        largest = prod(self._card(i) for i in asked)
+        largest = prod(self._card(i) for i in targets)
         while left:
             sizes = {v: prod(self._card(i) for i in (v, *near[v])) for v in left}
             new = dict.fromkeys(left, 0)
@@ -328,26 +330,26 @@ class BeliefNetwork:
 
     def _eliminated(
         self,
-        asked: tuple[int, ...],
+        targets: tuple[int, ...],
         observed: NDArray[np.bool_],
-        told: States,
+        evidence: States,
         order: Sequence[int],
     ) -> Array:
         """Return P(query, evidence), [contexts, *states of the query]."""
         factors: list[_Factor] = []
-        for scope, table in self._scopes(self._relevant(asked, observed)):
+        for scope, table in self._scopes(self._relevant(targets, observed)):
             seen = [k for k, i in enumerate(scope) if i < len(observed) and observed[i]]
             rest = [k for k in range(len(scope)) if k not in seen]
             ordered = table.transpose(*seen, *rest)
-            own = ordered[tuple(told[:, scope[k]] for k in seen)] if seen else ordered[None]
-            factors.append((tuple(scope[k] for k in rest), own))
+            of_rows = ordered[tuple(evidence[:, scope[k]] for k in seen)] if seen else ordered[None]
+            factors.append((tuple(scope[k] for k in rest), of_rows))
         for v in order:
             bucket = [factor for factor in factors if v in factor[0]]
             factors = [factor for factor in factors if v not in factor[0]]
             joined = sorted(set().union(*(scope for scope, _ in bucket)) - {v})
             factors.append((tuple(joined), _product(bucket, (*joined, v)).sum(axis=-1)))
         return np.broadcast_to(
-            _product(factors, asked), (len(told), *(self.cards[i] for i in asked))
+            _product(factors, targets), (len(evidence), *(self.cards[i] for i in targets))
         )
 
 
@@ -395,8 +397,8 @@ def _check_law(node: Node, parents: Sequence[Node]) -> None:
     )
     if len(wrong):
         row = tuple(wrong[0].tolist())
-        told = [f"{p.name}={p.states[k]}" for p, k in zip(parents, row, strict=True)]
-        given = f" given {', '.join(told)}" if told else ""
+        states = [f"{p.name}={p.states[k]}" for p, k in zip(parents, row, strict=True)]
+        given = f" given {', '.join(states)}" if states else ""
         values = ", ".join(f"{p:g}" for p in node.law[row])
         raise ValueError(
             f"Probabilities of a node are 0 or more and sum to 1; {node.name}{given} has {values}."

@@ -327,8 +327,8 @@ class Diagnosis(Environment):
 
     def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
         """Return the exact probability that is asked for; NaN for decisions."""
-        asked = np.asarray(self.asks(columns)) == "response"
-        return np.where(asked, np.asarray(columns["posterior"], dtype=float), np.nan)
+        number_given = np.asarray(self.asks(columns)) == "response"
+        return np.where(number_given, np.asarray(columns["posterior"], dtype=float), np.nan)
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 minus the distance of each stated probability from the exact one.
@@ -347,17 +347,17 @@ class Diagnosis(Environment):
 
         And the elicitation of P(z | x): separate only where all that is asked of it is.
         """
-        told: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         if "question" in frame:
-            asked = set(frame["question"].dropna().tolist())
-            if asked & {PART, QUESTIONS[PART]} and not asked & {SHARE, QUESTIONS[SHARE]}:
-                told["parts"] = "separate"
+            questions = set(frame["question"].dropna().tolist())
+            if questions & {PART, QUESTIONS[PART]} and not questions & {SHARE, QUESTIONS[SHARE]}:
+                settings["parts"] = "separate"
         for chosen, column in (("n_contexts", "context"), ("repeats", "repetition")):
             if column in frame and pd.api.types.is_numeric_dtype(frame[column]) and len(frame):
                 most = frame[column].max()
                 if pd.notna(most) and most >= 0 and most == int(most):
-                    told[chosen] = int(most) + 1
-        return cls(**told)
+                    settings[chosen] = int(most) + 1
+        return cls(**settings)
 
     def complete(self, trials: Trials) -> pd.DataFrame:
         """Return the table with the columns that follow from others.
@@ -387,18 +387,18 @@ class Diagnosis(Environment):
         if not {"context", "question", "posterior"} <= set(frame):
             return frame
         unit = [name for name in ("subject", "session", "context") if name in frame]
-        asked = frame["question"]
-        for name, own, within in (
-            ("marginal", asked <= DECISION, unit),
-            ("conditional", asked == WITHIN, [*unit, "part"]),
+        question = frame["question"]
+        for name, rows, within in (
+            ("marginal", question <= DECISION, unit),
+            ("conditional", question == WITHIN, [*unit, "part"]),
         ):
             if name not in frame:
-                told = frame["posterior"].where(own).astype(float)
+                of_rows = frame["posterior"].where(rows).astype(float)
                 keys = [frame[key] for key in within]
-                found = told.groupby(keys, sort=False).transform("first")
+                filled = of_rows.groupby(keys, sort=False).transform("first")
                 if name == "conditional":
-                    found = found.where(frame["part"] >= 0, frame["marginal"])
-                frame = frame.assign(**{name: found})
+                    filled = filled.where(frame["part"] >= 0, frame["marginal"])
+                frame = frame.assign(**{name: filled})
         return frame
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
@@ -422,11 +422,11 @@ class Diagnosis(Environment):
         return Prompt((Message("user", self._text(observation)),))
 
     def screen(self, observation: Observation) -> Screen:
-        asked = self.asks(observation)
+        given = self.asks(observation)
         text = self._text(observation, answered=False).strip()
         if observation["question"] == SHARE:
-            return Screen("", text, asks=asked, numbers=self._labels)
-        return Screen("", text, DECIDED if asked == "action" else (), asks=asked)
+            return Screen("", text, asks=given, numbers=self._labels)
+        return Screen("", text, DECIDED if given == "action" else (), asks=given)
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read the labelled lines of an answer.
@@ -441,8 +441,8 @@ class Diagnosis(Environment):
         """
         alone = self.reasoning == "none"
         if observation["question"] == SHARE:
-            asked = self._labels[int(observation["part"])]
-            return parse_distribution(text, self._labels, asked, alone)
+            label = self._labels[int(observation["part"])]
+            return parse_distribution(text, self._labels, label, alone)
         if self.asks(observation) == "response":
             return parse_distribution(text, _ANSWERS, "Yes", alone)
         read = parse_words(text, _STEPS, ("Yes", "No"), alone)
@@ -498,10 +498,10 @@ class Diagnosis(Environment):
             }
             self._trial_of = (table, first)  # type: ignore[assignment]
         known: Any = self._trial_of[1]
-        found = [h for h in _lines_of(text) if h in known]
-        if not found:
+        headings = [h for h in _lines_of(text) if h in known]
+        if not headings:
             return []
-        start = known[found[0]]
+        start = known[headings[0]]
         return [
             {"trial": t, **{name: table[name][t].item() for name in self.fields.shown}}
             for t in range(start, start + len(self._asked))
@@ -515,7 +515,7 @@ class Diagnosis(Environment):
         question, part = int(observation["question"]), int(observation["part"])
         about = {"condition": self._about.condition, "person": self._about.person}
         answer = self._words[f"answer_{_KINDS.get(question, 'probability')}_{self.reasoning}"]
-        told: dict[str, Any] = {}
+        words: dict[str, Any] = {}
         if question == SHARE:
             line, share = self._words["part_line"], self._words["share_line"]
             states = zip(self._labels, self._parts, strict=True)
@@ -524,7 +524,7 @@ class Diagnosis(Environment):
                 line.render(label=k, part=z, person=person) for k, z in states
             )
             lines = "\n".join(share.render(label=label) for label in self._labels)
-            told = {"n": self.n_parts, "lines": lines}
+            words = {"n": self.n_parts, "lines": lines}
         elif part >= 0:
             about["part"] = self._parts[part]
         elicitation = ELICITATIONS[int(observation["elicitation"])]
@@ -535,16 +535,16 @@ class Diagnosis(Environment):
             facts=self._facts(int(observation["evidence"])),
             question=self._words[f"question_{QUESTIONS[question]}"].render(**about),
             task=task if question == BELIEF else "",
-            answer=answer.render(**told) if answered else "",
+            answer=answer.render(**words) if answered else "",
         )
         return "\n".join(line.rstrip() for line in text.splitlines()).replace("\n\n\n", "\n\n")
 
     def _facts(self, evidence: int) -> str:
         """Put what is told of a person into words, in the order of the network's nodes."""
-        told = self.contexts.evidence[evidence]
+        states = self.contexts.evidence[evidence]
         facts = [
             self._about.says[node.name][state]
-            for node, state in zip(self.belief_network.nodes, told.tolist(), strict=True)
+            for node, state in zip(self.belief_network.nodes, states.tolist(), strict=True)
             if state != UNTOLD
         ]
         *before, last = facts
@@ -552,16 +552,16 @@ class Diagnosis(Environment):
 
     def _questions(self) -> list[tuple[int, int, int]]:
         """Return what is asked about a context in a round: question, elicitation and part."""
-        asked = []
+        every = []
         if "belief" in self.questions:
-            asked += [(BELIEF, ELICITATIONS.index(e), -1) for e in self.elicitations]
+            every += [(BELIEF, ELICITATIONS.index(e), -1) for e in self.elicitations]
         if "decision" in self.questions:
-            asked.append((DECISION, 0, -1))
+            every.append((DECISION, 0, -1))
         if "expectation" in self.questions:
             parts = range(len(self._parts))
             first = SHARE if self.parts == "distribution" else PART
-            asked += [(question, 0, part) for question in (first, WITHIN) for part in parts]
-        return asked
+            every += [(question, 0, part) for question in (first, WITHIN) for part in parts]
+        return every
 
     def _check_words(self) -> None:
         """Raise ValueError unless templates ask for the lines that are read."""
@@ -595,13 +595,13 @@ class _Distributions(Replies):
 
     def together(self, observation: Observation) -> list[Observation]:
         """Return the trials of the present session that one reply answers, from this one on."""
-        environment, found = self.environment, [observation]
+        environment, trials = self.environment, [observation]
         for trial in range(int(observation["trial"]) + 1, environment.n_trials):
             following = {"trial": trial, **environment.design.at(trial, environment.fields.shown)}
             if not self.continues(following):
                 break
-            found.append(following)
-        return found
+            trials.append(following)
+        return trials
 
     @property
     def n_prompts(self) -> int:

@@ -64,10 +64,10 @@ class EvidenceContexts:
         reached, first, count = np.unique(self.bin, return_index=True, return_counts=True)
         bin_of_run = np.arange(n) * len(reached) // n
         runs = np.bincount(bin_of_run, minlength=len(reached))[bin_of_run]
-        place = np.arange(n) - np.searchsorted(bin_of_run, bin_of_run)
+        position = np.arange(n) - np.searchsorted(bin_of_run, bin_of_run)
         size = count[bin_of_run]
-        low = place * size // runs
-        high = np.maximum((place + 1) * size // runs, low + 1)
+        low = position * size // runs
+        high = np.maximum((position + 1) * size // runs, low + 1)
         return first[bin_of_run] + low, first[bin_of_run] + high
 
 
@@ -77,7 +77,9 @@ def bin_of(posterior: Array, bins: int) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=16)
-def spread_contexts(network: BeliefNetwork, told: NetworkWords, bins: int = 20) -> EvidenceContexts:
+def spread_contexts(
+    network: BeliefNetwork, words: NetworkWords, bins: int = 20
+) -> EvidenceContexts:
     """Draw contexts from a network so that each bin of the posterior holds up to 60.
 
     Half the cases have the condition and half have not, since bins are filled evenly anyway. Of
@@ -91,14 +93,14 @@ def spread_contexts(network: BeliefNetwork, told: NetworkWords, bins: int = 20) 
     """
     rng = session_stream(_SEED)
     cases = network.sample(rng.random((_CASES, len(network.nodes))))
-    target = network.position(told.target)
-    with_it = cases[:, target] == told.present
+    target = network.position(words.target)
+    with_it = cases[:, target] == words.present
     tellable = np.array(
-        [network.position(n) for n in told.says if n not in (told.target, told.auxiliary)]
+        [network.position(n) for n in words.says if n not in (words.target, words.auxiliary)]
     )
     drawn = []
     for _ in range(_PATTERNS):
-        n = int(rng.integers(told.fewest, told.most + 1))
+        n = int(rng.integers(words.fewest, words.most + 1))
         seen = rng.permutation(tellable)[:n]
         for kind in (with_it, ~with_it):
             those = np.flatnonzero(kind)
@@ -107,27 +109,27 @@ def spread_contexts(network: BeliefNetwork, told: NetworkWords, bins: int = 20) 
                 part[:, seen] = cases[rng.choice(those, _PER_PATTERN // 2)][:, seen]
                 drawn.append(part)
     evidence = np.unique(np.concatenate(drawn), axis=0)
-    posterior = exact_posterior(network, (told.target,), evidence)[:, told.present]
+    posterior = exact_posterior(network, (words.target,), evidence)[:, words.present]
     mixed = rng.permutation(len(evidence))
-    place = np.empty(len(mixed), dtype=np.int64)
+    position = np.empty(len(mixed), dtype=np.int64)
     where = bin_of(posterior[mixed], bins)
     for k in range(bins):  # the number of each context within its bin
-        own = np.flatnonzero(where == k)
-        place[mixed[own]] = np.arange(len(own))
-    kept = np.flatnonzero(place < MOST_PER_BIN)
+        members = np.flatnonzero(where == k)
+        position[mixed[members]] = np.arange(len(members))
+    kept = np.flatnonzero(position < MOST_PER_BIN)
     evidence = evidence[kept]
-    joint = exact_posterior(network, (told.target, told.auxiliary), evidence)
+    joint = exact_posterior(network, (words.target, words.auxiliary), evidence)
     part = joint.sum(axis=1)
     possible = (part > _POSSIBLE).all(axis=1)
     if not possible.any():
         raise ValueError(
-            f"Expectations are iterated over what is possible; some state of {told.auxiliary} is "
+            f"Expectations are iterated over what is possible; some state of {words.auxiliary} is "
             "impossible in every context. Choose another auxiliary."
         )
-    posterior = joint[:, told.present].sum(axis=1)
+    posterior = joint[:, words.present].sum(axis=1)
     order = np.argsort(posterior, kind="stable")
     order = order[possible[order]]
-    within = joint[order, told.present] / part[order]
+    within = joint[order, words.present] / part[order]
     return EvidenceContexts(evidence[order], posterior[order], part[order], within, bins)
 
 

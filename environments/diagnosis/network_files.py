@@ -101,22 +101,24 @@ def load_network(
         If there is no such network or node, the file cannot be read, or the target has not two
         states.
     """
-    found = _shipped()
+    shipped = _shipped()
     path = Path(network)
-    if network in found:
-        table = found[network]
-        own, told = _of_table(network, table)
+    if network in shipped:
+        table = shipped[network]
+        loaded, words = _of_table(network, table)
         if target is None and auxiliary is None:
-            return own, told
-        says: Mapping[str, tuple[str, ...]] = told.says
-        return own, _asked(own, target or told.target, auxiliary or told.auxiliary, says, table)
+            return loaded, words
+        says: Mapping[str, tuple[str, ...]] = words.says
+        return loaded, _asked(
+            loaded, target or words.target, auxiliary or words.auxiliary, says, table
+        )
     if path.name.lower().endswith((".bif", ".bif.gz")):
-        own = read_bif(path)
+        loaded = read_bif(path)
     elif path.suffix.lower() == ".csv":
-        own = read_csv(path, edges, minimum_support, target)
+        loaded = read_csv(path, edges, minimum_support, target)
     else:
-        own = from_pgmpy(network)
-    return own, _asked(own, target, auxiliary)
+        loaded = from_pgmpy(network)
+    return loaded, _asked(loaded, target, auxiliary)
 
 
 def _asked(
@@ -179,20 +181,24 @@ def _of_table(name: str, table: Mapping[str, Any]) -> tuple[BeliefNetwork, Netwo
     """Build a network from its table in our form."""
     given = table["node"]
     nodes = []
-    for own, node in given.items():
+    for node_name, node in given.items():
         states = tuple(node["states"])
         if "strengths" in node:
             parents = tuple(node["strengths"])
             strengths = tuple(tuple(map(float, s)) for s in node["strengths"].values())
-            nodes.append(Node(own, states, parents, NoisyOrLaw(float(node["leak"]), strengths)))
+            nodes.append(
+                Node(node_name, states, parents, NoisyOrLaw(float(node["leak"]), strengths))
+            )
             continue
         effects = node.get("effects", {})
         for parent, effect in effects.items():
             if parent not in given:
-                raise ValueError(unknown("node", parent, given, f" among the parents of {own}"))
+                raise ValueError(
+                    unknown("node", parent, given, f" among the parents of {node_name}")
+                )
             if len(effect) != len(given[parent]["states"]):
                 raise ValueError(
-                    f"An effect has a value per state of the parent; that of {parent} on {own} in "
+                    f"An effect has a value per state of the parent; that of {parent} on {node_name} in "
                     f"{name} has {len(effect)}."
                 )
         score = np.zeros(())
@@ -201,9 +207,9 @@ def _of_table(name: str, table: Mapping[str, Any]) -> tuple[BeliefNetwork, Netwo
         steps = np.arange(len(states))
         weights = np.exp(np.asarray(node["weights"], dtype=float) + steps * score[..., None])
         table_of = weights / weights.sum(axis=-1, keepdims=True)
-        nodes.append(Node(own, states, tuple(effects), table_of))
-    says = {own: tuple(node["says"]) for own, node in given.items() if "says" in node}
-    told = NetworkWords(
+        nodes.append(Node(node_name, states, tuple(effects), table_of))
+    says = {node_name: tuple(node["says"]) for node_name, node in given.items() if "says" in node}
+    words = NetworkWords(
         target=table["target"],
         present=1,
         condition=table["condition"],
@@ -213,7 +219,7 @@ def _of_table(name: str, table: Mapping[str, Any]) -> tuple[BeliefNetwork, Netwo
         fewest=table["told"][0],
         most=table["told"][1],
     )
-    return BeliefNetwork(nodes), told
+    return BeliefNetwork(nodes), words
 
 
 def read_bif(file: str | Path) -> BeliefNetwork:
@@ -231,35 +237,35 @@ def read_bif(file: str | Path) -> BeliefNetwork:
     path = Path(file)
     text = _COMMENT.sub(" ", _text(path, "BIF"))
     states: dict[str, tuple[str, ...]] = {}
-    for found in _VARIABLE.finditer(text):
-        own = tuple(_words(found["states"]))
-        name = found["name"].strip('"')
-        if len(own) != int(found["n"]):
+    for block in _VARIABLE.finditer(text):
+        names_of_states = tuple(_words(block["states"]))
+        name = block["name"].strip('"')
+        if len(names_of_states) != int(block["n"]):
             raise ValueError(
                 f"A BIF variable lists as many states as it says; {name} in {path.name} says "
-                f"{found['n']} and lists {len(own)}."
+                f"{block['n']} and lists {len(names_of_states)}."
             )
-        states[name] = own
+        states[name] = names_of_states
     if not states:
         raise ValueError(
             f"A BIF file has blocks 'variable NAME {{ type discrete [ N ] {{ ... }}; }}'; "
             f"{path.name} has none."
         )
     nodes: dict[str, Node] = {}
-    for found in _PROBABILITY.finditer(text):
-        before, _, given = found["scope"].partition("|")
+    for block in _PROBABILITY.finditer(text):
+        before, _, given = block["scope"].partition("|")
         names = [*_words(before), *_words(given)]
         for name in names:
             if name not in states:
                 raise ValueError(
-                    unknown("node", name, states, f" in the block probability ({found['scope']})")
+                    unknown("node", name, states, f" in the block probability ({block['scope']})")
                 )
         child = names[0]
         if child in nodes:
             raise ValueError(
                 f"A BIF node has one probability block; {child} in {path.name} has two."
             )
-        table = _bif_table(path.name, child, names[1:], states, found["body"])
+        table = _bif_table(path.name, child, names[1:], states, block["body"])
         nodes[child] = Node(child, states[child], tuple(names[1:]), table)
     without = [name for name in states if name not in nodes]
     if without:
@@ -271,28 +277,28 @@ def read_bif(file: str | Path) -> BeliefNetwork:
 
 
 def _bif_table(
-    file: str, own: str, parents: Sequence[str], states: Mapping[str, tuple[str, ...]], body: str
+    file: str, child: str, parents: Sequence[str], states: Mapping[str, tuple[str, ...]], body: str
 ) -> NDArray[np.float64]:
-    shape = (*(len(states[p]) for p in parents), len(states[own]))
+    shape = (*(len(states[p]) for p in parents), len(states[child]))
     table = np.full(shape, np.nan)
-    for found in _TABLE.finditer(body):
-        values = _numbers(file, own, found["values"])
-        if found["kind"] == "default" and len(values) == shape[-1]:
+    for entry in _TABLE.finditer(body):
+        values = _numbers(file, child, entry["values"])
+        if entry["kind"] == "default" and len(values) == shape[-1]:
             table[...] = values
-        elif found["kind"] == "table" and len(values) == table.size:
+        elif entry["kind"] == "table" and len(values) == table.size:
             # The format lists the child's states slowest.
             by_child = np.reshape(values, (shape[-1], *shape[:-1]))
             table[...] = np.moveaxis(by_child, 0, -1)
         else:
             raise ValueError(
-                f"The table of {own} in {file} needs {table.size} probabilities (a default "
+                f"The table of {child} in {file} needs {table.size} probabilities (a default "
                 f"{shape[-1]}); it has {len(values)}."
             )
-    for found in _ROW.finditer(_TABLE.sub(" ", body)):
-        given, values = _words(found["states"]), _numbers(file, own, found["values"])
+    for entry in _ROW.finditer(_TABLE.sub(" ", body)):
+        given, values = _words(entry["states"]), _numbers(file, child, entry["values"])
         if len(given) != len(parents) or len(values) != shape[-1]:
             raise ValueError(
-                f"A row of {own} in {file} names {len(parents)} states and has {shape[-1]} "
+                f"A row of {child} in {file} names {len(parents)} states and has {shape[-1]} "
                 f"probabilities; got ({', '.join(given)}) with {len(values)}."
             )
         at = []
@@ -304,7 +310,7 @@ def _bif_table(
     lost = np.argwhere(np.isnan(table).any(axis=-1))
     if len(lost):
         stratum = _stratum(parents, [states[p][k] for p, k in zip(parents, lost[0], strict=True)])
-        raise ValueError(f"Each stratum of a node has a row; {own} in {file} lacks {stratum}.")
+        raise ValueError(f"Each stratum of a node has a row; {child} in {file} lacks {stratum}.")
     return table
 
 
@@ -391,18 +397,18 @@ def from_pgmpy(name: str) -> BeliefNetwork:
     ValueError
         If pgmpy is not there or ships no network of this name.
     """
-    found = find_spec("pgmpy")
-    if found is None or not found.submodule_search_locations:
+    package = find_spec("pgmpy")
+    if package is None or not package.submodule_search_locations:
         raise ValueError(
             f"{unknown('network', name, SHIPPED)} Those that ship with pgmpy need it: {INSTALL}. "
             "Others are given by the path of a .bif or .csv file."
         )
-    folder = Path(found.submodule_search_locations[0], "utils", "example_models")
+    folder = Path(package.submodule_search_locations[0], "utils", "example_models")
     ending = ".bif.gz"
     shipped = [path.name.removesuffix(ending) for path in folder.glob(f"*{ending}")]
     if name not in shipped:
-        told = unknown("network", name, {*SHIPPED, *shipped})
-        raise ValueError(f"{told} Others are given by the path of a .bif or .csv file.")
+        message = unknown("network", name, {*SHIPPED, *shipped})
+        raise ValueError(f"{message} Others are given by the path of a .bif or .csv file.")
     return read_bif(folder / f"{name}{ending}")
 
 
@@ -437,12 +443,12 @@ def posterior_by_pgmpy(
         )
     engine = VariableElimination(model)
     distinct, again = np.unique(evidence, axis=0, return_inverse=True)
-    found = []
+    values = []
     for row in distinct:
-        told = {n: int(s) for n, s in zip(network.names, row, strict=True) if s >= 0}
-        own = engine.query(list(query), evidence=told, show_progress=False)
-        found.append(own.values.transpose([own.variables.index(name) for name in query]))
-    posteriors: NDArray[np.float64] = np.array(found)[again.ravel()]
+        known = {n: int(s) for n, s in zip(network.names, row, strict=True) if s >= 0}
+        answer = engine.query(list(query), evidence=known, show_progress=False)
+        values.append(answer.values.transpose([answer.variables.index(name) for name in query]))
+    posteriors: NDArray[np.float64] = np.array(values)[again.ravel()]
     return posteriors
 
 
@@ -458,12 +464,12 @@ def _words(text: str) -> list[str]:
     return [word.strip().strip('"') for word in text.split(",") if word.strip()]
 
 
-def _numbers(file: str, own: str, text: str) -> list[float]:
+def _numbers(file: str, child: str, text: str) -> list[float]:
     try:
         return [float(word) for word in text.replace(",", " ").split()]
     except ValueError:
         raise ValueError(
-            f"Probabilities of a BIF file are numbers; {own} in {file} has {text.strip()[:60]!r}."
+            f"Probabilities of a BIF file are numbers; {child} in {file} has {text.strip()[:60]!r}."
         ) from None
 
 

@@ -43,11 +43,13 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
         self.observation_space = spaces.Dict(
             {"trial": spaces.Discrete(environment.n_trials + 1), **fields}
         )
-        asked: dict[str, spaces.Space[Any]] = {
+        spaces_by_answer: dict[str, spaces.Space[Any]] = {
             "action": spaces.Discrete(max(environment.n_actions, 1)),
             "response": spaces.Box(*environment.response_range, (), np.float64),
         }
-        self.action_space = asked.get(environment.given) or spaces.Tuple(tuple(asked.values()))
+        self.action_space = spaces_by_answer.get(environment.given) or spaces.Tuple(
+            tuple(spaces_by_answer.values())
+        )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -63,13 +65,13 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Take an action and go to the next trial."""
         given = self.environment.given
-        asked = self.environment.asks(self._shown)
+        kind = self.environment.asks(self._shown)
         if given == "either":  # of the pair only what the trial asks for counts
-            action = action[0] if asked == "action" else action[1]
-        if asked == "both":
+            action = action[0] if kind == "action" else action[1]
+        if kind == "both":
             choice: Choice = (int(action[0]), float(action[1]))
         else:
-            choice = int(action) if asked == "action" else float(action)
+            choice = int(action) if kind == "action" else float(action)
         observation, reward, terminated, truncated, info = self.environment.step(choice)
         self._shown = observation or self._shown
         shown = self._typed(self._shown)

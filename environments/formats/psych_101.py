@@ -58,20 +58,26 @@ def psych_101_records(
         )
     records = []
     for name in names.unique():
-        own = frame[names == name].dropna(axis=1, how="all")
-        place = _worded(_place(name, own) if environment is None else environment)
-        if place.name != name:
-            raise ValueError(f"The trials are of {name}, not of {place.name}. Name the right one.")
-        for i, (keys, rows) in enumerate(own.groupby(["subject", "session"], sort=False)):
-            labels = _labels(place, rows, seed, i)
-            told = {"settings": place.settings, "session": keys[1], "labels": labels}
-            text, untold = _told(place, labels, rows.reset_index(drop=True), *keys)
+        rows_of_experiment = frame[names == name].dropna(axis=1, how="all")
+        experiment = _worded(
+            _place(name, rows_of_experiment) if environment is None else environment
+        )
+        if experiment.name != name:
+            raise ValueError(
+                f"The trials are of {name}, not of {experiment.name}. Name the right one."
+            )
+        for i, (keys, rows) in enumerate(
+            rows_of_experiment.groupby(["subject", "session"], sort=False)
+        ):
+            labels = _labels(experiment, rows, seed, i)
+            details = {"settings": experiment.settings, "session": keys[1], "labels": labels}
+            text, untold = _told(experiment, labels, rows.reset_index(drop=True), *keys)
             records.append(
                 {
                     "text": text,
                     "experiment": name,
                     "participant": keys[0],
-                    OWN: told | untold,
+                    OWN: details | untold,
                 }
             )
     return records
@@ -103,7 +109,7 @@ def trials_of_psych_101(
 
     Records of our own give the very actions back. Where `knownminds` is absent, settings are
     those of `environment`, and names are found in the text: actions are then numbered as
-    `Environment.names_told` does, and rewards that nothing tells of are missing. So is the reward
+    `Environment.labels_in` does, and rewards that nothing tells of are missing. So is the reward
     of the last trial of a session.
 
     Parameters
@@ -121,22 +127,24 @@ def trials_of_psych_101(
     places: dict[str, Environment] = {}
     for n, record in enumerate(records, start=1):
         try:
-            own = record.get(OWN) or {}
+            details = record.get(OWN) or {}
             name, participant = str(record["experiment"]), str(record["participant"])
             at = sessions[name, participant] = sessions.get((name, participant), -1) + 1
-            place = environment
-            if place is None:
-                key = json.dumps([name, own.get("settings")])
-                place = places.setdefault(key, _made(name, own.get("settings") or {}))
-            rows = _read(_worded(place), str(record["text"]), own)
+            experiment = environment
+            if experiment is None:
+                key = json.dumps([name, details.get("settings")])
+                experiment = places.setdefault(key, _made(name, details.get("settings") or {}))
+            rows = _read(_worded(experiment), str(record["text"]), details)
         except KeyError as error:
             raise ValueError(
                 f"A record has text, experiment and participant; line {n} has no {error}."
             ) from None
         except ValueError as error:
             raise ValueError(f"Line {n} cannot be read: {error}") from None
-        session = str(own.get("session", at))
-        frames.append(rows.assign(environment=place.name, subject=participant, session=session))
+        session = str(details.get("session", at))
+        frames.append(
+            rows.assign(environment=experiment.name, subject=participant, session=session)
+        )
     if not frames:
         raise ValueError("Sessions are read from lines of JSON; there is none.")
     return Trials.from_frame(pd.concat(frames, ignore_index=True))
@@ -232,15 +240,15 @@ def _told(
         brought = {n: row[n] for n in environment.fields.feedback if given.choice is not None}
         turns.append(Turn(observation, given.action, reward, text, given.response, brought))
         replies.append(reply)
-    asked = _questions(environment, turns)
-    for turn, *words in zip(turns, asked, replies, strict=True):
+    questions = _questions(environment, turns)
+    for turn, *words in zip(turns, questions, replies, strict=True):
         if any(mark in text for mark in (OPEN, CLOSE) for text in words):
             raise ValueError(
                 f"A text marks choices with {OPEN} and {CLOSE}; trial {turn.observation['trial']} "
                 f'of session "{session}" of subject "{subject}" has them in its words. '
                 "Leave that session out."
             )
-    parts = [f"{q}\n{OPEN}{reply}{CLOSE}" for q, reply in zip(asked, replies, strict=True)]
+    parts = [f"{q}\n{OPEN}{reply}{CLOSE}" for q, reply in zip(questions, replies, strict=True)]
     text = "\n\n".join(parts)
     try:
         back = _read(environment, text, {"labels": labels})
@@ -303,16 +311,16 @@ def _questions(environment: Environment, turns: Sequence[Turn]) -> list[str]:
     """Return what was said before each answer and not before the one before."""
     kept = [len(environment.recalled(turns[:t], turn.observation)) for t, turn in enumerate(turns)]
     begins = [t for t, n in enumerate(kept) if n == 0]  # a prompt without a past opens anew
-    asked: list[str] = []
+    questions: list[str] = []
     for begin, end in zip(begins, [*begins[1:], len(turns)], strict=True):
         if kept[end - 1] == end - 1 - begin:  # the last prompt says it all
             prompt = environment.render(turns[end - 1].observation, turns[: end - 1])
-            asked += [_words(message) for message in prompt.messages[::2]]
+            questions += [_words(message) for message in prompt.messages[::2]]
             continue
         for t in range(begin, end):
             prompt = environment.render(turns[t].observation, turns[:t])
-            asked.append(_words(prompt.messages[-1]))
-    return asked
+            questions.append(_words(prompt.messages[-1]))
+    return questions
 
 
 def _words(message: Message) -> str:
@@ -363,11 +371,11 @@ def _opens(environment: Environment, question: Message) -> bool:
     return True
 
 
-def _read(environment: Environment, text: str, own: Mapping[str, Any]) -> pd.DataFrame:
+def _read(environment: Environment, text: str, details: Mapping[str, Any]) -> pd.DataFrame:
     """Return the trials of a session, one row each."""
     questions, replies = _split(text)
-    if "labels" in own:
-        labels = own["labels"] or ()
+    if "labels" in details:
+        labels = details["labels"] or ()
         frame = pd.DataFrame(_rows(environment, labels, questions, replies))
     else:
         labels = _names(environment, questions, replies)
@@ -378,12 +386,12 @@ def _read(environment: Environment, text: str, own: Mapping[str, Any]) -> pd.Dat
         frame = frame.drop(columns=[c for c in shown if not frame[c].equals(other[c])])
     if "action" in frame:
         frame["action"] = frame["action"].astype("Int64")
-    for t, outcome in (own.get("outcomes") or {}).items():
+    for t, outcome in (details.get("outcomes") or {}).items():
         frame.loc[int(t), "outcome"] = outcome
     frame["reward"] = frame["reward"].astype("float64")
-    for t, reward in (own.get("rewards") or {}).items():
+    for t, reward in (details.get("rewards") or {}).items():
         frame.loc[int(t), "reward"] = reward
-    for column, values in (own.get("columns") or {}).items():
+    for column, values in (details.get("columns") or {}).items():
         frame[column] = values
     if labels:
         frame["labels"] = json.dumps(labels)
@@ -394,11 +402,11 @@ def _read(environment: Environment, text: str, own: Mapping[str, Any]) -> pd.Dat
 
 def _names(environment: Environment, questions: Sequence[str], replies: Sequence[str]) -> Any:
     """Return labels by which the text of a session that is not known can be read."""
-    told = [Message("user", questions[0])]
+    messages = [Message("user", questions[0])]
     for question, reply in zip(questions[1:], replies, strict=False):
-        told += [Message("assistant", reply), Message("user", question)]
+        messages += [Message("assistant", reply), Message("user", question)]
     try:
-        return environment.names_told(told if environment.past != "none" else told[:1])
+        return environment.labels_in(messages if environment.past != "none" else messages[:1])
     except NotImplementedError as error:
         raise ValueError(str(error)) from None
 

@@ -58,10 +58,10 @@ def write_psych_ds(
     ValueError
         If the folder holds anything else.
     """
-    place = Path(folder)
-    if place.exists() and (not place.is_dir() or {p.name for p in place.iterdir()} - _WRITTEN):
+    path = Path(folder)
+    if path.exists() and (not path.is_dir() or {p.name for p in path.iterdir()} - _WRITTEN):
         raise ValueError(
-            f"A data set has a folder of its own; {place} holds something else. Name a new folder."
+            f"A data set has a folder of its own; {path} holds something else. Name a new folder."
         )
     if not name.strip():
         raise ValueError("A data set has a name; got an empty one.")
@@ -85,26 +85,26 @@ def write_psych_ds(
     about |= {"citation": sources} if (sources := _sources([*parts], environment)) else {}
     about |= {"author": [{"@type": "Person", "name": a} for a in authors]} if authors else {}
     about |= {"license": licence} if licence else {}
-    data = place / "data"
+    data = path / "data"
     data.mkdir(parents=True, exist_ok=True)
     for stale in data.iterdir():
         if FILE_NAME.fullmatch(stale.name) and stale.name not in files:
             stale.unlink()
     for file, frame in files.items():
         Trials(frame).save(data / file)
-    _write(place / DESCRIPTION, json.dumps(about, indent=2, ensure_ascii=False) + "\n")
-    _write(place / "README.md", _readme(name, about["description"], files))
-    _write(place / "CHANGES.md", f"# Changes\n\nWritten by knownminds {version('knownminds')}.\n")
+    _write(path / DESCRIPTION, json.dumps(about, indent=2, ensure_ascii=False) + "\n")
+    _write(path / "README.md", _readme(name, about["description"], files))
+    _write(path / "CHANGES.md", f"# Changes\n\nWritten by knownminds {version('knownminds')}.\n")
 
 
 def read_psych_ds(folder: str | os.PathLike[str]) -> Trials:
     """Read the trials of a Psych-DS folder that `write_psych_ds` wrote, or one with its columns."""
-    place = Path(folder)
-    if not (place / DESCRIPTION).is_file():
-        raise ValueError(f"A Psych-DS data set has a {DESCRIPTION}; there is none in {place}.")
-    files = sorted(f for f in (place / "data").rglob("*_data.csv") if FILE_NAME.fullmatch(f.name))
+    path = Path(folder)
+    if not (path / DESCRIPTION).is_file():
+        raise ValueError(f"A Psych-DS data set has a {DESCRIPTION}; there is none in {path}.")
+    files = sorted(f for f in (path / "data").rglob("*_data.csv") if FILE_NAME.fullmatch(f.name))
     if not files:
-        raise ValueError(f"A Psych-DS data set has files data/*_data.csv; {place} has none.")
+        raise ValueError(f"A Psych-DS data set has files data/*_data.csv; {path} has none.")
     return Trials.concatenate([Trials.load(file) for file in files])
 
 
@@ -122,12 +122,12 @@ def _parts(
     names = frame["environment"].fillna("")
     parts = {}
     for name in names.unique():
-        own = frame[names == name]
-        if len(own) < len(frame):
-            own = own.dropna(axis=1, how="all")
+        rows = frame[names == name]
+        if len(rows) < len(frame):
+            rows = rows.dropna(axis=1, how="all")
         known = ENVIRONMENTS.get(name)
-        schema = trial_schema(environment_of(Trials(own), name) if known else None)
-        parts[str(name)] = (own.reset_index(drop=True), schema)
+        schema = trial_schema(environment_of(Trials(rows), name) if known else None)
+        parts[str(name)] = (rows.reset_index(drop=True), schema)
     return parts
 
 
@@ -146,14 +146,14 @@ def _is_number(column: pd.Series[Any]) -> bool:
 
 def _variable(column: Column) -> dict[str, Any]:
     values = f" One of {', '.join(column.values)}." if column.values else ""
-    told: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "@type": "PropertyValue",
         "name": column.name,
         "description": f"{column.description}.{values}",
     }
-    told |= {"unitText": column.unit} if column.unit else {}
-    told |= {"minValue": column.least} if column.least is not None else {}
-    return told | ({"maxValue": column.most} if column.most is not None else {})
+    entry |= {"unitText": column.unit} if column.unit else {}
+    entry |= {"minValue": column.least} if column.least is not None else {}
+    return entry | ({"maxValue": column.most} if column.most is not None else {})
 
 
 def _sources(names: Sequence[str], environment: Environment | None) -> list[str]:

@@ -108,9 +108,9 @@ def pumps_of_balloons(balloons: pd.DataFrame, *, maxima: Sequence[int]) -> pd.Da
     ):
         if wrong.any():
             first = int(np.flatnonzero(wrong)[0])
-            told = "burst" if burst[first] else "stayed whole"
+            state = "burst" if burst[first] else "stayed whole"
             raise ValueError(
-                f"{rule}; row {first + 1} {told} after {pumps[first]} pumps of {maximum[first]}. "
+                f"{rule}; row {first + 1} {state} after {pumps[first]} pumps of {maximum[first]}. "
                 "Correct the row, or leave it out."
             )
     decisions = pumps + ~burst
@@ -176,8 +176,8 @@ def games_of_plays(plays: pd.DataFrame) -> pd.DataFrame:
     for play in range(FORCED):
         forced = table["play"] == play
         for name, column in (("forced", "action"), ("forced_points", "reward")):
-            told = table[column].where(forced).groupby(game, sort=False)
-            shown[f"{name}_{play + 1}"] = told.transform("max")
+            grouped = table[column].where(forced).groupby(game, sort=False)
+            shown[f"{name}_{play + 1}"] = grouped.transform("max")
     free, horizon = table["play"] - FORCED, size - FORCED
     frame = table.assign(**shown, horizon=horizon, play=free)
     longest = int(horizon.max())

@@ -153,14 +153,16 @@ class CueConflict(MarkerLocation):
         }
 
     def _text(self, observation: Observation) -> list[str]:
-        told = _moved(observation, 0.5)
+        value = _moved(observation, 0.5)
         if self.report == "dashes":
-            return super()._text({**observation, "value": told})
+            return super()._text({**observation, "value": value})
         if self.report == "rounded":
-            return [self._reports["rounded"].render(first=decimal(round(told * _TENTHS) / _TENTHS))]
+            return [
+                self._reports["rounded"].render(first=decimal(round(value * _TENTHS) / _TENTHS))
+            ]
         rng = session_stream(int(observation["errors"]))
         number = 1 if self.report == "hedged" else _SOURCES
-        said = np.clip(told + self.report_error * rng.standard_normal(number), 0.0, 1.0)
+        said = np.clip(value + self.report_error * rng.standard_normal(number), 0.0, 1.0)
         names = ("first", "second", "third")
         words = {name: decimal(round(float(x), 2)) for name, x in zip(names, said, strict=False)}
         if self.report == "hedged":
@@ -170,7 +172,7 @@ class CueConflict(MarkerLocation):
     def _told_by(self, lines: Sequence[str], seen: Observation) -> float:
         """Return the location that words tell: of dashes as they stand, of reports by design."""
         if self.report == "dashes":
-            return self._value_told(lines)
+            return self._value_in(lines)
         if list(lines) != self._text(seen):
             raise ValueError(
                 f"The report of trial {int(seen['trial']) + 1} is not the one of this session. Use "
@@ -178,11 +180,11 @@ class CueConflict(MarkerLocation):
             )
         return _moved(seen, 0.5)
 
-    def _both(self, seen: Observation, told: float, shown: float) -> dict[str, float]:
+    def _both(self, seen: Observation, in_text: float, shown: float) -> dict[str, float]:
         """Return value and conflict by what words tell and the picture shows."""
         return {
-            "value": round((told + shown) / 2 * HUNDREDTHS) / HUNDREDTHS,
-            "conflict": round((told - shown) * HUNDREDTHS) / HUNDREDTHS,
+            "value": round((in_text + shown) / 2 * HUNDREDTHS) / HUNDREDTHS,
+            "conflict": round((in_text - shown) * HUNDREDTHS) / HUNDREDTHS,
         }
 
     def picture(self, observation: Observation) -> bytes:

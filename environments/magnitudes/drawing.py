@@ -229,7 +229,7 @@ def _fine(
         draw.polygon([(_FINE * a, _FINE * b) for a, b in corners], fill=_BLACK)
         places += corners
     if spot is not None:
-        x, y = (_FINE * place for place in spot)
+        x, y = (_FINE * coordinate for coordinate in spot)
         reach = _FINE * RADIUS
         draw.ellipse((x - reach, y - reach, x + reach, y + reach), fill=_RED)
         places += [(a + r, b + r) for a, b in [spot] for r in (-RADIUS, RADIUS)]
@@ -252,8 +252,8 @@ def _across(cell: int) -> int:
     return round((cell + 0.5) * _CELL)
 
 
-def _cell(place: tuple[float, float]) -> tuple[int, int]:
-    x, y = (round(p / _CELL - 0.5) for p in place)
+def _cell(point: tuple[float, float]) -> tuple[int, int]:
+    x, y = (round(p / _CELL - 0.5) for p in point)
     return x, CELLS - 1 - y
 
 

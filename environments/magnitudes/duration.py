@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import FILE, Field, Fields, coded, setting
-from knownminds.environments.words.paced_dialogues import Paced, paced, seconds_told
+from knownminds.environments.words.paced_dialogues import Paced, paced, seconds_in
 from knownminds.environments.words.transcripts import (
     Recordings,
     load_recordings,
@@ -182,9 +182,9 @@ class Duration(Magnitude):
             number=seen["script"],
         )
 
-    def _value_told(self, lines: Sequence[str]) -> float:
+    def _value_in(self, lines: Sequence[str]) -> float:
         if self.stimuli == "decoupled":
-            return seconds_told(lines)
+            return seconds_in(lines)
         spoken = []
         for line in lines:
             name, colon, said = line.partition(": ")

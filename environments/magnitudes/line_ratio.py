@@ -78,7 +78,7 @@ class LineRatio(Magnitude):
         shorter, longer = (" " * s + "-" * n for s, n in zip(spaces, (part, whole), strict=True))
         return [longer, shorter] if observation["shorter"] else [shorter, longer]
 
-    def _value_told(self, lines: Sequence[str]) -> float:
+    def _value_in(self, lines: Sequence[str]) -> float:
         if self.stimuli == "decoupled":
             lines = [line.strip(" ") for line in lines]
         if len(lines) != 2 or set("".join(lines)) != {"-"} or not all(lines):

@@ -204,7 +204,7 @@ class Magnitude(Retelling):
         """Return the stimulus in words, line by line."""
 
     @abstractmethod
-    def _value_told(self, lines: Sequence[str]) -> float:
+    def _value_in(self, lines: Sequence[str]) -> float:
         """Return the value that these words tell; ValueError if they are no stimulus."""
 
     def _drawn(self, observation: Observation) -> Image:
@@ -220,17 +220,17 @@ class Magnitude(Retelling):
 
     def _told_by(self, lines: Sequence[str], seen: Observation) -> float:
         """Return the value that words tell on a trial of which the design says `seen`."""
-        return self._value_told(lines)
+        return self._value_in(lines)
 
-    def _both(self, seen: Observation, told: float, shown: float) -> dict[str, float]:
+    def _both(self, seen: Observation, in_text: float, shown: float) -> dict[str, float]:
         """Return what a trial shows whose words and picture tell these values.
 
         ValueError if words and picture cannot differ as they do.
         """
-        if told != shown:
+        if in_text != shown:
             raise ValueError(
                 f"Words and picture of a trial tell the same; on trial {int(seen['trial']) + 1} "
-                f"they tell {told:g} and {shown:g}."
+                f"they tell {in_text:g} and {shown:g}."
             )
         return {"value": shown}
 
@@ -369,11 +369,11 @@ class Magnitude(Retelling):
             order = order[..., ::-1]
         ranges = np.array([self.ranges[window] for window in self.windows])
         if self.continuous:
-            place = drawn[:, :, 1]
+            position = drawn[:, :, 1]
         else:
             steps = np.repeat(np.linspace(0.0, 1.0, self.n_values), self.repeats)
-            place = np.broadcast_to(steps, order.shape)
-        targets = ranges[:, :1] + place * (ranges[:, 1:] - ranges[:, :1])
+            position = np.broadcast_to(steps, order.shape)
+        targets = ranges[:, :1] + position * (ranges[:, 1:] - ranges[:, :1])
         shown = self._make(targets, drawn[:, :, 2:])
         passes = np.array(self.passes)
         pictured = passes[:, None] > 0  # [passes, 1]
@@ -420,27 +420,27 @@ class Magnitude(Retelling):
         return np.asarray(columns["value"], dtype=float)
 
     def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:
-        own = [turn for turn in turns if _pass_of(turn.observation) == _pass_of(observation)]
-        return own[max(len(own) - self.context, 0) :]
+        same_pass = [turn for turn in turns if _pass_of(turn.observation) == _pass_of(observation)]
+        return same_pass[max(len(same_pass) - self.context, 0) :]
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        told = [*self.recalled(turns, observation), Turn(observation, None, None)]
+        every = [*self.recalled(turns, observation), Turn(observation, None, None)]
         n = 0
-        for i, turn in enumerate(told):
+        for i, turn in enumerate(every):
             if turn.observation["modality"]:
                 n += 1
-                told[i] = replace(turn, observation={**turn.observation, "picture": n})
-        prompt = super().render(told[-1].observation, told[:-1])
+                every[i] = replace(turn, observation={**turn.observation, "picture": n})
+        prompt = super().render(every[-1].observation, every[:-1])
         if not n:
             return prompt
-        pictures = [self.picture(turn.observation) for turn in told]
+        pictures = [self.picture(turn.observation) for turn in every]
         if self.history == "prompt":
             (message,) = prompt.messages
             return Prompt((Message(message.role, message.content, tuple(pictures)),))
         messages = list(prompt.messages)
         for k, picture in enumerate(pictures):
-            asked = messages[2 * k]
-            messages[2 * k] = Message(asked.role, asked.content, (picture,))
+            question = messages[2 * k]
+            messages[2 * k] = Message(question.role, question.content, (picture,))
         return Prompt(tuple(messages))
 
     def screen(self, observation: Observation) -> Screen:
@@ -485,10 +485,10 @@ class Magnitude(Retelling):
             if key not in self._readings:  # prompts repeat the pictures of earlier trials
                 self._readings[key] = self._value_shown(picture, turn.observation)
             value = self._readings[key]
-            found = {"value": value}
+            read_off = {"value": value}
             if turn.observation["modality"] == 2:
-                found = self._both(turn.observation, float(turn.observation["value"]), value)
-            seen[i] = replace(turn, observation={**turn.observation, **found})
+                read_off = self._both(turn.observation, float(turn.observation["value"]), value)
+            seen[i] = replace(turn, observation={**turn.observation, **read_off})
         return seen[:-1], seen[-1].observation
 
     def parse(self, text: str, observation: Observation) -> Answer:
@@ -541,23 +541,23 @@ class Magnitude(Retelling):
         """
         if not {"condition", "modality", "item"} <= set(frame.columns):
             return cls()
-        found = {}
+        values = {}
         for column, names in (("condition", CONDITIONS), ("modality", MODALITIES)):
             codes = frame[column].to_numpy(dtype=float, na_value=np.nan)
             if np.isnan(codes).any():
                 return cls()
             wrong = np.flatnonzero(~np.isin(codes, np.arange(len(names))))
             if len(wrong):
-                told = ", ".join(f"{k} {name}" for k, name in enumerate(names))
+                codes_and_names = ", ".join(f"{k} {name}" for k, name in enumerate(names))
                 raise ValueError(
-                    f"The column {column!r} holds one of {told}; row {wrong[0] + 1} has "
+                    f"The column {column!r} holds one of {codes_and_names}; row {wrong[0] + 1} has "
                     f"{codes[wrong[0]]:g}. Recode it."
                 )
-            found[column] = [names[int(code)] for code in dict.fromkeys(codes.tolist())]
-        settings: dict[str, Any] = {"condition": found["condition"][0]}
+            values[column] = [names[int(code)] for code in dict.fromkeys(codes.tolist())]
+        settings: dict[str, Any] = {"condition": values["condition"][0]}
         if cls.decoupled[0] and set(cls.decoupled[0].wording) <= set(frame.columns):
             settings["stimuli"] = "decoupled"
-        settings["modality"] = found["modality"][0] if len(found["modality"]) == 1 else "all"
+        settings["modality"] = values["modality"][0] if len(values["modality"]) == 1 else "all"
         plain = cls(**settings)
         repeats = -(-(int(frame["item"].max()) + 1) // plain.n_values)
         settings["repeats"] = max(repeats, plain.repeats)

@@ -71,11 +71,11 @@ class MarkerLocation(Magnitude):
             spaces = indent(observation, 0)
         return [" " * spaces + "-" * before + _MARKER + "-" * (whole - before)]
 
-    def _value_told(self, lines: Sequence[str]) -> float:
-        told = "".join(lines)
+    def _value_in(self, lines: Sequence[str]) -> float:
+        line = "".join(lines)
         if self.stimuli == "decoupled":
-            told = told.strip(" ")
-        before, marker, after = told.partition(_MARKER)
+            line = line.strip(" ")
+        before, marker, after = line.partition(_MARKER)
         if not marker or set(before + after) != {"-"}:
             raise ValueError(f"A line is dashes with one {_MARKER} among them; got {lines!r}.")
         return round(len(before) / (len(before) + len(after)) * HUNDREDTHS) / HUNDREDTHS

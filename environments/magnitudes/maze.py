@@ -100,7 +100,7 @@ def told(cells: Sequence[Cell]) -> str:
     return ", ".join(f"{n} {name}" for n, name in runs)
 
 
-def distance_told(moves: str) -> float:
+def distance_of(moves: str) -> float:
     """Return how far apart the ends of the listed moves lie; ValueError if these are none."""
     x = y = 0
     for run in moves.split(", "):
@@ -127,11 +127,11 @@ def _wound(cells: list[Cell], length: int, rng: np.random.Generator) -> list[Cel
     taken = set(cells)
     stirring = 2 * length
     for _ in range(_TRIES // 250):
-        for place, turn in zip(rng.random(250).tolist(), rng.random(250).tolist(), strict=True):
+        for position, turn in zip(rng.random(250).tolist(), rng.random(250).tolist(), strict=True):
             short = len(cells) - 1 < length
             if not short and stirring <= 0:
                 return cells
-            i = int(place * (len(cells) - 1))
+            i = int(position * (len(cells) - 1))
             (x, y), (next_x, next_y) = cells[i], cells[i + 1]
             # Shift the step from cell i to cell i + 1 sideways by one.
             side = 1 if turn < 0.5 else -1

@@ -83,8 +83,8 @@ class MazeDistance(Magnitude):
     def _text(self, observation: Observation) -> list[str]:
         return [maze.told(self._cells(observation))]
 
-    def _value_told(self, lines: Sequence[str]) -> float:
-        return maze.distance_told("".join(lines))
+    def _value_in(self, lines: Sequence[str]) -> float:
+        return maze.distance_of("".join(lines))
 
     def shortcuts(self, observation: Observation) -> dict[str, float]:
         """Return steps and moves of the path, and how far it reaches from corner to corner."""

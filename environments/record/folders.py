@@ -22,13 +22,13 @@ def writable(folder: str | os.PathLike[str]) -> Iterator[Path]:
         ) from error
 
 
-def check_writable(place: Path) -> None:
+def check_writable(folder: Path) -> None:
     """Raise ValueError, before any work, if a file or folder cannot be made there."""
-    existing = next((p for p in (place, *place.absolute().parents) if p.exists()), Path("/"))
-    whole = existing == place or existing.is_dir()
+    existing = next((p for p in (folder, *folder.absolute().parents) if p.exists()), Path("/"))
+    whole = existing == folder or existing.is_dir()
     if not (whole and os.access(existing, os.W_OK)):
         raise ValueError(
-            f"Results cannot be written to {place}: {existing} does not allow it. "
+            f"Results cannot be written to {folder}: {existing} does not allow it. "
             "Name another place with --out."
         )
 

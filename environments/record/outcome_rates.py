@@ -64,8 +64,8 @@ def outcome_rates(trials: Trials | Mapping[str, int]) -> tuple[Rate, ...]:
         Trials, or how many there are of each outcome.
     """
     if isinstance(trials, Trials):
-        found = trials.frame["outcome"].value_counts()
-        counts = {str(name): int(n) for name, n in found.items()}
+        frequencies = trials.frame["outcome"].value_counts()
+        counts = {str(name): int(n) for name, n in frequencies.items()}
     else:
         counts = dict(trials)
     of = sum(counts.values())

@@ -52,7 +52,7 @@ class Result:
         """What `to_dict` gives, of any types that `plain` knows: the rows, or else all fields."""
         if hasattr(self, "to_frame"):
             return self.to_frame()
-        return {own.name: getattr(self, own.name) for own in fields(self)}  # type: ignore[arg-type]
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}  # type: ignore[arg-type]
 
     def to_dict(self) -> Any:
         """The content of `to_json`."""
@@ -96,7 +96,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return {own.name: plain(getattr(value, own.name)) for own in fields(value)}
+        return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value

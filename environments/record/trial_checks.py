@@ -63,11 +63,11 @@ def _answer_rules(environment: Environment, trials: Trials) -> Iterator[TrialRul
         yield trials.paired("response")
     if environment.given == "either":
         shown = {name: trials.frame[name].to_numpy() for name in environment.fields.stimulus}
-        asked = np.asarray(environment.asks(shown))
+        given = np.asarray(environment.asks(shown))
         for column in answers:
             yield (
                 f"Trials of {name} ask for an action or for a response, by what is shown",
-                np.isnan(trials.numbers(column)) | (asked == column),
+                np.isnan(trials.numbers(column)) | (given == column),
                 (column,),
                 f"Leave the column {column!r} empty where none is asked for.",
             )

@@ -91,21 +91,21 @@ class TrialSchema:
         head = ("column", "type", "required", "range", "unit", "meaning")
         widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)]
-        told = [f"{name}={'' if value is None else value}" for name, value in self.example.items()]
+        cells = [f"{name}={'' if value is None else value}" for name, value in self.example.items()]
         return "\n".join([f"Trials of {self.environment or 'any experiment'}, "
                           f"schema {self.version}", *lines,
-                          *(["", "for example: " + ", ".join(told)] if told else [])])  # fmt: skip
+                          *(["", "for example: " + ", ".join(cells)] if cells else [])])  # fmt: skip
 
 
 def trial_schema(environment: Environment | None = None) -> TrialSchema:
     """Return the schema of trials, with the stimuli and ranges of an experiment if one is named."""
     if environment is None:
         return TrialSchema(COLUMNS)
-    own: list[Column] = []
+    extra: list[Column] = []
     for own_field in environment.fields:
         least, most = own_field.bounds(environment)
         whole = isinstance(least, int) and isinstance(most, int)
-        own.append(
+        extra.append(
             Column(
                 own_field.name,
                 "int" if whole else "float",
@@ -118,7 +118,7 @@ def trial_schema(environment: Environment | None = None) -> TrialSchema:
                 most=float(most) if np.isfinite(most) else None,
             )
         )
-    own = [column for column in own if column.name not in {c.name for c in COLUMNS}]
+    extra = [column for column in extra if column.name not in {c.name for c in COLUMNS}]
     low, high = environment.response_range
     answers = answer_columns(environment)
     columns: list[Column] = []
@@ -129,7 +129,7 @@ def trial_schema(environment: Environment | None = None) -> TrialSchema:
             column = replace(column, least=float(low), most=float(high))
         if column.name in answers:
             column = replace(column, required=True)
-        columns += [column, *own] if column.name == "trial" else [column]
+        columns += [column, *extra] if column.name == "trial" else [column]
     return TrialSchema(tuple(columns), environment.name, answers, example=_example(environment))
 
 
@@ -137,21 +137,23 @@ def _example(environment: Environment) -> dict[str, Any]:
     """Return the first trial of a session in which the first of all answers is given."""
     observation, _ = environment.reset(seed=0)
     low, _ = environment.response_range
-    asked = environment.given
-    if asked == "either":
+    given_kind = environment.given
+    if given_kind == "either":
         shown = {name: np.array([observation[name]]) for name in environment.fields.stimulus}
-        asked = np.asarray(environment.asks(shown)).ravel()[0]
+        given_kind = np.asarray(environment.asks(shown)).ravel()[0]
     answers: dict[str, Any] = {"action": 0, "response": float(low)}
     given: dict[str, Any] = {
-        name: value for name, value in answers.items() if asked in (name, "both")
+        name: value for name, value in answers.items() if given_kind in (name, "both")
     }
-    told = {name: _plain(observation[name]) for name in environment.fields.stimulus}
-    _, reward, _, _, info = environment.step((0, float(low)) if asked == "both" else given[asked])
+    stimuli = {name: _plain(observation[name]) for name in environment.fields.stimulus}
+    _, reward, _, _, info = environment.step(
+        (0, float(low)) if given_kind == "both" else given[given_kind]
+    )
     given |= {} if reward is None else {"reward": _plain(reward)}
     given |= {name: _plain(value) for name, value in info.get("brought", {}).items()}
     paid = ["reward"] if environment.feedback else []
     given = {**dict.fromkeys((*answer_columns(environment), *paid)), **given}
-    return {"subject": "1", "session": "0", "trial": 0, **told, **given, "outcome": "ok"}
+    return {"subject": "1", "session": "0", "trial": 0, **stimuli, **given, "outcome": "ok"}
 
 
 def _plain(value: Any) -> Any:
@@ -162,16 +164,16 @@ def _plain(value: Any) -> Any:
 def _property(column: Column) -> dict[str, Any]:
     always = column.name in _ALWAYS
     kind = _TYPES[column.kind]
-    told: dict[str, Any] = {"type": kind if always else [kind, "null"]}
+    entry: dict[str, Any] = {"type": kind if always else [kind, "null"]}
     if column.values:
-        told["enum"] = list(column.values) if always else [*column.values, None]
+        entry["enum"] = list(column.values) if always else [*column.values, None]
     if column.least is not None:
-        told["minimum"] = column.least
+        entry["minimum"] = column.least
     if column.most is not None:
-        told["maximum"] = column.most
+        entry["maximum"] = column.most
     if column.unit:
-        told["unit"] = column.unit
-    return told | {"description": column.description}
+        entry["unit"] = column.unit
+    return entry | {"description": column.description}
 
 
 def _range(column: Column) -> str:

@@ -131,8 +131,8 @@ class Trials:
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
         """Settings of the experiments, by name, as far as they are known."""
-        told: dict[str, dict[str, Any]] = self.frame.attrs.get(SETTINGS, {})
-        return told
+        settings: dict[str, dict[str, Any]] = self.frame.attrs.get(SETTINGS, {})
+        return settings
 
     @classmethod
     def from_frame(
@@ -162,7 +162,7 @@ class Trials:
             filled in.
         """
         table = _rename(frame, columns or {})
-        told = _settings_told(table)
+        settings = _settings_of(table)
         attributes, table.attrs = table.attrs, {}  # which pandas copies in depth at every step
         if SETTINGS in table:
             table = table.drop(columns=SETTINGS)
@@ -190,7 +190,7 @@ class Trials:
             made["environment"] = pd.Series(name, index=table.index, dtype="str")
         table = _ordered(pd.DataFrame(made))
         _complete_outcomes(table)
-        trials = _checked(cls(_arranged(table)), environment, told)
+        trials = _checked(cls(_arranged(table)), environment, settings)
         trials.frame.attrs = {**attributes, **trials.frame.attrs}
         return trials
 
@@ -318,10 +318,10 @@ class Trials:
         plain = isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf"
         whole = values.dtype == "Int64" and not values.hasnans
         if whole:
-            found: NDArray[Any] = values.to_numpy(dtype=np.int64)
+            numbers: NDArray[Any] = values.to_numpy(dtype=np.int64)
         else:
-            found = values.to_numpy() if plain else self.numbers(column)
-        return float(found.min()), float(found.max())
+            numbers = values.to_numpy() if plain else self.numbers(column)
+        return float(numbers.min()), float(numbers.max())
 
     @cached_property
     def session_codes(self) -> NDArray[np.int64]:
@@ -390,7 +390,7 @@ class Trials:
     def __str__(self) -> str:
         """Count subjects, sessions, trials and outcomes."""
         outcomes = self.frame["outcome"].value_counts()
-        told = ", ".join(f"{n} {name}" for name, n in outcomes.items())
+        shares = ", ".join(f"{n} {name}" for name, n in outcomes.items())
         name = (
             ", ".join(self.frame["environment"].dropna().unique())
             if "environment" in self.frame
@@ -398,12 +398,12 @@ class Trials:
         )
         return (
             f"{name or 'trials'}: {counted(self.n_subjects, 'subject')}, "
-            f"{counted(self.n_sessions, 'session')}, {counted(len(self), 'trial')} ({told})"
+            f"{counted(self.n_sessions, 'session')}, {counted(len(self), 'trial')} ({shares})"
         )
 
 
 def _checked(
-    trials: Trials, environment: Environment | str | None, told: dict[str, dict[str, Any]]
+    trials: Trials, environment: Environment | str | None, settings: dict[str, dict[str, Any]]
 ) -> Trials:
     """Complete and check trials whose columns are arranged; with them go the settings `told`."""
     if environment is not None and not isinstance(environment, str):
@@ -411,8 +411,8 @@ def _checked(
         if completed is not trials.frame:
             trials = Trials(_arranged(completed))
         check_trials(environment, trials)
-        told = {**told, environment.name: _recorded(environment)}
-    trials.frame.attrs = {SETTINGS: told}
+        settings = {**settings, environment.name: _recorded(environment)}
+    trials.frame.attrs = {SETTINGS: settings}
     _check_ranges(trials)
     return trials
 
@@ -431,14 +431,14 @@ def _table_of_sessions(
     in_order = (goes_on & (trial[1:] > trial[:-1])) | (subject[1:] > subject[:-1])
     numbers = all(column.dtype.kind in "iufb" for column in columns.values())
     plain = len(set(names)) == len(names) and set(names).isdisjoint(_GAPS)
-    told = {"action", "response"} & columns.keys()
-    if not (n and in_order.all() and numbers and plain and told):
+    answers = {"action", "response"} & columns.keys()
+    if not (n and in_order.all() and numbers and plain and answers):
         return None
     made: dict[str, Any] = {}
     for name, column in columns.items():
         series = pd.Series(column, copy=False, name=name)
         made[name] = _convert(series, name, _KINDS[name]) if name in _KINDS else _factor(series)
-    given = np.logical_or.reduce([made[name].notna().to_numpy() for name in told])
+    given = np.logical_or.reduce([made[name].notna().to_numpy() for name in answers])
     texts = {"environment": environment, "session": "0", "outcome": Outcome.OK.value}
     whole = {name: repeated([text], np.array([n])) for name, text in texts.items()}
     named = repeated(names, counts)
@@ -456,9 +456,9 @@ def _write_parquet(trials: Trials, file: Path) -> None:
     frame = trials.frame.copy(deep=False)
     frame.attrs = {}
     table = Table.from_pandas(frame, preserve_index=False)
-    told = {**(table.schema.metadata or {}), SCHEMA_KEY: str(SCHEMA_VERSION).encode()}
-    told[SETTINGS.encode()] = json.dumps(trials.settings).encode()
-    parquet.write_table(table.replace_schema_metadata(told), file.absolute())
+    metadata = {**(table.schema.metadata or {}), SCHEMA_KEY: str(SCHEMA_VERSION).encode()}
+    metadata[SETTINGS.encode()] = json.dumps(trials.settings).encode()
+    parquet.write_table(table.replace_schema_metadata(metadata), file.absolute())
 
 
 def _check_version(file: Path) -> dict[str, dict[str, Any]]:
@@ -466,11 +466,11 @@ def _check_version(file: Path) -> dict[str, dict[str, Any]]:
     from pyarrow import parquet
 
     metadata = parquet.read_schema(file.absolute()).metadata or {}
-    told = metadata.get(SCHEMA_KEY, b"0").decode()
-    if not told.isdecimal() or int(told) > SCHEMA_VERSION:
+    number = metadata.get(SCHEMA_KEY, b"0").decode()
+    if not number.isdecimal() or int(number) > SCHEMA_VERSION:
         raise ValueError(
             f"Trials are read by version {SCHEMA_VERSION} of their schema or an earlier one; "
-            f"{file.name} has version {told}. Install a newer knownminds."
+            f"{file.name} has version {number}. Install a newer knownminds."
         )
     settings: dict[str, dict[str, Any]] = json.loads(metadata.get(SETTINGS.encode(), b"{}"))
     return settings
@@ -490,17 +490,17 @@ def _with_settings(trials: Trials) -> pd.DataFrame:
 def _recorded(environment: Environment) -> dict[str, Any]:
     """Return the settings that go with trials into a file: all but paths of words."""
     table = environment.setting_table.items()
-    words = {found.called or name for name, found in table if found.rule is WORDS}
+    words = {declared.called or name for name, declared in table if declared.rule is WORDS}
     return {name: value for name, value in environment.settings.items() if name not in words}
 
 
-def _settings_told(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
+def _settings_of(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Return the settings that a table has, in its attributes or a column of its own."""
     if SETTINGS not in table or "environment" not in table:
         return dict(table.attrs.get(SETTINGS, {}))
     rows = table[table[SETTINGS].fillna("").astype(str) != ""]
     try:
-        told = [
+        every = [
             (rows.iloc[k : k + 1], {str(name): json.loads(text)})
             for k, (name, text) in enumerate(zip(rows["environment"], rows[SETTINGS], strict=True))
         ]  # fmt: skip
@@ -510,20 +510,20 @@ def _settings_told(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
             f"The column {SETTINGS!r} holds settings as JSON; row {row + 1} has "
             f"{rows[SETTINGS].iloc[0]!r}. Leave the column out, and they are told by the trials."
         ) from None
-    return _agreed(told)
+    return _agreed(every)
 
 
 def _agreed(
     parts: Sequence[tuple[pd.DataFrame, Mapping[str, dict[str, Any]]]],
 ) -> dict[str, dict[str, Any]]:
     """Return the settings on which all parts agree that have trials of an experiment."""
-    found: dict[str, list[Any]] = {}
+    by_name: dict[str, list[Any]] = {}
     for frame, settings in parts:
         for name in frame["environment"].dropna().unique() if "environment" in frame else ():
-            found.setdefault(str(name), []).append(settings.get(str(name)))
+            by_name.setdefault(str(name), []).append(settings.get(str(name)))
     return {
         name: each[0]
-        for name, each in found.items()
+        for name, each in by_name.items()
         if each[0] is not None and all(other == each[0] for other in each)
     }
 
@@ -619,9 +619,9 @@ def _as_it_stands(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[An
 
 
 def _convert(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any]:
-    found = _as_it_stands(column, name, kind)
-    if found is not None:
-        return found
+    unchanged = _as_it_stands(column, name, kind)
+    if unchanged is not None:
+        return unchanged
     if kind == "string":
         if pd.api.types.is_float_dtype(column) and column.notna().all() and (column % 1 == 0).all():
             column = column.astype("int64")
@@ -750,8 +750,8 @@ def _arranged(table: pd.DataFrame) -> pd.DataFrame:
 
 def _arrangement(columns: Collection[str]) -> list[str]:
     names = [c.name for c in COLUMNS if c.name in columns]
-    place = names.index("trial") + 1
-    return [*names[:place], *(name for name in columns if name not in _KINDS), *names[place:]]
+    position = names.index("trial") + 1
+    return [*names[:position], *(name for name in columns if name not in _KINDS), *names[position:]]
 
 
 def _complete_outcomes(table: pd.DataFrame) -> None:

@@ -129,8 +129,8 @@ def parse_label(
                 return None, f"expected one of {', '.join(labels)}"
         return labels.index(said), ""
 
-    found = read_final(text, marked, marker, reads)
-    return found if isinstance(found, Answer) else made(text, found[1], action=found[0])
+    final = read_final(text, marked, marker, reads)
+    return final if isinstance(final, Answer) else made(text, final[1], action=final[0])
 
 
 def parse_number(
@@ -167,8 +167,8 @@ def parse_number(
             return None, f"expected a number from {low:g} to {high:g}"
         return value, ""
 
-    found = read_final(text, marked, marker, reads)
-    return found if isinstance(found, Answer) else made(text, found[1], response=found[0])
+    final = read_final(text, marked, marker, reads)
+    return final if isinstance(final, Answer) else made(text, final[1], response=final[0])
 
 
 def parse_beginning(text: str, labels: Sequence[str], cut: bool = False) -> Answer:

@@ -110,25 +110,25 @@ def load_stories(file: str | Path) -> dict[str, Story]:
     """
     path = Path(file)
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        domains = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"Stories are a readable TOML file; {path.name} is not: {error}") from None
-    if not found:
+    if not domains:
         raise ValueError(f"A file of stories has a table per domain; {path.name} has none.")
     stories = {}
-    for domain, table in found.items():
-        place = f"the domain {domain!r} of {path.name}"
-        entries = _entries(table, (*_STORY, "variable", "mechanism"), place)
-        words = _texts({name: entries[name] for name in _STORY}, _STORY, place)
+    for domain, table in domains.items():
+        where = f"the domain {domain!r} of {path.name}"
+        entries = _entries(table, (*_STORY, "variable", "mechanism"), where)
+        words = _texts({name: entries[name] for name in _STORY}, _STORY, where)
         if not isinstance(entries["variable"], list) or len(entries["variable"]) != 3:
-            raise ValueError(f"A story has three tables 'variable'; {place} has not.")
+            raise ValueError(f"A story has three tables 'variable'; {where} has not.")
         variables = tuple(
-            _texts(variable, _VARIABLE, f"variable {i} of {place}")
+            _texts(variable, _VARIABLE, f"variable {i} of {where}")
             for i, variable in enumerate(entries["variable"], 1)
         )
-        edges = _entries(entries["mechanism"], tuple(_EDGES), f"'mechanism' in {place}")
+        edges = _entries(entries["mechanism"], tuple(_EDGES), f"'mechanism' in {where}")
         mechanisms = {
-            edge: _texts(edges[name], _PAIRS, f"'mechanism.{name}' in {place}")
+            edge: _texts(edges[name], _PAIRS, f"'mechanism.{name}' in {where}")
             for name, edge in _EDGES.items()
         }
         stories[domain] = Story(words, variables, mechanisms)
@@ -142,7 +142,7 @@ def load_stories(file: str | Path) -> dict[str, Story]:
     return stories
 
 
-def _entries(table: Any, names: tuple[str, ...], place: str) -> dict[str, Any]:
+def _entries(table: Any, names: tuple[str, ...], where: str) -> dict[str, Any]:
     """Return a table that has exactly these entries."""
     entries = table if isinstance(table, dict) else {}
     missing = [name for name in names if name not in entries]
@@ -150,17 +150,17 @@ def _entries(table: Any, names: tuple[str, ...], place: str) -> dict[str, Any]:
     if missing or strange:
         what = f"lacks {missing[0]!r}" if missing else f"has an unknown {strange[0]!r}"
         raise ValueError(
-            f"Stories have the entries of the shipped file; {place} {what}. "
+            f"Stories have the entries of the shipped file; {where} {what}. "
             "Copy the shipped file and change its sentences."
         )
     return entries
 
 
-def _texts(table: Any, names: tuple[str, ...], place: str) -> dict[str, str]:
-    entries = _entries(table, names, place)
+def _texts(table: Any, names: tuple[str, ...], where: str) -> dict[str, str]:
+    entries = _entries(table, names, where)
     for name, text in entries.items():
         if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"A story is made of texts; {name!r} in {place} is {text!r}.")
+            raise ValueError(f"A story is made of texts; {name!r} in {where} is {text!r}.")
     return {name: text.strip() for name, text in entries.items()}
 
 
@@ -183,8 +183,8 @@ def filler(text: str, words: str) -> str:
     lengths = {len(word) for word in words.split()}
     next_of = {n: cycle([word for word in words.split() if len(word) == n]) for n in lengths}
 
-    def replaced(found: re.Match[str]) -> str:
-        word = found[0]
+    def replaced(match: re.Match[str]) -> str:
+        word = match[0]
         if len(word) not in next_of:
             raise ValueError(
                 f"The filler needs words of every length; it has none of {len(word)} letters, "

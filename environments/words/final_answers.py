@@ -63,14 +63,14 @@ def marker_of(sentence: str) -> str | None:
 
     None if there is none that could be found again: it has a letter, and at most 40 characters.
     """
-    found = [quoted.strip() for quoted in _QUOTED.findall(sentence)]
-    able = [m for m in found if any(c.isalpha() for c in m) and len(m) <= _MOST_MARKER]
+    quotes = [quoted.strip() for quoted in _QUOTED.findall(sentence)]
+    able = [m for m in quotes if any(c.isalpha() for c in m) and len(m) <= _MOST_MARKER]
     return able[-1] if able else None
 
 
 def without_thoughts(text: str, notes: list[str]) -> str:
     """Return a text without blocks of thoughts; empty if they have no end."""
-    end = max((found.end() for found in _THOUGHTS_END.finditer(text)), default=0)
+    end = max((match.end() for match in _THOUGHTS_END.finditer(text)), default=0)
     said = text[end:]  # their beginning may have been part of the prompt
     begun = _THOUGHTS_BEGIN.search(said)
     if begun:
@@ -90,20 +90,22 @@ def final_answers(text: str, marker: str = MARKER) -> list[Final]:
     for in the last 20,000 characters.
     """
     text = text[-_END:]
-    found = [*_in_words(text, marker)]
-    found += [Final(m[1], m.start(), _line(text, m.end()), ("box",)) for m in _BOXED.finditer(text)]
-    found += [
+    finals = [*_in_words(text, marker)]
+    finals += [
+        Final(m[1], m.start(), _line(text, m.end()), ("box",)) for m in _BOXED.finditer(text)
+    ]
+    finals += [
         Final(m[2].strip(), m.start(), _line(text, m.end()), ("tags around the answer",))
         for m in _TAGGED.finditer(text)
     ]
-    found += [
+    finals += [
         Final(m[1].strip("\"'"), m.start(), _line(text, m.end()), ("JSON",))
         for m in _IN_JSON.finditer(text)
     ]
-    found.sort(key=lambda final: final.at)
+    finals.sort(key=lambda final: final.at)
     # What one announcement has within it, as "Answer: \boxed{B}", is one.
     alone: list[Final] = []
-    for final in found:
+    for final in finals:
         if alone and _same(alone[-1], final):
             alone[-1] = final if "box" in final.notes or "JSON" in final.notes else alone[-1]
         else:

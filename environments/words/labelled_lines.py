@@ -29,7 +29,7 @@ def read_lines(
     notes: list[str] = []
     said = without_thoughts(text, notes)
     lines = [line for line in said.splitlines() if line.strip()]
-    found: dict[str, int] = {}
+    positions: dict[str, int] = {}
     values: dict[str, str] = {}
     for label in labels:
         pattern = re.compile(rf"{_MARKS}{re.escape(label)}[*_`]*\s*:[*_`]*(.*)", re.IGNORECASE)
@@ -39,10 +39,10 @@ def read_lines(
         if len(at) > 1:
             note = f'{len(at)} lines begin with "{label}:"'
             return Answer(Outcome.MALFORMED, text=text, note=note)
-        found[label], values[label] = at[0][0], at[0][1][1].strip()
+        positions[label], values[label] = at[0][0], at[0][1][1].strip()
         if not lines[at[0][0]].startswith(f"{label}:"):
             notes.append("signs around the answer or letter case")
-    places = [found[label] for label in labels]
+    places = [positions[label] for label in labels]
     others = set(range(len(lines))) - set(places)
     if alone and others:
         return _unreadable(text, f"expected the lines {', '.join(labels)} and no others")
@@ -53,7 +53,7 @@ def read_lines(
     return [values[label] for label in labels], notes
 
 
-def parse_distribution(text: str, labels: Sequence[str], asked: str, alone: bool = True) -> Answer:
+def parse_distribution(text: str, labels: Sequence[str], wanted: str, alone: bool = True) -> Answer:
     """Read probabilities behind labels that must sum to 1; the response is that of `asked`.
 
     By the rules of `read_lines` and, behind each label, of `parse_number`. A sum that misses 1 by
@@ -81,7 +81,7 @@ def parse_distribution(text: str, labels: Sequence[str], asked: str, alone: bool
     if abs(total - 1.0) > _EXACT:
         notes.append(f"probabilities sum to {total:g}")
     outcome = Outcome.REPAIRED if notes else Outcome.OK
-    response = shares[list(labels).index(asked)]
+    response = shares[list(labels).index(wanted)]
     return Answer(outcome, response=response, text=text, note=_told(notes))
 
 

@@ -35,9 +35,9 @@ class Spoken:
 
 def meeting_files(folder: Path) -> dict[str, list[Path]]:
     """Return the files of words of each meeting in a folder, or in its folder `words`, by name."""
-    found = sorted(folder.glob(f"*{ENDING}")) or sorted(folder.glob(f"words/*{ENDING}"))
+    files = sorted(folder.glob(f"*{ENDING}")) or sorted(folder.glob(f"words/*{ENDING}"))
     meetings: dict[str, list[Path]] = {}
-    for file in found:
+    for file in files:
         meetings.setdefault(file.name.partition(".")[0], []).append(file)
     return meetings
 
@@ -62,7 +62,7 @@ def _utterances(file: Path) -> list[Spoken]:
         raise ValueError(f"{LAYOUT}; {file.name} cannot be read: {error}") from None
     if not speaker or root.tag.rpartition("}")[2] != "root":
         raise ValueError(f"{LAYOUT}; {file.name} is none of them.")
-    found: list[Spoken] = []
+    spoken: list[Spoken] = []
     words: list[str] = []
     start = end = 0.0
     for element in root.iter("w"):
@@ -80,14 +80,14 @@ def _utterances(file: Path) -> list[Spoken]:
                 f"goes from {element.get('starttime')} to {element.get('endtime')}."
             )
         if words and begins - end > SILENCE:
-            found.append(Spoken(start, end, speaker, " ".join(words)))
+            spoken.append(Spoken(start, end, speaker, " ".join(words)))
             words = []
         start = start if words else begins
         end = max(end, ends) if words else ends
         words.append(said)
     if words:
-        found.append(Spoken(start, end, speaker, " ".join(words)))
-    return [one for one in found if one.end > one.start]
+        spoken.append(Spoken(start, end, speaker, " ".join(words)))
+    return [one for one in spoken if one.end > one.start]
 
 
 def _time(given: str | None, before: float) -> float:

@@ -58,8 +58,8 @@ class Paced:
         shares = rng.gamma(0.7, size=len(spoken) - 1)
         cuts = np.round(self.tenths * np.cumsum(shares) / shares.sum()).astype(int)
         pauses = np.diff([0, *cuts.tolist()])
-        told = [f"{cast.names[who]}: {n} words a minute" for who, n in self._paces()]
-        return [f"({'; '.join(told)})"] + [
+        paces = [f"{cast.names[who]}: {n} words a minute" for who, n in self._paces()]
+        return [f"({'; '.join(paces)})"] + [
             f"{name}: {said}" + (f" [{pause // 10}.{pause % 10}]" if pause else "")
             for (name, said), pause in zip(spoken, [*pauses.tolist(), 0], strict=True)
         ]
@@ -88,7 +88,7 @@ def seconds(
     return np.asarray(np.round(spoken[0] + spoken[1] + np.asarray(tenths) / 10, 2))
 
 
-def seconds_told(lines: Sequence[str]) -> float:
+def seconds_in(lines: Sequence[str]) -> float:
     """Return how long a dialogue takes that is told in lines; ValueError if they are none."""
     head = _HEAD.fullmatch(lines[0])
     if head is None:

@@ -98,11 +98,11 @@ class Template:
             raise ValueError(
                 f"Every placeholder needs a value; {{{missing[0]}}} in {self.text!r} has none."
             )
-        return _PLACEHOLDER.sub(lambda found: str(values[found[1]]), self.text)
+        return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), self.text)
 
     def renamed(self, rename: Callable[[str], str]) -> Template:
         """Return the same wording with other names of placeholders."""
-        return Template(_PLACEHOLDER.sub(lambda found: f"{{{rename(found[1])}}}", self.text))
+        return Template(_PLACEHOLDER.sub(lambda match: f"{{{rename(match[1])}}}", self.text))
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -121,8 +121,8 @@ class Template:
 
     def read(self, text: str) -> dict[str, str] | None:
         """Return what stands in the placeholders, or None if the text is not of this form."""
-        found = self._pattern.fullmatch(text)
-        return found.groupdict() if found else None
+        match = self._pattern.fullmatch(text)
+        return match.groupdict() if match else None
 
 
 @lru_cache(maxsize=64)

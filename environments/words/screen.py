@@ -38,5 +38,5 @@ class Screen:
 
 
 def _place(name: str, text: str) -> int | None:
-    found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
-    return found.start() if found else None
+    match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+    return match.start() if match else None

@@ -230,17 +230,17 @@ class Recordings:
 
         Raises ValueError if no transcript has it, or several have, with different durations.
         """
-        found = set()
+        lengths = set()
         for f, first in self._places.get(lines[0], ()):
             utterances = self.files[f][first : first + len(lines)]
             if [(u.speaker, u.words) for u in utterances] == list(lines):
-                found.add(round(max(u.end for u in utterances) - utterances[0].start, _SECONDS))
-        if len(found) != 1:
+                lengths.add(round(max(u.end for u in utterances) - utterances[0].start, _SECONDS))
+        if len(lengths) != 1:
             raise ValueError(
                 f"An excerpt is found in one of the transcripts; that which begins "
-                f"{': '.join(lines[0])[:60]!r} is in {len(found) or 'none'} of them."
+                f"{': '.join(lines[0])[:60]!r} is in {len(lengths) or 'none'} of them."
             )
-        return found.pop()
+        return lengths.pop()
 
     @cached_property
     def _places(self) -> dict[Line, list[tuple[int, int]]]:
@@ -276,7 +276,7 @@ def load_recordings(folder: str, shortest: float, longest: float) -> Recordings:
             f"{FORMAT}."
         )
     read = tuple(_utterances(file) for file in files)
-    read += tuple(_met(name, own) for name, own in meetings.items())
+    read += tuple(_met(name, utterances) for name, utterances in meetings.items())
     recordings = Recordings(read, max(shortest, _SHORTEST), longest)
     if not len(recordings.excerpts[0]):
         raise ValueError(

@@ -183,7 +183,7 @@ class Synthetic(InProcess):
 
     def _overhear(self, prompt: Prompt) -> tuple[list[float], list[str]]:
         """Return the policy, and how actions are said, by the names that the prompt tells."""
-        told = names_told(self.environment, prompt.messages)
+        told = labels_in(self.environment, prompt.messages)
         names = repr(told)
         with self._lock:
             session = self._sessions.pop(names, None)
@@ -368,7 +368,7 @@ def _refused(told: str) -> Failed:
     return Failed(told, "stop", "setting", charged=False)
 
 
-def names_told(environment: Environment, messages: Sequence[Message]) -> Any:
+def labels_in(environment: Environment, messages: Sequence[Message]) -> Any:
     """Return labels by which `environment.read` understands a prompt of an unknown session.
 
     Raises
@@ -379,7 +379,7 @@ def names_told(environment: Environment, messages: Sequence[Message]) -> Any:
         If the names of this environment cannot be read from its prompts.
     """
     try:
-        return environment.names_told(messages)
+        return environment.labels_in(messages)
     except NotImplementedError as error:
         raise _refused(f"{error} Send the number of the session as the seed.") from None
 

@@ -83,7 +83,7 @@ def test_a_picture_shows_what_words_tell():
             shown = {name: column[t].item() for name, column in table.items()}
             image = Image.open(io.BytesIO(place.picture(shown)))
             assert image.size == (512, 512)
-            assert place._value_told(place._text(shown)) == shown["value"]
+            assert place._value_in(place._text(shown)) == shown["value"]
 
 
 def test_performance_is_one_minus_the_squared_error_over_that_of_the_middle():

@@ -81,7 +81,7 @@ def lived(environment, seed, subject):
         choice = {"action": action, "response": response, "both": (action, response)}[asked]
         turn = session.take(None if missing else choice)
         answers.append(given)
-        said = session.environment.told_after(turn)
+        said = session.environment.outcome_text(turn)
         order = list(screen.order)
         texts.append([screen.introduction, screen.question, list(screen.options), order, said])
     rows = [{k: None if v is None or v != v else v for k, v in row.items()} for row in session.rows]

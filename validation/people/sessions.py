@@ -76,7 +76,7 @@ def script_of(environment: Environment) -> Script:
                 )
         turn = session.take(choice)
         paid = Turn(watched, turn.action, turn.reward, "", turn.response, turn.brought)
-        session.environment.told_after(paid)
+        session.environment.outcome_text(paid)
     script = Script(environment, read & set(environment.fields.dependent))
     for session in sessions.values():
         _check_follows(script, design, session)
@@ -217,7 +217,7 @@ class _Gathering:
         """Yield what is told if that is done, by who did it: an action, a "number", "nothing"."""
         environment = self.environment
         if action < 0:
-            yield "nothing", environment.told_after(Turn(seen, None, None))
+            yield "nothing", environment.outcome_text(Turn(seen, None, None))
         if (action >= 0) == (asks == "response"):
             return
         brought = dict(zip(self.script.paid, paid, strict=True))
@@ -225,7 +225,7 @@ class _Gathering:
         response = None if asks == "action" else self._stated
         chosen = None if asks == "response" else action
         turn = Turn(seen, chosen, None if isnan(reward) else reward, "", response, brought)
-        text = environment.told_after(turn)
+        text = environment.outcome_text(turn)
         if response is not None:
             text = text.replace(decimal(response), "{response}")
         yield "number" if chosen is None else str(chosen), text
