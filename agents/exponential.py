@@ -139,15 +139,15 @@ def log_share_below(x):  # type: ignore[no-untyped-def]
 
 
 @njit(forceinline=True, error_model="numpy", fastmath={"contract"})
-def mixed_with_lapse(own, anywhere, lapse):  # type: ignore[no-untyped-def]
+def mixed_with_lapse(log_density, anywhere, lapse):  # type: ignore[no-untyped-def]
     """Log density of an answer where a lapse gives it with the density `anywhere`, maybe 0.
 
     `own` is the log density where there are none. Returned with the weight of its slopes in the
     mixture, and the slope in the lapse rate.
     """
     if anywhere > 0.0:
-        density = exp(min(own, 700.0))
+        density = exp(min(log_density, 700.0))
         mixed = max((1.0 - lapse) * density + lapse * anywhere, 1e-300)
         return log(mixed), (1.0 - lapse) * density / mixed, (anywhere - density) / mixed
     kept = max(1.0 - lapse, 1e-300)
-    return own + log(kept), 1.0, -1.0 / kept
+    return log_density + log(kept), 1.0, -1.0 / kept

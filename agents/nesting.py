@@ -34,14 +34,14 @@ class Nesting:
 
     def embed(self, theta: Array) -> Array:
         """Turn parameters of the inner model [N, P] into those of the outer one."""
-        own = dict(zip(self.inner.parameters.names, np.asarray(theta).T, strict=True))
+        named = dict(zip(self.inner.parameters.names, np.asarray(theta).T, strict=True))
         agent = object.__new__(self.inner)
-        agent.__dict__.update(own)
+        agent.__dict__.update(named)
 
         def column(name: str) -> Any:
             value = self.values.get(name, name)
             if callable(value):
-                return value(SimpleNamespace(**own))
+                return value(SimpleNamespace(**named))
             return getattr(agent, value) if isinstance(value, str) else value
 
         columns = [column(name) for name in self.outer.parameters.names]

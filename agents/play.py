@@ -152,7 +152,7 @@ def simulate_sessions(
     addresses
         Those of the N sessions; (*address, 0) to (*address, N - 1) if None.
     stream
-        Subjects choose by the numbers at (*address, i, stream) in place of the session's own, so
+        Subjects choose by the numbers at (*address, i, stream) instead of the session's own, so
         that they live the same session again with other choices.
     lost
         Share of the answers that are lost at random. Such a trial brings nothing and teaches
@@ -175,23 +175,23 @@ def simulate_sessions(
     for_design = environment.n_draws
     for_choices = model.n_uniforms * n_trials
 
-    def lived(these: slice) -> Sessions:
-        own = places[these]
+    def run_part(these: slice) -> Sessions:
+        addresses_of_part = places[these]
         if stream is None:
-            uniforms = session_uniforms(seed, own, for_design + for_choices)
+            uniforms = session_uniforms(seed, addresses_of_part, for_design + for_choices)
             drawn, choices = uniforms[:, :for_design], uniforms[:, for_design:]
         else:
-            drawn = session_uniforms(seed, own, for_design)
-            choices = session_uniforms(seed, _below(own, stream), for_choices)
+            drawn = session_uniforms(seed, addresses_of_part, for_design)
+            choices = session_uniforms(seed, _below(addresses_of_part, stream), for_choices)
         tables = dict(environment.tables(drawn))
         if lost:
-            given = session_uniforms(seed, _below(own, _LOST), n_trials) >= lost
+            given = session_uniforms(seed, _below(addresses_of_part, _LOST), n_trials) >= lost
             tables["present"] = given & tables.get("present", np.True_)
         rate = None if rates is None else rates[these]
         return play_tables(model, values[these], environment, tables, choices, rate)
 
     first = range(0, max(n, 1), at_once)
-    return _joined([lived(slice(k, k + at_once)) for k in first], first)
+    return _joined([run_part(slice(k, k + at_once)) for k in first], first)
 
 
 def _below(addresses: NDArray[np.int64], last: int) -> NDArray[np.int64]:
@@ -299,6 +299,6 @@ def play_tables(
     )
     if "present" not in brought:
         return Sessions(environment, subject, trial, columns)
-    lived = np.flatnonzero(brought["present"] & flat.get("present", np.True_))
-    columns = {name: np.take(column, lived) for name, column in columns.items()}
-    return Sessions(environment, np.take(subject, lived), np.take(trial, lived), columns)
+    happened = np.flatnonzero(brought["present"] & flat.get("present", np.True_))
+    columns = {name: np.take(column, happened) for name, column in columns.items()}
+    return Sessions(environment, np.take(subject, happened), np.take(trial, happened), columns)

@@ -17,7 +17,7 @@ def prelec(p: Any, gamma: Any) -> Any:
 def tversky_kahneman(p: Any, gamma: Any) -> Any:
     """Return p**gamma / (p**gamma + (1 - p)**gamma)**(1 / gamma), the weight of a probability."""
     inside = np.clip(p, 1e-15, 1.0 - 1e-15)
-    own = np.exp(gamma * np.log(inside))
-    both = own + np.exp(gamma * np.log(1.0 - inside))
-    curved = own * np.exp(-np.log(both) / gamma)
+    power = np.exp(gamma * np.log(inside))
+    both = power + np.exp(gamma * np.log(1.0 - inside))
+    curved = power * np.exp(-np.log(both) / gamma)
     return np.where(p <= 0.0, 0.0, np.where(p >= 1.0, 1.0, curved))

@@ -37,9 +37,9 @@ class LawResponder(Responder):
         if response is None or not response >= 0.0:
             return 0.0
         law = self.law(observation)
-        own = float(law.log_density(response))
+        log_density = float(law.log_density(response))
         anywhere = float(law.lapse_density(response))
-        return log_mixed(own, anywhere, self.lapse) if self.lapse else own
+        return log_mixed(log_density, anywhere, self.lapse) if self.lapse else log_density
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> float:
         lapses, u = rng.random(2).tolist()

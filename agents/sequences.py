@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from knownminds.agents.compiled import compiled
 
 # Sequences that a kernel plays side by side. 32 doubles fill several vector registers, which
-# hides the latency of the exponential. Kernels repeat the number in their own file, because
+# hides the latency of the exponential. Kernels repeat the number in their file, because
 # numba's cache does not see edits elsewhere; a test compares them.
 LANES = 32
 
@@ -146,9 +146,9 @@ def _counted(code, n):  # type: ignore[no-untyped-def]
     for c in range(1, n):
         at[c] = at[c - 1] + count[c - 1]
     order = np.empty(len(code), np.int64)
-    for place in range(len(code)):
-        c = code[place]
-        order[at[c]] = place
+    for k in range(len(code)):
+        c = code[k]
+        order[at[c]] = k
         at[c] += 1
     return order, count
 
@@ -159,15 +159,15 @@ def _lay_out(values, order, begin, length, start, unused, packed):  # type: igno
     for block in range(len(start) - 1):
         first, lanes = block * LANES, min(LANES, len(length) - block * LANES)
         for t in range(start[block + 1] - start[block]):
-            place = packed[start[block] + t]
+            row = packed[start[block] + t]
             for lane in range(LANES):
                 if lane < lanes and t < length[first + lane]:
                     trial = order[begin[first + lane] + t]
                     for k in range(values.shape[1]):
-                        place[k, lane] = values[trial, k]
+                        row[k, lane] = values[trial, k]
                 else:
                     for k in range(values.shape[1]):
-                        place[k, lane] = unused
+                        row[k, lane] = unused
 
 
 @compiled()

@@ -25,10 +25,8 @@ RECOVER = (
     "recover instrumental_learning --model rescorla_wagner_dual --subjects 200 --seed 11 --out"
 )
 # name, page within the folder, width and height of the window in px
-SHOTS = (
-    ("report", "first/report.html", 1100, 1500),
-    ("report_on_a_phone", "first/report.html", 390, 1300),
-)
+SHOTS = (("report", "first/report.html", 1100, 1500),)
+
 
 def knownminds(words: str, out: Path) -> None:
     """Call the command."""

@@ -135,13 +135,13 @@ class Environment(ABC):
             cls.world = World
         cls.setting_table = settings_of(cls, cls.setting_table)
         for name in [name for name, declared in vars(cls).items() if isinstance(declared, Setting)]:
-            delattr(cls, name)  # an attribute is found faster where its class has none of that name
+            delattr(cls, name)  # an attribute is read faster where its class has none of that name
         sizes = [
             declared.called or name for name, declared in cls.setting_table.items() if declared.size
         ]
         if sizes:
             cls.size = sizes[0]
-        # Of a class with a constructor of its own the signature is that one's.
+        # Of a class with a separate constructor the signature is that one's.
         has_constructor = "__init__" in vars(cls)
         cls.__signature__ = None if has_constructor else signature_of(cls.setting_table)  # type: ignore[attr-defined]
         if cls.__doc__ and "__doc__" in vars(cls):
@@ -205,7 +205,7 @@ class Environment(ABC):
 
     @property
     def rerun(self) -> Rerun:
-        """How recorded rows are lived once more."""
+        """How recorded rows are played once more."""
         return Rerun(self)
 
     @property
@@ -241,7 +241,7 @@ class Environment(ABC):
         """Return what the actions of a whole session bring, each [n_trials].
 
         "reward", NaN without feedback; dependent and feedback fields; and "present", where a trial
-        takes place, if some may fall away. Of those that do not the values mean nothing.
+        happens, if some may fall away. Of those that do not the values mean nothing.
         Actions are -1 where there is none. The design's tables and the actions may have a leading
         axis of sessions.
         """
@@ -297,7 +297,7 @@ class Environment(ABC):
         )
 
     def outcome_text(self, turn: Turn) -> str:
-        """Return what a person is told after an answer; empty where that is nothing."""
+        """Return what a person is shown after an answer; empty where that is nothing."""
         return ""
 
     @classmethod
@@ -463,7 +463,7 @@ class Environment(ABC):
         )
 
     def _next(self, trial: int) -> int:
-        """Return the first trial from this one on that takes place; n_trials if none does."""
+        """Return the first trial from this one on that happens; n_trials if none does."""
         absent, spans, end = self._absent, self._spans, self._end
         while trial < end and absent and absent[trial]:
             trial += 1

@@ -155,7 +155,7 @@ def setting(
 
 
 def settings_of(cls: type, inherited: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Return the settings of a class by attribute: its own, then those of its base.
+    """Return the settings of a class by attribute: its, then those of its base.
 
     A base's setting of which the class makes anything else is none of the class.
     """

@@ -383,7 +383,7 @@ def usual_panels(environment: Environment) -> tuple[Panel, ...]:
 
 
 def panels_of(environment: Environment) -> tuple[Panel, ...]:
-    """Return what to look at in the trials of an experiment: its own panels, or the usual ones."""
+    """Return what to look at in the trials of an experiment: its panels, or the usual ones."""
     return environment.panels or usual_panels(environment)
 
 

@@ -30,7 +30,7 @@ class Recorded:
     answered
         Where a row with an answer is, [N, T].
     lost
-        Where trial numbers tell of a trial that took place and has no row, [N, T].
+        Where trial numbers tell of a trial that happened and has no row, [N, T].
     """
 
     columns: Mapping[str, NDArray[Any]]
@@ -45,7 +45,7 @@ class Recorded:
 
 
 class Rerun:
-    """How the recorded rows of an experiment are lived once more; see `Environment.rerun`.
+    """How the recorded rows of an experiment are played once more; see `Environment.rerun`.
 
     By default rows stand one after the other and their stimuli are the whole design.
     """
@@ -68,7 +68,7 @@ class Rerun:
         """Make tables [N, T, ...] for sessions[N] of the recorded ones: the same rows once more.
 
         What was shown is shown again; what actions bring is drawn anew. "present" says which
-        trials take place, those without an answer not among them, since they teach nothing, and
+        trials happen, those without an answer not among them, since they teach nothing, and
         "kept" of which an answered row is there.
         """
         played = recorded.of(sessions)

@@ -15,8 +15,8 @@ from .world import World
 class Session:
     """A session that is being lived, trial by trial.
 
-    ``for seen in session: session.take(choice)`` goes through all trials that take place: the loop
-    shows each, and `take` is told what was chosen. Whoever stops before the end leaves the loop.
+    ``for seen in session: session.take(choice)`` goes through all trials that happen: the loop
+    shows each, and `take` is shown what was chosen. Whoever stops before the end leaves the loop.
 
     Parameters
     ----------
@@ -76,11 +76,11 @@ class Picked:
 
     Parameters
     ----------
-    place : its number in the design, from 0
+    position : its number in the design, from 0
     information : what its answer was expected to tell, in nats; None where nobody reckoned it
     """
 
-    place: int
+    position: int
     information: float | None = None
 
 
@@ -95,7 +95,7 @@ class ChosenSession(Session):
 
     Rows have `turn`, the position in time, `picked`, the number of the question in the design, and
     `expected_information`. The number of a trial is that of its question where trials stand alone
-    (so that a prompt is read the same way), and its position in time where the past is told.
+    (so that a prompt is read the same way), and its position in time where the past is shown.
 
     Parameters
     ----------
@@ -127,10 +127,10 @@ class ChosenSession(Session):
         if self._seen is None:
             raise RuntimeError(f"The session of {self.environment.name} is over. Begin another.")
         picked = self._picked
-        turn = self._taken(self._seen, picked.place, choice, text)
+        turn = self._taken(self._seen, picked.position, choice, text)
         self.rows[-1] |= {
             "turn": len(self.rows) - 1,
-            "picked": picked.place,
+            "picked": picked.position,
             "expected_information": picked.information,
         }
         self._ask()
@@ -141,15 +141,15 @@ class ChosenSession(Session):
         self._seen = None
         if picked is not None:
             self._picked = picked
-            seen = self.environment._turn_to(picked.place)
-            trial = picked.place if self._own_numbers else len(self.rows)
+            seen = self.environment._turn_to(picked.position)
+            trial = picked.position if self._own_numbers else len(self.rows)
             self._seen = {**seen, "trial": trial}
 
 
 def check_questions(environment: Environment, questions: int) -> None:
     """Raise ValueError if so many questions of an experiment cannot be picked one by one.
 
-    A question must not hang on earlier answers, and each must have an answer of its own.
+    A question must not hang on earlier answers, and each must have a separate answer.
     """
     name, most = environment.name, environment.n_trials
     if environment.world.begin is not World.begin or environment.ends_early:

@@ -32,7 +32,7 @@ class Right(Protocol):
 
 @runtime_checkable
 class Named(Protocol):
-    """An experiment that names what can be counted in place of what is asked."""
+    """An experiment that names what can be counted instead of what is asked."""
 
     def shortcuts(self, observation: Observation) -> Mapping[str, float]:
         """Return it for one trial, by name."""
@@ -55,7 +55,7 @@ def looks(environment: Environment, observation: Observation) -> dict[str, float
 
 
 def habits(environment: Environment) -> Mapping[str, Rule]:
-    """Return rules by which actions can be chosen without a look at what is told.
+    """Return rules by which actions can be chosen without a look at what is given.
 
     Always the same action; another one each time; with two options of which one is named first
     (a column "first"), always that one or always the other.

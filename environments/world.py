@@ -36,7 +36,7 @@ class World:
         """Set what changes in the course of a session: numbers and NumPy arrays of numbers."""
 
     def show(self, drawn: Any) -> dict[str, Any]:
-        """Return the dependent fields of a trial, once for each trial that may take place.
+        """Return the dependent fields of a trial, once for each trial that may happen.
 
         Where they include "present" and that is false, the trial falls away.
         """
@@ -64,7 +64,7 @@ def follow_world(
     """Return what the actions of whole sessions bring, each [..., n_trials]; -1 is no action.
 
     "reward", NaN where nothing is paid, and feedback fields; what the world shows; and "present",
-    which trials take place, if some fell away.
+    which trials happen, if some fell away.
     """
     if world.pay is World.pay and world.show is World.show and "present" not in table:
         return {"reward": np.full(actions.shape, np.nan)}
@@ -89,7 +89,7 @@ def follow_world(
 def _follow_session(
     world: type[World], table: Mapping[str, NDArray[Any]], actions: Sequence[int]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Return the trials of a session that take place, each with what it shows and pays."""
+    """Return the trials of a session that happen, each with what it shows and pays."""
     present = table["present"].tolist() if "present" in table else [True] * len(actions)
     spans = table[world.span].tolist() if world.span else [0] * len(actions)
     session_world, drawn, span, fell = world(), Drawn(table), None, False
@@ -110,7 +110,7 @@ def _follow_session(
 
 
 def _spread(values: Sequence[Any], rows: Sequence[int], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return a column of all trials from that of those that take place."""
+    """Return a column of all trials from that of those that happen."""
     array = np.asarray(values)
     whole = np.zeros(shape, array.dtype)
     whole.reshape(-1)[rows] = array

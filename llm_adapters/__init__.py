@@ -41,10 +41,10 @@ def load(name: str) -> Any:
     """Return what makes an adapter; ImportError says what to install if a package is missing."""
     if name not in ADAPTERS:
         raise ValueError(unknown("adapter", name, ADAPTERS))
-    found = ADAPTERS[name]
-    if not isinstance(found, str):
-        return found
-    module, _, adapter = found.partition(":")
+    entry = ADAPTERS[name]
+    if not isinstance(entry, str):
+        return entry
+    module, _, adapter = entry.partition(":")
     made = getattr(import_module(f"{__name__}.{module}"), adapter)
     return partial(made, provider=name) if name in HOSTS else made
 

@@ -43,7 +43,7 @@ class Sampling:
     seed : number that makes a provider's draws repeatable, as far as it can
     reasoning : how long a reasoning model thinks before it answers: none, minimal, low, medium,
         high, xhigh or max, of which a model takes some
-    verbosity : how much a model says that can be told so: low, medium or high
+    verbosity : how much a model says that can be shown so: low, medium or high
     system : what a system message says before everything else; runs put it there
     top_log_probabilities : how many alternatives come with the log-probability of each token of
         the answer; 0 for that of the token alone

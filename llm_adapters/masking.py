@@ -16,8 +16,8 @@ def spellings_of(key: str) -> tuple[bytes, ...]:
     if len(key) < SHORTEST_KEY:
         return ()
     escaped = json.dumps(key)[1:-1]
-    found = {key, escaped, escaped.replace("/", "\\/"), quote(key, safe="")}
-    return tuple(spelling.encode() for spelling in sorted(found, key=len, reverse=True))
+    spellings = {key, escaped, escaped.replace("/", "\\/"), quote(key, safe="")}
+    return tuple(spelling.encode() for spelling in sorted(spellings, key=len, reverse=True))
 
 
 def known_keys(*variables: str | None) -> tuple[bytes, ...]:
@@ -27,8 +27,8 @@ def known_keys(*variables: str | None) -> tuple[bytes, ...]:
     """
     names = {name for name in os.environ if name.upper().endswith(SECRETS)}
     values = {os.environ.get(name, "").strip() for name in (*names, *filter(None, variables))}
-    found = {spelling for value in values for spelling in spellings_of(value)}
-    return tuple(sorted(found, key=lambda spelling: (-len(spelling), spelling)))
+    spellings = {spelling for value in values for spelling in spellings_of(value)}
+    return tuple(sorted(spellings, key=lambda spelling: (-len(spelling), spelling)))
 
 
 def masked(content: bytes, keys: tuple[bytes, ...]) -> bytes:

@@ -47,9 +47,9 @@ class Confidence(Law):
         high, low = y >= 1 - EDGE, y <= EDGE
         inner = np.where(high | low, 0.5, y)
         off = (np.log(inner / (1 - inner)) - self.mean) / self.sd
-        own = -0.5 * off**2 - np.log(self.sd) - HALF_LOG_2_PI - np.log(inner * (1 - inner))
+        inside = -0.5 * off**2 - np.log(self.sd) - HALF_LOG_2_PI - np.log(inner * (1 - inner))
         beyond = (np.where(high, self.mean, -self.mean) - LIMIT) / self.sd
-        return np.where(high | low, log_ndtr(beyond) - LOG_EDGE, own)
+        return np.where(high | low, log_ndtr(beyond) - LOG_EDGE, inside)
 
     def at(self, normal: Any) -> Any:
         x = self.mean + self.sd * normal

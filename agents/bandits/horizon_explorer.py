@@ -23,14 +23,14 @@ def deal(
 ) -> Prepared:
     """Deal the answered trials of each subject into sequences of 32.
 
-    Games are told apart for the simulation only: what a choice goes by stands in its columns. A
+    Games are distinguished for the simulation only: what a choice goes by stands in its columns. A
     sequence costs as much as ten trials, and a game of first free choices is a single one.
     """
     kept = np.flatnonzero(columns[0] >= 0.0)
     kept = kept[np.argsort(subject[kept], kind="stable")]
-    own = subject[kept]
-    within = np.arange(len(own)) - np.searchsorted(own, own)
-    return own, within // LANES, tuple(column[kept] for column in columns)
+    subjects = subject[kept]
+    within = np.arange(len(subjects)) - np.searchsorted(subjects, subjects)
+    return subjects, within // LANES, tuple(column[kept] for column in columns)
 
 
 FIRST_FREE_CHOICES = Selection(
@@ -43,7 +43,7 @@ FIRST_FREE_CHOICES = Selection(
 
 
 class HorizonExplorer(Model):
-    """Prefers the machine that paid more, and, for its own sake, the one that is known less.
+    """Prefers the machine that paid more, and, for its sake, the one that is known less.
 
     P(machine 1) = logistic((dR + A_h dI + B) / s_h). dR is how much more machine 1 has paid per
     play so far, in tens of points; dI is 1 where it was played less often than machine 0, -1

@@ -177,14 +177,14 @@ class OutcomeRepresentation(DeckLearner):
 
     def update(self, trial: Any) -> None:
         won = trial.reward >= 0
-        own, others = (
+        rate, others = (
             np.where(won, self.rate_gain, self.rate_loss),
             np.where(won, self.rate_loss, self.rate_gain),
         )
         sign, known = np.sign(trial.reward), self.frequency[trial.action]
-        self.values[trial.action] += own * (trial.reward / UNIT - self.values[trial.action])
+        self.values[trial.action] += rate * (trial.reward / UNIT - self.values[trial.action])
         self.frequency += others * (-sign / 3 - self.frequency)
-        self.frequency[trial.action] = known + own * (sign - known)
+        self.frequency[trial.action] = known + rate * (sign - known)
         self.perseverance[trial.action] = 1.0
         self.perseverance *= np.exp(-np.log(3.0) * self.decay)
 

@@ -54,6 +54,6 @@ class ProbabilityNoise(WeightedBayes):
 
     def respond(self, trial: Any) -> Any:
         rate = np.where(trial.ball > 0.5, trial.likelihood, 1 - trial.likelihood)
-        asked, other = trial.prior * rate, (1 - trial.prior) * (1 - rate)
-        read = (1 - 2 * self.d) * asked / (asked + other) + self.d
+        queried, other = trial.prior * rate, (1 - trial.prior) * (1 - rate)
+        read = (1 - 2 * self.d) * queried / (queried + other) + self.d
         return LogitNormal(np.log(read / (1 - read)), self.sigma)

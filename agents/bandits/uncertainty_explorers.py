@@ -35,7 +35,7 @@ class UncertaintyExplorer(Model):
 
     P(machine 1) = logistic(w_value V + w_directed RU + w_random V / TU).
 
-    The source has a probit in place of the logistic.
+    The source has a probit instead of the logistic.
     """
 
     summary = "explores what is less known, and at random where little is known"

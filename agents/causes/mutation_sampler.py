@@ -193,12 +193,12 @@ def _score(answer, precise, constant, count, mean, spread, at_0, at_100):  # typ
 
 
 @njit(forceinline=True, error_model="numpy", fastmath={"contract"})
-def _agreeing(weight, asked):  # type: ignore[no-untyped-def]
+def _agreeing(weight, question):  # type: ignore[no-untyped-def]
     """Weight of the states that agree with a question and hold what it asks, and of all that do."""
     holds = fits = 0.0
     for s in range(8):
-        fits += weight[s] if FITS[asked, s] else 0.0
-        holds += weight[s] if HOLDS[asked, s] else 0.0
+        fits += weight[s] if FITS[question, s] else 0.0
+        holds += weight[s] if HOLDS[question, s] else 0.0
     return holds, fits
 
 
@@ -242,31 +242,31 @@ def log_likelihood(  # type: ignore[no-untyped-def]
             for t in range(start[block], start[block + 1]):
                 if cell[t, i] < 0.0 or count[t, i] + at_0[t, i] + at_100[t, i] == 0.0:
                     continue
-                graph, asked = divmod(int(cell[t, i]), N_QUESTIONS)
+                graph, question = divmod(int(cell[t, i]), N_QUESTIONS)
                 if graph != known:
                     if known >= 0:
                         _gather(pull, slope, gradient[q])
                     pull[:] = 0.0  # slope of the log-likelihood in the weight of each state
                     known = graph
                     _visits(graph, theta[q], weight, slope, buffers)
-                holds, fits = _agreeing(weight, asked)
+                holds, fits = _agreeing(weight, question)
                 answer = holds / fits
-                own, by_answer, by_sigma = _score(
+                density, by_answer, by_sigma = _score(
                     answer, precise, constant,
                     count[t, i], mean[t, i], spread[t, i], at_0[t, i], at_100[t, i],
                 )  # fmt: skip
                 if lapse is not None:
                     lapses = (1.0 if count[t, i] > 0.0 else 0.5) / WHOLE
-                    own, share, by = mixed_with_lapse(own, lapses, lapse[q])
+                    density, share, by = mixed_with_lapse(density, lapses, lapse[q])
                     gradient[q, p] += by
                     by_answer *= share
                     by_sigma *= share
-                total[q] += own
+                total[q] += density
                 gradient[q, SIGMA] += by_sigma
                 each = by_answer / fits
                 for s in range(8):
-                    pull[s] += each if HOLDS[asked, s] else 0.0
-                    pull[s] -= each * answer if FITS[asked, s] else 0.0
+                    pull[s] += each if HOLDS[question, s] else 0.0
+                    pull[s] -= each * answer if FITS[question, s] else 0.0
             if known >= 0:
                 _gather(pull, slope, gradient[q])
     return total, gradient
@@ -284,11 +284,11 @@ def _answers(theta, lapse, row, start, uniforms, noise, cell):  # type: ignore[n
             for t in range(start[block], start[block + 1]):
                 if cell[t, i] < 0.0:
                     continue
-                graph, asked = divmod(int(cell[t, i]), N_QUESTIONS)
+                graph, question = divmod(int(cell[t, i]), N_QUESTIONS)
                 if graph != known:
                     known = graph
                     _visits(graph, theta[q], weight, slope, buffers)
-                holds, fits = _agreeing(weight, asked)
+                holds, fits = _agreeing(weight, question)
                 answer = 100.0 * (holds / fits + theta[q, SIGMA] * noise[t, i])
                 if uniforms[t, 0, i] < lapses:
                     answer = WHOLE * uniforms[t, 1, i] - 0.5
@@ -301,16 +301,16 @@ def simulate(  # type: ignore[no-untyped-def]
 ):
     """Answer questions, each in one place."""
     noise = ndtri(np.maximum(uniforms[:, 1], SMALLEST))
-    told = query >= 0.0
-    parts = (np.where(told, c, 0.0) for c in (graph, query, first, second, third))
-    cell = np.where(told, question_code(*parts), -1.0)
+    shown = query >= 0.0
+    parts = (np.where(shown, c, 0.0) for c in (graph, query, first, second, third))
+    cell = np.where(shown, question_code(*parts), -1.0)
     return _answers(theta, lapse, row, start, uniforms, noise, cell)
 
 
 def question_code(graph: Any, query: Any, first: Any, second: Any, third: Any) -> Integers:
     """Number the questions: 81 graph + 27 query + 9 (first + 1) + 3 (second + 1) + third + 1."""
-    g, q, *told = (np.asarray(c).astype(np.int64) for c in (graph, query, first, second, third))
-    return np.asarray(g * N_QUESTIONS + q * 27 + 9 * told[0] + 3 * told[1] + told[2] + 13)
+    g, q, *states = (np.asarray(c).astype(np.int64) for c in (graph, query, first, second, third))
+    return np.asarray(g * N_QUESTIONS + q * 27 + 9 * states[0] + 3 * states[1] + states[2] + 13)
 
 
 def merge(subject: Integers, columns: tuple[Array, ...]) -> tuple[Integers, tuple[Array, ...]]:
@@ -322,13 +322,13 @@ def merge(subject: Integers, columns: tuple[Array, ...]) -> tuple[Integers, tupl
     """
     response, graph, query, first, second, third = columns
     given = np.isfinite(response)
-    told = np.stack([first, second, third])
+    states = np.stack([first, second, third])
     at = np.nan_to_num(query, nan=-1.0).astype(np.int64)
     wrong = given & ~(
-        np.isin(told, (-1.0, 0.0, 1.0)).all(axis=0)
+        np.isin(states, (-1.0, 0.0, 1.0)).all(axis=0)
         & np.isin(query, (0.0, 1.0, 2.0))
         & np.isin(graph, (0.0, 1.0, 2.0))
-        & (told[np.clip(at, 0, 2), np.arange(len(at))] == -1.0)
+        & (states[np.clip(at, 0, 2), np.arange(len(at))] == -1.0)
     )
     if wrong.any():
         k = int(np.flatnonzero(wrong)[0])
@@ -339,18 +339,18 @@ def merge(subject: Integers, columns: tuple[Array, ...]) -> tuple[Integers, tupl
         )
     parts = (np.where(given, c, 0.0) for c in (graph, query, first, second, third))
     cell = question_code(*parts)
-    place, where = np.unique(subject * (3 * N_QUESTIONS) + cell, return_inverse=True)
+    codes, where = np.unique(subject * (3 * N_QUESTIONS) + cell, return_inverse=True)
     y = np.where(given, response, 0.0) / 100.0
     low, high = given & (y <= 0.0), given & (y >= 1.0)
     inside = given & ~low & ~high
 
     def added(values: NDArray[Any]) -> Array:
-        return np.bincount(where, values, minlength=len(place)).astype(float)
+        return np.bincount(where, values, minlength=len(codes)).astype(float)
 
     count = added(inside)
     mean = added(np.where(inside, y, 0.0)) / np.maximum(count, 1.0)
     spread = added(np.where(inside, (y - mean[where]) ** 2, 0.0))
-    subjects, cells = np.divmod(place, 3 * N_QUESTIONS)
+    subjects, cells = np.divmod(codes, 3 * N_QUESTIONS)
     return subjects, (cells.astype(float), count, mean, spread, added(low), added(high))
 
 
@@ -389,14 +389,14 @@ class MutationSampler(CausalReasoner, LawResponder):
     present (equal odds), proposes to flip one of the three variables at each of its
     N ~ Poisson(lambda) steps, and accepts with the ratio of the probabilities that a leaky
     noisy-OR gives to the states. A judgement is a share of visited states: of those that agree with
-    what is told, where the walk begins among them, the share in which the queried variable is
+    what is given, where the walk begins among them, the share in which the queried variable is
     present; the answer is the ratio of the expected numbers of both,
 
         V(queried present and told) / V(told),   V = sum over t of P(N >= t) d T^t,
 
     with d the prototypes and T the transition matrix. That is what walks come to whose visits are
     pooled. The mean of shares each taken within a single walk is another number, off by up to .15
-    for lambda from 1 to 50, and not defined for walks that never meet what is told (at lambda = 7
+    for lambda from 1 to 50, and not defined for walks that never meet what is given (at lambda = 7
     up to nine in ten).
 
     Short walks stay near the prototypes: they make variables look alike, and so weaken explaining
@@ -446,13 +446,13 @@ class MutationSampler(CausalReasoner, LawResponder):
 
     @classmethod
     def judgements(cls, theta: Array, graph: Array, questions: Array) -> Array:
-        n, asked = len(theta), len(questions)
+        n, n_questions = len(theta), len(questions)
         values = np.column_stack([theta[:, :SIGMA], np.zeros(n)])
-        sequences = Sequences.group(np.repeat(np.arange(n), asked), (), n)
+        sequences = Sequences.group(np.repeat(np.arange(n), n_questions), (), n)
         columns = [np.tile(graph, n), *np.tile(questions, (n, 1)).T]
         packed = (sequences.pack(column) for column in columns)
-        uniforms = sequences.pack(np.full((n * asked, 2), 0.5))
+        uniforms = sequences.pack(np.full((n * n_questions, 2), 0.5))
         none = np.zeros(n)
         answers = cls.simulate(values, none, 0, sequences.row, sequences.start, uniforms, *packed)
-        found: Array = sequences.unpack(answers, n * asked).reshape(n, asked) / 100.0
-        return found
+        shares: Array = sequences.unpack(answers, n * n_questions).reshape(n, n_questions) / 100.0
+        return shares

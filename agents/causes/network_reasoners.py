@@ -34,14 +34,14 @@ def _log_fails(chance: Any) -> Any:
 class NetworkReasoner(PercentJudge):
     """Sums over the states of a causal network, with four ways to depart from exact answers.
 
-    With the base rates b_j and the strengths w_ij that are told, variable j is present, given the
+    With the base rates b_j and the strengths w_ij that are shown, variable j is present, given the
     states x_i of its causes, with probability
 
         [1 - (1 - b_j)^r prod over w_ij > 0 (1 - w_ij)^(s x_i)]
             times prod over w_ij < 0 (1 - |w_ij|)^(s x_i)
 
     and P(query | told) is a ratio of sums over the states. An intervention cuts a variable off
-    from its causes. With P_do the answer by that rule, P_see the one as if all that is told had
+    from its causes. With P_do the answer by that rule, P_see the one as if all that is shown had
     merely been observed, and A the share of the variables told of that are present, the answer is
 
         (1 - k) [(1 - n) P_do + n P_see] + k A + sigma N(0, 1),
@@ -104,10 +104,10 @@ class NetworkReasoner(PercentJudge):
         return weight(holds) / np.maximum(weight(fits), IMPOSSIBLE)
 
     def judge(self, trial: Any) -> Any:
-        told, chances = [getattr(trial, name) for name in TOLD], self.chances(trial)
+        codes, chances = [getattr(trial, name) for name in TOLD], self.chances(trial)
         done, seen = (self.share(trial, chances, cut) for cut in (True, False))
-        shown = sum(np.where(code >= 0, 1.0, 0.0) for code in told)
-        present = sum(np.where((code == 1) | (code == 3), 1.0, 0.0) for code in told)
+        shown = sum(np.where(code >= 0, 1.0, 0.0) for code in codes)
+        present = sum(np.where((code == 1) | (code == 3), 1.0, 0.0) for code in codes)
         associated = np.where(shown > 0.0, present / np.maximum(shown, 1.0), 0.5)
         answer = (1.0 - self.neglect) * done + self.neglect * seen
         return (1.0 - self.k) * answer + self.k * associated

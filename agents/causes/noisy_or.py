@@ -69,7 +69,7 @@ class CausalReasoner(Agent):
         Parameters
         ----------
         graph, questions
-            [Q], positions in `GRAPHS`; [Q, 4], what is asked and what is told of each variable.
+            [Q], positions in `GRAPHS`; [Q, 4], what is asked and what is known of each variable.
         """
         raise NotImplementedError
 
@@ -97,30 +97,30 @@ class GraphReasoner(CausalReasoner, PercentJudge):
         raise NotImplementedError
 
     def question(self, trial: Any) -> tuple[Any, tuple[Any, Any, Any]]:
-        """Return which variable is asked about, and what is told of the three."""
+        """Return which variable is queried, and what is known of the three."""
         return trial.query, (trial.first, trial.second, trial.third)
 
     def chances(self, graph: int) -> dict[tuple[int, ...], Any]:
         """Return the probability of each state of a graph."""
         p1, p2 = self.priors()
-        found: dict[tuple[int, ...], Any] = {}
+        joint: dict[tuple[int, ...], Any] = {}
         for x1, x2 in product((0, 1), repeat=2):
             second = p2 if graph == COLLIDER else self.effect(x1, 0)
             causes = {COLLIDER: (x1, x2), CHAIN: (0, x2), FORK: (0, x1)}[graph]
             third = self.effect(*causes)
             both = (p1 if x1 else 1.0 - p1) * (second if x2 else 1.0 - second)
-            found[x1, x2, 0], found[x1, x2, 1] = both * (1.0 - third), both * third
-        return found
+            joint[x1, x2, 0], joint[x1, x2, 1] = both * (1.0 - third), both * third
+        return joint
 
     def judge(self, trial: Any) -> Any:
-        query, told = self.question(trial)
+        query, states = self.question(trial)
         collider, chain, fork = (self.chances(graph) for graph in (COLLIDER, CHAIN, FORK))
         fits: Any = 0.0
         holds: Any = 0.0
         for state in product((0, 1), repeat=3):
             chance: Any = np.where(trial.graph == CHAIN, chain[state], fork[state])
             chance = np.where(trial.graph == COLLIDER, collider[state], chance)
-            differs = sum(np.where(t == 1 - x, 1, 0) for t, x in zip(told, state, strict=True))
+            differs = sum(np.where(t == 1 - x, 1, 0) for t, x in zip(states, state, strict=True))
             chance = np.where(differs > 0, 0.0, chance)
             present = sum(np.where(query == k, x, 0) for k, x in enumerate(state))
             fits, holds = fits + chance, holds + np.where(present > 0, chance, 0.0)
@@ -171,7 +171,7 @@ class NoisyOr(LeakyNoisyOr):
 
 
 class NoisyOrFive(NoisyOr):
-    """A noisy-OR in which each cause of the collider has a prior of its own."""
+    """A noisy-OR in which each cause of the collider has a separate prior."""
 
     name = "noisy_or_five"
     summary = "a leaky noisy-OR with a prior and a strength for each cause"
@@ -242,9 +242,9 @@ class AssociativeReasoner(LeakyNoisyOr):
     sigma = NOISE
 
     def judge(self, trial: Any) -> Any:
-        told = (trial.first, trial.second, trial.third)
-        shown = sum(np.where(t >= 0, 1.0, 0.0) for t in told)
-        present = sum(np.where(t == 1, 1.0, 0.0) for t in told)
+        states = (trial.first, trial.second, trial.third)
+        shown = sum(np.where(t >= 0, 1.0, 0.0) for t in states)
+        present = sum(np.where(t == 1, 1.0, 0.0) for t in states)
         share = np.where(shown > 0.0, present / np.maximum(shown, 1.0), 0.5)
         return (1.0 - self.k) * super().judge(trial) + self.k * share
 

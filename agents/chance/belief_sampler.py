@@ -80,14 +80,14 @@ def log_likelihood(theta, lapse, n_actions, row, start, *places):  # type: ignor
                     letter, right = int(marks[t, i]), share[t, i] == marks[t, i]
                     known, other = theta[q, STATED], letters[int(marks[t, i])]
                     p = max((1.0 - known) * other + (known if right else 0.0), TINY)
-                    own = count[t, i] * log(p)
+                    height_sum = count[t, i] * log(p)
                 else:
                     top = -1e308
                     for s in range(begin, t + 1):
                         height = share[s, i] * sharpness + lean[int(marks[s, i])]
                         weights[s - begin] = height
                         top = max(top, height)
-                    bottom, answers, expected, pulled, own = 0.0, 0.0, 0.0, 0.0, 0.0
+                    bottom, answers, expected, pulled, height_sum = 0.0, 0.0, 0.0, 0.0, 0.0
                     for s in range(begin, t + 1):
                         height = weights[s - begin] - top
                         weight = many[s, i] * exp(height)
@@ -96,18 +96,18 @@ def log_likelihood(theta, lapse, n_actions, row, start, *places):  # type: ignor
                         expected += weight * share[s, i]
                         answers += count[s, i]
                         pulled += count[s, i] * share[s, i]
-                        own += count[s, i] * height
-                    own -= answers * log(bottom)
+                        height_sum += count[s, i] * height
+                    height_sum -= answers * log(bottom)
                     if out[t, i] > 0.5:
-                        own += answers * log(kept) + gone[t, i] * log(lost / out[t, i])
+                        height_sum += answers * log(kept) + gone[t, i] * log(lost / out[t, i])
                 scale = 1.0
                 if lapse is not None:
-                    density, anywhere = exp(own), 1.0 / every[t, i]
+                    density, anywhere = exp(height_sum), 1.0 / every[t, i]
                     mixed = max((1.0 - lapse[q]) * density + lapse[q] * anywhere, TINY)
                     gradient[q, columns] += (anywhere - density) / mixed
                     scale = (1.0 - lapse[q]) * density / mixed
-                    own = log(mixed)
-                total[q] += own
+                    height_sum = log(mixed)
+                total[q] += height_sum
                 if what[t, i] == LETTER:
                     rate = scale * count[t, i] / p
                     gradient[q, STATED] += rate * ((1.0 if right else 0.0) - other)
@@ -231,14 +231,14 @@ def merge(
     """
     cell, correct, action = columns
     given = action >= 0
-    told, right, chosen = (column[given] for column in (cell, correct, action))
+    cells, right, chosen = (column[given] for column in (cell, correct, action))
     who, stated = subject[given], right >= 0
     if stated.any() and not states:
         raise ValueError(
             f"belief_sampler states no probabilities; {int(stated.sum())} answers do. "
             "Leave them out, or fit belief_sampler_stated."
         )
-    parts = [outcome_places(who[~stated], told[~stated].astype(np.int64), chosen[~stated])]
+    parts = [outcome_places(who[~stated], cells[~stated].astype(np.int64), chosen[~stated])]
     if stated.any():
         rows = np.stack([who[stated], right[stated], chosen[stated]])
         unique, counts = np.unique(rows, axis=1, return_counts=True)
@@ -290,10 +290,10 @@ def outcome_places(
     first = np.cumsum(sizes) - sizes
     within = np.arange(end[-1]) - np.repeat(begin, length)
     taken = rows[np.repeat(first[which], length) + within]
-    most = max(len(place) for _, place in kinds)
+    most = max(len(position) for _, position in kinds)
     place_of = np.full((len(cells), most), -2)
-    for k, (_, place) in enumerate(kinds):
-        place_of[k, : len(place)] = place
+    for k, (_, position) in enumerate(kinds):
+        place_of[k, : len(position)] = position
     chosen = action.astype(np.int64)
     wrong = (chosen >= most) | (place_of[number, np.minimum(chosen, most - 1)] == -2)
     if wrong.any():
@@ -302,16 +302,16 @@ def outcome_places(
             f"The context {cells[number[k]]} has {len(kinds[number[k]][1])} outcomes; got the "
             f"action {chosen[k]}. Actions are the positions of outcomes, from 0."
         )
-    place = place_of[number, chosen]
+    position = place_of[number, chosen]
     count, gone = np.zeros(end[-1]), np.zeros(end[-1])
-    possible = place >= 0
-    each = np.ones(len(place)) if weight is None else weight
-    np.add.at(count, begin[group[possible]] + place[possible], each[possible])
+    possible = position >= 0
+    each = np.ones(len(position)) if weight is None else weight
+    np.add.at(count, begin[group[possible]] + position[possible], each[possible])
     np.add.at(gone, end[group[~possible]] - 1, each[~possible])
     what, out, every = np.zeros((3, end[-1]))
     what[end - 1] = LAST
-    out[end - 1] = np.array([np.sum(place == -1) for _, place in kinds])[which]
-    every[end - 1] = np.array([len(place) for _, place in kinds])[which]
+    out[end - 1] = np.array([np.sum(position == -1) for _, position in kinds])[which]
+    every[end - 1] = np.array([len(position) for _, position in kinds])[which]
     many, share, marks = taken.T
     return np.repeat(whose, length), np.stack([what, many, count, share, marks, out, gone, every])
 
@@ -321,7 +321,7 @@ def _kinds_of(cell: int) -> tuple[Array, NDArray[np.int64]]:
     them each outcome is, -1 for those that cannot come.
     """
     shares, marks = table_of(cell)
-    place = np.full(len(shares), -1)
+    position = np.full(len(shares), -1)
     possible = np.isfinite(shares)
     kinds, which, many = np.unique(
         np.stack([shares[possible], marks[possible].astype(float)]),
@@ -329,8 +329,8 @@ def _kinds_of(cell: int) -> tuple[Array, NDArray[np.int64]]:
         return_inverse=True,
         return_counts=True,
     )
-    place[possible] = np.ravel(which)
-    return np.column_stack([many, kinds[0], kinds[1]]), place
+    position[possible] = np.ravel(which)
+    return np.column_stack([many, kinds[0], kinds[1]]), position
 
 
 def _bias(name: str, whither: str) -> Parameter:

@@ -48,8 +48,8 @@ class EvidenceWeigher(Weigher):
     - const, with m the law of the mean that is known; or of two, each by its posterior
     probability, whose evidence has the weight w: the odds are (prior odds) (likelihood ratio)^w.
 
-    T = 1, w = 1 and no biases is a mind that knows the truth; w near 0 goes by the prior alone,
-    and w above 1 jumps to conclusions. b_repeat also moves the mind after counts that have no
+    T = 1, w = 1 and no biases is an agent that knows the truth; w near 0 goes by the prior alone,
+    and w above 1 jumps to conclusions. b_repeat also moves the agent after counts that have no
     influence: above 0 a streak goes on, below 0 it is over.
     """
 
@@ -68,15 +68,15 @@ class EvidenceWeigher(Weigher):
 
     def law(self, law: Any, mean: Any) -> list[Any]:
         hit = 1.0 / (1.0 + mean)
-        below, found = 0.0, []
+        below, shares = 0.0, []
         poisson, geometric = np.exp(-mean), hit
         for k in range(MOST):
             share = np.where(law == 0, poisson, geometric)
-            found.append(share)
+            shares.append(share)
             below = below + share
             poisson = poisson * mean / (k + 1)
             geometric = geometric * (1.0 - hit)
-        return [*found, 1.0 - below]
+        return [*shares, 1.0 - below]
 
     def respond(self, trial: Any) -> Any:
         mean = trial.mean / TENTHS
@@ -110,11 +110,11 @@ class CorrelationWeigher(Weigher):
     """Tells how many linked coins show a face, and heeds their correlation more or less.
 
     log q(o) = (1/T) log m(o) + b_fact [o is named by a fact] - const with
-    m = h p(o; r) + (1 - h) p(o; 0): with the probability h, `heed`, the mind goes by the joint law
+    m = h p(o; r) + (1 - h) p(o; 0): with the probability h, `heed`, the agent goes by the joint law
     of coins with their correlation r, and else by coins that fall independently of each other
     (and of the first one, where that has been seen).
 
-    T = 1, h = 1 and no bias is a mind that knows the truth; h = 0 is correlation neglect.
+    T = 1, h = 1 and no bias is an agent that knows the truth; h = 0 is correlation neglect.
     """
 
     name = "correlation_weigher"

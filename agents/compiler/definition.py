@@ -138,7 +138,7 @@ def shares(numbers: Sequence[float]) -> list[float]:
     return [w / whole for w in weights]
 
 
-def log_mixed(own: float, each: float, lapse: float) -> float:
+def log_mixed(log_density: float, each: float, lapse: float) -> float:
     """Return the log density of a mixture with lapses, whose density is `each`."""
     with np.errstate(divide="ignore"):
-        return float(np.logaddexp(np.log1p(-lapse) + own, np.log(lapse * each)))
+        return float(np.logaddexp(np.log1p(-lapse) + log_density, np.log(lapse * each)))

@@ -26,16 +26,16 @@ def explained(model: type[Any], world: type[Any] | None = None) -> Iterator[None
         raise
     except Exception as error:  # whatever an author's code raises
         bases = (*model.__mro__, *(world.__mro__ if world is not None else ()))
-        own = {inspect.getfile(base) for base in bases if _written_by_an_author(base)}
-        place = ""
+        files = {inspect.getfile(base) for base in bases if _written_by_an_author(base)}
+        where = ""
         for frame, line in traceback.walk_tb(error.__traceback__):
             file = frame.f_code.co_filename
-            if file in own:
+            if file in files:
                 text = linecache.getline(file, line).strip()
                 name = file.replace("\\", "/").rpartition("/")[2]
-                place = f" ({name}, line {line}: `{text}`)" if text else f" (line {line})"
+                where = f" ({name}, line {line}: `{text}`)" if text else f" (line {line})"
         raise ValueError(
-            f"{model.__name__} cannot be turned into a kernel{place}: {_reason(error)}."
+            f"{model.__name__} cannot be turned into a kernel{where}: {_reason(error)}."
         ) from error
 
 

@@ -49,7 +49,7 @@ class Script:
         If the world cannot be run on symbols, or needs functions that browsers round otherwise.
     """
 
-    def __init__(self, environment: Environment, told: Collection[str] = ()) -> None:
+    def __init__(self, environment: Environment, names: Collection[str] = ()) -> None:
         self.environment = environment
         with new_graph(), explained(environment.world):
             self._action = symbol("action", DATA)
@@ -69,7 +69,7 @@ class Script:
                     "Calculate it in the design's tables."
                 )
             shown = [name for name in self._columns if name in environment.fields.dependent]
-            self.shown = tuple(name for name in shown if name in told)
+            self.shown = tuple(name for name in shown if name in names)
             self.paid = tuple(name for name in self._columns if name not in shown)
             self._places = self._read(roots)
             self.text = self._javascript(roots)
@@ -95,7 +95,7 @@ class Script:
         """Yield for each trial, by action, what it can have shown and paid: `shown`, then `paid`.
 
         Each number that a world remembers is followed by itself, so that some of what is yielded
-        may never come together. A trial that cannot take place yields nothing.
+        may never come together. A trial that cannot happen yields nothing.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class Script:
         table = design.table
         there = table.get("present")
         for t in range(self.environment.n_trials):
-            found: dict[int, set[Lived]] = {}
+            by_action: dict[int, set[Lived]] = {}
             if there is None or there[t]:
                 data = self._data(table, t)
                 after: dict[str, set[float]] = {name: set() for name in self._needed}
@@ -117,27 +117,27 @@ class Script:
                     for made in self._made(t, columns, sets, data, action):
                         if made[len(self._columns)] > 0.0:
                             at = dict(zip(self._columns, made, strict=False))
-                            found.setdefault(action, set()).add(tuple(at[n] for n in names))
-                    for place, name in enumerate(passage.after, len(self._columns) + 1):
+                            by_action.setdefault(action, set()).add(tuple(at[n] for n in names))
+                    for k, name in enumerate(passage.after, len(self._columns) + 1):
                         if name in after:
-                            own = self._made(t, depends[name], sets, data, action)
-                            after[name] |= {made[place] for made in own}
+                            ways_to_go = self._made(t, depends[name], sets, data, action)
+                            after[name] |= {made[k] for made in ways_to_go}
                 sets |= after
-            yield found
+            yield by_action
 
     def follow(self, design: Design, actions: Mapping[int, int]) -> dict[int, dict[str, float]]:
-        """Return what the trials that take place show and pay, by trial, as a page reckons it."""
+        """Return what the trials that happen show and pay, by trial, as a page reckons it."""
         passage, state, there = self._passage, self.start, design.table.get("present")
-        found = {}
+        columns = {}
         for t in range(self.environment.n_trials):
             if there is None or there[t]:
                 action = float(actions.get(t, NO_ACTION))
                 made = self._plays(action, *self._data(design.table, t), *state.values())
                 if made[len(self._columns)] > 0.0:
-                    found[t] = dict(zip(self._columns, made, strict=False))
+                    columns[t] = dict(zip(self._columns, made, strict=False))
                 after = dict(zip(passage.after, made[len(self._columns) + 1 :], strict=True))
                 state = {name: after.get(name, value) for name, value in state.items()}
-        return found
+        return columns
 
     def _made(
         self,
@@ -148,8 +148,8 @@ class Script:
         action: int,
     ) -> Iterator[Lived]:
         """Yield what a trial makes of every combination of what is remembered by these names."""
-        own = [name for name in self.start if name in names]
-        ways = prod(len(sets[name]) for name in own)
+        start_names = [name for name in self.start if name in names]
+        ways = prod(len(sets[name]) for name in start_names)
         if ways > MOST:
             raise ValueError(
                 f"A page holds a text for all that can be told; by trial {trial + 1} the world of "
@@ -157,10 +157,10 @@ class Script:
                 "its size lower."
             )
         start = self.start
-        for values in product(*(sets[name] for name in own)):
-            key = (action, data, tuple(own), values)
+        for values in product(*(sets[name] for name in start_names)):
+            key = (action, data, tuple(start_names), values)
             if key not in self._known:
-                state = start | dict(zip(own, values, strict=True))
+                state = start | dict(zip(start_names, values, strict=True))
                 self._known[key] = self._plays(float(action), *data, *state.values())
             yield self._known[key]
 
@@ -180,12 +180,12 @@ class Script:
     def _depending(self, action: int) -> dict[str, frozenset[str]]:
         """Return what each column, and each number remembered, depends on among these numbers."""
         passage, put = self._passage, {self._action: number(action)}
-        found = {}
+        by_name = {}
         for name, x in {**self._columns, "present": passage.present, **passage.after}.items():
             parts = within([substituted(x, put)])
             symbols = {y.value for y in parts if y.op == "symbol" and y.on == STATE}
-            found[name] = frozenset(symbols & passage.start.keys())
-        return found
+            by_name[name] = frozenset(symbols & passage.start.keys())
+        return by_name
 
     @property
     def _needed(self) -> set[str]:
@@ -210,8 +210,8 @@ class Script:
         """Return a function of what is remembered, the design's tables, trial and action."""
         passage = self._passage
         loads = [f"const {name} = state.{name};" for name in passage.start]
-        for entry, (table, place) in self._places.items():
-            inside = "".join(f"[{k}]" for k in place)
+        for entry, (table, index) in self._places.items():
+            inside = "".join(f"[{k}]" for k in index)
             loads.append(f"const {entry}_t = table.{table}[t]{inside};")
         printer = _ScriptPrinter(self._names(roots), _SCRIPT)
         texts = printer.write(roots)
@@ -258,10 +258,10 @@ class _ScriptPrinter(Printer):
         """Return the text of an operation."""
         return f"!{self.name(x.args[0])}" if x.op == "not" else super().text(x)
 
-    def looked_up(self, x: Expr, place: str) -> str:
+    def looked_up(self, x: Expr, index: str) -> str:
         """Return the text of an entry of a table; outside of it, the first."""
-        inside = f"({place} >= 0) && ({place} < {len(x.value)})"
-        return f"{table_name(x)}[Math.trunc({inside} ? {place} : 0)]"
+        inside = f"({index} >= 0) && ({index} < {len(x.value)})"
+        return f"{table_name(x)}[Math.trunc({inside} ? {index} : 0)]"
 
 
 def key_of(numbers: Collection[float | None]) -> str:

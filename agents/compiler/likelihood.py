@@ -122,11 +122,11 @@ def terms(densities: list[Density], lapses: bool, either: bool) -> Terms:
     one, zero = number(1.0), number(0.0)
     if lapses:
         rate = symbol(LAPSE, PARAMETER)
-        own: Any = one
+        density: Any = one
         anyhow: Any = one
         for d in densities:
-            own, anyhow = own * _probability(d), anyhow * d.of_lapse
-        mixed = np.maximum((1.0 - rate) * own + rate * anyhow, TINY)
+            density, anyhow = density * _probability(d), anyhow * d.of_lapse
+        mixed = np.maximum((1.0 - rate) * density + rate * anyhow, TINY)
         numbers = any(d.probability is None for d in densities) or either
         return Terms(np.log(mixed), one, one) if numbers else Terms(zero, one, mixed)
     linear: Any = zero
@@ -146,15 +146,15 @@ def _probability(d: Density) -> Any:
 def carried(
     parameters: Iterable[str], start: State, afters: list[State]
 ) -> dict[tuple[str, str], Expr]:
-    """Return the slopes of what is remembered that are not always 0, as symbols of their own."""
+    """Return the slopes of what is remembered that are not always 0, as symbols of theirs."""
     symbols: dict[tuple[str, str], Expr] = {}
     parameters, count = list(parameters), -1
     while count < len(symbols):
         count = len(symbols)
         for p in parameters:
-            own, known = seeds(p, symbols), {}  # type: ignore[var-annotated]
+            by_symbol, known = seeds(p, symbols), {}  # type: ignore[var-annotated]
             for s in start:
-                slopes = (slope(x[s], own, known) for x in (start, *afters))
+                slopes = (slope(x[s], by_symbol, known) for x in (start, *afters))
                 if (s, p) not in symbols and any(x is not number(0.0) for x in slopes):
                     symbols[s, p] = symbol(f"{s}_by_{p}", STATE)
     return symbols
@@ -289,8 +289,8 @@ class _Part:
             parts = answer.parts
             if answer.law is None and not answer.stated and len(parts) == actions == 2:
                 parts = {"0": make("sub", parts["1"], parts["0"])}
-            own = {n: self._head(f"{k}_{n}", x) for n, x in parts.items()}
-            densities.append(density(answer, own, actions))
+            heads = {n: self._head(f"{k}_{n}", x) for n, x in parts.items()}
+            densities.append(density(answer, heads, actions))
         self.terms = terms(densities, lapses, whole.either)
         pushes = {head: self.terms.slope(head) for head in self.heads}
         self.scores: list[Any] = []

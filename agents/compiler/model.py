@@ -192,7 +192,7 @@ class Model(Agent):
     simulate: ClassVar[Any] = _attribute(_Simulate)
 
     _outline: ClassVar[Outline | None] = None
-    _own: frozenset[str]  # names of a mind's attributes that are not remembered
+    _own: frozenset[str]  # names of an agent's attributes that are not remembered
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -201,23 +201,23 @@ class Model(Agent):
                 f"{cls.__name__} has a world; what happens between trials is said once, beside the "
                 "experiment (`Environment.world`), and a model is played in any. Leave it out."
             )
-        found: dict[str, Parameter] = {}
+        declared: dict[str, Parameter] = {}
         for base in reversed(cls.__mro__):
             for name, value in vars(base).items():
                 if isinstance(value, Parameter):
-                    found.pop(name, None)  # one declared anew stands where it is declared anew
-                    found[name] = Parameter(**{**vars(value), "name": name})
-                elif name in found:  # a subclass holds it at a value, or ties it
-                    del found[name]
+                    declared.pop(name, None)  # one declared anew stands where it is declared anew
+                    declared[name] = Parameter(**{**vars(value), "name": name})
+                elif name in declared:  # a subclass holds it at a value, or ties it
+                    del declared[name]
         every = {name for base in Model.__mro__ for name in vars(base)} | set(_OWN)
-        taken = [name for name in found if name in every]
+        taken = [name for name in declared if name in every]
         if taken:
             raise ValueError(
                 f"{cls.__name__} calls a parameter {taken[0]!r}, as something is called that every "
                 "model has; give it another name."
             )
         if "parameters" not in vars(cls):
-            cls.parameters = Parameters(*found.values())
+            cls.parameters = Parameters(*declared.values())
         if "name" not in vars(cls):
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         if not cls.summary:
@@ -298,10 +298,10 @@ class Model(Agent):
             return super().reads(columns, n_actions)
         kernel = cls.compiled(cls.n_actions or n_actions or 2)
         shape = np.shape(next(iter(columns.values())))
-        found = {name: columns[name] for name in kernel.columns}
+        columns_read = {name: columns[name] for name in kernel.columns}
         for k, column in enumerate(evaluated(kernel.hoisted, columns)):
-            found[f"once_{k}"] = np.broadcast_to(np.asarray(column, dtype=float), shape)
-        return found
+            columns_read[f"once_{k}"] = np.broadcast_to(np.asarray(column, dtype=float), shape)
+        return columns_read
 
     @classmethod
     def simulation_source(cls, environment: Environment) -> str:
@@ -340,7 +340,7 @@ class Model(Agent):
                 f"and pays depends on earlier trials of another {crossed!r}. Leave it out of "
                 "`separate`."
             )
-        if crossed is not None:  # what follows from the answers is told by whole sessions alone
+        if crossed is not None:  # what follows from the answers is shown by whole sessions alone
             played = replace(played, columns=played.columns[: len(answer_columns(environment))])
         return played, played.tables
 
@@ -408,7 +408,7 @@ class Model(Agent):
 
     @classmethod
     def mind(cls, values: Mapping[str, Any], actions: int, trial: Any = None) -> Self:
-        """Make one mind of the model: parameters as attributes, and what it remembers at first.
+        """Make one agent of the model: parameters as attributes, and what it remembers at first.
 
         `trial` has the columns that are the same in all of a sequence.
         """
@@ -420,7 +420,7 @@ class Model(Agent):
         return made
 
     def remembered(self) -> dict[str, Any]:
-        """Return what a mind remembers, by name."""
+        """Return what an agent remembers, by name."""
         return {k: v for k, v in self.__dict__.items() if k not in self._own}
 
     def __repr__(self) -> str:
@@ -432,19 +432,19 @@ class Model(Agent):
         self._minds: dict[tuple[Any, ...], Model] = {}
 
     def _mind(self, observation: Observation) -> Model:
-        """Return the mind that remembers what came before, where this trial belongs."""
-        place = tuple([observation[name] for name in self.separate if name in observation])
-        if place not in self._minds:
+        """Return the agent that remembers what came before, where this trial belongs."""
+        key = tuple([observation[name] for name in self.separate if name in observation])
+        if key not in self._minds:
             values = dict(zip(self.parameters.names, self.theta.tolist(), strict=True))
-            self._minds[place] = self.mind(values, self.actions or 2, _Row(observation))
-        return self._minds[place]
+            self._minds[key] = self.mind(values, self.actions or 2, _Row(observation))
+        return self._minds[key]
 
     def _law(self, observation: Observation, action: int | None) -> Law:
-        mind = self._mind(observation)
+        agent = self._mind(observation)
         if self.given == "response":
-            law = mind.respond(_Row(observation))
+            law = agent.respond(_Row(observation))
         elif self.given != "action" and (action is not None or self.given == "either"):
-            law = mind.report(_Row(observation, action=-1 if action is None else action))
+            law = agent.report(_Row(observation, action=-1 if action is None else action))
         else:
             raise NotImplementedError(f"{self.name} gives no responses.")
         assert isinstance(law, Law)
@@ -487,8 +487,10 @@ class Model(Agent):
         share = float(shares[action or 0])
         with np.errstate(all="ignore"):
             law = self._law(observation, action)
-            own = float(law.log_density(response)) + (log(share) if share > 0.0 else -inf)
-            return log_mixed(own, float(law.lapse_density(response)) / len(shares), self.lapse)
+            log_share = float(law.log_density(response)) + (log(share) if share > 0.0 else -inf)
+            return log_mixed(
+                log_share, float(law.lapse_density(response)) / len(shares), self.lapse
+            )
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
         """Draw what is given: an action with one uniform number; with a number, two."""

@@ -85,10 +85,10 @@ class Printer:
             return f"{self.calls.get(end, end)}({args[1]}, {args[2]})"
         return f"{self.calls[x.op]}({', '.join(args)})"
 
-    def looked_up(self, x: Expr, place: str) -> str:
+    def looked_up(self, x: Expr, index: str) -> str:
         """Return the text of an entry of a table; outside of it, the first."""
-        inside = f"({place} >= 0.0) & ({place} < {len(x.value)}.0)"
-        return f"{table_name(x)}[int(pick({inside}, {place}, 0.0))]"
+        inside = f"({index} >= 0.0) & ({index} < {len(x.value)}.0)"
+        return f"{table_name(x)}[int(pick({inside}, {index}, 0.0))]"
 
 
 def table_name(x: Expr) -> str:

@@ -51,7 +51,7 @@ class Simulation:
     Attributes
     ----------
     columns : names of what comes back; "action" or "response", or both, first, and "present",
-        where a trial takes place, last if some may fall away
+        where a trial happens, last if some may fall away
     tables : the tables of the design that are read
     remembers : whether the world remembers anything from trial to trial
     depends : whether what is given depends on that
@@ -64,8 +64,8 @@ class Simulation:
         self.actions = actions
         self.definition = None if model is None else Definition(model, actions)
         anew = model is None or world.span not in model.separate
-        told = self.definition is not None and self._gives_no_action(world, shapes)
-        action = number(-1.0) if told else symbol("action", DATA)
+        no_action = self.definition is not None and self._gives_no_action(world, shapes)
+        action = number(-1.0) if no_action else symbol("action", DATA)
         self.passage = Passage(world, shapes, action, anew)
         self.remembers = bool(self.passage.start)
         self.given: dict[str, Expr] = {}
@@ -161,9 +161,9 @@ class Simulation:
         return [*outputs, *(x for _, x in self.state.values())]
 
     def _check_read(self, model: type[Model] | None, world: type[World]) -> None:
-        own = {self._u, self._second, self._noise, self._rate}
-        own |= {symbol("action", DATA), symbol("response", DATA)}
-        odd = [x.value for x in self._read if x.value not in self.names and x not in own]
+        internal = {self._u, self._second, self._noise, self._rate}
+        internal |= {symbol("action", DATA), symbol("response", DATA)}
+        odd = [x.value for x in self._read if x.value not in self.names and x not in internal]
         if odd:
             reader = world.__name__ if model is None else f"{model.name} in {world.__name__}"
             raise ValueError(
@@ -221,10 +221,10 @@ class Simulation:
         texts = begin.write([self.state[x][0] if x in self.state else x for x in kept])
         begin.lines += [f"{places[x]} = {t}" for x, t in zip(kept, texts, strict=True)]
 
-        own = {x: f"{x.value.replace(' ', '_')}_t" for x in (*columns, *of_first)}
+        names_of = {x: f"{x.value.replace(' ', '_')}_t" for x in (*columns, *of_first)}
         reads = {**columns, **of_first}
-        drawn = [f"{own[x]} = {text}" for x, text in reads.items() if x in parts]
-        body = Printer({**kept, **own})
+        drawn = [f"{names_of[x]} = {text}" for x, text in reads.items() if x in parts]
+        body = Printer({**kept, **names_of})
         lines = ["q = row[block, i]", *drawn, *(f"{n} = {places[x]}" for x, n in kept.items())]
         action, response = symbol("action", DATA), symbol("response", DATA)
         if self.definition is None:
@@ -251,5 +251,5 @@ class Simulation:
 
     def _place(self, x: Expr) -> str:
         """Return the text of a number that a table holds for a trial."""
-        table, place = self.names[x.value]
-        return f"{table}_all[t, {''.join(f'{k}, ' for k in place)}i]"
+        table, index = self.names[x.value]
+        return f"{table}_all[t, {''.join(f'{k}, ' for k in index)}i]"

@@ -97,7 +97,7 @@ class Expr:
     __rand__, __ror__ = __and__, __or__
 
     def exp(self) -> Expr:
-        """Return what np.exp asks of the elements of an array of its own."""
+        """Return what np.exp asks of the elements of a separate array."""
         return make("exp", self)
 
     def log(self) -> Expr:
@@ -169,12 +169,12 @@ class Expr:
         few = values.size <= LONGEST_CHAIN or values.dtype.kind == "O"
         if few or len(keys) < values.ndim:
             return Symbols.of(values)[key]
-        place: Any = 0
+        index: Any = 0
         for k, size in zip(keys, values.shape, strict=True):
-            place = place * size + k
-        if not isinstance(place, Expr) or place.op == "number":
-            return number(values.flat[int(place)])
-        return node("lookup", (place,), tuple(values.ravel().astype(float).tolist()))
+            index = index * size + k
+        if not isinstance(index, Expr) or index.op == "number":
+            return number(values.flat[int(index)])
+        return node("lookup", (index,), tuple(values.ravel().astype(float).tolist()))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         return applied(ufunc, method, *inputs, **options)
@@ -357,8 +357,8 @@ class Symbols(np.ndarray[Any, Any]):
     def of(cls, values: Any) -> Symbols:
         """Make one of an array of numbers and expressions."""
         plain = np.array(values, dtype=object)
-        for place in np.ndindex(plain.shape):
-            plain[place] = as_expr(plain[place])
+        for index in np.ndindex(plain.shape):
+            plain[index] = as_expr(plain[index])
         return plain.view(cls)
 
     def __array_finalize__(self, source: Any) -> None:
@@ -380,9 +380,9 @@ class Symbols(np.ndarray[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         keys = key if isinstance(key, tuple) else (key,)
         symbolic = [p for p, k in enumerate(keys) if isinstance(k, Expr)]
-        for place in product(*(range(self.shape[p]) for p in symbolic)):
+        for index in product(*(range(self.shape[p]) for p in symbolic)):
             at, holds = list(keys), number(1.0)
-            for p, n in zip(symbolic, place, strict=True):
+            for p, n in zip(symbolic, index, strict=True):
                 holds, at[p] = make("and", holds, make("eq", keys[p], n)), n
             new = where(holds, value, self[tuple(at)]) if symbolic else value
             super().__setitem__(tuple(at) if symbolic else key, new)
@@ -407,11 +407,11 @@ class Symbols(np.ndarray[Any, Any]):
 
     def argmax(self, *args: Any, **options: Any) -> Any:
         """Return the first place of the largest number, as NumPy does."""
-        best, place = self[0], number(0.0)
+        best, index = self[0], number(0.0)
         for k in range(1, len(self)):
             larger = make("gt", self[k], best)
-            best, place = select(larger, self[k], best), select(larger, k, place)
-        return place
+            best, index = select(larger, self[k], best), select(larger, k, index)
+        return index
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
@@ -420,8 +420,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         return select(condition, a, b)
     parts = np.broadcast_arrays(*(np.asarray(x, dtype=object) for x in (condition, a, b)))
     joined = np.empty(parts[0].shape, dtype=object)
-    for place in np.ndindex(joined.shape):
-        joined[place] = select(*(np.asarray(part)[place] for part in parts))
+    for index in np.ndindex(joined.shape):
+        joined[index] = select(*(np.asarray(part)[index] for part in parts))
     return joined.view(Symbols)
 
 
@@ -495,8 +495,8 @@ def applied(
     elif method == "__call__":
         wide = np.broadcast_arrays(*arrays)
         result = np.empty(wide[0].shape, dtype=object)
-        for place in np.ndindex(result.shape):
-            result[place] = as_expr(_OPERATIONS[ufunc](*(as_expr(w[place]) for w in wide)))
+        for index in np.ndindex(result.shape):
+            result[index] = as_expr(_OPERATIONS[ufunc](*(as_expr(w[index]) for w in wide)))
         result = result[()]
     else:
         raise UntraceableError(f"np.{ufunc.__name__}.{method} is unknown here; write a loop")

@@ -80,8 +80,8 @@ def flat(state: Mapping[str, Any]) -> dict[str, Any]:
                 f"what is remembered is numbers and NumPy arrays of numbers; self.{name} is a "
                 f"{type(value).__name__}"
             )
-        for place in np.ndindex(array.shape):
-            parts["_".join((name, *map(str, place)))] = array[place]
+        for index in np.ndindex(array.shape):
+            parts["_".join((name, *map(str, index)))] = array[index]
     return parts
 
 
@@ -95,8 +95,8 @@ def shaped(state: Mapping[str, Any], value_of: Callable[[str], Expr]) -> dict[st
     made: dict[str, Any] = {}
     for name, value in state.items():
         array = np.empty(np.shape(value), dtype=object)
-        for place in np.ndindex(array.shape):
-            array[place] = value_of("_".join((name, *map(str, place))))
+        for index in np.ndindex(array.shape):
+            array[index] = value_of("_".join((name, *map(str, index))))
         made[name] = array.view(Symbols) if array.shape else array[()]
     return made
 
@@ -137,15 +137,15 @@ class Definition:
         self.start = merged(self._begin)
 
     def _begin(self) -> State:
-        mind = self.model.mind(self.parameters, self.actions, Trial(only=self.model.separate))
-        self._begun = mind.remembered()
+        agent = self.model.mind(self.parameters, self.actions, Trial(only=self.model.separate))
+        self._begun = agent.remembered()
         _check_apart(self._begun, "begin")
         return numbers(self._begun)
 
     def _mind(self) -> Model:
-        mind = self.model.mind(self.parameters, self.actions, Trial(only=self.model.separate))
-        vars(mind).update(shaped(self._begun, _remembered))
-        return mind
+        agent = self.model.mind(self.parameters, self.actions, Trial(only=self.model.separate))
+        vars(agent).update(shaped(self._begun, _remembered))
+        return agent
 
     def answers(self, trial: Callable[[], Any], acting: Callable[[], Any]) -> list[Answer]:
         """Return what is answered on a trial; `acting` is the trial with the action."""
@@ -162,9 +162,9 @@ class Definition:
         kinds = set()
 
         def run() -> dict[str, Any]:
-            mind = self._mind()
-            out = getattr(mind, method)(trial())
-            self._check_unchanged(mind, method)
+            agent = self._mind()
+            out = getattr(agent, method)(trial())
+            self._check_unchanged(agent, method)
             if out is None:
                 raise UntraceableError(f"{method}() returns nothing; return utilities or log odds")
             kinds.add(type(out) if isinstance(out, Law | Probabilities) else None)
@@ -197,10 +197,10 @@ class Definition:
         """Return what is remembered after a trial."""
 
         def run() -> State:
-            mind = self._mind()
-            mind.update(trial())
-            self._check_parameters(mind, "update")
-            after = mind.remembered()
+            agent = self._mind()
+            agent.update(trial())
+            self._check_parameters(agent, "update")
+            after = agent.remembered()
             odd = ", ".join(f"self.{name}" for name in sorted(set(after) ^ set(self._begun)))
             if odd:
                 raise UntraceableError(
@@ -216,19 +216,19 @@ class Definition:
 
         return merged(run)
 
-    def _check_parameters(self, mind: Model, method: str) -> None:
+    def _check_parameters(self, agent: Model, method: str) -> None:
         """Refuse a definition that changes a parameter, which is one number for all trials."""
-        for name, own in self.parameters.items():
-            if mind.__dict__.get(name) is not own:
+        for name, value in self.parameters.items():
+            if agent.__dict__.get(name) is not value:
                 raise UntraceableError(
                     f"{method}() changes self.{name}, a parameter; remember a number of its own, "
                     f"set to self.{name} in begin(), and change that"
                 )
 
-    def _check_unchanged(self, mind: Model, method: str) -> None:
+    def _check_unchanged(self, agent: Model, method: str) -> None:
         """Refuse an answer that changes what is remembered: it must not teach anything."""
-        self._check_parameters(mind, method)
-        after, before = mind.remembered(), flat(shaped(self._begun, _remembered))
+        self._check_parameters(agent, method)
+        after, before = agent.remembered(), flat(shaped(self._begun, _remembered))
         odd = sorted(set(after) ^ set(self._begun))
         if not odd:
             now = flat(after)
@@ -252,7 +252,7 @@ def _check_apart(remembered: Mapping[str, Any], method: str) -> None:
 
 
 def of_world(name: str) -> str:
-    """Return the name in a kernel of what a world remembers; a model may call its own so."""
+    """Return the name in a kernel of what a world remembers; a model may call its so."""
     return f"{name}_of_world"
 
 
@@ -271,14 +271,14 @@ class Passage:
     drawn : the trial as the design has it
     start, after : what is remembered before the first trial, and after this one
     shown, paid : columns
-    present : whether the trial takes place
+    present : whether the trial happens
     """
 
     def __init__(self, world: type[World], shapes: Shapes, action: Expr, anew: bool = False):
         self.drawn = Trial(shapes=shapes)
-        place = world()
-        place.begin()
-        begun = dict(vars(place))
+        world_state = world()
+        world_state.begin()
+        begun = dict(vars(world_state))
         self.start = {of_world(n): x for n, x in numbers(begun).items()}
         entered = {n: symbol(of_world(n), STATE) for n in flat(begun)}
         span = getattr(self.drawn, str(world.span)) if begun and anew and world.span else None
@@ -287,10 +287,10 @@ class Passage:
             entered = {n: select(goes_on, x, numbers(begun)[n]) for n, x in entered.items()}
 
         def run(method: str, state: Mapping[str, Expr], *args: Any) -> dict[str, Any]:
-            vars(place).clear()
-            vars(place).update(shaped(begun, lambda n: state[n]))
-            columns = by_column(getattr(place, method)(self.drawn, *args))
-            return {f"column {n}": x for n, x in columns.items()} | numbers(vars(place))
+            vars(world_state).clear()
+            vars(world_state).update(shaped(begun, lambda n: state[n]))
+            columns = by_column(getattr(world_state, method)(self.drawn, *args))
+            return {f"column {n}": x for n, x in columns.items()} | numbers(vars(world_state))
 
         went = merged(lambda: run("show", entered))
         self.shown: dict[str, Expr] = _columns(went)
@@ -317,7 +317,7 @@ def _columns(values: Mapping[str, Expr]) -> dict[str, Expr]:
 def entries(shapes: Shapes) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Return the table, and the place in it, of each symbol that stands for one of its numbers."""
     return {
-        "_".join((name, *map(str, place))): (name, place)
+        "_".join((name, *map(str, index))): (name, index)
         for name, shape in shapes.items()
-        for place in np.ndindex(tuple(shape))
+        for index in np.ndindex(tuple(shape))
     }

@@ -194,7 +194,7 @@ class PriorityHeuristic(Minimax):
 
     Gains: the better minimum, if minima differ by a tenth of the largest amount or more; else the
     minimum that is less likely, if its chances differ by .1 or more; else the larger maximum.
-    Losses, where no gamble has a gain: the same with the smallest loss in place of the minimum,
+    Losses, where no gamble has a gain: the same with the smallest loss instead of the minimum,
     which is taken for the more likely one, and the largest loss, avoided. The aspiration level is a
     tenth as it is, not rounded to a prominent number. Choices are made by lot on a share `error`
     of trials, and where no reason decides.

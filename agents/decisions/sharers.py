@@ -39,13 +39,13 @@ def _guilt() -> Any:
     return unit("guilt: what a point that oneself has more costs", mean=-0.3, sd=1.0, source=FEHR)
 
 
-def _worth(own: Any, other: Any, alpha: Any, beta: Any) -> Any:
+def _worth(share: Any, other: Any, alpha: Any, beta: Any) -> Any:
     """Return own - alpha max(other - own, 0) - beta max(own - other, 0)."""
-    return own - alpha * np.maximum(other - own, 0.0) - beta * np.maximum(own - other, 0.0)
+    return share - alpha * np.maximum(other - share, 0.0) - beta * np.maximum(share - other, 0.0)
 
 
 class InequityAverse(Model):
-    """Values shares of a stake by its own, less envy and guilt, and chooses by softmax.
+    """Values shares of a stake by its, less envy and guilt, and chooses by softmax.
 
     U(own, other) = own - alpha max(other - own, 0) - beta max(own - other, 0), amounts divided by
     the stake; nothing for both has U = 0. V of an offer is U times the chance that it is accepted,

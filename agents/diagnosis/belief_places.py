@@ -68,17 +68,17 @@ def places_of(
     sequence of each place, and its columns. A state of a distribution is a part of those not yet
     dealt out, in hundredths that are left.
     """
-    told, statements = _statements(sequence, columns, moves)
+    stated, statements = _statements(sequence, columns, moves)
     whose, decisions = _decisions(subject, sequence, columns, by_state)
     # Short sequences, so that those of one subject stand side by side in lanes.
     within = np.arange(len(whose)) - np.searchsorted(whose, whose)
     run = int(sequence.max(initial=-1)) + 1 + within // RUN
-    gone = {name: np.zeros(len(told)) for name in DECISIONS}
+    gone = {name: np.zeros(len(stated)) for name in DECISIONS}
     absent = {name: np.zeros(len(whose)) for name in STATEMENTS}
     parts = (statements | gone, decisions | absent)
     return (
-        np.concatenate([subject[told], whose]),
-        np.concatenate([sequence[told], run]),
+        np.concatenate([subject[stated], whose]),
+        np.concatenate([sequence[stated], run]),
         {name: np.concatenate([part[name] for part in parts]).astype(float) for name in parts[0]},
     )
 
@@ -87,27 +87,32 @@ def _statements(
     sequence: Integers, columns: Mapping[str, Array], moves: Callable[[Any, Any], Any]
 ) -> tuple[Integers, dict[str, Array]]:
     """Return which trials state something that tells of the belief, and their columns."""
-    response, asked = columns["response"], columns["question"]
+    response, question_codes = columns["response"], columns["question"]
     hundredths, *left = _dealt(sequence, columns)
-    stated = (response >= 0.0) & (asked >= 0.0) & (asked != DECISION) & (hundredths > 0)
-    told = np.flatnonzero(stated)
-    own = {name: column[told] for name, column in columns.items()}
-    whole, question, odds = hundredths[told], own["question"], log_odds(own["marginal"])
-    cell = np.clip(np.floor(100.0 * own["response"] + 0.5), 0, whole).astype(np.int64)
+    stated = (
+        (response >= 0.0)
+        & (question_codes >= 0.0)
+        & (question_codes != DECISION)
+        & (hundredths > 0)
+    )
+    stating = np.flatnonzero(stated)
+    rows = {name: column[stating] for name, column in columns.items()}
+    whole, question, odds = hundredths[stating], rows["question"], log_odds(rows["marginal"])
+    cell = np.clip(np.floor(100.0 * rows["response"] + 0.5), 0, whole).astype(np.int64)
     shared = question == DEALT
     parted = shared | (question == PART)
-    more = np.where(question == CONDITIONAL, log_odds(own["posterior"]) - odds, 0.0)
-    sides = given(own["posterior"], own["marginal"], own["conditional"])
-    rest = [np.maximum(side[told], EDGE) for side in left]
+    more = np.where(question == CONDITIONAL, log_odds(rows["posterior"]) - odds, 0.0)
+    sides = given(rows["posterior"], rows["marginal"], rows["conditional"])
+    rest = [np.maximum(side[stating], EDGE) for side in left]
     present, absent = (
         np.where(shared, np.minimum(p / most, 1.0), p) for p, most in zip(sides, rest, strict=True)
     )
-    return told, {
-        "response": np.ones(len(told)),
+    return stating, {
+        "response": np.ones(len(stating)),
         "kind": np.where(parted, PART, BELIEF),
         "odds": odds,
         "more": np.where(parted, present, more),
-        "moved": np.where(parted, absent, moves(question, own["elicitation"])),
+        "moved": np.where(parted, absent, moves(question, rows["elicitation"])),
         "low": np.where(shared, end_of(cell - 0.5, whole), LOW[cell]),
         "high": np.where(shared, end_of(cell + 0.5, whole), HIGH[cell]),
         "plus": np.where(shared, np.log(rest[0] / rest[1]), 0.0),
@@ -122,15 +127,15 @@ def _decisions(
 
     The number that goes with a decision is the last one stated plainly in its repetition.
     """
-    repetition, asked = columns["repetition"], columns["question"]
-    plain = (columns["response"] >= 0.0) & (asked == BELIEF) & (columns["elicitation"] == PLAIN)
-    acts = (asked == DECISION) & (columns["action"] >= 0.0)
-    place = sequence * (int(repetition.max(initial=0.0)) + 2) + repetition
+    repetition, question = columns["repetition"], columns["question"]
+    plain = (columns["response"] >= 0.0) & (question == BELIEF) & (columns["elicitation"] == PLAIN)
+    acts = (question == DECISION) & (columns["action"] >= 0.0)
+    key = sequence * (int(repetition.max(initial=0.0)) + 2) + repetition
     plain, acts = (np.flatnonzero(rows & (repetition >= 0.0)) for rows in (plain, acts))
-    plain = plain[np.argsort(place[plain], kind="stable")]
-    last = np.searchsorted(place[plain], place[acts], side="right") - 1
+    plain = plain[np.argsort(key[plain], kind="stable")]
+    last = np.searchsorted(key[plain], key[acts], side="right") - 1
     goes = last >= 0
-    goes[goes] = place[plain[last[goes]]] == place[acts[goes]]
+    goes[goes] = key[plain[last[goes]]] == key[acts[goes]]
     acts, last = acts[goes], last[goes]
     p, chosen = columns["response"][plain[last]], np.minimum(columns["action"][acts], NO)
     state = columns["state"][acts] if by_state else np.zeros(len(acts))
@@ -154,10 +159,10 @@ def _dealt(
     absence; 100, 1 and 1 for what is of no distribution. No hundredths are left for a state of
     which nothing can be learnt: the last, and one before which a number is missing.
     """
-    asked, part, repetition = columns["question"], columns["part"], columns["repetition"]
-    hundredths = np.full(len(asked), 100, dtype=np.int64)
-    present, absent = np.ones((2, len(asked)))
-    rows = np.flatnonzero(asked == DEALT)
+    question, part, repetition = columns["question"], columns["part"], columns["repetition"]
+    hundredths = np.full(len(question), 100, dtype=np.int64)
+    present, absent = np.ones((2, len(question)))
+    rows = np.flatnonzero(question == DEALT)
     if not len(rows):
         return hundredths, present, absent
     order = rows[np.lexsort((part[rows], repetition[rows], sequence[rows]))]
@@ -165,21 +170,21 @@ def _dealt(
     begins = np.concatenate([[True], ~same])
     first = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
     rank = np.arange(len(order)) - first
-    told = np.floor(100.0 * columns["response"][order] + 0.5)
-    told = np.where(told >= 0, told, np.nan)
+    shares = np.floor(100.0 * columns["response"][order] + 0.5)
+    shares = np.where(shares >= 0, shares, np.nan)
     exact = (columns[name][order] for name in ("posterior", "marginal", "conditional"))
     of_present, of_absent = given(*exact)
 
     def before(values: Array) -> Array:
         """Return the sum over the states before, in the same distribution."""
-        found = np.zeros(len(values))
+        sums = np.zeros(len(values))
         for k in range(1, int(rank.max()) + 1):
             later = np.flatnonzero(rank == k)
-            found[later] = found[later - 1] + values[later - 1]
-        return found
+            sums[later] = sums[later - 1] + values[later - 1]
+        return sums
 
     present[order], absent[order] = 1.0 - before(of_present), 1.0 - before(of_absent)
-    left = 100.0 - before(told)
+    left = 100.0 - before(shares)
     # Which states come before is known by their numbers alone.
     known = np.isfinite(left) & (part[order] == rank)
     rest = np.maximum(present[order] - of_present, absent[order] - of_absent)

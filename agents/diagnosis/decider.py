@@ -74,10 +74,12 @@ def _compiled(model: type[Decider], lapses: bool) -> tuple[Any, Any]:
     The rate of lapses is one more parameter, the last.
     """
     rate = {"lapses": unit("rate of lapses")} if lapses else {}
-    own: type[Decider] = type(
+    of_places: type[Decider] = type(
         f"{model.__name__}Places", (model,), {"given": "response", "prepare": None, **rate}
     )
-    return own.compiled(3).log_likelihood, lambda places: tuple(own.reads(places, 3).values())
+    return of_places.compiled(3).log_likelihood, lambda places: tuple(
+        of_places.reads(places, 3).values()
+    )
 
 
 @cache
@@ -217,7 +219,7 @@ class Decider(Model):
         return [weight / sum(weights) for weight in weights]
 
     def believed(self, trial: Any) -> Any:
-        """Return the log odds of the state as believed before any part is told."""
+        """Return the log odds of the state as believed before any part is shown."""
         return self.c + self.d * log_odds(trial.marginal) + self.s_between * trial.idiosyncrasy
 
     def meant(self, trial: Any, believed: Any, present: Any, absent: Any) -> Any:
@@ -228,14 +230,14 @@ class Decider(Model):
         """
         question = trial.question
         more = log_odds(trial.posterior) - log_odds(trial.marginal)
-        own = believed + self.dial * self.moves(question, trial.elicitation)
+        log_odds_meant = believed + self.dial * self.moves(question, trial.elicitation)
         of_present, of_absent = given(trial.posterior, trial.marginal, trial.conditional)
         left_present, left_absent = np.maximum(present, EDGE), np.maximum(absent, EDGE)
         by_state = expit(believed + np.log(left_present / left_absent))
         of_absent = np.minimum(of_absent / left_absent, 1.0)
         part = of_absent + by_state * (np.minimum(of_present / left_present, 1.0) - of_absent)
-        own = own + np.where(question == CONDITIONAL, more, 0.0)
-        return np.where((question == PART) | (question == DEALT), log_odds(part), own)
+        log_odds_meant = log_odds_meant + np.where(question == CONDITIONAL, more, 0.0)
+        return np.where((question == PART) | (question == DEALT), log_odds(part), log_odds_meant)
 
     def draw(self, trial: Any, first: Any, second: Any, lapse: Any, left: Any) -> tuple[Any, Any]:
         """Return action and response at two uniform numbers; -1 and NaN where there is none.
@@ -252,10 +254,10 @@ class Decider(Model):
         answer = expit(self.meant(trial, believed, present, absent) + noise)
         answer = np.where(first < lapse, second, answer)
         dealt, whole = trial.question == DEALT, np.where(trial.question == DEALT, hundredths, 100.0)
-        own = given(trial.posterior, trial.marginal, trial.conditional)
-        ends = dealt & (np.maximum(present - own[0], absent - own[1]) <= NOTHING_LEFT)
-        told = np.where(ends, whole, np.floor(whole * answer + 0.5))
-        return np.where(acts, action, -1), np.where(acts, np.nan, told / 100.0)
+        parts = given(trial.posterior, trial.marginal, trial.conditional)
+        ends = dealt & (np.maximum(present - parts[0], absent - parts[1]) <= NOTHING_LEFT)
+        stated = np.where(ends, whole, np.floor(whole * answer + 0.5))
+        return np.where(acts, action, -1), np.where(acts, np.nan, stated / 100.0)
 
     @classmethod
     def simulate(
@@ -271,15 +273,15 @@ class Decider(Model):
         """Act and answer; see `Decider.draw`."""
         lane = np.repeat(row, np.diff(start), axis=0)
         tables = dict(zip(cls.design, design, strict=True))
-        asked = tables["question"]
-        action, response = np.full(asked.shape, -1.0), np.full(asked.shape, np.nan)
-        full = np.full((3, asked.shape[1]), [[100.0], [1.0], [1.0]])
+        question = tables["question"]
+        action, response = np.full(question.shape, -1.0), np.full(question.shape, np.nan)
+        full = np.full((3, question.shape[1]), [[100.0], [1.0], [1.0]])
         left = full.copy()
-        dealt = bool((asked == DEALT).any())  # then each state hangs on those before it
-        for t in range(len(asked)) if dealt else [slice(None)]:
+        dealt = bool((question == DEALT).any())  # then each state hangs on those before it
+        for t in range(len(question)) if dealt else [slice(None)]:
             values = dict(zip(cls.parameters.names, theta.T[:, lane[t]], strict=True))
-            mind = object.__new__(cls)
-            mind.__dict__.update(values)
+            agent = object.__new__(cls)
+            agent.__dict__.update(values)
             trial = SimpleNamespace(**{name: table[t] for name, table in tables.items()})
             left = (
                 np.where((trial.question == DEALT) & (trial.part > 0), left, full)
@@ -289,14 +291,16 @@ class Decider(Model):
             rate = 0.0 if lapse is None else lapse[lane[t]]
             first, second = np.moveaxis(uniforms[t], -2, 0)
             with np.errstate(invalid="ignore"):
-                found = mind.draw(trial, first, second, rate, left if dealt else (100.0, 1.0, 1.0))
+                answers = agent.draw(
+                    trial, first, second, rate, left if dealt else (100.0, 1.0, 1.0)
+                )
             action[t], response[t] = (
                 np.where(trial.question >= 0.0, x, gone)
-                for x, gone in zip(found, (-1.0, np.nan), strict=True)
+                for x, gone in zip(answers, (-1.0, np.nan), strict=True)
             )
             if dealt:
-                own = given(trial.posterior, trial.marginal, trial.conditional)
-                taken = np.stack([100.0 * np.nan_to_num(response[t]), *own])
+                parts = given(trial.posterior, trial.marginal, trial.conditional)
+                taken = np.stack([100.0 * np.nan_to_num(response[t]), *parts])
                 left = np.where(trial.question == DEALT, left - taken, left)
         return action, response
 
@@ -353,9 +357,9 @@ class Decider(Model):
     def weight_of_cell(self, trial: Any, share: Any) -> tuple[Any, Any]:
         """Return the probability of a cell, lapses included, and the share of no lapse in it."""
         width = np.where(self.at_an_end(trial), WIDTH_AT_END, WIDTH) * trial.per
-        own = (1.0 - self.lapses) * share
-        mixed = np.maximum(own + self.lapses * width, LEAST)
-        return mixed, own / mixed
+        no_lapse = (1.0 - self.lapses) * share
+        mixed = np.maximum(no_lapse + self.lapses * width, LEAST)
+        return mixed, no_lapse / mixed
 
     @staticmethod
     def at_an_end(trial: Any) -> Any:
@@ -365,22 +369,24 @@ class Decider(Model):
     def respond(self, trial: Any) -> Any:
         if trial.kind == DECISION:
             return Answer(self.log_choice(trial))
-        own = self.cell(trial)[0]
+        log_share = self.cell(trial)[0]
         if self.lapses is not None:
-            own = np.log(self.weight_of_cell(trial, np.exp(own))[0])
+            log_share = np.log(self.weight_of_cell(trial, np.exp(log_share))[0])
         log_width = np.where(self.at_an_end(trial), log(WIDTH_AT_END), log(WIDTH))
-        return Answer(own - log_width)
+        return Answer(log_share - log_width)
 
     def log_choice(self, trial: Any) -> Any:
         """Return the log probability of a decision, given the number stated."""
         yes, defer = self.values(self.acted_on(trial.stated), trial.state)
         top = np.maximum(np.maximum(yes, defer), 0.0)
         total = np.exp(yes - top) + np.exp(defer - top) + np.exp(-top)
-        own = np.where(trial.chosen == YES, yes, np.where(trial.chosen == DEFER, defer, 0.0))
-        own = own - top - np.log(total)
+        log_share = np.where(trial.chosen == YES, yes, np.where(trial.chosen == DEFER, defer, 0.0))
+        log_share = log_share - top - np.log(total)
         if self.lapses is None:
-            return own
-        return np.log(np.maximum((1.0 - self.lapses) * np.exp(own) + self.lapses / 3.0, LEAST))
+            return log_share
+        return np.log(
+            np.maximum((1.0 - self.lapses) * np.exp(log_share) + self.lapses / 3.0, LEAST)
+        )
 
     def update(self, trial: Any) -> None:
         if trial.kind != BELIEF:
@@ -388,9 +394,9 @@ class Decider(Model):
         log_share, mean, shrink, sd = self.cell(trial)
         shift, spread = self.left / sd * mean, (self.left / sd) ** 2 * shrink
         if self.lapses is not None:
-            own = self.weight_of_cell(trial, np.exp(log_share))[1]
-            spread = own * (spread + (1.0 - own) * shift * shift)
-            shift = own * shift
+            weight = self.weight_of_cell(trial, np.exp(log_share))[1]
+            spread = weight * (spread + (1.0 - weight) * shift * shift)
+            shift = weight * shift
         self.off = self.off + shift
         self.left = np.maximum(self.left + spread, 0.0)
 
@@ -402,13 +408,13 @@ class Decider(Model):
         self._dealt: dict[tuple[float, float, float], Array] = {}
 
     def _fresh_mind(self) -> Any:
-        mind = object.__new__(type(self))
-        mind.__dict__.update(zip(self.parameters.names, self.theta.tolist(), strict=True))
-        return mind
+        agent = object.__new__(type(self))
+        agent.__dict__.update(zip(self.parameters.names, self.theta.tolist(), strict=True))
+        return agent
 
     def action_probabilities(self, observation: Observation) -> Array:
-        mind, trial = self._fresh_mind(), SimpleNamespace(**observation)
-        return np.array(mind.shares(expit(mind.believed(trial)), trial.state))
+        agent, trial = self._fresh_mind(), SimpleNamespace(**observation)
+        return np.array(agent.shares(expit(agent.believed(trial)), trial.state))
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
         first, second = rng.random(2).tolist()
@@ -434,18 +440,18 @@ class Decider(Model):
     def _deal(self, observation: Observation, response: float) -> None:
         """Note what a state of a distribution got, and what it could be."""
         if observation["question"] == DEALT:
-            own = given(*(observation[name] for name in ("posterior", "marginal", "conditional")))
-            self._dealt[_place(observation)] = np.array([100.0 * response, *own])
+            parts = given(*(observation[name] for name in ("posterior", "marginal", "conditional")))
+            self._dealt[_place(observation)] = np.array([100.0 * response, *parts])
 
     def _row(self, observation: Any, action: int | None, response: Any) -> dict[str, float]:
         """Return the columns of a trial, as fits read them."""
         missing = response is None or not response >= 0.0
-        own = {
+        known = {
             "action": -1.0 if action is None else float(action),
             "response": -np.inf if missing else float(response),
         }
-        shown = {n: float(observation.get(n, 0.5)) for n in self.columns if n not in own}
-        return own | shown
+        shown = {n: float(observation.get(n, 0.5)) for n in self.columns if n not in known}
+        return known | shown
 
     def _log_likelihood(self, rows: list[dict[str, float]]) -> float:
         """Return the log-likelihood of the trials of a context."""

@@ -36,7 +36,8 @@ class RandomUtility(Decider):
     1: a utility of 2 is one of two standard units above No. The four numbers are then identified
     where stated beliefs spread over (0, 1); if all lie near one p, only V(Yes) and V(Defer)
     there are, one sum for each. c, d, s_between and s_report come from what is stated alone;
-    s_between and s_report are told apart by repetitions. Belief and decision are as in `Decider`.
+    s_between and s_report are distinguished by repetitions. The rest is as in
+    `Decider`.
 
     A plain belief and a decision, 25 contexts x 5, give all eight back (r of .93 and more over the
     prior, whose utilities have a standard deviation of 3); without repetitions s_report is not
@@ -118,7 +119,7 @@ class OutcomePeeker(Decider):
 class Misreporter(Decider):
     """States p with log odds kappa above those it acts on, whenever it is asked for the state.
 
-    What it states given a part is honest, from which kappa is told apart from c; where no such
+    What it states given a part is honest, from which kappa is distinguished from c; where no such
     question is asked, only the curve of decisions over stated beliefs tells of it, which is little.
     What it states rises with what it believes, so that the belief stated says all that the belief
     held does: independence and monotone choice hold, iterated expectation does not.
@@ -178,7 +179,7 @@ class FrameDependent(Decider):
     """States a belief that depends on how it is asked for: its log odds move by kappa f.
 
     f is 0 where the question is plain, 1 under squared error, -1 under absolute error and 1/2 where
-    it is told to reason in a Bayesian way. It decides by the belief that it states plainly.
+    it is shown to reason in a Bayesian way. It decides by the belief that it states plainly.
     """
 
     name = "frame_dependent"

@@ -92,19 +92,19 @@ def log_likelihood_of_four(  # type: ignore[no-untyped-def]
                 off = (y - mean) / sd
                 inside = 0.0 < answer < top
                 if inside:
-                    own = -HALF_LOG_2_PI - log(sd) - 0.5 * off * off - log(unit[t, i])
+                    log_density = -HALF_LOG_2_PI - log(sd) - 0.5 * off * off - log(unit[t, i])
                     push, curve = off / sd, (off * off - 1.0) / variance
                 else:
                     side = -1.0 if answer <= 0.0 else 1.0
-                    own, rate = log_share_below(-side * off)
+                    log_density, rate = log_share_below(-side * off)
                     push, curve = side * rate / sd, side * rate * off / variance
                 if lapse is not None:
                     anywhere = 1.0 / top if inside else 0.0
-                    own, weight, by = mixed_with_lapse(own, anywhere, lapse[k])
+                    log_density, weight, by = mixed_with_lapse(log_density, anywhere, lapse[k])
                     gradient[k, 4] += by
                     push *= weight
                     curve *= weight
-                total[k] += own
+                total[k] += log_density
                 if what == TEXT:
                     gradient[k, 1] += curve * own_text
                 elif what == IMAGE:
@@ -234,7 +234,7 @@ _SPREADS = (
 
 
 class CueCombiner(LawResponder):
-    """Answers to text and picture with a weighted mean of its own answers to either alone.
+    """Answers to text and picture with a weighted mean of its answers to either alone.
 
     y_text ~ N(x, sigma_text), y_image ~ N(x, sigma_image), y ~ N(alpha y_text + (1 - alpha)
     y_image, sigma), in fractions of the unit; both answers are those to the same item. Where one
@@ -291,10 +291,10 @@ class CueCombiner(LawResponder):
         if what != BOTH:
             return x, text if what == TEXT else image
         mean, variance = 0.0, sigma**2
-        for cue, weight, own in ((TEXT, alpha, text), (IMAGE, 1.0 - alpha, image)):
+        for cue, weight, sd in ((TEXT, alpha, text), (IMAGE, 1.0 - alpha, image)):
             answer = self.answers.get((*_place(observation), cue))
             mean += weight * (x if answer is None else answer)
-            variance += 0.0 if answer is not None else (weight * own) ** 2
+            variance += 0.0 if answer is not None else (weight * sd) ** 2
         return mean, sqrt(variance)
 
     def _remember(self, observation: Observation, answer: float) -> None:
@@ -320,7 +320,7 @@ class CueCombinerEqual(CueCombiner):
 class CueCombinerOptimal(CueCombiner):
     """Is a cue combiner with the weights of least variance, alpha = sigma_image**2 / (sum of both).
 
-    The precisions are those of its own answers to either cue.
+    The precisions are those of the answers to either cue.
     """
 
     name = "cue_combiner_optimal"

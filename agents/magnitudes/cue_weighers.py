@@ -35,8 +35,8 @@ class Share(Law):
     def log_density(self, y: Any) -> Any:
         high = y >= 1.0
         off = (y - self.mean) / self.sd
-        own = -0.5 * off**2 - np.log(self.sd) - HALF_LOG_2_PI
-        return np.where((y <= 0.0) | high, log_ndtr(np.where(high, -off, off)), own)
+        inside = -0.5 * off**2 - np.log(self.sd) - HALF_LOG_2_PI
+        return np.where((y <= 0.0) | high, log_ndtr(np.where(high, -off, off)), inside)
 
     def at(self, normal: Any) -> Any:
         return np.clip(self.mean + self.sd * normal, 0.0, 1.0)
@@ -117,7 +117,7 @@ class CueWeigherBlurred(CueWeigherOptimal):
     """Is an optimal cue weigher whose pictures tell the less, the more they are blurred.
 
     The variance of answers to a picture is sigma_image**2 + (per_pixel blur)**2, and the weights
-    of a trial are those of its own blur.
+    of a trial are those of its blur.
     """
 
     name = "cue_weigher_blurred"

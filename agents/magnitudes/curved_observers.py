@@ -136,8 +136,8 @@ class TwoScaleObserver(Model):
 
     def respond(self, trial: Any) -> Any:
         slow = (1.0 - self.w_fast) * self.weight_slow
-        own = (1.0 - self.w_fast - slow) * trial.value
-        return Share(own + self.w_fast * self.fast[0] + slow * self.slow[0], self.sigma)
+        present = (1.0 - self.w_fast - slow) * trial.value
+        return Share(present + self.w_fast * self.fast[0] + slow * self.slow[0], self.sigma)
 
     def update(self, trial: Any) -> None:
         self.fast += self.rate_fast * (trial.value - self.fast)

@@ -35,18 +35,18 @@ class UniformObserverMedian(UniformObserver):
         # From x toward the middle is up, so that the ends lie in the tail that is exact.
         away, wide = np.abs(x - middle) / self.noise, half / self.noise
         aim = 0.5 * (ndtr(-away - wide) + ndtr(wide - away))
-        place = _halved(lambda t: ndtr(wide * t - away) - aim)
-        z = wide * place - away
-        place = place - (ndtr(z) - aim) / (wide * _density(z) + LEAST)
-        return middle + np.where(x > middle, half, -half) * place
+        position = _halved(lambda t: ndtr(wide * t - away) - aim)
+        z = wide * position - away
+        position = position - (ndtr(z) - aim) / (wide * _density(z) + LEAST)
+        return middle + np.where(x > middle, half, -half) * position
 
 
 def _halved(excess: Callable[[Any], Any]) -> Any:
     """Return where a function from -1 to 1 turns from negative to positive."""
-    place: Any = 0.0
+    position: Any = 0.0
     for n in range(HALVINGS):
-        place = place + np.where(excess(place) > 0.0, -1.0, 1.0) * 0.5 ** (n + 1)
-    return place
+        position = position + np.where(excess(position) > 0.0, -1.0, 1.0) * 0.5 ** (n + 1)
+    return position
 
 
 def _density(z: Any) -> Any:

@@ -76,8 +76,8 @@ class Estimate(Law):
         x = self.scaled(np.maximum(y, 0.0) / self.unit)
         off = (x - self.mean) / self.sd
         slope = np.log(self.sd) + np.log(self.unit) + self.log_slope(x)
-        own = -0.5 * off**2 - HALF_LOG_2_PI - slope
-        return np.where((y <= 0.0) | high, log_ndtr(np.where(high, -off, off)), own)
+        inside = -0.5 * off**2 - HALF_LOG_2_PI - slope
+        return np.where((y <= 0.0) | high, log_ndtr(np.where(high, -off, off)), inside)
 
     def at(self, normal: Any) -> Any:
         x = self.unscaled(self.mean + self.sd * normal)
@@ -165,7 +165,7 @@ class MagnitudeObserver(Model):
         return np.where(trial.window == 0, self.mu_short, longer)
 
     def belief(self, trial: Any) -> Any:
-        """Return what the observer believes the stimulus to be, on its own scale."""
+        """Return what the observer believes the stimulus to be, on its scale."""
         raise NotImplementedError
 
     def spread(self) -> Any:
@@ -228,9 +228,9 @@ class StaticBayesObserver(MagnitudeObserver):
     y ~ N((1 - w_prior) x + w_prior mu, sigma), in fractions of the unit, where w_prior = tau_prior
     / (tau_prior + tau_measurement) is the same in all windows and mu is the mean of the prior in
     the window. Only the ratio of the precisions exists in the answers; noise of the measurement is
-    part of sigma. With a gain g and an offset d the mean is g (...) + d; neither can be told from
-    w_prior and the means. With one prior for all windows it has the likelihood of `LinearObserver`
-    with w = 1 - w_prior and b = w_prior mu_prior.
+    part of sigma. With a gain g and an offset d the mean is g (...) + d; neither can be
+    distinguished from w_prior and the means. With one prior for all windows it has
+    the likelihood of `LinearObserver` with w = 1 - w_prior and b = w_prior mu_prior.
     """
 
     name = "static_bayes_observer"
@@ -284,10 +284,10 @@ class NoisyBayesObserver(MagnitudeObserver):
         return np.sqrt(self.sigma**2 + ((1.0 - self.weight()) * self.sigma_measure) ** 2)
 
     def answer(self, trial: Any, u: Any, v: Any) -> Any:
-        """Return the answer at uniform numbers for its own noise and for the measurement's."""
-        own, measured = (ndtri(np.maximum(uniform, SMALLEST)) for uniform in (u, v))
+        """Return the answer at uniform numbers for its noise and for the measurement's."""
+        answer_noise, measured = (ndtri(np.maximum(uniform, SMALLEST)) for uniform in (u, v))
         belief = self.belief(trial) + (1.0 - self.weight()) * self.sigma_measure * measured
-        return Estimate(belief, self.sigma, trial.unit, trial.ceiling).at(own)
+        return Estimate(belief, self.sigma, trial.unit, trial.ceiling).at(answer_noise)
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
         lapses, *uniforms = rng.random(self.n_uniforms).tolist()
@@ -341,15 +341,15 @@ def variant(
     options = [option for option in (output, "shared" if shared else "", *scale) if option]
     wider = [] if shared else {"": ["gain"], "gain": ["affine"]}.get(output)
     sd = 0.2 if log else 0.1
-    own: dict[str, Any] = {f"mu_{w}": centre(w, log, family.centres) for w in WINDOWS}
+    attributes: dict[str, Any] = {f"mu_{w}": centre(w, log, family.centres) for w in WINDOWS}
     if shared:
-        own = dict.fromkeys(own, property(lambda self: self.mu_prior))
-        own["mu_prior"] = centre("prior", log, family.centres)
+        attributes = dict.fromkeys(attributes, property(lambda self: self.mu_prior))
+        attributes["mu_prior"] = centre("prior", log, family.centres)
     if output:
-        own["gain"] = positive("factor between belief and answer", 0.0, 0.3, group_sd=0.15)
+        attributes["gain"] = positive("factor between belief and answer", 0.0, 0.3, group_sd=0.15)
     if output == "affine":
         described = "what is added to the belief before answering"
-        own["offset"] = real(described, 0.0, sd, group_sd=sd / 2)
+        attributes["offset"] = real(described, 0.0, sd, group_sd=sd / 2)
     body = {
         "__module__": family.__module__,
         "__doc__": f"Is `{family.__name__}` with the options {', '.join(options)}.",
@@ -359,7 +359,7 @@ def variant(
         "log_scale": log,
     }
     title = family.__name__ + "".join(option.capitalize() for option in options)
-    return type(title, (family,), body | own | {"sigma": spread_of_answers(log)})
+    return type(title, (family,), body | attributes | {"sigma": spread_of_answers(log)})
 
 
 StaticBayesObserverLog = variant(

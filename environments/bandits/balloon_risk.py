@@ -362,7 +362,7 @@ class BalloonRisk(Retelling):
         last = played[-1]
         missing = is_missing(last)
         pumps = len(played) - (last.action != INFLATE)
-        words = {**self._words(last.observation), **self._told_of(last), "pumps": pumps}
+        words = {**self._words(last.observation), **self._words_after(last), "pumps": pumps}
         return self._lines["", missing].render(**words)
 
     def _pumped(self, filled: Filled, n: int, turns: Sequence[Turn]) -> list[Turn]:

@@ -107,11 +107,11 @@ class Horizon(TwoMachines):
     In each game one machine, by lot, has a mean of one of `base_means`, and that of the other
     lies higher or lower by one of `differences`. A play pays a whole number of points, Normal
     around the mean. The four forced plays show either each machine twice or one of them a single
-    time, in mixed order. How many free plays are left is told.
+    time, in mixed order. How many free plays are left is shown.
 
     A trial is a free play; game g has the trials from long_horizon x g on, of which a game with
     one free play has only the first. Means and counts include the forced plays. A prompt tells of
-    its own game alone.
+    its game alone.
     """
 
     name = "horizon"

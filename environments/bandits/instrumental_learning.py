@@ -47,7 +47,7 @@ def _rates(name: str, given: Any) -> NDArray[np.float64]:
 
 
 class InstrumentalLearning(Retelling):
-    """Two-armed bandits met in mixed order; each arm pays 1 or 0 at a rate of its own."""
+    """Two-armed bandits met in mixed order; each arm pays 1 or 0 at a separate rate."""
 
     name = "instrumental_learning"
     summary = "four two-armed bandits in mixed order, wins of 1 or 0"

@@ -28,7 +28,7 @@ _SHARES = "multiples of 1 / n_parts between 0 and 1"
 
 
 def _by_bayes(rows: Rows) -> NDArray[np.float64]:
-    """Return the probability of the asked urn after the draw."""
+    """Return the probability of the queried urn after the draw."""
     prior, likelihood, red = rows["prior"], rows["likelihood"], rows["ball"]
     joint = prior * np.where(red > 0, likelihood, 1 - likelihood)
     other = (1 - prior) * np.where(red > 0, 1 - likelihood, likelihood)
@@ -40,16 +40,16 @@ _PARTS = ("_sections", "_red", "_blue")
 
 
 class ProbabilisticReasoning(Retelling):
-    """A wheel picks one of two urns, a ball is drawn from it: how probable is the asked urn?
+    """A wheel picks one of two urns, a ball is drawn from it: how probable is the queried urn?
 
     The sections of the wheel give the prior. The urns hold red and blue balls in mirror-image
     shares, so that the colour of the ball gives a likelihood. One half of the problems (and the
     odd one) has an informative likelihood and a prior near one half, the other half an
     informative prior and a likelihood near one half; they come in mixed order. Nothing is paid,
-    and nobody is told the right answer.
+    and nobody is shown the right answer.
 
-    In the urn that is not asked about the share of red balls is 1 - likelihood. The response is
-    the probability of the asked urn after the draw.
+    In the other urn the share of red balls is 1 - likelihood. The response is
+    the probability of the queried urn after the draw.
     """
 
     name = "probabilistic_reasoning"
@@ -132,7 +132,7 @@ class ProbabilisticReasoning(Retelling):
         return 6 * self.n_trials + len(LETTERS)
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """Return wheels, urns and balls, which urn is asked about, and whether it was drawn."""
+        """Return wheels, urns and balls, which urn is queried, and whether it was drawn."""
         n, n_trials = len(uniforms), self.n_trials
         thrown = uniforms[:, : 6 * n_trials].reshape(n, 6, n_trials)
         order = np.argsort(thrown[:, 0], axis=1)
@@ -165,7 +165,7 @@ class ProbabilisticReasoning(Retelling):
         return posterior(columns["prior"], columns["likelihood"], columns["ball"])
 
     def shortcuts(self, observation: Observation) -> Mapping[str, float]:
-        """Return each of the numbers that are told, alone."""
+        """Return each of the numbers that are shown, alone."""
         return {name: observation[name] for name in ("prior", "likelihood", "ball")}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
@@ -230,7 +230,7 @@ class ProbabilisticReasoning(Retelling):
 
     def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
         seen: dict[str, int | float] = {"trial": len(turns)}
-        if not self.asking & filled.keys() >= {"asked", "first_sections", "first_red", "colour"}:
+        if not {"asked", "first_sections", "first_red", "colour"} <= filled.keys():
             return seen
         urn = position_of(filled["asked"], self.design.labels["urns"])
         for name, word in (("prior", "first_sections"), ("likelihood", "first_red")):
@@ -256,7 +256,7 @@ class _Problems(Rerun):
 def posterior(
     prior: NDArray[np.float64], likelihood: NDArray[np.float64], ball: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return the probability of the asked urn after the ball was seen, by Bayes' rule."""
+    """Return the probability of the queried urn after the ball was seen, by Bayes' rule."""
     exact: NDArray[np.float64] = np.asarray(
         expit(logit(prior) + np.where(ball == 1, 1.0, -1.0) * logit(likelihood))
     )

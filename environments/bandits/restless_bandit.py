@@ -84,7 +84,7 @@ class RestlessBandit(TwoMachines):
     """Two machines, one better than the other, that change places at the end of each block.
 
     Rewards are whole numbers of points, Normal around `high` for the better machine and around
-    `low` for the other. A block's length is told to lie in a range; all sequences of lengths in
+    `low` for the other. A block's length is shown to lie in a range; all sequences of lengths in
     it that make up a session are equally likely. Each choice comes with a confidence from 0 to 1
     that it is the better machine. Both stand in one answer, as in "F, 0.8", or, with
     confidence="apart", in two: the machine, and after a further question the confidence.

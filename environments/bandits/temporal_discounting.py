@@ -150,7 +150,7 @@ class TemporalDiscounting(Retelling):
     first baseline (the largest one if none did): the same choice put off by `delay` months
     (present bias), the sum now against twice the premium after twice the delay (subadditivity),
     and the choice of the first baseline told as a premium for waiting (delay speed-up) and as
-    the price of not waiting (delay length). So 10 to 13 of the 13 trials take place. After an
+    the price of not waiting (delay length). So 10 to 13 of the 13 trials happen. After an
     answer that could not be read the rest of its baseline falls away, and with the first
     baseline also what builds on it.
 

@@ -58,7 +58,7 @@ class Gems(Slot):
 
 
 class Flight(World):
-    """A shuttle reaches its own planet or the other one, and an alien of that planet pays.
+    """A shuttle reaches its planet or the other one, and an alien of that planet pays.
 
     Without an answer at the first stage there is no second one.
     """
@@ -123,7 +123,7 @@ class TwoStep(Retelling):
 
     Shuttle (action) k of the first stage reaches planet (state) k with probability `transition`
     and the other planet otherwise. Each of the two aliens on each planet pays 1 with a
-    probability of its own, and otherwise 0. These four probabilities begin uniformly within
+    separate probability, and otherwise 0. These four probabilities begin uniformly within
     `rates` and change every day by a Normal(0, drift) step, reflected at the ends of `rates`.
 
     A day takes up two slots: trial 2 d is the first stage of day d, trial 2 d + 1 its second. The
@@ -234,7 +234,7 @@ class TwoStep(Retelling):
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return stages, flights that go as planned, what all aliens would pay, and orders.
 
-        "arrives" [N, n_trials] says on both stages of a day whether its shuttle reaches its own
+        "arrives" [N, n_trials] says on both stages of a day whether its shuttle reaches its
         planet; "gems" [N, n_trials, 4] what the aliens pay that day, alien a of planet s at
         2 s + a, and "chances" with what probability.
         """
@@ -398,7 +398,7 @@ class TwoStep(Retelling):
                 named += [_names_in(lines_of, line) for line in lines]
                 named += [_names_in(followed, message) for message in later]
                 break
-        return named  # if nothing was found, `read` will say what is wrong
+        return named  # if there is nothing, `read` will say what is wrong
 
 
 class _Days(Rerun):

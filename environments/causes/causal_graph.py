@@ -58,7 +58,7 @@ class Task:
     graph
         Name of the graph.
     query, told
-        The question in direction 0: position of the variable asked about, what is told of each.
+        The question in direction 0: position of the queried variable, what is known of each.
     roman, letter
         How the thesis calls it; empty where it does not.
     """
@@ -141,8 +141,8 @@ def tasks(graph: Graph) -> tuple[Task, ...]:
     """Return the tasks of a graph; a task's number is its place here.
 
     Those of the collider are the eleven of Rehder and Waldmann (2017): a cause given anything
-    that can be told of the two others, the effect given both causes. Those of chain and fork are
-    made alike: every variable given anything that can be told of one or both of the others, never
+    that can be shown of the two others, the effect given both causes. Those of chain and fork are
+    made alike: every variable given anything that can be shown of one or both of the others, never
     given nothing, which would ask for a frequency that no prompt tells. That makes 24 of the
     chain, and 13 of the fork, whose two effects are mirror images.
     """
@@ -287,7 +287,7 @@ def _column(values: ArrayLike) -> Array:
 def conditional(
     joint: ArrayLike, query: ArrayLike, first: ArrayLike, second: ArrayLike, third: ArrayLike
 ) -> Array:
-    """Answer Q questions by enumeration, [..., Q]: P(queried variable present | what is told).
+    """Answer Q questions by enumeration, [..., Q]: P(queried variable present | what is given).
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def conditional(
 
     Returns
     -------
-    NaN where what is told has probability 0.
+    NaN where what is given has probability 0.
     """
     variable, *values = np.broadcast_arrays(*map(np.atleast_1d, (query, first, second, third)))
     given = np.stack(values, axis=-1)  # [Q, 3]

@@ -61,7 +61,7 @@ Context = tuple[int, int, int, int, int, int, int]  # query, told of four, domai
 Names = tuple[tuple[str, ...], ...]  # of the variables of each domain, where they mean nothing
 
 _EDGE = re.compile(r"\s*([A-Za-z]\w*)\s*(?:->|>)\s*([A-Za-z]\w*)\s*")
-_FIGURES = 10  # significant digits in which numbers are told
+_FIGURES = 10  # significant digits in which numbers are shown
 
 
 def edges_of(name: str, given: Any) -> str:
@@ -150,7 +150,7 @@ class CausalInference(LikelihoodQuestions):
     paid, and no prompt tells of earlier ones.
 
     A session asks every question that tells of at least one and at most `told` variables, once
-    per domain and round, in an order of its own; questions that tell what is impossible are left
+    per domain and round, in a separate order; questions that tell what is impossible are left
     out. Variables stand in an order in which causes come before effects.
     """
 
@@ -321,7 +321,7 @@ class CausalInference(LikelihoodQuestions):
         return 100.0 * exact_answers(columns)
 
     def shortcuts(self, observation: Observation) -> Mapping[str, float]:
-        """Return how many variables are told to be present and absent, and which is asked."""
+        """Return how many variables are shown to be present and absent, and which is asked."""
         given = [observation[name] for name in TOLD]
         return {
             "variables told to be present": float(sum(x in (1, 3) for x in given)),

@@ -41,7 +41,7 @@ PRODUCE, PREVENT = range(2)
 SHOWN: tuple[str, ...] = get_args(Shown)
 ASKING: tuple[str, ...] = get_args(Asking)
 STORIES = ("garden", "dairy", "harbor", "stable")
-ORDERS = 1000  # in which a list may be told
+ORDERS = 1000  # in which a list may be shown
 MOST_CASES = 500  # of a table
 
 _PARTS = ("introduction", "one", "many", "name")
@@ -76,13 +76,13 @@ def tables_of(name: str, given: Any) -> tuple[Table, ...]:
 
 
 def judged_contrast(columns: Mapping[str, Any]) -> Array:
-    """Return the contrast in the direction that is asked about, [rows]; not below 0."""
+    """Return the contrast in the queried direction, [rows]; not below 0."""
     signed = np.asarray(delta_p(*(columns[name] for name in COUNTS)))
     return np.maximum(np.where(np.asarray(columns["kind"]) == PREVENT, -signed, signed), 0.0)
 
 
 def judged_power(columns: Mapping[str, Any]) -> Array:
-    """Return the power to produce or to prevent, whichever is asked about, [rows]; not below 0."""
+    """Return the power to produce or to prevent, whichever is queried, [rows]; not below 0."""
     counts = [np.asarray(columns[name], dtype=float) for name in COUNTS]
     prevents = np.asarray(columns["kind"]) == PREVENT
     signed = causal_power(*counts)
@@ -93,7 +93,7 @@ def judged_power(columns: Mapping[str, Any]) -> Array:
 
 
 def judged_support(columns: Mapping[str, Any]) -> Array:
-    """Return the causal support for the direction that is asked about, [rows]."""
+    """Return the causal support for the queried direction, [rows]."""
     a, b, c, d = (np.asarray(columns[name], dtype=float) for name in COUNTS)
     prevents = np.asarray(columns["kind"]) == PREVENT
     pairs = [np.where(prevents, y, x) for x, y in ((a, b), (b, a), (c, d), (d, c))]
@@ -265,7 +265,7 @@ class CausalStrength(LikelihoodQuestions):
         )
 
     def _questions(self) -> Iterable[tuple[Table, int]]:
-        """Yield each table with the direction that is asked about."""
+        """Yield each table with the queried direction."""
         if self.tables_told is not None:
             for table in self.tables_told:
                 yield table, PRODUCE if delta_p(*table) >= 0 else PREVENT

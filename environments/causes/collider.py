@@ -68,7 +68,7 @@ _TOLD = "what is told of the {} variable: -1 nothing, 0 absent, 1 present"
 
 
 def _question(rows: Rows) -> NDArray[np.float64]:
-    """Number the questions: three digits in base 3 for what is told, before them the query."""
+    """Number the questions: three digits in base 3 for what is given, before them the query."""
     code = rows["query"]
     for name in _PLACES:
         code = 3 * code + rows[name] + 1
@@ -81,7 +81,7 @@ def _from_the_middle(rows: Rows) -> NDArray[np.float64]:
     return np.abs(rows["response"] - (low + high) / 2)
 
 
-# What each question is called: "1: .10" asks for the first variable, the second is told to be there
+# What each question is called: "1: .10" asks for the first variable, the second is present
 # and the third not.
 _QUESTIONS = {
     float(((query * 3 + a) * 3 + b) * 3 + c): f"{query + 1}: {'.01'[a]}{'.01'[b]}{'.01'[c]}"
@@ -95,11 +95,11 @@ class Collider(LikelihoodQuestions):
     A prompt tells a cover story: three variables, each of which is present or absent, and which of
     them bring about which others, by which mechanism. It says whether one or two of them are
     present, and asks how likely another one is to be, from 0 to 100. No strength and no frequency
-    is told, so no answer is true or false, and `performance` is NaN. Each trial stands alone:
+    is shown, so no answer is true or false, and `performance` is NaN. Each trial stands alone:
     nothing is paid, and no prompt tells of earlier ones.
 
     The collider has 20 questions, both directions of the tasks I to XI but for I and III, which
-    have one; chain and fork have 24, every variable given all that can be told of one or both
+    have one; chain and fork have 24, every variable given all that can be shown of one or both
     others. A session asks each question once per domain and sense condition, in an order of its
     own: 240 of the collider.
 
@@ -266,9 +266,9 @@ class Collider(LikelihoodQuestions):
     def complete(self, trials: Trials) -> pd.DataFrame:
         """Return the table with the columns that follow from others.
 
-        Where query, first, second and third are absent and `task` is there, they are found from
+        Where query, first, second and third are absent and `task` is there, they follow from
         it: a roman number (I to XI) or letter (a to k) of the collider's tasks. With
-        directions="one" that is all; else `queried` says which variable was asked about (C1, C2
+        directions="one" that is all; else `queried` says which variable was queried (C1, C2
         or E), and in task II, which asks about the effect in both directions, `present` says
         which cause is present (C1 or C2). Domains and senses may be given by name; where there is
         only one, the column may be absent, and so may `graph`.
@@ -323,7 +323,7 @@ class Collider(LikelihoodQuestions):
         return 100.0 * conditional(noisy_or_joint(self.graph, 0.5, 0.1, (0.8, 0.8)), *question)
 
     def shortcuts(self, observation: Observation) -> Mapping[str, float]:
-        """Return how many variables are told to be present, to be absent, and which is asked."""
+        """Return how many variables are shown to be present, to be absent, and which is asked."""
         given = [observation[name] for name in ("first", "second", "third")]
         return {
             "variables told to be present": given.count(PRESENT),
@@ -453,7 +453,8 @@ class Collider(LikelihoodQuestions):
         named = [t for t in TASKS if said.casefold() in (t.roman.casefold(), t.letter)]
         if not named:
             raise ValueError(
-                f"Tasks of {self.name} are I to XI or the letters a to k; {trials.place(row)} has "
+                f"Tasks of {self.name} are I to XI or the letters a to k; "
+                f"{trials.row_name(row)} has "
                 f"{at['task']!r}. Correct it, or leave the row out."
             )
         task = named[0]
@@ -475,7 +476,7 @@ class Collider(LikelihoodQuestions):
             got = "there is no such column" if value is None else f"it has {at[column]!r}"
             raise ValueError(
                 f"In task {task.roman} of {self.name} the column {column!r} says {rule} "
-                f"({' or '.join(by_name)}); in {trials.place(row)} {got}. Fill it in, or set "
+                f"({' or '.join(by_name)}); in {trials.row_name(row)} {got}. Fill it in, or set "
                 "directions='one' if all questions are those in the first direction."
             )
         return by_name[value]
@@ -493,6 +494,6 @@ def _positions(trials: Trials, column: str, known: tuple[str, ...]) -> NDArray[n
     if len(wrong):
         raise ValueError(
             f"The column {column!r} names one of {', '.join(known)}, or its position there from "
-            f"0; {trials.place(wrong[0])} has {values[wrong[0]]!r}. Correct it."
+            f"0; {trials.row_name(wrong[0])} has {values[wrong[0]]!r}. Correct it."
         )
     return np.array([known.index(value) for value in values.tolist()])

@@ -139,7 +139,7 @@ class LikelihoodQuestions(Environment):
 
 
 def check_words_differ(texts: Mapping[Any, str], columns: Sequence[str]) -> None:
-    """Raise ValueError unless every question has words of its own.
+    """Raise ValueError unless every question has different words.
 
     `texts` is by question, a tuple of the `columns`, of which the last is the round.
     """

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .networks import CausalNetwork
 
 Array = NDArray[np.float64]
-Question = tuple[int, int, int, int, int]  # query, what is told of each variable
+Question = tuple[int, int, int, int, int]  # query, what is known of each variable
 
 MOST = 4  # variables
 NOT_TOLD, SEEN_ABSENT, SEEN_PRESENT, MADE_ABSENT, MADE_PRESENT = -1, 0, 1, 2, 3
@@ -98,7 +98,7 @@ def exact_answers(columns: Mapping[str, Any], seeing: bool = False) -> Array:
 
     Returns
     -------
-    NaN where what is told has probability 0.
+    NaN where what is given has probability 0.
     """
     given = np.stack([np.asarray(columns[name], dtype=float) for name in TOLD])
     query = np.asarray(columns["query"], dtype=float).astype(np.int64)
@@ -125,7 +125,7 @@ def exact_answers(columns: Mapping[str, Any], seeing: bool = False) -> Array:
 
 
 def separated(columns: Mapping[str, Any], variable: int, row: int) -> bool:
-    """Say whether what is told screens the query off from a variable, whatever the strengths.
+    """Say whether what is given screens the query off from a variable, whatever the strengths.
 
     By the moral graph (Lauritzen and Spiegelhalter 1988): of the query, the variable and what is
     told with all their causes, parents of the same effect are joined, and the query and the
@@ -137,7 +137,7 @@ def separated(columns: Mapping[str, Any], variable: int, row: int) -> bool:
     columns
         Those of `NETWORK` and `QUESTION`, each [rows].
     variable
-        Its position; what is told of itself does not count.
+        Its position; what is known of itself does not count.
     row
         Of the columns.
     """

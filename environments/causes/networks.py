@@ -158,7 +158,7 @@ class CausalNetwork:
         Parameters
         ----------
         query
-            The variable asked about.
+            The queried variable.
         given
             What is observed, by variable: 0 absent, 1 present.
         do
@@ -190,7 +190,7 @@ class CausalNetwork:
         return float(weights[present].sum()) / total if total > 0 else nan
 
     def _told(self, role: str, values: Mapping[str, int] | None) -> dict[str, int]:
-        """Return what is told, checked."""
+        """Return what is given, checked."""
         states = dict(values or {})
         for name, value in states.items():
             if name not in self.variables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal, get_args
 
 from knownminds.environments.fields import OneOf, SomeOf, setting
@@ -13,8 +13,6 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
-    members_in,
-    size_in,
 )
 
 Kind = Literal["single", "independent"]
@@ -24,7 +22,7 @@ OPTIONS = ("A", "B", "C", "D", "E", "F")
 
 
 class Choice(BrokenOff):
-    """Which of some lettered options is picked at random; every trial is a context of its own.
+    """Which of some lettered options is picked at random; every trial is a separate context.
 
     A session goes once through the contexts of a number of options, in mixed order: one pick
     ("single"), or a second one that has nothing to do with the first ("independent"), which may
@@ -41,19 +39,13 @@ class Choice(BrokenOff):
         "kind": (0, 1, "0 single, 1 independent"),
         "previous": (-1, 5, "option that was picked before; -1 where there is none"),
     }
+    recorded: ClassVar = {"n_options": "options", "kinds": "kind"}
     scenario = 3
     digits = (1, 1, 1)
     n_actions = 4
 
     n_options: int = setting(4, OneOf(SIZES), "2, 4 or 6.")
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
-
-    @classmethod
-    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
-        return {
-            **size_in("n_options", "options", values["options"], SIZES),
-            **members_in("kinds", values["kind"], KINDS),
-        }
 
     @classmethod
     def context_at(cls, values: Values) -> Context:

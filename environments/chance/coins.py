@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, ClassVar, Literal, get_args
 
@@ -14,10 +14,7 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
-    members_in,
-    size_in,
-    weights,
-    weights_in,
+    Weights,
 )
 
 Face = Literal["heads", "tails"]
@@ -29,12 +26,12 @@ HEAVIEST = 9998  # what the number of a context has room for
 
 
 class Coins(BrokenOff):
-    """How many of some tossed coins show a face; every trial is a context of its own.
+    """How many of some tossed coins show a face; every trial is a separate context.
 
     A session goes once through the grid of contexts, in mixed order: the face that is counted,
     how much more often it comes up than the other, and whether there is one toss ("single"), a
     second one that has nothing to do with the first ("independent"), or a second one whose
-    number is added to that of the first ("dependent"), whose number is told. That makes 42
+    number is added to that of the first ("dependent"), whose number is shown. That makes 42
     contexts of 2 coins and 54 of 3. Nothing is paid, and no prompt tells of earlier trials.
 
     The action is how many of the coins of the last toss show the face. What is said is that
@@ -56,6 +53,7 @@ class Coins(BrokenOff):
         "kind": (0, 2, "0 single, 1 independent, 2 dependent"),
         "previous": (-1, 3, "number of the first toss; -1 where there is none"),
     }
+    recorded: ClassVar = {"n_coins": "coins", "faces": "face", "weights": "weight", "kinds": "kind"}
     scenario = 2
     digits = (1, 1, 4, 1, 1)
     n_actions = 3  # and 4 where there are 3 coins
@@ -64,19 +62,10 @@ class Coins(BrokenOff):
     faces: tuple[Face, ...] = setting(FACES, SomeOf(FACES), "Which faces are counted.")
     weights: tuple[int, ...] = setting(
         (1, 3, 5),
-        weights(HEAVIEST),
+        Weights(HEAVIEST),
         "How many times as often as the other face the counted one comes up; whole numbers.",
     )
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
-
-    @classmethod
-    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
-        return {
-            **size_in("n_coins", "coins", values["coins"], SIZES),
-            **members_in("faces", values["face"], FACES),
-            **weights_in(values["weight"], HEAVIEST),
-            **members_in("kinds", values["kind"], KINDS),
-        }
 
     @classmethod
     def context_at(cls, values: Values) -> Context:

@@ -18,7 +18,6 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
-    members_in,
 )
 
 Law = Literal["poisson", "geometric"]
@@ -80,7 +79,7 @@ class Counts(BrokenOff):
     """What a counter shows at which something comes at random; every trial is its own context.
 
     The law is a Poisson law (how many come in an hour) or a geometric one (how many misses before
-    the first hit), with a mean that is told. The counter has one digit: it shows 9 where there
+    the first hit), with a mean that is shown. The counter has one digit: it shows 9 where there
     were more, so that the last outcome holds the whole tail.
 
     A session goes once through its contexts, in mixed order: one count ("single"); one after
@@ -108,6 +107,7 @@ class Counts(BrokenOff):
         **{name: (-1, 8, "an earlier count; -1 where there is none") for name in EARLIER},
         "fact": (-1, 8, "number that is named and does not matter; -1 for none"),
     }
+    recorded: ClassVar = {"laws": "law", "kinds": "kind"}
     scenario = 5
     digits = (1, 3, 3, 2, 1, 1, 1, 1, 1, 1)
     n_actions = MOST + 1
@@ -141,11 +141,8 @@ class Counts(BrokenOff):
         }
 
     @classmethod
-    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
-        settings: dict[str, Any] = {
-            **members_in("laws", values["law"], LAWS),
-            **members_in("kinds", values["kind"], KINDS),
-        }
+    def _settings_of(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
+        settings = super()._settings_of(values)
         if values["mean"]:
             settings["means"] = [mean / TENTHS for mean in sorted(values["mean"])]
         pair = [*values["low"], *(other for other in values["other"] if other != NONE)]

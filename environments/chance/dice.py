@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, get_args
 
 from knownminds.environments.fields import OneOf, SomeOf, coded, setting
@@ -13,8 +13,6 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
-    members_in,
-    size_in,
 )
 
 Kind = Literal["single", "independent", "dependent", "observation", "two_observations"]
@@ -33,7 +31,7 @@ _FORMS = ("one", "many")  # of the words: for a die, and for several
 
 
 class Dice(BrokenOff):
-    """The sum of some thrown dice; every trial is a context of its own.
+    """The sum of some thrown dice; every trial is a separate context.
 
     A session goes once through the 23 contexts of a number of dice and of faces, in mixed order:
     one throw ("single"); a second one that has nothing to do with the first ("independent"), or
@@ -63,6 +61,7 @@ class Dice(BrokenOff):
         "observation": (-1, 5, f"what is known: {coded(OBSERVATIONS)}; -1 nothing"),
         "second": (-1, 5, "what else is known; -1 for nothing"),
     }
+    recorded: ClassVar = {"n_dice": "dice", "n_faces": "faces", "kinds": "kind"}
     scenario = 1
     digits = (1, 2, 1, 2, 1, 1)
     n_actions = 6
@@ -70,14 +69,6 @@ class Dice(BrokenOff):
     n_dice: int = setting(1, OneOf(SIZES), "1 to 3 dice.")
     n_faces: int = setting(6, OneOf(FACES), "4 to 12 faces.")
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
-
-    @classmethod
-    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
-        return {
-            **size_in("n_dice", "dice", values["dice"], SIZES),
-            **size_in("n_faces", "faces", values["faces"], FACES),
-            **members_in("kinds", values["kind"], KINDS),
-        }
 
     @classmethod
     def context_at(cls, values: Values) -> Context:

@@ -18,10 +18,7 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
-    members_in,
-    size_in,
-    weights,
-    weights_in,
+    Weights,
 )
 
 Kind = Literal["single", "seen", "aside"]
@@ -51,12 +48,12 @@ class LinkedCoins(BrokenOff):
 
     Each coin shows the face with the probability p = k / (k + 1), and has the correlation r with
     the one before it: behind the face it comes with p + r (1 - p), behind the other side with
-    p (1 - r). Both are told as shares. A correlation below -p / (1 - p) or -(1 - p) / p is none
+    p (1 - r). Both are shown as shares. A correlation below -p / (1 - p) or -(1 - p) / p is none
     that coins can have.
 
     A session goes once through its contexts, in mixed order: the face that is counted, how much
     more often it comes up than the other, the correlation, and whether nothing is known
-    ("single"), the first coin has been seen ("seen"), or a fact is told that has nothing to do
+    ("single"), the first coin has been seen ("seen"), or a fact is shown that has nothing to do
     with the coins but names a number ("aside"). That makes 40 contexts. Nothing is paid, and no
     prompt tells of earlier trials.
 
@@ -76,6 +73,7 @@ class LinkedCoins(BrokenOff):
         "seen": (-1, 1, "whether the first coin shows the face; -1 where it is not seen"),
         "fact": (-1, 4, "number that is named and does not matter; -1 for none"),
     }
+    recorded: ClassVar = {"n_coins": "coins", "faces": "face", "weights": "weight", "kinds": "kind"}
     scenario = 6
     digits = (1, 1, 2, 3, 1, 1, 1)
     least: ClassVar[Mapping[str, int]] = {"correlation": -100}
@@ -85,7 +83,7 @@ class LinkedCoins(BrokenOff):
     faces: tuple[Face, ...] = setting(FACES, SomeOf(FACES), "Which faces are counted.")
     weights: tuple[int, ...] = setting(
         (1, 2),
-        weights(HEAVIEST),
+        Weights(HEAVIEST),
         "How many times as often as the other face the counted one comes up; whole numbers.",
     )
     correlations: tuple[float, ...] = setting(
@@ -96,15 +94,9 @@ class LinkedCoins(BrokenOff):
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
 
     @classmethod
-    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
+    def _settings_of(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
         linked = [link / PERCENT for link in sorted(values["correlation"]) if abs(link) <= PERCENT]
-        return {
-            **size_in("n_coins", "coins", values["coins"], SIZES),
-            **members_in("faces", values["face"], FACES),
-            **weights_in(values["weight"], HEAVIEST),
-            **({"correlations": linked} if linked else {}),
-            **members_in("kinds", values["kind"], KINDS),
-        }
+        return super()._settings_of(values) | ({"correlations": linked} if linked else {})
 
     @classmethod
     def context_at(cls, values: Values) -> Context:

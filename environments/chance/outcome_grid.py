@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Environment, Observation, Turn
-from knownminds.environments.fields import WORDS, Field, Fields, OneOf, Told, setting
+from knownminds.environments.fields import WORDS, Field, Fields, OneOf, SomeOf, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, Seen, looked, read_off
 from knownminds.environments.replies import Replies
@@ -40,7 +40,7 @@ Asking = Literal["whole", "gap"]
 FORMS: tuple[str, ...] = get_args(Form)
 DISTRACTORS: tuple[str, ...] = get_args(Distractors)
 ASKINGS: tuple[str, ...] = get_args(Asking)
-NONE = -1  # the previous outcome, or the one that is asked about, where there is none
+NONE = -1  # the previous outcome, or the queried one, where there is none
 
 LETTERS = ("A", "B", "C", "D", "E")
 FACTORS = (Fraction(1, 3), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(3))
@@ -122,7 +122,7 @@ def options_of(share: Fraction, distractors: str = "published") -> tuple[Fractio
 
     "published": a third, a half, twice and three times the right one, also where that is more
     than 1. "plausible": the same factors on its odds, so that all lie between 0 and 1. None where
-    five such numbers cannot be told apart, or a plausible one would be 0 or 1.
+    five such numbers cannot be distinguished, or a plausible one would be 0 or 1.
     """
     if distractors == "published":
         exact = [factor * share for factor in FACTORS]
@@ -209,6 +209,7 @@ class BrokenOff(Environment):
     scenario: ClassVar[int]  # the first digit of `cell`
     digits: ClassVar[tuple[int, ...]]  # how many digits each of them takes in `cell`
     least: ClassVar[Mapping[str, int]] = {}  # of columns that go below -1
+    recorded: ClassVar[Mapping[str, str]]  # the column that records a setting, by its name
     panels = (
         Panel(
             "outcomes by their probability",
@@ -325,7 +326,7 @@ class BrokenOff(Environment):
             return cls()
         values = cls._asked(frame)
         form: Form = "stated" if max(values.get("correct", ()), default=NONE) >= 0 else "question"
-        settings: dict[str, Any] = {"form": form, **cls._told_by(values)}
+        settings: dict[str, Any] = {"form": form, **cls._settings_of(values)}
         return cls(**settings)
 
     @classmethod
@@ -338,12 +339,31 @@ class BrokenOff(Environment):
         }
 
     @classmethod
-    @abstractmethod
-    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
-        """Return the settings that follow from what each column holds.
+    def _settings_of(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
+        """Return the settings that follow from what each column holds, by `recorded`.
 
         What no setting can be is left out, so that `check` names the trial.
         """
+        settings: dict[str, Any] = {}
+        for name, column in cls.recorded.items():
+            rule, numbers = cls.setting_table[name].rule, values[column]
+            if isinstance(rule, OneOf):
+                sizes = [size for size in rule.known if size in numbers]
+                if len(sizes) > 1:
+                    raise ValueError(
+                        f"An experiment has one number of {column}; these trials have "
+                        f"{', '.join(map(str, sizes))}. Take one after the other, or give all of "
+                        "them to `maximum_a_posteriori` or `hierarchical`, which fit trials of "
+                        "several experiments."
+                    )
+                settings |= {name: sizes[0]} if sizes else {}
+            elif isinstance(rule, SomeOf):
+                members = [member for k, member in enumerate(rule.known) if k in numbers]
+                settings |= {name: members} if members else {}
+            elif isinstance(rule, Weights):
+                weights = sorted(weight for weight in numbers if 1 <= weight <= rule.most)
+                settings |= {name: weights} if weights else {}
+        return settings
 
     @classmethod
     @abstractmethod
@@ -435,7 +455,7 @@ class BrokenOff(Environment):
 
     @cached_property
     def _askable(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many outcomes of each context are asked about, and which."""
+        """How many outcomes of each context are queried, and which."""
         every = [list(self._options[values]) for values in self._grid]
         count = np.array([len(places) for places in every])
         padded = np.full((len(every), count.max()), NONE)
@@ -517,7 +537,7 @@ class BrokenOff(Environment):
         return Screen("", text, self.options(observation))
 
     def parse(self, text: str, observation: Observation) -> Answer:
-        """Read the outcome, or the letter, which its own option may follow.
+        """Read the outcome, or the letter, which its option may follow.
 
         What is not on offer is malformed.
 
@@ -700,53 +720,27 @@ class _Continuations(Replies):
         return super().cut(text, observation)
 
 
-def size_in(name: str, what: str, held: set[int], known: Sequence[int]) -> dict[str, int]:
-    """Return the setting that is the only one of the known sizes that trials have, if any is.
+@dataclass(frozen=True)
+class Weights:
+    """Whole numbers from 1 to `most`, each once, sorted from small to large."""
 
-    Raises
-    ------
-    ValueError
-        If they have several.
-    """
-    sizes = [size for size in known if size in held]
-    if len(sizes) > 1:
-        raise ValueError(
-            f"An experiment has one number of {what}; these trials have "
-            f"{', '.join(map(str, sizes))}. Take one after the other, or give all of them to "
-            "`maximum_a_posteriori` or `hierarchical`, which fit trials of several experiments."
+    most: int
+
+    def __call__(self, name: str, given: Any) -> tuple[int, ...]:
+        """Check and return them."""
+        chosen = list(given) if isinstance(given, Iterable) else [given]
+        whole = all(
+            isinstance(weight, int | np.integer) and not isinstance(weight, bool) and weight >= 1
+            for weight in chosen
         )
-    return {name: sizes[0]} if sizes else {}
+        if not whole or not chosen or len(set(chosen)) < len(chosen):
+            raise ValueError(
+                f"weights are one or more whole numbers from 1 on, each once; got {given!r}."
+            )
+        if max(chosen) > self.most:
+            raise ValueError(f"weights go up to {self.most}; got {max(chosen)}.")
+        return tuple(sorted(map(int, chosen)))
 
-
-def members_in(name: str, held: set[int], known: Sequence[Any]) -> dict[str, list[Any]]:
-    """Return the setting that says which members trials have, by their positions, if any."""
-    members = [member for k, member in enumerate(known) if k in held]
-    return {name: members} if members else {}
-
-
-def weights_in(held: set[int], most: int) -> dict[str, list[int]]:
-    """Return the weights that trials have, if they are any."""
-    weights = sorted(weight for weight in held if 1 <= weight <= most)
-    return {"weights": weights} if weights else {}
-
-
-def weights(most: int) -> Told:
-    """Return the rule for weights, which are sorted from small to large."""
-    return Told(
-        lambda name, given: _weights_of(given, most), f"whole numbers from 1 to {most}, each once"
-    )
-
-
-def _weights_of(given: Any, most: int) -> tuple[int, ...]:
-    chosen = list(given) if isinstance(given, Iterable) else [given]
-    whole = all(
-        isinstance(weight, int | np.integer) and not isinstance(weight, bool) and weight >= 1
-        for weight in chosen
-    )
-    if not whole or not chosen or len(set(chosen)) < len(chosen):
-        raise ValueError(
-            f"weights are one or more whole numbers from 1 on, each once; got {given!r}."
-        )
-    if max(chosen) > most:
-        raise ValueError(f"weights go up to {most}; got {max(chosen)}.")
-    return tuple(sorted(map(int, chosen)))
+    def __str__(self) -> str:
+        """Say the rule."""
+        return f"whole numbers from 1 to {self.most}, each once"

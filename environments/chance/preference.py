@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, ClassVar, Literal, get_args
 
@@ -15,10 +15,8 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
+    Weights,
     marks_of_places,
-    members_in,
-    weights,
-    weights_in,
 )
 
 Kind = Literal["single", "independent"]
@@ -30,7 +28,7 @@ HEAVIEST = 9998  # what the number of a context has room for
 
 
 class Preference(BrokenOff):
-    """Which of two named options is drawn; every trial is a context of its own.
+    """Which of two named options is drawn; every trial is a separate context.
 
     A session goes once through 36 contexts, in mixed order: the pair of names, which of them is
     named first, how much more often that one is drawn than the other, and whether there is one
@@ -51,6 +49,7 @@ class Preference(BrokenOff):
         "kind": (0, 1, "0 single, 1 independent"),
         "previous": (-1, 1, "option drawn before; -1 where there is none"),
     }
+    recorded: ClassVar = {"pairs": "pair", "weights": "weight", "kinds": "kind"}
     scenario = 4
     digits = (1, 1, 4, 1, 1)
     n_actions = 2
@@ -58,18 +57,10 @@ class Preference(BrokenOff):
     pairs: tuple[Pair, ...] = setting(PAIRS, SomeOf(PAIRS), "Which pairs of names are asked.")
     weights: tuple[int, ...] = setting(
         (1, 2, 3),
-        weights(HEAVIEST),
+        Weights(HEAVIEST),
         "How many times as often as the other the option named first is drawn; whole numbers.",
     )
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
-
-    @classmethod
-    def _told_by(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
-        return {
-            **members_in("pairs", values["pair"], PAIRS),
-            **weights_in(values["weight"], HEAVIEST),
-            **members_in("kinds", values["kind"], KINDS),
-        }
 
     @classmethod
     def context_at(cls, values: Values) -> Context:

@@ -60,7 +60,7 @@ def _width(rows: Rows) -> NDArray[np.float64]:
 class Ambiguity(Offers):
     """Which of two bets on drawing a red ball, from a known urn or one that is partly unknown.
 
-    Both bets pay the same prize. Of the ambiguous urn it is told how many of its 100 balls are red
+    Both bets pay the same prize. Of the ambiguous urn it is shown how many of its 100 balls are red
     at least and at most. Its middle is each of `middles` and the unknown part each of `widths`, as
     far as both fit into an urn; against each stands a known urn with each of `steps` more or less
     red balls, as far as it has between 1 and 99.

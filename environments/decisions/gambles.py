@@ -105,7 +105,7 @@ def gamble(outcomes: Any, where: str = "A gamble") -> Gamble:
             f"The amounts of a gamble differ; {where} has {[amount for amount, _ in pairs]}. "
             "Add up the probabilities of an amount that comes twice."
         )
-    # 1 - 0.95 is not 0.05 in double precision; percentages are told with ten digits.
+    # 1 - 0.95 is not 0.05 in double precision; percentages are shown with ten digits.
     return tuple(sorted((amount, round(chance, 12)) for amount, chance in pairs))
 
 

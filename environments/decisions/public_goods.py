@@ -53,13 +53,13 @@ class PublicGoods(StatedQuestions):
 
     A round is played with other people each time. Every member of the group has the endowment; what
     is put in is multiplied and shared out equally among all, so that a token brings its owner
-    multiplier / group. It is told what each of the others has put in: every amount from 0 to the
+    multiplier / group. It is shown what each of the others has put in: every amount from 0 to the
     endowment, with every multiplier, in mixed order. The action is the own contribution.
 
-    Nothing is told between rounds, and all can be paid at the end. Multipliers differ because
+    Nothing is shown between rounds, and all can be paid at the end. Multipliers differ because
     who is averse to having more than the others puts in as much as they where a token kept
     brings less than that aversion, 1 - multiplier / group < beta, and nothing otherwise: with
-    one multiplier such a mind shows no more than on which side of it beta lies.
+    one multiplier such an agent shows no more than on which side of it beta lies.
 
     Performance is what the contribution earns in tokens, see `earned`.
     """

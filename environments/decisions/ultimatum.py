@@ -107,12 +107,12 @@ class Ultimatum(StatedQuestions):
 
     As responder one is offered a part of the stake by somebody who would keep the rest; who rejects
     leaves both with nothing. As proposer one makes the lower (action 0) or the higher (1) of two
-    offers. In the place of the other a computer accepts each with a chance that is told. Every
-    question stands alone, nothing is told between them, and all can be paid at the end.
+    offers. In the place of the other a computer accepts each with a chance that is shown. Every
+    question stands alone, nothing is shown between them, and all can be paid at the end.
 
     Of the 48 questions that ship, 12 offer a responder less than half (who is averse to having
     less gives up points there) and 6 half or more; 30 ask a proposer. *A responder alone does not
-    tell guilt*: who minds having more by less than all that it brings never rejects such an
+    tell guilt*: who agents having more by less than all that it brings never rejects such an
     offer. A proposer gives up points to have less, at prices that differ by the chances.
 
     Performance is what the action earns in points, see `earned`.

@@ -14,7 +14,7 @@ from knownminds.environments.words.names import unknown
 Array = NDArray[np.float64]
 States = NDArray[np.int64]
 
-UNTOLD = -1  # the state of a node of which nothing is told
+UNTOLD = -1  # the state of a node of which nothing is shown
 LARGEST_TABLE = 2**24  # entries that one elimination may need per context
 _AT_ONCE = 2**21  # entries that are held for all contexts of a batch together
 _ROUNDING = 1e-6  # by how much probabilities in a file may miss 1
@@ -130,7 +130,7 @@ class BeliefNetwork:
         return tuple((parent, node.name) for node in self.nodes for parent in node.parents)
 
     def evidence(self, known: Mapping[str, str]) -> States:
-        """Return what is told of each node as numbers of states, -1 for nothing, [nodes]."""
+        """Return what is known of each node as numbers of states, -1 for nothing, [nodes]."""
         states = np.full(len(self.nodes), UNTOLD)
         for name, state in known.items():
             i = self.position(name)
@@ -152,7 +152,7 @@ class BeliefNetwork:
         """Return P(query | evidence) exactly, [contexts, *states of the query].
 
         By variable elimination (Zhang and Poole 1994), for all contexts at once in which the
-        same nodes are told: what is told selects a part of each table before anything is
+        same nodes are shown: what is given selects a part of each table before anything is
         multiplied, and nodes that bear on nothing are left out.
 
         Parameters
@@ -160,7 +160,7 @@ class BeliefNetwork:
         query
             Names of nodes; those with several are asked for jointly.
         evidence
-            States, [contexts, nodes]; -1 where nothing is told.
+            States, [contexts, nodes]; -1 where nothing is shown.
 
         Raises
         ------
@@ -168,7 +168,7 @@ class BeliefNetwork:
             If tables of more than 2**24 entries are needed.
         ValueError
             If a node is unknown, a state is out of range, a node is both asked for and told, or
-            what is told has probability 0.
+            what is given has probability 0.
         """
         targets = tuple(self.position(name) for name in query)
         contexts = self._contexts(targets, evidence)
@@ -268,7 +268,7 @@ class BeliefNetwork:
     def _scopes(self, relevant: Sequence[int]) -> list[tuple[tuple[int, ...], Array]]:
         """Return the factors, without an axis of contexts.
 
-        A noisy or is one factor per parent, joined by a variable of its own, numbered behind the
+        A noisy or is one factor per parent, joined by a separate variable, numbered behind the
         nodes (Heckerman 1993): a table over all its parents is never made. In state 0 of that
         variable stands what the parents have spared, in state 1 the certain event, and
         P(absent) = state 0, P(present) = state 1 - state 0.

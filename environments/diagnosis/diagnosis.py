@@ -96,7 +96,7 @@ DECIDED = (
 class Diagnosis(Environment):
     """Beliefs and decisions about a condition whose exact probability is known.
 
-    A belief network draws whether a person has a condition (theta) and what is told of them (x),
+    A belief network draws whether a person has a condition (theta) and what is known of them (x),
     so that P(theta = 1 | x) is known exactly. Each question stands alone: how likely the condition
     is, under several elicitations; in two steps, whether what is known is enough to decide and
     which way one would decide if one had to, which makes Yes, Defer or No; and, for an expectation
@@ -115,7 +115,7 @@ class Diagnosis(Environment):
     to two of them are both in order, and sum to 1.3.
 
     The posterior of a decision is that of the condition. A coherent mind goes by marginal and
-    conditional. Idiosyncrasy is shown to nobody; by it a known mind misreads a context everywhere
+    conditional. Idiosyncrasy is shown to nobody; by it a known agent misreads a context everywhere
     alike. The action is 0 Yes, 1 Defer or 2 No; the response is the probability stated.
     """
 
@@ -363,7 +363,7 @@ class Diagnosis(Environment):
         """Return the table with the columns that follow from others.
 
         Questions and elicitations may be given by name. Absent columns are filled in: repetition 0,
-        elicitation plain, part -1, and idiosyncrasy 0, which nobody but a known mind has; marginal
+        elicitation plain, part -1, and idiosyncrasy 0, which nobody but a known agent has; marginal
         and conditional from what posterior is on other rows of the context, missing where no row
         tells.
         """
@@ -380,7 +380,7 @@ class Diagnosis(Environment):
                 if len(wrong):
                     raise ValueError(
                         f"The column {column!r} names one of {', '.join(known)}, or its position "
-                        f"there from 0; {trials.place(wrong[0])} has {values[wrong[0]]!r}."
+                        f"there from 0; {trials.row_name(wrong[0])} has {values[wrong[0]]!r}."
                     )
                 added[column] = np.array([known.index(value) for value in values.tolist()])
         frame = frame.assign(**added) if added else frame
@@ -540,7 +540,7 @@ class Diagnosis(Environment):
         return "\n".join(line.rstrip() for line in text.splitlines()).replace("\n\n\n", "\n\n")
 
     def _facts(self, evidence: int) -> str:
-        """Put what is told of a person into words, in the order of the network's nodes."""
+        """Put what is known of a person into words, in the order of the network's nodes."""
         states = self.contexts.evidence[evidence]
         facts = [
             self._about.says[node.name][state]
@@ -551,7 +551,7 @@ class Diagnosis(Environment):
         return f"who {', '.join(before)} and {last}" if before else f"who {last}"
 
     def _questions(self) -> list[tuple[int, int, int]]:
-        """Return what is asked about a context in a round: question, elicitation and part."""
+        """Return what is queried a context in a round: question, elicitation and part."""
         every = []
         if "belief" in self.questions:
             every += [(BELIEF, ELICITATIONS.index(e), -1) for e in self.elicitations]

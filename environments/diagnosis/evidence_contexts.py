@@ -28,12 +28,12 @@ _POSSIBLE = 1e-12  # probability below which a part of the auxiliary is taken fo
 class EvidenceContexts:
     """Contexts that a network can bring, with all that can be asked of them, exactly.
 
-    They stand in order of the posterior. What is told in them are draws from the network; which
-    of these are kept depends on the posterior alone, so theta given what is told is as it was.
+    They stand in order of the posterior. What is shown in them are draws from the network; which
+    of these are kept depends on the posterior alone, so theta given what is given is as it was.
 
     Parameters
     ----------
-    evidence : states of the nodes, -1 where nothing is told, [contexts, nodes]
+    evidence : states of the nodes, -1 where nothing is shown, [contexts, nodes]
     posterior : P(theta = 1 | x), [contexts]
     part : P(z in B_j | x), [contexts, parts]; the parts are the states of the auxiliary
     within : P(theta = 1 | x, z in B_j), [contexts, parts]
@@ -83,7 +83,7 @@ def spread_contexts(
     """Draw contexts from a network so that each bin of the posterior holds up to 60.
 
     Half the cases have the condition and half have not, since bins are filled evenly anyway. Of
-    each some nodes are told, as many as the network says, never the target, the auxiliary, nor
+    each some nodes are shown, as many as the network says, never the target, the auxiliary, nor
     what has no words. The same network always brings the same contexts.
 
     Raises

@@ -38,11 +38,11 @@ _TABLE = re.compile(r"\b(?P<kind>table|default)\b(?P<values>[^;]*);")
 
 @dataclass(frozen=True, eq=False)
 class NetworkWords:
-    """What is asked of a network, and how its nodes are told.
+    """What is asked of a network, and how its nodes are shown.
 
     Parameters
     ----------
-    target : the node asked about
+    target : the queried node
     present : its state 1, the condition
     condition : completes "they ..."
     auxiliary : the node over which expectations are iterated
@@ -77,7 +77,7 @@ def load_network(
     edges: tuple[tuple[str, str], ...] | None = None,
     minimum_support: int = MINIMUM_SUPPORT,
 ) -> tuple[BeliefNetwork, NetworkWords]:
-    """Return a network, and how it is told, by name or path.
+    """Return a network, and how it is shown, by name or path.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def load_network(
         "heart", "diabetes", "fever" or "crying"; the path of a .bif or .csv file; or the name of a
         network that ships with pgmpy.
     target
-        The node asked about; None for that of a shipped network, and where no other has two
+        The queried node; None for that of a shipped network, and where no other has two
         states.
     auxiliary
         The node over which expectations are iterated; None for that of a shipped network, and
@@ -198,8 +198,8 @@ def _of_table(name: str, table: Mapping[str, Any]) -> tuple[BeliefNetwork, Netwo
                 )
             if len(effect) != len(given[parent]["states"]):
                 raise ValueError(
-                    f"An effect has a value per state of the parent; that of {parent} on {node_name} in "
-                    f"{name} has {len(effect)}."
+                    f"An effect has a value per state of the parent; that of {parent} on "
+                    f"{node_name} in {name} has {len(effect)}."
                 )
         score = np.zeros(())
         for effect in effects.values():
@@ -417,11 +417,11 @@ def posterior_by_pgmpy(
 ) -> NDArray[np.float64]:
     """Return P(query | evidence), [contexts, *states], by the variable elimination of pgmpy.
 
-    For networks whose elimination outgrows ours, and to check ours. Contexts that are told the
+    For networks whose elimination outgrows ours, and to check ours. Contexts that are shown the
     same are asked once.
     """
     try:
-        with warnings.catch_warnings():  # it warns of modules of its own that it imports
+        with warnings.catch_warnings():  # it warns of its modules
             warnings.simplefilter("ignore", FutureWarning)
             from pgmpy.factors.discrete import TabularCPD
             from pgmpy.inference import VariableElimination

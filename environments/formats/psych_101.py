@@ -28,7 +28,7 @@ def psych_101_records(
     """Tell each session in the words of its experiment's own prompts.
 
     A record has the fields of Psych-101 (Binz et al. 2025): `text`, in which what the participant
-    answered stands between << and >>, `experiment` and `participant`. A field of our own,
+    answered stands between << and >>, `experiment` and `participant`. A field of ours,
     `knownminds`, keeps what the text does not tell: settings, session, names, rewards that nothing
     told of, outcomes that are not to be read from the answer, and columns that were not shown.
     Answers are put as the experiment asks for them, without the reasoning before them; columns
@@ -44,7 +44,7 @@ def psych_101_records(
     Raises
     ------
     ValueError
-        At the first session that cannot be told: it shows a picture, lacks what its words need,
+        At the first session that cannot be shown: it shows a picture, lacks what its words need,
         has the marks in its words, or would be read back as another one.
     """
     frame = trials.frame
@@ -107,8 +107,8 @@ def trials_of_psych_101(
 ) -> Trials:
     """Read sessions back from the words of their experiment's prompts.
 
-    Records of our own give the very actions back. Where `knownminds` is absent, settings are
-    those of `environment`, and names are found in the text: actions are then numbered as
+    Records of ours give the very actions back. Where `knownminds` is absent, settings are
+    those of `environment`, and names are read from the text: actions are then numbered as
     `Environment.labels_in` does, and rewards that nothing tells of are missing. So is the reward
     of the last trial of a session.
 

@@ -32,7 +32,7 @@ _FAR = 0.05  # relative to the wanted duration: farther, recordings do not cover
 class Duration(Magnitude):
     """How long a dialogue took, in seconds, from its transcript.
 
-    Two speakers take turns without pauses. Each of our cast has a rate of speech of its own
+    Two speakers take turns without pauses. Each of our cast has a different rate of speech
     that never changes (2.5 words per second on average, standard deviation 10%; the participant
     is not told), so that words over rate, summed over the speakers, is the duration exactly. Or
     dialogues are excerpts of recorded ones, from a folder of transcripts with times.
@@ -41,7 +41,7 @@ class Duration(Magnitude):
 
     The words of published dialogues, divided by 2.5, tell the duration to within a few per cent.
     In decoupled ones the rates of both speakers are drawn anew for each dialogue and told, pauses
-    are told too and take up to 60% of the time, and the cast speaks in one of several registers;
+    are shown too and take up to 60% of the time, and the cast speaks in one of several registers;
     the number of words does not correlate with the durations of any window of any session.
     (Recorded dialogues are as they are.)
 
@@ -158,7 +158,7 @@ class Duration(Magnitude):
         return [f"{name}: {said}" for name, said in lines]
 
     def shortcuts(self, observation: Observation) -> dict[str, float]:
-        """Return words and turns of the dialogue; where they are told, pauses and rates."""
+        """Return words and turns of the dialogue; where they are shown, pauses and rates."""
         lines = self._text(observation)
         if self.stimuli == "published":
             words = sum(len(line.split()) - 1 for line in lines)

@@ -64,7 +64,7 @@ CONDITIONS: tuple[str, ...] = get_args(Condition)
 STIMULI: tuple[str, ...] = get_args(Stimuli)
 CONTEXT = {"short_context": 3, "long_context": 20}  # earlier trials retold; 10 elsewhere
 BLUR = {"constant_noise": 8.0, "gradual_noise": 16.0}  # px; in the end, where it grows
-MOST_BLUR = 20.0  # px; with more, what a picture shows could not be told exactly
+MOST_BLUR = 20.0  # px; with more, what a picture shows could not be shown exactly
 _KINDS = ("text", "image", "both")  # as templates name the modalities
 _MORE_PICTURES = 2  # kept beside those of one prompt
 
@@ -97,12 +97,12 @@ def _step_back(rows: Rows) -> NDArray[np.float64]:
 
 
 class Magnitude(Retelling):
-    """Estimate a magnitude that is told in words, shown in a picture, or both.
+    """Estimate a magnitude that is shown in words, shown in a picture, or both.
 
     A session has up to three windows, ranges of stimuli that overlap by half; nothing is carried
     over from one to the next. A window shows `n_values` equally spaced values, each `repeats`
     times, in mixed order. A prompt retells the last few trials of the window, with the stimulus
-    (and its picture) and the participant's own answer. Nobody is told the truth.
+    (and its picture) and the participant's own answer. Nobody is shown the truth.
 
     With the modality "all" a window is passed through three times, first in words, then in
     pictures, then in both, with the same stimuli in the same order; an earlier pass is not told
@@ -132,7 +132,7 @@ class Magnitude(Retelling):
     ceiling
         Highest answer.
     modalities
-        In which ways the stimulus can be told.
+        In which ways the stimulus can be shown.
     n_wording
         Uniform numbers per stimulus that decide on what is shown beside the value.
     decoupled
@@ -237,7 +237,7 @@ class Magnitude(Retelling):
     @property
     @abstractmethod
     def _separator(self) -> str:
-        """What stands between the lines of a stimulus that is told in one line."""
+        """What stands between the lines of a stimulus that is shown in one line."""
 
     modality: Modality = setting(
         "text",
@@ -588,7 +588,7 @@ class Magnitude(Retelling):
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin a session, which has pictures of its own."""
+        """Begin a session, which has new pictures."""
         self._pictures, self._readings = OrderedDict(), {}
         return super().reset(seed, options)
 

@@ -76,7 +76,7 @@ def redrawn(
 ) -> float:
     """Return the share whose picture this is, pixel for pixel.
 
-    However small or blurred a line is, what was drawn is told exactly: pictures of the shares next
+    However small or blurred a line is, what was drawn is shown exactly: pictures of the shares next
     to a guess are drawn until one is the same.
 
     Raises

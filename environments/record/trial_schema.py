@@ -92,9 +92,9 @@ class TrialSchema:
         widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)]
         cells = [f"{name}={'' if value is None else value}" for name, value in self.example.items()]
-        return "\n".join([f"Trials of {self.environment or 'any experiment'}, "
-                          f"schema {self.version}", *lines,
-                          *(["", "for example: " + ", ".join(cells)] if cells else [])])  # fmt: skip
+        title = f"Trials of {self.environment or 'any experiment'}, schema {self.version}"
+        example = ["", "for example: " + ", ".join(cells)] if cells else []
+        return "\n".join([title, *lines, *example])
 
 
 def trial_schema(environment: Environment | None = None) -> TrialSchema:

@@ -107,7 +107,7 @@ COLUMNS: tuple[Column, ...] = (
 )
 _KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
 FIRST = 5  # trials that a notebook shows
-_MOST_WHOLE = 2**53  # from here on not every whole number is told apart
+_MOST_WHOLE = 2**53  # from here on not every whole number is distinguished
 _GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing is there
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # as Python writes one
 
@@ -147,7 +147,7 @@ class Trials:
         Parameters
         ----------
         columns
-            Our name -> the table's name, for tables with names of their own.
+            Our name -> the table's name, for tables with names of theirs.
         environment
             Its name is recorded; if it is an Environment, columns that follow from others are
             added, and its design is checked as well.
@@ -300,7 +300,7 @@ class Trials:
         """Count the trials."""
         return len(self.frame)
 
-    def place(self, row: int) -> str:
+    def row_name(self, row: int) -> str:
         """Say where a row stands, for messages."""
         at = self.frame.iloc[row]
         return f'row {row + 1} (subject "{at["subject"]}", trial {at["trial"]})'
@@ -348,7 +348,7 @@ class Trials:
             f"no {n}" if pd.isna(x) else f"{n} {x if isinstance(x, str) else format(x, '.10g')}"
             for n, x in values.items()
         ]
-        raise ValueError(f"{rule}; {self.place(row)} has {', '.join(got)}. {remedy}")
+        raise ValueError(f"{rule}; {self.row_name(row)} has {', '.join(got)}. {remedy}")
 
     def one_of(self, column: str, *known: float) -> NDArray[np.bool_]:
         """Tell in which rows a column is missing or has one of some values, [rows]."""
@@ -495,7 +495,7 @@ def _recorded(environment: Environment) -> dict[str, Any]:
 
 
 def _settings_of(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return the settings that a table has, in its attributes or a column of its own."""
+    """Return the settings that a table has, in its attributes or a separate column."""
     if SETTINGS not in table or "environment" not in table:
         return dict(table.attrs.get(SETTINGS, {}))
     rows = table[table[SETTINGS].fillna("").astype(str) != ""]

@@ -102,7 +102,7 @@ def parse_label(
     place of "Answer:". What is repaired, and noted, is no more than: quotes, brackets,
     punctuation, and signs of Markdown, HTML and LaTeX around the label; the `noun`, "option" or the
     marker before it; letter case; text after the answer; and another announcement than asked for
-    (`final_answers`). Where `texts` says what was shown behind each label, the label with its own
+    (`final_answers`). Where `texts` says what was shown behind each label, the label with its
     text is repaired, "A) 0.25" for instance; with another one's text it is malformed. A sentence
     that mentions a label, or two labels, is malformed: choosing would be a guess.
     """

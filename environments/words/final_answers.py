@@ -61,7 +61,7 @@ class Final:
 def marker_of(sentence: str) -> str | None:
     """Return the marker that a template asks for: what stands in quotes and ends with a colon.
 
-    None if there is none that could be found again: it has a letter, and at most 40 characters.
+    None if there is none that could be recognised: it has a letter, and at most 40 characters.
     """
     quotes = [quoted.strip() for quoted in _QUOTED.findall(sentence)]
     able = [m for m in quotes if any(c.isalpha() for c in m) and len(m) <= _MOST_MARKER]

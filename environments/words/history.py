@@ -57,7 +57,7 @@ class Retelling(Environment):
         Kinds of trials that differ in their sentences.
     slots
         What fills the placeholders of sentences, by placeholder. Those of wording fields belong to
-        questions, those of answers, rewards and feedback to what is told afterwards; all others
+        questions, those of answers, rewards and feedback to what is given afterwards; all others
         say which trial it is. For all kinds together: a sentence need not use them.
     noun
         What an answer names.
@@ -146,7 +146,7 @@ class Retelling(Environment):
         return Turn(seen, action, reward, response=values.get("response"), brought=feedback)
 
     def _paid(self, kind: str, filled: Filled) -> tuple[float | None, Mapping[str, float]]:
-        """Return the reward, None where none is told, and the feedback fields of a feedback."""
+        """Return the reward, None where none is shown, and the feedback fields of a feedback."""
         values = {
             slot.field: slot.read(self, filled[name], {})
             for name, slot in self._slots_of("telling").items()
@@ -196,7 +196,7 @@ class Retelling(Environment):
         return Prompt(tuple(messages[:-1]))
 
     def screen(self, observation: Observation) -> Screen:
-        """Return introduction and question; who remembers is told nothing twice.
+        """Return introduction and question; who remembers is shown nothing twice.
 
         Raises
         ------

@@ -21,7 +21,7 @@ def read_lines(
 
     Each label opens exactly one line, before a colon; capitals and signs of markup are repaired,
     and so is another order. If `alone`, there are no other lines than these; else others may come
-    before them, and some behind are repaired, as are thoughts in a block of their own. A label
+    before them, and some behind are repaired, as are thoughts in a separate block. A label
     that is missing, or that opens two lines, is malformed.
     """
     if not text.strip():

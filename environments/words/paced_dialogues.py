@@ -89,7 +89,7 @@ def seconds(
 
 
 def seconds_in(lines: Sequence[str]) -> float:
-    """Return how long a dialogue takes that is told in lines; ValueError if they are none."""
+    """Return how long a dialogue takes that is shown in lines; ValueError if they are none."""
     head = _HEAD.fullmatch(lines[0])
     if head is None:
         raise ValueError(

@@ -79,7 +79,7 @@ class Template:
     text: str
 
     def __post_init__(self) -> None:
-        """Check that what is filled in can be told apart again."""
+        """Check that what is filled in can be distinguished again."""
         touching = re.search(r"\{[a-z_]+\}\{[a-z_]+\}", self.text)
         if touching:
             raise ValueError(

@@ -226,7 +226,7 @@ class Recordings:
         return [(u.speaker, u.words) for u in self.files[f][first : last + 1]]
 
     def seconds(self, lines: Sequence[Line]) -> float:
-        """Return how long an excerpt takes that is told in words.
+        """Return how long an excerpt takes that is shown in words.
 
         Raises ValueError if no transcript has it, or several have, with different durations.
         """

@@ -69,7 +69,8 @@ class TemporalDiscountingScore(SubjectMeasure):
         if "action" not in frame or not inside.all() or not self._asks(trials, trial):
             raise ValueError(
                 f"{self.name} is read off the questionnaire, whose {slots} trials have actions; "
-                f'got {trials.place(int(np.argmin(inside)))}. Take sessions with design="adaptive".'
+                f"got {trials.row_name(int(np.argmin(inside)))}. "
+                'Take sessions with design="adaptive".'
             )
         actions = np.full((int(session.max()) + 1, slots), -1)
         actions[session, trial] = frame["action"].to_numpy(dtype=float, na_value=-1.0)

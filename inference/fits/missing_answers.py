@@ -227,7 +227,7 @@ class Gaps:
             if len(lost):
                 raise ValueError(
                     f"What {model.name} chooses by must be known also where the answer is missing; "
-                    f"{trials.place(missing[lost[0]])} has no {name!r}. Fill it in."
+                    f"{trials.row_name(missing[lost[0]])} has no {name!r}. Fill it in."
                 )
         return cls._of(data, missing.astype(np.int64), columns)
 

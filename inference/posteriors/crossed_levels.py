@@ -160,7 +160,7 @@ def units_of(trials: Trials, unit: Sequence[str]) -> pd.Series:
             )
         lost = np.flatnonzero(trials.frame[name].isna())
         if len(lost):
-            raise ValueError(f"Every trial needs a {name!r}; {trials.place(lost[0])} has none.")
+            raise ValueError(f"Every trial needs a {name!r}; {trials.row_name(lost[0])} has none.")
     code, values = pd.factorize(pd.MultiIndex.from_frame(trials.frame[list(unit)]))
     names = [BETWEEN.join(map(str, value)) for value in values]
     return pd.Series(np.array(names, dtype=object)[code], index=trials.frame.index)

@@ -23,11 +23,11 @@ BATCHES: dict[str, type[Batches]] = {
 def check_takes_batches(adapter: Adapter) -> type[Batches]:
     """Return the batches of an adapter's provider; `Failed` if it takes none."""
     if adapter.provider not in BATCHES:
-        told = (
+        message = (
             f"Batches are taken by {', '.join(sorted(BATCHES))}; {adapter.provider}:"
             f"{adapter.model} is asked call by call. Leave --batch out."
         )
-        raise Failed(told, "stop", "setting", charged=False)
+        raise Failed(message, "stop", "setting", charged=False)
     return BATCHES[adapter.provider]
 
 

@@ -70,19 +70,19 @@ class AnthropicBatches(Batches):
             elif await self._bears(batch["id"], name):
                 return str(batch["id"])
         if undecided:
-            told = "A batch of the same size is under way, which may be this one."
-            raise Failed(told, "retry", "undecided")
+            message = "A batch of the same size is under way, which may be this one."
+            raise Failed(message, "retry", "undecided")
         return None
 
     async def _since(self, first: float) -> list[dict[str, Any]]:
         """Return the batches that began at this time or later."""
-        found: list[dict[str, Any]] = []
+        batches: list[dict[str, Any]] = []
         params: dict[str, Any] = {"limit": 100}
         while True:
             page = await self.ask("GET", _PATH, params=params)  # the latest first
-            found += [batch for batch in page["data"] if _began(batch) >= first]
+            batches += [batch for batch in page["data"] if _began(batch) >= first]
             if not (page.get("has_more") and page["data"]) or _began(page["data"][-1]) < first:
-                return found
+                return batches
             params["after_id"] = page["data"][-1]["id"]
 
     async def _bears(self, id: str, name: str) -> bool:

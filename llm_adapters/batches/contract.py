@@ -47,7 +47,7 @@ class Standing:
 class Batches(ABC):
     """What a provider does with batches; every method that calls it may raise `Failed`.
 
-    A request of a batch has a name of its own: letters, digits, - and _, at most 64.
+    A request of a batch has a separate name: letters, digits, - and _, at most 64.
     """
 
     limits: ClassVar[Limits]
@@ -107,8 +107,8 @@ class Batches(ABC):
             return json_object(body)
         except ValueError:
             start = body[:80].decode(errors="replace")
-            told = f"What is told of a batch is a JSON object; {self.adapter} sent {start!r}."
-            raise Failed(told, "retry", "batch", raw=body) from None
+            message = f"What is told of a batch is a JSON object; {self.adapter} sent {start!r}."
+            raise Failed(message, "retry", "batch", raw=body) from None
 
     def refused(self, name: str, status: int, error: Any) -> Came:
         """Return what it means that a request of a batch was refused with this status."""
@@ -119,9 +119,9 @@ class Batches(ABC):
 
 def not_answered(name: str, word: str, line: Any) -> Came:
     """Return what it means that a batch has ended before one of its requests was answered."""
-    told = f"The batch ended before this request was answered ({word})."
+    message = f"The batch ended before this request was answered ({word})."
     raw = json.dumps(line).encode()
-    return name, Failed(told, "skip", "batch", charged=False, raw=raw)
+    return name, Failed(message, "skip", "batch", charged=False, raw=raw)
 
 
 def answer(body: Any) -> bytes:

@@ -21,7 +21,7 @@ class GoogleBatches(Batches):
     back in another order and without what tells them apart (googleapis/python-genai, issue 1909).
     """
 
-    limits = Limits(50_000, 10**9)  # 2 GB are taken; no number of requests is told
+    limits = Limits(50_000, 10**9)  # 2 GB are taken; no number of requests is shown
 
     def item(self, name: str, request: dict[str, Any]) -> Item:
         """Return a request as it stands in a batch."""

@@ -59,8 +59,8 @@ class OpenAIBatches(Batches):
         done = counts.get("completed", 0) + counts.get("failed", 0) if counts else None
         trouble = ""
         if batch["status"] == "failed":
-            found = (batch.get("errors") or {}).get("data") or []
-            said = (error.get("message") or error.get("code") or "" for error in found)
+            errors = (batch.get("errors") or {}).get("data") or []
+            said = (error.get("message") or error.get("code") or "" for error in errors)
             trouble = "; ".join(said) or "no reason is told"
         return Standing(batch["status"] not in _GOING, done, trouble, batch["status"])
 

@@ -67,11 +67,11 @@ class _Part(_Strict):
     logprobs: list[Any] | None = None
 
     def png(self) -> bytes:
-        """Return the bytes of the picture; a known mind fetches nothing."""
+        """Return the bytes of the picture; a known agent fetches nothing."""
         url = self.image_url.url if isinstance(self.image_url, _Picture) else self.image_url
         if url is None or not url.startswith(_PNG):
-            told = f"A picture comes as a data URL of a PNG, {_PNG}...; got {str(url)[:60]!r}."
-            raise Refusal(400, told, "messages")
+            message = f"A picture comes as a data URL of a PNG, {_PNG}...; got {str(url)[:60]!r}."
+            raise Refusal(400, message, "messages")
         try:
             return base64.b64decode(url[len(_PNG) :], validate=True)
         except binascii.Error:
@@ -97,8 +97,8 @@ class _Said(_Strict):
         parts = self.content or []
         shown = [part for part in parts if part.type in ("image_url", "input_image")]
         if shown and role != "user":
-            told = f"Pictures are shown by the user; a message of the role {role} has one."
-            raise Refusal(400, told, "messages")
+            message = f"Pictures are shown by the user; a message of the role {role} has one."
+            raise Refusal(400, message, "messages")
         text = "".join(part.text or "" for part in parts)
         return Message(role, text, tuple(part.png() for part in shown))
 
@@ -201,7 +201,7 @@ class Response(_Common):
         messages = [_Said(role="user", content=said)] if isinstance(said, str) else list(said)
         if self.instructions is not None:
             messages.insert(0, _Said(role="system", content=self.instructions))
-        told = _LIKELIHOOD in self.include or self.top_logprobs is not None
+        logprobs = _LIKELIHOOD in self.include or self.top_logprobs is not None
         return Chat(
             model=self.model,
             messages=messages,
@@ -210,7 +210,7 @@ class Response(_Common):
             seed=self.seed,
             max_completion_tokens=self.max_output_tokens,
             reasoning_effort=self.reasoning.effort if self.reasoning else None,
-            logprobs=told or None,
+            logprobs=logprobs or None,
             top_logprobs=self.top_logprobs,
         )
 
@@ -227,11 +227,11 @@ def read_request(kind: type[Asked], raw: bytes) -> Asked:
         where = ".".join(map(str, first["loc"])) or "the body"
         got = f"; got {str(first['input'])[:60]!r}" if first["type"] != "missing" else ""
         code = "unknown_parameter" if first["type"] == "extra_forbidden" else "unsupported_value"
-        told = f"A known mind cannot take {where[:60]}: {first['msg'][:120]}{got}."
-        raise Refusal(400, told, where[:60], code) from None
+        message = f"A known mind cannot take {where[:60]}: {first['msg'][:120]}{got}."
+        raise Refusal(400, message, where[:60], code) from None
     if request.stream_options is not None and not request.stream:
-        told = "stream_options go with stream=true; it is not."
-        raise Refusal(400, told, "stream_options", "unsupported_value")
+        message = "stream_options go with stream=true; it is not."
+        raise Refusal(400, message, "stream_options", "unsupported_value")
     return request
 
 
@@ -241,7 +241,7 @@ def check_model(name: str, model: str) -> None:
         raise Refusal(404, unknown("model", name, [model]), "model", "model_not_found")
 
 
-def complete(mind: Synthetic, model: str, asked: Chat, number: str) -> dict[str, Any]:
+def complete(agent: Synthetic, model: str, chat: Chat, number: str) -> dict[str, Any]:
     """Return the chat completion that a request is answered with.
 
     Parameters
@@ -254,21 +254,21 @@ def complete(mind: Synthetic, model: str, asked: Chat, number: str) -> dict[str,
     Raises
     ------
     Refusal
-        If it asks for what a known mind cannot heed, or is no prompt of its experiment.
+        If it asks for what a known agent cannot heed, or is no prompt of its experiment.
     """
-    check_model(asked.model, model)
-    prompt = Prompt(tuple(said.message() for said in asked.messages))
-    settings = asked.sampling()
+    check_model(chat.model, model)
+    prompt = Prompt(tuple(said.message() for said in chat.messages))
+    settings = chat.sampling()
     try:
-        reply = mind.answer(prompt, settings)
+        reply = agent.answer(prompt, settings)
     except Failed as error:
         if error.then == "skip":
             raise Refusal(400, str(error), "messages", "invalid_prompt") from None
         raise Refusal(400, str(error), code="unsupported_value") from None
     except ArithmeticError as error:
-        told = f"{mind.agent!r} could not work out its choice: {error}."
-        raise Refusal(500, told, code="computation_failed") from error
-    text, tokens = _stopped(reply, asked.stop)
+        message = f"{agent.agent!r} could not work out its choice: {error}."
+        raise Refusal(500, message, code="computation_failed") from error
+    text, tokens = _stopped(reply, chat.stop)
     sent, received = reply.usage.input_tokens or 0, reply.usage.output_tokens or 0
     choice: dict[str, Any] = {
         "index": 0,
@@ -306,8 +306,8 @@ def chunks(completion: dict[str, Any], *, usage: bool) -> Iterator[dict[str, Any
     deltas: list[tuple[dict[str, Any], Any, str | None]] = [
         ({"role": "assistant", "content": "", "refusal": None}, None, None)
     ]
-    for token, told in _parts(choice):
-        logprobs = None if told is None else {"content": told, "refusal": None}
+    for token, tokens in _parts(choice):
+        logprobs = None if tokens is None else {"content": tokens, "refusal": None}
         deltas.append(({"content": token}, logprobs, None))
     deltas.append(({}, None, choice["finish_reason"]))
     for delta, logprobs, end in deltas:
@@ -317,18 +317,18 @@ def chunks(completion: dict[str, Any], *, usage: bool) -> Iterator[dict[str, Any
         yield {**same, "choices": [], "usage": completion["usage"]}
 
 
-def as_response(completion: dict[str, Any], asked: Response) -> dict[str, Any]:
+def as_response(completion: dict[str, Any], request: Response) -> dict[str, Any]:
     """Return the response that says what a chat completion says."""
     (choice,) = completion["choices"]
     number = completion["id"].removeprefix("chatcmpl-")
     whole, usage = choice["finish_reason"] != "length", completion["usage"]
-    told = [token for _, tokens in _parts(choice) for token in tokens or ()]
+    all_tokens = [token for _, tokens in _parts(choice) for token in tokens or ()]
     item = {
         "id": f"msg_{number}",
         "type": "message",
         "status": "completed" if whole else "incomplete",
         "role": "assistant",
-        "content": [_content(choice["message"]["content"], told)],
+        "content": [_content(choice["message"]["content"], all_tokens)],
     }
     echoed = ("instructions", "max_output_tokens", "temperature", "top_logprobs", "top_p", "user")
     return {
@@ -339,7 +339,7 @@ def as_response(completion: dict[str, Any], asked: Response) -> dict[str, Any]:
         "background": False,
         "error": None,
         "incomplete_details": None if whole else {"reason": "max_output_tokens"},
-        "metadata": asked.metadata or {},
+        "metadata": request.metadata or {},
         "model": completion["model"],
         "output": [item],
         "parallel_tool_calls": True,
@@ -357,7 +357,7 @@ def as_response(completion: dict[str, Any], asked: Response) -> dict[str, Any]:
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": usage["total_tokens"],
         },
-        **{name: getattr(asked, name) for name in echoed},
+        **{name: getattr(request, name) for name in echoed},
     }
 
 
@@ -373,7 +373,7 @@ def events(response: dict[str, Any], completion: dict[str, Any]) -> Iterator[dic
         ("output_text.delta", {**where, "delta": token, "logprobs": tokens or []})
         for token, tokens in _parts(choice)
     ]
-    told: list[tuple[str, dict[str, Any]]] = [
+    parts: list[tuple[str, dict[str, Any]]] = [
         ("created", {"response": begun}),
         ("in_progress", {"response": begun}),
         ("output_item.added", {"output_index": 0, "item": empty}),
@@ -384,22 +384,22 @@ def events(response: dict[str, Any], completion: dict[str, Any]) -> Iterator[dic
         ("output_item.done", {"output_index": 0, "item": item}),
         (response["status"], {"response": response}),
     ]
-    for number, (kind, content) in enumerate(told):
+    for number, (kind, content) in enumerate(parts):
         yield {"type": f"response.{kind}", "sequence_number": number, **content}
 
 
-def _content(text: str, told: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": told}
+def _content(text: str, tokens: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": tokens}
 
 
 def _parts(choice: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]] | None]]:
-    """Yield the tokens of a choice in turn, each with what is told of it."""
+    """Yield the tokens of a choice in turn, each with what is known of it."""
     if choice["logprobs"] is None:
         yield from ((token, None) for token in tokens_of(choice["message"]["content"]))
     else:
-        told = choice["logprobs"]["content"]
-        yield from ((token["token"], [token]) for token in told)
-        left = choice["message"]["content"][sum(len(token["token"]) for token in told) :]
+        tokens = choice["logprobs"]["content"]
+        yield from ((token["token"], [token]) for token in tokens)
+        left = choice["message"]["content"][sum(len(token["token"]) for token in tokens) :]
         if left:  # of a token that a stop has cut in two
             yield left, []
 

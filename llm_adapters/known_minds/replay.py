@@ -46,11 +46,11 @@ class Replay(InProcess):
                 "A recorded participant knows its session by the sampling seed; got none. Send "
                 "the number of the session as the seed."
             )
-        for name, asked in given(settings).items():
+        for name, value in given(settings).items():
             kept = getattr(self.settings, name)
-            if name != "seed" and asked != kept:
+            if name != "seed" and value != kept:
                 raise _refused(
-                    f"A recorded participant has answered with {name}={kept!r}; got {asked!r}. "
+                    f"A recorded participant has answered with {name}={kept!r}; got {value!r}. "
                     "Leave it out."
                 )
         session = settings.seed
@@ -58,14 +58,14 @@ class Replay(InProcess):
         name = request_hash(asked_of(self._kept, replace(self.settings, seed=seed)), prompt)
         replies = self._of(session).get(name, [])
         if not replies:
-            told = "This prompt was not asked in the recorded session."
-            raise Failed(told, "skip", "prompt", charged=False)
+            message = "This prompt was not asked in the recorded session."
+            raise Failed(message, "skip", "prompt", charged=False)
         turn = self._given.get((session, name), 0)
         self._given[session, name] = turn + 1
         reply = replies[turn % len(replies)]
         if reply is None:
-            told = "This prompt had no answer in the recorded session."
-            raise Failed(told, "skip", "prompt", charged=False)
+            message = "This prompt had no answer in the recorded session."
+            raise Failed(message, "skip", "prompt", charged=False)
         return reply
 
     async def close(self) -> None:
@@ -75,14 +75,14 @@ class Replay(InProcess):
     def _of(self, session: int) -> dict[str, list[Reply | None]]:
         """Return what came of the questions of a session, by the hash of what was asked."""
         if session not in self._sessions:
-            found: dict[str, list[Reply | None]] = {}
+            replies: dict[str, list[Reply | None]] = {}
             for attempts in self._ledger.questions(session).values():
                 ended = {(a.slot, a.request): a for a in attempts if a.reply or a.final}
                 for (_, request), attempt in ended.items():
-                    found.setdefault(request, []).append(attempt.reply)
-            self._sessions[session] = found
+                    replies.setdefault(request, []).append(attempt.reply)
+            self._sessions[session] = replies
         return self._sessions[session]
 
 
-def _refused(told: str) -> Failed:
-    return Failed(told, "stop", "setting", charged=False)
+def _refused(message: str) -> Failed:
+    return Failed(message, "stop", "setting", charged=False)

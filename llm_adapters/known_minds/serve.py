@@ -53,7 +53,7 @@ _OPEN = ("/health", "/v1/health")  # to all, also without the key
 
 
 class Served:
-    """A known mind behind an OpenAI-compatible address, in a thread of its own.
+    """A known agent behind an OpenAI-compatible address, in a separate thread.
 
     It answers ``POST {base_url}/chat/completions`` and ``POST {base_url}/responses``, whole or as
     a stream of server-sent events; ``GET {base_url}/models`` lists the one model, and ``GET
@@ -85,7 +85,7 @@ class Served:
     agent
         The mind.
     seed, address
-        Of the study whose sessions are lived.
+        Of the study whose sessions are played.
     host, port
         Where to listen; port 0 for a free one.
     contaminants
@@ -95,7 +95,7 @@ class Served:
     api_key
         A key that requests must bear; None for none.
     seed_is_session
-        False for clients that send a seed of their own with every request.
+        False for clients that send a separate seed with every request.
 
     Raises
     ------
@@ -117,7 +117,7 @@ class Served:
         api_key: str | None = None,
         seed_is_session: bool = True,
     ):
-        mind = Synthetic(
+        known_agent = Synthetic(
             agent,
             environment,
             seed,
@@ -126,7 +126,7 @@ class Served:
             seed_is_session=seed_is_session,
         )
         self.model = model
-        self._endpoint = _Endpoint(mind, model, api_key)
+        self._endpoint = _Endpoint(known_agent, model, api_key)
         self._socket = _listening(host, port)
         self.host, self.port = host, int(self._socket.getsockname()[1])
         self._thread: threading.Thread | None = None
@@ -162,7 +162,7 @@ class Served:
 
     @property
     def calls(self) -> int:
-        """How many requests were answered with what the mind said."""
+        """How many requests were answered with what the agent said."""
         return self._endpoint.calls
 
     def start(self) -> Served:
@@ -215,8 +215,8 @@ def _listening(host: str, port: int) -> socket.socket:
 class _Endpoint:
     """What is answered at each path; nothing is kept but the counts."""
 
-    def __init__(self, mind: Synthetic, model: str, api_key: str | None):
-        self.mind = mind
+    def __init__(self, agent: Synthetic, model: str, api_key: str | None):
+        self.mind = agent
         self.model = model
         self.api_key = api_key
         self.calls = 0
@@ -244,8 +244,8 @@ class _Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; without the key that is due, nothing of its body is looked at."""
-        told = Headers(scope=scope).get("authorization", "")
-        if self.knows(told) or scope["path"] in _OPEN:
+        key = Headers(scope=scope).get("authorization", "")
+        if self.knows(key) or scope["path"] in _OPEN:
             await self.application(scope, receive, send)
         else:
             refusal = Refusal(
@@ -264,28 +264,28 @@ class _Endpoint:
     async def chat(self, request: Request) -> Response:
         """Answer with a chat completion."""
         raw = await _body(request)
-        asked = read_request(Chat, raw)
-        completion = self.complete(asked, raw)
-        if not asked.stream:
+        chat = read_request(Chat, raw)
+        completion = self.complete(chat, raw)
+        if not chat.stream:
             return self.reply(completion)
-        options = asked.stream_options
-        told = chunks(completion, usage=options is not None and options.include_usage)
-        return self.stream([*(f"data: {json.dumps(c)}\n\n" for c in told), "data: [DONE]\n\n"])
+        options = chat.stream_options
+        parts = chunks(completion, usage=options is not None and options.include_usage)
+        return self.stream([*(f"data: {json.dumps(c)}\n\n" for c in parts), "data: [DONE]\n\n"])
 
     async def responses(self, request: Request) -> Response:
         """Answer with a response."""
         raw = await _body(request)
-        asked = read_request(Responses, raw)
-        completion = self.complete(asked.as_chat(), raw)
-        response = as_response(completion, asked)
-        if not asked.stream:
+        wanted = read_request(Responses, raw)
+        completion = self.complete(wanted.as_chat(), raw)
+        response = as_response(completion, wanted)
+        if not wanted.stream:
             return self.reply(response)
-        told = events(response, completion)
-        return self.stream([f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in told])
+        parts = events(response, completion)
+        return self.stream([f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in parts])
 
-    def complete(self, asked: Chat, raw: bytes) -> dict[str, Any]:
+    def complete(self, chat: Chat, raw: bytes) -> dict[str, Any]:
         """Return the completion, and count it."""
-        completion = complete(self.mind, self.model, asked, hashlib.sha256(raw).hexdigest()[:24])
+        completion = complete(self.mind, self.model, chat, hashlib.sha256(raw).hexdigest()[:24])
         self.calls += 1
         return completion
 
@@ -320,11 +320,11 @@ class _Endpoint:
             headers["connection"] = "close"
         return Response(json.dumps(content), status, headers, "application/json")
 
-    def stream(self, told: Iterable[str]) -> Response:
+    def stream(self, parts: Iterable[str]) -> Response:
         """Return a reply that comes in pieces."""
 
         async def pieces() -> AsyncIterator[str]:
-            for piece in told:
+            for piece in parts:
                 yield piece
 
         return StreamingResponse(pieces(), 200, self.headers(), "text/event-stream")
@@ -337,12 +337,12 @@ class _Endpoint:
 async def _body(request: Request) -> bytes:
     """Return a request's body; a refusal as soon as it is known to be too long."""
     taken = bytearray()
-    told = int(request.headers.get("content-length", 0))
-    if told <= _MOST_BODY:
+    length = int(request.headers.get("content-length", 0))
+    if length <= _MOST_BODY:
         async for part in request.stream():
             taken += part
             if len(taken) > _MOST_BODY:
                 break
-    if max(told, len(taken)) > _MOST_BODY:
+    if max(length, len(taken)) > _MOST_BODY:
         raise Refusal(413, f"A request has at most {_MOST_BODY} bytes; got more.")
     return bytes(taken)

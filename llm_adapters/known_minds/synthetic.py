@@ -71,13 +71,13 @@ class Synthetic(InProcess):
     environment
         The experiment, with the settings and wording of the prompts it will get.
     contaminants
-        How often answers go wrong; they take numbers from a stream of their own.
+        How often answers go wrong; they take numbers from a separate stream.
     seed_is_session
         If False, a sampling seed does not name a session but only enters the hash of the prompt,
-        for clients that send one of their own.
+        for clients that send one of theirs.
     stream
-        A number from 0 on: choices come from the stream at (*address, session, stream), in place of
-        the session's own, so that a mind answers the same session again with other numbers; its
+        A number from 0 on: choices come from the stream at (*address, session, stream), instead of
+        the session's own, so that an agent answers the same session again with other numbers; its
         answers then go wrong in other trials, too.
     """
 
@@ -183,14 +183,14 @@ class Synthetic(InProcess):
 
     def _overhear(self, prompt: Prompt) -> tuple[list[float], list[str]]:
         """Return the policy, and how actions are said, by the names that the prompt tells."""
-        told = labels_in(self.environment, prompt.messages)
-        names = repr(told)
+        labels = labels_in(self.environment, prompt.messages)
+        names = repr(labels)
         with self._lock:
             session = self._sessions.pop(names, None)
         if session is None:
             environment = copy(self.environment)
             drawn = environment.draw(session_stream(self.seed, *self.address))
-            environment.reset(options={"design": Design(drawn.table, told)})
+            environment.reset(options={"design": Design(drawn.table, labels)})
             session = _Session(environment, self._fresh_agent())
         turns, observation = _read(session.environment, prompt.messages)
         session.take_in(turns)
@@ -210,12 +210,12 @@ class Synthetic(InProcess):
         environment = copy(self.environment)
         environment.reset(options={"design": environment.draw(rng)})
         n = environment.n_trials
-        place = (*self.address, number)
+        address = (*self.address, number)
         if self.stream is not None:
-            place = (*place, self.stream)
-            rng = session_stream(self.seed, *place)
+            address = (*address, self.stream)
+            rng = session_stream(self.seed, *address)
         numbers = rng.random((n, self.agent.n_uniforms)).tolist()
-        speech = session_stream(self.seed, *place, _SPEECH).random((n, 2)).tolist()
+        speech = session_stream(self.seed, *address, _SPEECH).random((n, 2)).tolist()
         return _Session(environment, self._fresh_agent(), numbers, speech)
 
     def _fresh_agent(self) -> Agent:
@@ -232,19 +232,19 @@ class Synthetic(InProcess):
         for number in range(3):
             session = self._begin(number)
             environment = session.environment
-            lived = Session(environment, environment.design)
-            for seen in lived:
+            heard = Session(environment, environment.design)
+            for seen in heard:
                 t = int(seen["trial"])
                 if t in (1, 2, n // 4, n // 2, n - 1):
-                    session.take_in(environment.recalled(lived.turns, seen))
-                    own = session.probabilities(seen)
-                    overheard, said = self._overhear(environment.render(seen, lived.turns))
+                    session.take_in(environment.recalled(heard.turns, seen))
+                    exact = session.probabilities(seen)
+                    overheard, said = self._overhear(environment.render(seen, heard.turns))
                     by_name = dict(zip(said, overheard, strict=True))
                     named = [by_name[name] for name in _sayings(environment, seen)]
-                    if not np.allclose(own, named, rtol=1e-9, atol=1e-12):
+                    if not np.allclose(exact, named, rtol=1e-9, atol=1e-12):
                         return False
                 action = int(session.numbers[t][0] * environment.n_actions)
-                lived.take(action, environment.say(action, seen))
+                heard.take(action, environment.say(action, seen))
         return True
 
     def _say(self, thought: _Thought, prompt: Prompt, settings: Sampling) -> Reply:
@@ -257,17 +257,19 @@ class Synthetic(InProcess):
         if limit is not None and len(tokens) > limit:
             tokens = tokens[:limit]
             text, finish_reason = "".join(tokens), "length"
-        told = None
+        log_probabilities = None
         if settings.top_log_probabilities is not None:
             might = [
                 tokens_of(speak(said, thought.fault, thought.chatter)[0]) for said in thought.said
             ]
-            told = _log_probabilities(
+            log_probabilities = _log_probabilities(
                 tokens, might, thought.probabilities, settings.top_log_probabilities
             )
         characters = sum(len(message.content) for message in prompt.messages)
         usage = Usage(-(-characters // _CHARACTERS), len(tokens))
-        return Reply(text, finish_reason, usage, self.model, text, log_probabilities=told)
+        return Reply(
+            text, finish_reason, usage, self.model, text, log_probabilities=log_probabilities
+        )
 
 
 @dataclass(frozen=True)
@@ -314,10 +316,10 @@ class _Session:
         self.learned = list(turns)
 
     def remembered(
-        self, told: Sequence[Turn], until: int, contaminants: Contaminants
+        self, past: Sequence[Turn], until: int, contaminants: Contaminants
     ) -> list[Turn]:
         """Return all turns before a trial: those a prompt tells of, and the forgotten ones."""
-        known = {int(turn.observation["trial"]): turn for turn in told}
+        known = {int(turn.observation["trial"]): turn for turn in past}
         turns: list[Turn] = []
         as_learned = True
         for trial in range(until):
@@ -364,8 +366,8 @@ class _Next:
         return np.array([next(self.numbers) for _ in range(size)])
 
 
-def _refused(told: str) -> Failed:
-    return Failed(told, "stop", "setting", charged=False)
+def _refused(message: str) -> Failed:
+    return Failed(message, "stop", "setting", charged=False)
 
 
 def labels_in(environment: Environment, messages: Sequence[Message]) -> Any:
@@ -385,7 +387,7 @@ def labels_in(environment: Environment, messages: Sequence[Message]) -> Any:
 
 
 def _name_of(agent: Agent, contaminants: Contaminants) -> str:
-    """Return the mind's name, exact to the last digit: runs with another are not to be mixed."""
+    """Return the agent's name, exact to the last digit: runs with another are not to be mixed."""
     values = dict(zip(agent.parameters.names, agent.theta.tolist(), strict=True))
     values |= {"lapse": agent.lapse} if agent.lapse else {}
     values |= {name: rate for name, rate in asdict(contaminants).items() if rate}
@@ -464,7 +466,7 @@ def _log_probabilities(
         Probability of each action.
     """
     alike = list(range(len(shares)))  # actions whose words are those said so far
-    told = []
+    every = []
     for i, token in enumerate(tokens):
         mass: dict[str, float] = {}
         for action in alike:
@@ -473,8 +475,8 @@ def _log_probabilities(
         total = sum(mass.values())
         ranked = sorted(mass.items(), key=lambda pair: -pair[1])
         logs = {name: log(share / total) if share > 0.0 else -inf for name, share in ranked}
-        told.append(
+        every.append(
             TokenLogProbability(token, logs[token], tuple(list(logs.items())[:n_alternatives]))
         )
         alike = [a for a in alike if i < len(might[a]) and might[a][i] == token]
-    return tuple(told)
+    return tuple(every)

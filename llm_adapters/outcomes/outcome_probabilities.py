@@ -32,7 +32,7 @@ class TokenPrompt:
     ----------
     text : with all that a chat template adds
     tokens : as the tokenizer cuts it
-    special_tokens : whether the tokenizer adds its own, such as one for the beginning
+    special_tokens : whether the tokenizer adds its, such as one for the beginning
     """
 
     text: str
@@ -159,7 +159,7 @@ def outcome_probabilities(
     token, or text that does not make the last word or number longer (`outcome_tree.extends`).
 
     All paths stand as a tree behind their prompt and go through the model together, each token
-    seeing its own ancestors only, as do the prompts of a batch, whose common beginning is
+    seeing its ancestors only, as do the prompts of a batch, whose common beginning is
     computed once.
 
     Parameters
@@ -201,17 +201,19 @@ def outcome_probabilities(
     texts = texts or TokenTexts.of(tokenizer)
     trees: dict[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], OutcomeTree] = {}
     jobs: list[Job] = []
-    for prompt, own in zip(prompts, outcomes, strict=True):
-        declared = None if spellings is None else {name: spellings[name] for name in own}
-        written = spellings_of(own, declared)
+    for prompt, names in zip(prompts, outcomes, strict=True):
+        declared = None if spellings is None else {name: spellings[name] for name in names}
+        written = spellings_of(names, declared)
         # A word right behind a word would be another word.
         counted = tuple(
             s for s in written if spellings is not None or not extends(prompt.text, s[0])
         )
         _check_boundary(tokenizer, prompt, [text for text, _ in counted])
-        key = (tuple(own), counted)
+        key = (tuple(names), counted)
         if key not in trees:
-            trees[key] = OutcomeTree.grow(texts, own, spellings=counted, extra_tokens=extra_tokens)
+            trees[key] = OutcomeTree.grow(
+                texts, names, spellings=counted, extra_tokens=extra_tokens
+            )
         jobs.append(Job(prompt.tokens, trees[key]))
     deepest = max((tree.depth for tree in trees.values()), default=0)
     _check_model(model, prompts, deepest)
@@ -221,15 +223,15 @@ def outcome_probabilities(
     if check and jobs:
         longest = max(range(len(jobs)), key=lambda i: len(jobs[i].prompt))
         _check_tree(model, jobs[longest], reads[longest].edges)
-    found = []
+    results = []
     for prompt, job, read in zip(prompts, jobs, reads, strict=True):
         dropped = np.zeros((1, len(read.edges)), dtype=bool)
         dropped[0, list(read.dropped)] = True
         exact, left_out, begun = job.tree.probabilities(read.edges[None], read.stops[None], dropped)
-        found.append(
+        results.append(
             OutcomeProbabilities(job.tree.outcomes, exact, left_out, (prompt.hash,), begun)
         )
-    return found
+    return results
 
 
 def _check_boundary(tokenizer: Any, prompt: TokenPrompt, following: Sequence[str]) -> None:

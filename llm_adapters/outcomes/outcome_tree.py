@@ -107,11 +107,11 @@ class TokenTexts:
     @cached_property
     def tokens(self) -> dict[bytes, list[int]]:
         """The tokens with each text."""
-        found: dict[bytes, list[int]] = defaultdict(list)
+        by_text: dict[bytes, list[int]] = defaultdict(list)
         for token, text in enumerate(self.texts):
             if text is not None:
-                found[text].append(token)
-        return dict(found)
+                by_text[text].append(token)
+        return dict(by_text)
 
     @cached_property
     def longest(self) -> int:
@@ -128,8 +128,8 @@ class TokenTexts:
         tail
             How the text ends, as `OutcomeTree.tails` has it.
         """
-        found = self._known.get((rest, tail))
-        if found is None:
+        continuing = self._known.get((rest, tail))
+        if continuing is None:
             sorted_out: dict[bool | None, list[int]] = {False: [], True: [], None: []}
             begin = bisect_left(self._alphabetic, (rest,))
             for text, token in islice(self._alphabetic, begin, None):
@@ -138,9 +138,9 @@ class TokenTexts:
                 if len(text) > len(rest):
                     longer = _judge(tail, text[len(rest) :])
                     sorted_out[longer if self.signs else bool(longer)].append(token)
-            found = Continuing(*(np.array(v, dtype=np.int64) for v in sorted_out.values()))
-            self._known[rest, tail] = found
-        return found
+            continuing = Continuing(*(np.array(v, dtype=np.int64) for v in sorted_out.values()))
+            self._known[rest, tail] = continuing
+        return continuing
 
     @cached_property
     def _alphabetic(self) -> list[tuple[bytes, int]]:

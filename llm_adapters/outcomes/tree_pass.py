@@ -71,7 +71,7 @@ def edges_and_stops(
     tails = sorted({tail for job in jobs for tail in job.tree.tails if tail is not None})
     kind = {tail: k for k, tail in enumerate(tails)}
     reader = _Reader(model)
-    found: list[Read | None] = [None] * len(jobs)
+    reads: list[Read | None] = [None] * len(jobs)
     ending: Any = None
     done = 0
     for chosen in _portions(jobs, positions, late=reader.keeps):
@@ -90,31 +90,31 @@ def edges_and_stops(
             edges = np.zeros(len(tree.tokens))
             edges[1:] = _numbers(logits[before, tokens]) - total[before]
             stops = np.full(len(tree.tokens), -np.inf)
-            asked = [(n, kind[tail]) for n, tail in enumerate(tree.tails) if tail is not None]
-            now = [(n, k) for n, k in asked if slots[i][n] >= 0]
+            ends = [(n, kind[tail]) for n, tail in enumerate(tree.tails) if tail is not None]
+            now = [(n, k) for n, k in ends if slots[i][n] >= 0]
             if now:
                 nodes, kinds = np.array(now).T
                 stops[nodes] = over[rows[nodes], kinds]
-            waiting = np.array([n for n, _ in asked if slots[i][n] < 0], dtype=np.int64)
+            waiting = np.array([n for n, _ in ends if slots[i][n] < 0], dtype=np.int64)
             kept = _kept(tree, edges, waiting, negligible)
             late.append((i, kept))
             dropped = np.setdiff1d(waiting, kept)
-            found[i] = Read(edges, stops, tuple(dropped.tolist()))
+            reads[i] = Read(edges, stops, tuple(dropped.tolist()))
         for several in _pieces(late, positions):
             placed = [
                 (i, nodes, reader.append_late(jobs[i], slots[i], nodes)) for i, nodes in several
             ]
             _, over = _sums(reader.read(), ending)
-            for i, nodes, own in placed:
-                tree, read = jobs[i].tree, found[i]
+            for i, nodes, row_numbers in placed:
+                tree, read = jobs[i].tree, reads[i]
                 assert read is not None
                 kinds = np.array([kind[tree.tails[n] or ""] for n in nodes.tolist()])
-                read.stops[nodes] = over[reader.rows(own), kinds]
+                read.stops[nodes] = over[reader.rows(row_numbers), kinds]
         done += len(chosen)
         if progress is not None:
             progress(done, len(jobs))
-    assert all(read is not None for read in found)
-    return [read for read in found if read is not None]
+    assert all(read is not None for read in reads)
+    return [read for read in reads if read is not None]
 
 
 class _Reader:
@@ -183,12 +183,12 @@ class _Reader:
     ) -> NDArray[np.int64]:
         """Add some nodes behind those that were read; return their slots."""
         tree = job.tree
-        own = np.array(
+        rows = np.array(
             [self._slot(int(tree.tokens[n]), int(slots[tree.parents[n]])) for n in nodes.tolist()],
             dtype=np.int64,
         )
-        self._want(own)
-        return own
+        self._want(rows)
+        return rows
 
     def read(self) -> Any:
         """Send what was added through the model; logits after the wanted tokens, [wanted, V]."""

@@ -56,23 +56,23 @@ class Anthropic(Http):
     def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
         """Return what is sent, as JSON has it, with marks on what later prompts repeat."""
         if settings.max_tokens is None:
-            told = f"{self.model} takes no call without max_tokens; got none. Set max_tokens."
-            raise Failed(told, "stop", "setting", charged=False)
+            message = f"{self.model} takes no call without max_tokens; got none. Set max_tokens."
+            raise Failed(message, "stop", "setting", charged=False)
         first, others = split(prompt, "Anthropic")
         system: list[dict[str, Any]] = [{"type": "text", "text": m.content} for m in first]
         messages = [_message(m) for m in others]
         _mark(system, messages)
-        asked: dict[str, Any] = {"max_tokens": settings.max_tokens}
+        options: dict[str, Any] = {"max_tokens": settings.max_tokens}
         for name in ("temperature", "top_p"):
             if getattr(settings, name) is not None:
-                asked[name] = getattr(settings, name)
+                options[name] = getattr(settings, name)
         if settings.reasoning == "none":
-            asked["thinking"] = {"type": "disabled"}
+            options["thinking"] = {"type": "disabled"}
         elif settings.reasoning is not None:
-            asked["thinking"] = {"type": "adaptive"}
-            asked["output_config"] = {"effort": settings.reasoning}
+            options["thinking"] = {"type": "adaptive"}
+            options["output_config"] = {"effort": settings.reasoning}
         shown = {"system": system} if system else {}
-        return {"model": self.model, "messages": messages, **shown, **asked}
+        return {"model": self.model, "messages": messages, **shown, **options}
 
     def read(self, body: bytes, settings: Sampling) -> Reply:
         """Read a body, now or long after it came; `Failed` if it holds no reply."""

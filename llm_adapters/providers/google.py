@@ -68,26 +68,26 @@ class Google(Http):
     def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
         """Return what is sent, as JSON has it."""
         system, others = split(prompt, "Google")
-        asked: dict[str, Any] = {
+        options: dict[str, Any] = {
             theirs: getattr(settings, ours)
             for ours, theirs in _NAMES.items()
             if getattr(settings, ours) is not None
         }
         if settings.top_log_probabilities is not None:
-            asked["responseLogprobs"] = True
+            options["responseLogprobs"] = True
         if settings.top_log_probabilities:
-            asked["logprobs"] = settings.top_log_probabilities
+            options["logprobs"] = settings.top_log_probabilities
         if settings.reasoning is not None:
             budget = _BUDGETS.get(settings.reasoning)
             if self.model.startswith("gemini-2.5") and budget is not None:
-                asked["thinkingConfig"] = {"thinkingBudget": budget}
+                options["thinkingConfig"] = {"thinkingBudget": budget}
             else:
-                asked["thinkingConfig"] = {"thinkingLevel": settings.reasoning.upper()}
+                options["thinkingConfig"] = {"thinkingLevel": settings.reasoning.upper()}
         shown = {"systemInstruction": {"parts": [{"text": m.content} for m in system]}}
         return {
             "contents": [_content(m) for m in others],
             **(shown if system else {}),
-            "generationConfig": asked,
+            "generationConfig": options,
         }
 
     def read(self, body: bytes, settings: Sampling) -> Reply:

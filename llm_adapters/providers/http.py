@@ -47,7 +47,7 @@ class Http:
     timeout
         Seconds until a call is given up.
     transport
-        What carries the calls in place of the network, for tests.
+        What carries the calls instead of the network, for tests.
 
     Raises
     ------
@@ -182,18 +182,18 @@ class Http:
         said, param = _complaint(body)
         if status in (401, 403) or (status == 400 and b"API_KEY_INVALID" in body):
             # What a server says about a key may hold parts of it, so it is dropped.
-            told = f"{self} does not accept the key in {self.key_variable} ({status})."
-            return Failed(told, "stop", "key", charged=False)
+            message = f"{self} does not accept the key in {self.key_variable} ({status})."
+            return Failed(message, "stop", "key", charged=False)
         if status == 402 or (400 <= status < 500 and _NO_CREDIT.search(body)):
-            told = f"The account for {self} has no credit left ({status})."
-            return Failed(told, "stop", "credit", charged=False, raw=body)
+            message = f"The account for {self} has no credit left ({status})."
+            return Failed(message, "stop", "credit", charged=False, raw=body)
         if status in (404, 410):
-            told = f"{self} is not there ({status}). Check the model and base_url."
-            return Failed(told, "stop", "model", charged=False, raw=body)
+            message = f"{self} is not there ({status}). Check the model and base_url."
+            return Failed(message, "stop", "model", charged=False, raw=body)
         wait = _wait(headers or {}, body)
         if status == 429:
-            told = f"{self} is called too often (429)."
-            return Failed(told, "retry", "often", charged=False, wait=wait, raw=body)
+            message = f"{self} is called too often (429)."
+            return Failed(message, "retry", "often", charged=False, wait=wait, raw=body)
         if status in (408, 409) or status >= 500:
             return Failed(
                 f"{self} failed ({status}).",
@@ -204,19 +204,19 @@ class Http:
                 raw=body,
             )
         if status < 400:
-            told = (
+            message = (
                 f"{self} sends calls elsewhere ({status}), and redirects are not followed. "
                 "Set base_url to where it leads."
             )
-            return Failed(told, "stop", "redirect", charged=False, raw=body)
+            return Failed(message, "stop", "redirect", charged=False, raw=body)
         if param and not param.startswith(_OF_THE_PROMPT):
-            told = (
+            message = (
                 f"{self} does not heed {param} ({status}): {said} Leave {param} out, or choose "
                 "another model."
             )
-            return Failed(told, "stop", "setting", charged=False, raw=body)
-        told = f"{self} does not take the prompt ({status}): {said}"
-        return Failed(told, "skip", f"prompt {status}", charged=False, raw=body)
+            return Failed(message, "stop", "setting", charged=False, raw=body)
+        message = f"{self} does not take the prompt ({status}): {said}"
+        return Failed(message, "skip", f"prompt {status}", charged=False, raw=body)
 
     def unreadable(self, rule: str, body: bytes) -> Failed:
         """Return what a body means that breaks a rule."""
@@ -240,15 +240,17 @@ class Http:
             return "none"
         key = os.environ.get(self.key_variable, "").strip()
         if not key:
-            told = f"The key is read from the variable {self.key_variable}, which is empty. Set it."
-            raise Failed(told, "stop", "key", charged=False)
+            message = (
+                f"The key is read from the variable {self.key_variable}, which is empty. Set it."
+            )
+            raise Failed(message, "stop", "key", charged=False)
         if not re.fullmatch(r"[!-~]+", key):  # an HTTP client's complaint would show it
             del key
-            told = (
+            message = (
                 f"A key is made of visible ASCII characters; that in {self.key_variable} is not. "
                 "Copy it anew."
             )
-            raise Failed(told, "stop", "key", charged=False)
+            raise Failed(message, "stop", "key", charged=False)
         return key
 
     async def _sign(self, request: httpx2.Request) -> None:

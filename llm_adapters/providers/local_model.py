@@ -58,10 +58,10 @@ def find_model(name: str | Path, gguf_file: str | None = None) -> tuple[Path, st
 def _package_folder(name: str) -> Path | None:
     if not name.isidentifier():
         return None
-    found = importlib.util.find_spec(name)
-    if found is None or not found.origin:
+    package = importlib.util.find_spec(name)
+    if package is None or not package.origin:
         return None
-    folder = Path(found.origin).parent
+    folder = Path(package.origin).parent
     return folder if any(folder.glob("*.gguf")) else None
 
 
@@ -109,8 +109,8 @@ def _read(folder: Path, dtype: str, **file: str) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def _unknown(told: str) -> Failed:
-    return Failed(told, "stop", "model", charged=False)
+def _unknown(message: str) -> Failed:
+    return Failed(message, "stop", "model", charged=False)
 
 
 @contextmanager

@@ -96,10 +96,10 @@ class OpenAI(Http):
     def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
         """Return what is sent, as JSON has it."""
         names = {**_NAMES, "max_tokens": self.limit_name}
-        asked = {names.get(name, name): value for name, value in given(settings).items()}
-        if "top_logprobs" in asked:
-            asked["logprobs"] = True
-        return {"model": self.model, "messages": [_message(m) for m in prompt.messages], **asked}
+        options = {names.get(name, name): value for name, value in given(settings).items()}
+        if "top_logprobs" in options:
+            options["logprobs"] = True
+        return {"model": self.model, "messages": [_message(m) for m in prompt.messages], **options}
 
     def read(self, body: bytes, settings: Sampling) -> Reply:
         """Read a body, now or long after it came; `Failed` if it holds no reply."""

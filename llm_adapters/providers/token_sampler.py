@@ -32,11 +32,11 @@ ELSEWHERE = ("nobody", " nothing")  # what is said instead of an outcome
 
 @dataclass(frozen=True)
 class TokenSampler:
-    """A mind with a known probability of each outcome, seen token by token.
+    """An agent with a known probability of each outcome, seen token by token.
 
     It says an outcome, with or without a space before it, or something else; then it ends the
     text, or goes on behind a full stop or a blank. What it says is cut into tokens in a fixed
-    way, or, with a share of its own, sign by sign. The probability of the next token is that of
+    way, or, with a separate share, sign by sign. The probability of the next token is that of
     all texts that begin with the tokens so far and this one, over that of all that begin with the
     tokens so far; this is exact, since the texts are few.
 
@@ -72,7 +72,7 @@ class TokenSampler:
     closing: tuple[tuple[str, float], ...] = (("", 0.4), (".", 0.4), (" ", 0.2))
 
     def __post_init__(self) -> None:
-        """Check that this is a distribution over outcomes that can be told apart."""
+        """Check that this is a distribution over outcomes that can be distinguished."""
         spellings_of(self.outcomes)
         if self.tokenisation not in TOKENISATIONS:
             raise ValueError(
@@ -87,8 +87,8 @@ class TokenSampler:
         for name in ("space", "leak", "regular"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is a share from 0 to 1; got {getattr(self, name)!r}.")
-        own = {text.strip() for text in self.elsewhere} & set(self.outcomes)
-        if self.leak and (own or not self.elsewhere):
+        shared = {text.strip() for text in self.elsewhere} & set(self.outcomes)
+        if self.leak and (shared or not self.elsewhere):
             raise ValueError(
                 f"What is said instead of an outcome is none itself; got {self.elsewhere!r}."
             )
@@ -108,7 +108,7 @@ class TokenSampler:
     @cached_property
     def paths(self) -> dict[tuple[int, ...], float]:
         """All texts as tokens with their probabilities, which sum to 1."""
-        found: dict[tuple[int, ...], float] = defaultdict(float)
+        by_path: dict[tuple[int, ...], float] = defaultdict(float)
         number = {text: k for k, text in enumerate(self.texts.texts)}
         for text, p in self._said:
             for cut, share in ((self._cut(text), self.regular), (list(text), 1 - self.regular)):
@@ -116,8 +116,8 @@ class TokenSampler:
                     pieces = [*cut, close] if close else cut
                     path = (*(number[piece.encode()] for piece in pieces), STOP)
                     if p * share * closing > 0:
-                        found[path] += p * share * closing
-        return dict(found)
+                        by_path[path] += p * share * closing
+        return dict(by_path)
 
     def next_token(self, path: Sequence[int]) -> Array:
         """Return the probability of each token behind the tokens so far, [tokens].
@@ -142,13 +142,13 @@ class TokenSampler:
         Parameters
         ----------
         outcomes
-            Those to be asked for; None for its own.
+            Those to be asked for; None for its.
         spellings, extra_tokens
             As in `outcome_probabilities.outcome_probabilities`.
         """
-        asked = tuple(outcomes or self.outcomes)
+        names = tuple(outcomes or self.outcomes)
         tree = OutcomeTree.grow(
-            self.texts, asked, spellings=spellings_of(asked, spellings), extra_tokens=extra_tokens
+            self.texts, names, spellings=spellings_of(names, spellings), extra_tokens=extra_tokens
         )
         edges = np.zeros((1, len(tree.tokens)))
         stops = np.full(edges.shape, -np.inf)
@@ -165,7 +165,7 @@ class TokenSampler:
                     ending[np.concatenate([behind.longer, behind.undecided])] = False
                     stops[0, node] = np.log(self.next_token(paths[node])[ending].sum())
         exact, left_out, begun = tree.probabilities(edges, stops)
-        return OutcomeProbabilities(asked, exact, left_out, (self.hash,), begun)
+        return OutcomeProbabilities(names, exact, left_out, (self.hash,), begun)
 
     def reply(self, rng: np.random.Generator, *, top: int = 20, max_tokens: int = 16) -> Reply:
         """Say something, with the most probable alternatives to each token, as an interface does.
@@ -173,13 +173,13 @@ class TokenSampler:
         Parameters
         ----------
         top
-            How many alternatives are told.
+            How many alternatives are shown.
         max_tokens
             Where the text is cut off. The token that ends a text is among the alternatives, but
-            has no entry of its own.
+            has no entry.
         """
         path: tuple[int, ...] = ()
-        told: list[TokenLogProbability] = []
+        tokens: list[TokenLogProbability] = []
         finish = "length"
         while len(path) < max_tokens:
             p = self.next_token(path)
@@ -190,11 +190,11 @@ class TokenSampler:
                 break
             order = [k for k in np.argsort(-p, kind="stable")[:top].tolist() if p[k] > 0]
             alternatives = tuple((self.name_of(k), log(p[k])) for k in order)
-            told.append(TokenLogProbability(self.name_of(token), log(p[token]), alternatives))
+            tokens.append(TokenLogProbability(self.name_of(token), log(p[token]), alternatives))
             path = (*path, token)
         text = self._text(path)
         usage = Usage(input_tokens=1, output_tokens=len(path))
-        return Reply(text, finish, usage, "token-sampler", text, log_probabilities=tuple(told))
+        return Reply(text, finish, usage, "token-sampler", text, log_probabilities=tuple(tokens))
 
     def name_of(self, token: int) -> str:
         """Return a token as an interface writes it."""

@@ -46,7 +46,7 @@ class Transformers(InProcess):
     """A causal language model that runs here; nothing is asked from the network.
 
     Calls that wait at the same time go through the model together. With a sampling seed an
-    answer depends on seed and prompt alone, up to rounding: each prompt has numbers of its own,
+    answer depends on seed and prompt alone, up to rounding: each prompt has separate numbers,
     so that one seed for all trials of a session does not repeat one draw. What the model's folder
     recommends for sampling is left aside: without settings an answer is drawn from the model's
     own probabilities.
@@ -119,11 +119,11 @@ class Transformers(InProcess):
         most = self.max_tokens if settings.max_tokens is None else settings.max_tokens
         limit = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
         if limit is not None and len(cut.tokens) + most > limit:
-            told = (
+            message = (
                 f"{self.model} reads and writes {limit} tokens; the prompt has "
                 f"{len(cut.tokens)} and the answer up to {most}. Shorten one."
             )
-            raise Failed(told, "skip", "prompt", charged=False)
+            raise Failed(message, "skip", "prompt", charged=False)
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting.append((_Request(cut, settings, most), future))
         if self._worker is None or self._worker.done():
@@ -160,7 +160,7 @@ class Transformers(InProcess):
         with self._busy:
             self._texts = self._texts or TokenTexts.of(self._tokenizer)
             texts = self._texts if signs else replace(self._texts, signs=False)
-            found = outcome_probabilities(
+            probabilities = outcome_probabilities(
                 self._model,
                 self._tokenizer,
                 cut,
@@ -174,7 +174,7 @@ class Transformers(InProcess):
                 progress=progress,
             )
             self._tree_checked = True
-        return found
+        return probabilities
 
     def templated(self, prompt: str | Prompt) -> bool:
         """Tell whether a prompt goes through a chat template; else the model gets plain text."""
@@ -199,8 +199,8 @@ class Transformers(InProcess):
                 continue_final_message=begun,
             )
         except jinja2.TemplateError as error:
-            told = f"The chat template of {self.model} refuses: {error}"
-            raise Failed(told, "skip", "prompt", charged=False) from None
+            sentence = f"The chat template of {self.model} refuses: {error}"
+            raise Failed(sentence, "skip", "prompt", charged=False) from None
         # The template writes the special tokens itself.
         return TokenPrompt.of(self._tokenizer, text, special_tokens=False)
 
@@ -264,11 +264,11 @@ class Transformers(InProcess):
                     logits_processor=[draws],
                 )
             except torch.OutOfMemoryError:
-                told = (
+                message = (
                     f"{len(requests)} prompts of up to {longest} tokens need more memory than "
                     f"{device} has. Choose a smaller batch."
                 )
-                raise Failed(told, "stop", "memory", charged=False) from None
+                raise Failed(message, "stop", "memory", charged=False) from None
             finally:
                 self._model.generation_config = habits
             return [
@@ -342,7 +342,7 @@ class _Kept:
 
 
 class _Draws:
-    """Draws the next token of each answer from a stream of its own."""
+    """Draws the next token of each answer from a separate stream."""
 
     def __init__(self, requests: Sequence[_Request]):
         self.settings = [request.settings for request in requests]
@@ -387,5 +387,5 @@ def _draw(scores: Any, settings: Sampling, stream: np.random.Generator) -> int:
         inside[0] = True
         probabilities = probabilities[inside]
     sums = probabilities.cumsum(-1)
-    place = int(torch.searchsorted(sums, stream.random() * sums[-1]))
-    return int(ranked[min(place, len(probabilities) - 1)])
+    position = int(torch.searchsorted(sums, stream.random() * sums[-1]))
+    return int(ranked[min(position, len(probabilities) - 1)])

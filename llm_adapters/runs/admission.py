@@ -85,11 +85,11 @@ class Caps:
         """Whether money or tokens are bounded, which depend on what comes back."""
         return self.on_money or self.tokens is not None or self.session_tokens is not None
 
-    def sharing(self, purse: Purse, own: str) -> Caps:
-        """Return caps of one of several runs that use a purse together, under its own name."""
+    def sharing(self, purse: Purse, name: str) -> Caps:
+        """Return caps of one of several runs that use a purse together, under its name."""
         shared = replace(self)
         object.__setattr__(shared, "purse", purse)
-        object.__setattr__(shared, "own", own)
+        object.__setattr__(shared, "own", name)
         return shared
 
     @property
@@ -192,13 +192,13 @@ class Gate:
 
     def reserve(self, session: int, most: Spent) -> str:
         """Reserve what a request uses at most, without waiting; return why it may not be sent."""
-        own = self.sessions.setdefault(session, Spent())
-        if over := _over(own, most, self.caps.of_session):
+        of_session = self.sessions.setdefault(session, Spent())
+        if over := _over(of_session, most, self.caps.of_session):
             return f"the session's cap of {over} is reached"
         over = _over(self.total, most, self.caps.of_run)
         if over := over or ("" if self.purse is None else self.purse.over(most)):
             return f"the cap of {over} is reached"
-        for count in (own, self.total, self.reserved):
+        for count in (of_session, self.total, self.reserved):
             count.add(most)
         return ""
 

@@ -77,7 +77,7 @@ class Waiting:
 class Rounds:
     """Gathers questions until every session waits for an answer, and has them answered in batches.
 
-    The name of a batch is in the ledger before it is submitted, so that it is found again.
+    The name of a batch is in the ledger before it is submitted, so that it can be looked up.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class Rounds:
         reason = ""
         for one in gathered:
             most = self._most(one.attempt)
-            over = self.gate.stopped or self.gate.reserve(one.attempt.place[0], most)
+            over = self.gate.stopped or self.gate.reserve(one.attempt.key[0], most)
             if not over:
                 taken.append(one)
             elif over.startswith(CAPPED[1]) or self.gate.stopped:
@@ -211,7 +211,7 @@ class Rounds:
         """Submit a batch, if the run goes on: its name is in the ledger before."""
         if self.gate.stopped:
             for one in part:
-                self.gate.settle(one.attempt.place[0], self._most(one.attempt), Spent())
+                self.gate.settle(one.attempt.key[0], self._most(one.attempt), Spent())
             return
         name = f"km-{uuid.uuid4().hex[:_DIGITS]}"
         self.ledger.sent([(one.attempt, one.request) for one in part], name)
@@ -262,14 +262,14 @@ class Rounds:
             known = self.ledger.provider_ids()
             search = self.batches.find(batch.name, batch.requests, between, known)
             try:
-                found = await _whole(search)
+                provider_id = await _whole(search)
             except Failed as error:
                 if error.kind != "undecided":
                     raise
                 await self.gate.pause(self.how.longest_pause)
                 continue
-            if found is not None:
-                batch.provider_id = found
+            if provider_id is not None:
+                batch.provider_id = provider_id
                 self.ledger.batch_is(batch, "submitted")
                 return True
             if time.time() > batch.tried + self.how.search:
@@ -316,9 +316,9 @@ class Rounds:
         for name, came in self._lines(results):
             if name in awaited:
                 self._settle(awaited.pop(name), came)
-        told = f"The batch has ended ({word}), and tells nothing of this request."
+        message = f"The batch has ended ({word}), and tells nothing of this request."
         for attempt in awaited.values():
-            self._settle(attempt, Failed(told, "skip", "batch"))
+            self._settle(attempt, Failed(message, "skip", "batch"))
         self.ledger.batch_is(batch, "read", word)
         self.open.remove(batch)
         self.moved()
@@ -337,12 +337,12 @@ class Rounds:
         _, settings = self.ledger.request(attempt.request)
         self.settle(attempt, came, settings)
         self.settled += 1
-        self.gate.settle(attempt.place[0], most, attempt.used(self.ledger.price))
+        self.gate.settle(attempt.key[0], most, attempt.used(self.ledger.price))
 
     def _void(self, batch: Batch, why: str) -> None:
         """Take a batch for one that never was."""
         for attempt in self._unsettled(batch).values():
-            self.gate.settle(attempt.place[0], self._most(attempt), Spent(1))
+            self.gate.settle(attempt.key[0], self._most(attempt), Spent(1))
             attempt.state = "error_unpaid"
         self.ledger.batch_is(batch, "void", why)
         self.open.remove(batch)
@@ -387,7 +387,7 @@ async def _whole(told: Awaitable[T]) -> T:
 
 def _named(batch: str, attempts: Sequence[Attempt]) -> dict[str, Attempt]:
     """Return the requests of a batch by their names in it."""
-    return {f"{batch}-{'-'.join(map(str, attempt.place))}": attempt for attempt in attempts}
+    return {f"{batch}-{'-'.join(map(str, attempt.key))}": attempt for attempt in attempts}
 
 
 def check_turns(environment: Environment, batching: Batching) -> None:

@@ -55,7 +55,7 @@ class KnownMinds(ModelAPI):  # type: ignore[misc]  # Inspect may not be there
     dollars, calls, tokens
         Caps over all starts; None for no bound.
     key_variable, base_url
-        Of the adapter; its own if not given.
+        Of the adapter; its if not given.
     """
 
     def __init__(

@@ -84,7 +84,7 @@ def session_task(
     sessions
         How many there are.
     seed
-        Of the study whose sessions are lived, as for `run_sessions`.
+        Of the study whose sessions are played, as for `run_sessions`.
     session_seed
         Whether the session's number is sent as the sampling seed. Inspect drops a seed, with a
         warning, where the provider has none.
@@ -121,7 +121,7 @@ def read_inspect_log(
 ) -> Trials:
     """Read the trials of an evaluation from Inspect's log of it.
 
-    They are those that a run of our own would have recorded. Sessions that were stopped have the
+    They are those that a run of ours would have recorded. Sessions that were stopped have the
     trials that they came to; an epoch is a session of the same subject. `attempt` counts what
     Inspect sent for the answer and is missing if the log does not tell.
 
@@ -206,13 +206,13 @@ def reply_of(output: Any) -> Reply:
 
 
 def _sampled(config: Any) -> Sampling:
-    """Return the conditions that Inspect was told, as far as a run of our own has them."""
+    """Return the conditions that Inspect was shown, as far as a run of ours has them."""
     effort = config.reasoning_effort if config.reasoning_effort in get_args(Effort) else None
     return Sampling(temperature=config.temperature, reasoning=effort)
 
 
 async def _lived_again(
-    environment: Environment, place: Mapping[str, Any], model: str, replies: Sequence[Any]
+    environment: Environment, where: Mapping[str, Any], model: str, replies: Sequence[Any]
 ) -> LivedSession:
     """Live a session with the replies that were kept of it."""
 
@@ -222,13 +222,13 @@ async def _lived_again(
         kept = replies[trial]
         if kept["prompt_hash"] != prompt.hash:
             raise ValueError(
-                f"The log has another question on trial {trial} of session {place['address'][-1]} "
+                f"The log has another question on trial {trial} of session {where['address'][-1]} "
                 "than is asked now: the wording or the parsing has changed. Read it with the "
                 "version and templates it was made with."
             )
         return _asked(kept, judge)
 
-    return await live(environment, place["seed"], place["address"], model, ask)
+    return await live(environment, where["seed"], where["address"], model, ask)
 
 
 def _asked(kept: Mapping[str, Any], judge: Judge) -> Asked:
@@ -264,30 +264,30 @@ def _attempts(events: Sequence[Any], questions: Sequence[int]) -> list[int | Non
 
     `questions` are how many each trial has.
     """
-    found: list[int] = []
+    counts: list[int] = []
     sent = 0
     for event in events:
         if event.event == "model":
             sent += 1 + (event.retries or 0)
             if event.error is None:
-                found.append(sent)
+                counts.append(sent)
                 sent = 0
     # A session that was stopped within a trial has asked for more than its rows tell.
-    if len(found) < sum(questions):
+    if len(counts) < sum(questions):
         return [None] * len(questions)
     ends = np.cumsum(questions).tolist()
     # A trial that shares the reply before it has that one's.
-    return [sum(found[end - max(n, 1) : end]) for n, end in zip(questions, ends, strict=True)]
+    return [sum(counts[end - max(n, 1) : end]) for n, end in zip(questions, ends, strict=True)]
 
 
 def _session() -> Any:
     """Live the session of a sample, one call of the model for each trial."""
 
     async def solve(state: Any, generate: Any) -> Any:
-        place = state.metadata
-        environment = make(place["environment"], **place["settings"])
+        where = state.metadata
+        environment = make(where["environment"], **where["settings"])
         model = get_model()
-        number = place["address"][-1] if place["session_seed"] else None
+        number = where["address"][-1] if where["session_seed"] else None
         config = GenerateConfig(seed=number)
         replies: list[dict[str, Any]] = []
         state.store.set(REPLIES, replies)
@@ -307,7 +307,7 @@ def _session() -> Any:
             state.output = output
             return _asked(kept, judge)
 
-        await live(environment, place["seed"], place["address"], str(model), ask)
+        await live(environment, where["seed"], where["address"], str(model), ask)
         return state
 
     return solve
@@ -321,17 +321,17 @@ def _outcomes() -> Any:
     """
 
     async def score(state: Any, target: Any) -> Any:
-        place = state.metadata
-        environment = make(place["environment"], **place["settings"])
+        where = state.metadata
+        environment = make(where["environment"], **where["settings"])
         replies = state.store.get(REPLIES, [])
-        lived = await _lived_again(environment, place, str(state.model), replies)
-        rows, n = lived.rows, len(lived.rows)
-        found = [row["outcome"] for row in rows]
-        value = {o.value: found.count(o.value) / n if n else nan for o in Outcome}
+        played = await _lived_again(environment, where, str(state.model), replies)
+        rows, n = played.rows, len(played.rows)
+        outcomes = [row["outcome"] for row in rows]
+        value = {o.value: outcomes.count(o.value) / n if n else nan for o in Outcome}
         if environment.feedback:
             rewards = [row["reward"] for row in rows if row["reward"] is not None]
             value["reward"] = sum(rewards) / len(rewards) if rewards else nan
-        value["lived"] = 1.0 if lived.over else n / environment.n_trials
+        value["lived"] = 1.0 if played.over else n / environment.n_trials
         return Score(value=value, metadata={"trials": rows})
 
     return score
@@ -350,11 +350,11 @@ def _task_of(name: str, kind: type[Environment]) -> Callable[..., Any]:
     def build(sessions: int = 20, seed: int = 0, session_seed: bool = True, **settings: Any) -> Any:
         return session_task(kind(**settings), sessions, seed, session_seed, address=RUN)
 
-    own = list(inspect.signature(build).parameters.values())[:-1]
+    parameters = list(inspect.signature(build).parameters.values())[:-1]
     theirs = list(inspect.signature(kind).parameters.values())
     build.__name__ = build.__qualname__ = name
     build.__doc__ = f"{kind.summary} ({kind.source})."
-    build.__signature__ = inspect.Signature([*own, *theirs])  # type: ignore[attr-defined]
+    build.__signature__ = inspect.Signature([*parameters, *theirs])  # type: ignore[attr-defined]
     registered: Callable[..., Any] = task(name=name)(build)
     return registered
 

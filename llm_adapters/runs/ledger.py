@@ -72,7 +72,7 @@ CREATE TABLE look (sessions INTEGER PRIMARY KEY, found TEXT NOT NULL);
 _AWAITED = "batch IN (SELECT name FROM batch WHERE state IN ('intended', 'submitted'))"
 _USAGE = "input_tokens, output_tokens, reasoning_tokens, cached_tokens, written_tokens"
 
-Place = tuple[int, int, int]  # session, turn, and number of the attempt
+Key = tuple[int, int, int]  # session, turn, and number of the attempt
 
 
 class LedgerFailed(RuntimeError):  # noqa: N818 - as `Failed`
@@ -101,7 +101,7 @@ class Attempt:
 
     Parameters
     ----------
-    place : session, turn, and number of the attempt, from 0 on
+    key : session, turn, and number of the attempt, from 0 on
     slot : how often the question was put again before, because an answer was malformed
     request : hash of what was asked
     state : "inflight", "ok", "error_unpaid", "error_maybe_paid", or "unknown" after a kill
@@ -113,7 +113,7 @@ class Attempt:
     batch : name of the batch that it is in; empty if in none
     """
 
-    place: Place
+    key: Key
     slot: int
     request: str
     state: str
@@ -214,23 +214,23 @@ def asked_of(configuration: Mapping[str, Any], settings: Sampling) -> str:
     return json.dumps({**who, "settings": given(settings)})
 
 
-def request_hash(asked: str, prompt: Prompt) -> str:
+def request_hash(who: str, prompt: Prompt) -> str:
     """Name a request by who is asked, with which settings, and all that is shown."""
-    return sha256(f"{asked}\n{prompt.hash}".encode()).hexdigest()
+    return sha256(f"{who}\n{prompt.hash}".encode()).hexdigest()
 
 
-def request_of(asked: str, prompt: Prompt) -> Request:
+def request_of(who: str, prompt: Prompt) -> Request:
     """Write a request down, images by their hash."""
     name = {image: sha256(image).hexdigest() for image in prompt.images}
     images = {sha: image for image, sha in name.items()}
     body = {
-        **json.loads(asked),
+        **json.loads(who),
         "messages": [
             [message.role, message.content, *(name[image] for image in message.images)]
             for message in prompt.messages
         ],
     }
-    return Request(request_hash(asked, prompt), json.dumps(body, ensure_ascii=False), images)
+    return Request(request_hash(who, prompt), json.dumps(body, ensure_ascii=False), images)
 
 
 class Ledger:
@@ -302,29 +302,29 @@ class Ledger:
             ledger = cls(None, sqlite3.connect(":memory:", isolation_level=None), keys)
             ledger._begin(configuration, sessions, price, caps or {}, durable)
             return ledger
-        place = Path(folder)
-        if not (place / FILE).exists() or not (place / FILE).stat().st_size:
-            _refuse_over_results(place)
+        path = Path(folder)
+        if not (path / FILE).exists() or not (path / FILE).stat().st_size:
+            _refuse_over_results(path)
         try:
-            place.mkdir(parents=True, exist_ok=True)
+            path.mkdir(parents=True, exist_ok=True)
             for name in (FILE, LOCK):
-                os.close(os.open(place / name, os.O_RDWR | os.O_CREAT, 0o600))
+                os.close(os.open(path / name, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             raise ValueError(
-                f"A run is kept in a folder that can be written; {place}: {error.strerror}. "
+                f"A run is kept in a folder that can be written; {path}: {error.strerror}. "
                 "Name another folder."
             ) from None
-        lock = _take(place)
+        lock = _take(path)
         connection = sqlite3.connect(
-            place / FILE, isolation_level=None, check_same_thread=False, timeout=60.0
+            path / FILE, isolation_level=None, check_same_thread=False, timeout=60.0
         )
-        ledger = cls(place, connection, keys)
+        ledger = cls(path, connection, keys)
         ledger._lock = lock
         try:
             ledger._begin(configuration, sessions, price, caps or {}, durable)
         except sqlite3.Error as error:
             ledger.close()
-            raise ValueError(f"The ledger in {place} cannot be written: {error}.") from None
+            raise ValueError(f"The ledger in {path} cannot be written: {error}.") from None
         except BaseException:
             ledger.close()
             raise
@@ -344,7 +344,7 @@ class Ledger:
             raise ValueError(f"A run is kept in a file {FILE}; there is none in {folder}.")
         where = f"{file.absolute().as_uri()}?mode=ro"
         if not os.access(file.parent, os.W_OK) and not file.with_name(FILE + "-wal").exists():
-            where += "&immutable=1"  # SQLite could not make its own files beside it
+            where += "&immutable=1"  # SQLite could not make its files beside it
         ledger = cls(Path(folder), sqlite3.connect(where, uri=True, isolation_level=None))
         try:
             if not ledger._check():
@@ -380,8 +380,8 @@ class Ledger:
     @property
     def configuration(self) -> dict[str, Any]:
         """All that makes the run what it is."""
-        found: dict[str, Any] = json.loads(self._meta("configuration"))
-        return found
+        content: dict[str, Any] = json.loads(self._meta("configuration"))
+        return content
 
     @property
     def sessions(self) -> int:
@@ -412,10 +412,10 @@ class Ledger:
         ) in rows:
             outcome, note, final, batch = rest
             try:
-                found = None if reply is None else read_reply(reply, _text(body))
+                answer = None if reply is None else read_reply(reply, _text(body))
             except (ValueError, LookupError, TypeError, RecursionError) as error:
-                told = f"the answer to question {turn} of session {session_}: {error!r}"
-                raise self._damaged(told) from None
+                message = f"the answer to question {turn} of session {session_}: {error!r}"
+                raise self._damaged(message) from None
             yield Attempt(
                 (session_, turn, number),
                 slot,
@@ -424,7 +424,7 @@ class Ledger:
                 sent,
                 received,
                 body,
-                found,
+                answer,
                 outcome or "",
                 note or "",
                 bool(final),
@@ -433,10 +433,10 @@ class Ledger:
 
     def questions(self, session: int) -> dict[int, list[Attempt]]:
         """Return the requests of a session by the number of the question."""
-        found: dict[int, list[Attempt]] = {}
+        by_turn: dict[int, list[Attempt]] = {}
         for attempt in self.attempts(session):
-            found.setdefault(attempt.place[1], []).append(attempt)
-        return found
+            by_turn.setdefault(attempt.key[1], []).append(attempt)
+        return by_turn
 
     def asked_sessions(self) -> list[int]:
         """Return the numbers of the sessions in which something was asked."""
@@ -459,19 +459,19 @@ class Ledger:
     def choices_of(self, session: int) -> dict[int, tuple[int, float | None]]:
         """Return the questions that were chosen in a session, and what they promised, by turn."""
         rows = self._rows("SELECT turn, place, information FROM choice WHERE session = ?", session)
-        return {turn: (place, information) for turn, place, information in rows}
+        return {turn: (position, information) for turn, position, information in rows}
 
     def looks(self) -> dict[int, dict[str, Any]]:
         """Return what a stopping rule found, by the number of sessions that it looked at."""
         rows = self._rows("SELECT sessions, found FROM look ORDER BY sessions")
-        return {sessions: json.loads(found) for sessions, found in rows}
+        return {sessions: json.loads(content) for sessions, content in rows}
 
     def spent(self) -> dict[int, Spent]:
         """Return what each session has used; what is open or may have been paid counts in full."""
-        found: dict[int, Spent] = {}
+        by_session: dict[int, Spent] = {}
         for attempt in self.counted():
-            found.setdefault(attempt.place[0], Spent()).add(attempt.used(self.price))
-        return found
+            by_session.setdefault(attempt.key[0], Spent()).add(attempt.used(self.price))
+        return by_session
 
     def counted(self) -> Iterator[Attempt]:
         """Go through all requests with their tokens, without what was said."""
@@ -480,10 +480,10 @@ class Ledger:
             f"{_USAGE} FROM attempt"
         )
         for session, turn, number, slot, state, sent, received, batch, served, *usage in rows:
-            place, reply = (session, turn, number), None
+            key, reply = (session, turn, number), None
             if state == "ok" and served is not None:
                 reply = Reply("", usage=Usage(*usage))
-            yield Attempt(place, slot, "", state, sent, received, reply=reply, batch=batch or "")
+            yield Attempt(key, slot, "", state, sent, received, reply=reply, batch=batch or "")
 
     def account(self) -> Account:
         """Add up what the run has cost."""
@@ -505,7 +505,7 @@ class Ledger:
                 bounded = n if name == "output_tokens" or whole is None else min(n or 0, whole)
                 tokens[name] += bounded or 0
             if attempt.slot:
-                re_asked.add((*attempt.place[:2], attempt.slot))
+                re_asked.add((*attempt.key[:2], attempt.slot))
         states = self._rows("SELECT state, COUNT(*) FROM batch GROUP BY state ORDER BY state")
         return Account(
             dict(sorted(calls.items())),
@@ -560,7 +560,7 @@ class Ledger:
                     "most_sent, most_received, batch) VALUES (?, ?, ?, ?, ?, 'inflight', ?, ?, ?, "
                     "?)",
                     (
-                        *attempt.place,
+                        *attempt.key,
                         attempt.slot,
                         request.hash,
                         now,
@@ -617,23 +617,23 @@ class Ledger:
             )
         )
 
-    def chose(self, session: int, turn: int, place: int, information: float | None) -> None:
+    def chose(self, session: int, turn: int, position: int, information: float | None) -> None:
         """Note which question was chosen; written with the question itself, in one transaction."""
         new = "INSERT OR IGNORE INTO choice VALUES (?, ?, ?, ?)"
-        self._later.append((new, (session, turn, place, information)))
+        self._later.append((new, (session, turn, position, information)))
 
-    def looked(self, sessions: int, found: Mapping[str, Any]) -> None:
+    def looked(self, sessions: int, result: Mapping[str, Any]) -> None:
         """Write down what a stopping rule found in so many sessions."""
-        self._write(("INSERT OR IGNORE INTO look VALUES (?, ?)", (sessions, json.dumps(found))))
+        self._write(("INSERT OR IGNORE INTO look VALUES (?, ?)", (sessions, json.dumps(result))))
 
     def end(self, reason: str, sessions: Mapping[int, str]) -> None:
         """Write down why this start has ended."""
-        told = self._clean(json.dumps(sessions))
+        reasons = self._clean(json.dumps(sessions))
         self._write(
             (
                 "UPDATE start SET ended = ?, reason = ?, sessions = ? "
                 "WHERE number = (SELECT MAX(number) FROM start)",
-                (time.time(), self._clean(reason), told),
+                (time.time(), self._clean(reason), reasons),
             )
         )
 
@@ -650,8 +650,8 @@ class Ledger:
 
     def provider_ids(self) -> set[str]:
         """Return the provider's ids of all batches."""
-        found = self._rows("SELECT provider_id FROM batch WHERE provider_id IS NOT NULL")
-        return {id for (id,) in found}
+        ids = self._rows("SELECT provider_id FROM batch WHERE provider_id IS NOT NULL")
+        return {id for (id,) in ids}
 
     def in_batch(self, name: str) -> list[Attempt]:
         """Return the requests of a batch."""
@@ -688,10 +688,10 @@ class Ledger:
         caps: Mapping[str, Any],
         durable: bool,
     ) -> None:
-        asked = json.loads(self._clean(json.dumps(configuration)))
+        wanted = json.loads(self._clean(json.dumps(configuration)))
         run = self._connection.execute
         if self._check():
-            self._compare(asked, sessions)
+            self._compare(wanted, sessions)
         elif self._lock is not None:
             _refuse_over_results(self.folder)
         run("PRAGMA journal_mode = WAL")
@@ -702,7 +702,7 @@ class Ledger:
                     run(statement)
                 for name, value in (
                     ("format", str(FORMAT)),
-                    ("configuration", json.dumps(asked)),
+                    ("configuration", json.dumps(wanted)),
                     ("price", json.dumps(None)),
                 ):
                     run("INSERT INTO meta VALUES (?, ?)", (name, value))
@@ -720,10 +720,10 @@ class Ledger:
                 f"AND (batch IS NULL OR NOT {_AWAITED})"
             )
             versions = {name: version(name) for name in ("knownminds", "numpy", "pandas")}
-            told = json.dumps({"python": python_version(), **versions})
+            software = json.dumps({"python": python_version(), **versions})
             run(
                 "INSERT INTO start (began, versions, caps) VALUES (?, ?, ?)",
-                (time.time(), told, json.dumps(caps, default=str)),
+                (time.time(), software, json.dumps(caps, default=str)),
             )
         self._load()
 
@@ -734,14 +734,14 @@ class Ledger:
             tables = self._tables()
             if not tables:
                 return False
-            found = int(self._meta("format")) if "meta" in tables else 0
+            number = int(self._meta("format")) if "meta" in tables else 0
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{where} cannot be read as a ledger: {error}.") from None
-        if not found:
+        if not number:
             raise ValueError(f"{where} is a database of something else. Name another folder.")
-        if found != FORMAT:
+        if number != FORMAT:
             raise ValueError(
-                f"{where} is of format {found}; this knownminds reads format {FORMAT}. Use the "
+                f"{where} is of format {number}; this knownminds reads format {FORMAT}. Use the "
                 "knownminds that wrote it, or name another folder; the ledger is left as it is."
             )
         return True
@@ -751,9 +751,9 @@ class Ledger:
         self.priced_from = int(self._meta("priced_from", "1"))
         self.model_served = self._meta("model_served", "")
 
-    def _compare(self, asked: Mapping[str, Any], sessions: int) -> None:
+    def _compare(self, wanted: Mapping[str, Any], sessions: int) -> None:
         kept = self.configuration
-        differences = list(_differences(kept, asked))
+        differences = list(_differences(kept, wanted))
         if sessions < self.sessions:
             differences.append(("sessions", self.sessions, sessions))
         if differences:
@@ -774,8 +774,8 @@ class Ledger:
             return default
         if not rows:
             raise self._damaged(f"it has no {name}")
-        found: str = rows[0][0]
-        return found
+        value: str = rows[0][0]
+        return value
 
     def _rows(self, statement: str, *values: Any) -> list[Any]:
         """Return what a query finds; ValueError if the file is damaged."""
@@ -844,7 +844,7 @@ def _update(attempt: Attempt, **values: Any) -> tuple[str, Sequence[Any]]:
     """Return the statement that writes these columns of an attempt."""
     columns = ", ".join(f"{name} = ?" for name in values)
     where = "session = ? AND turn = ? AND number = ?"
-    return f"UPDATE attempt SET {columns} WHERE {where}", (*values.values(), *attempt.place)
+    return f"UPDATE attempt SET {columns} WHERE {where}", (*values.values(), *attempt.key)
 
 
 def _text(body: bytes | None) -> str:
@@ -878,10 +878,10 @@ def _take(folder: Path) -> sqlite3.Connection:
 
 
 def _differences(
-    kept: Mapping[str, Any], asked: Mapping[str, Any]
+    kept: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> Iterable[tuple[str, Any, Any]]:
-    for name in [*kept, *(name for name in asked if name not in kept)]:
-        before, now = kept.get(name), asked.get(name)
+    for name in [*kept, *(name for name in wanted if name not in kept)]:
+        before, now = kept.get(name), wanted.get(name)
         if isinstance(before, dict) and isinstance(now, dict):
             yield from _differences(before, now)
         elif before != now:

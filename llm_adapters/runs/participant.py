@@ -32,7 +32,7 @@ from knownminds.llm_adapters.adapter import (
 
 # Address of the study whose sessions `knownminds run`, `serve` and the tasks of Inspect live. Those
 # of `knownminds simulate`, first session per subject, lie there too: with the same seed it is the
-# direct path of a run with a known mind.
+# direct path of a run with a known agent.
 RUN = (0,)
 
 Row = dict[str, Any]
@@ -73,7 +73,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class LivedSession:
-    """What was lived of a session.
+    """What was played of a session.
 
     Parameters
     ----------
@@ -129,8 +129,8 @@ async def live(
     questions: list[int] = []
     for observation in session:
         if every and environment.replies.continues(observation):
-            prompt, asked = every[-1]
-            every, n = [(prompt, _again(asked, environment, observation))], 0
+            prompt, outcome = every[-1]
+            every, n = [(prompt, _again(outcome, environment, observation))], 0
         else:
             prompt = environment.render(observation, session.turns)
             every = await _ask_on(environment, observation, prompt, behind, sum(questions))
@@ -140,7 +140,7 @@ async def live(
         questions.append(n)
         prompt, last = every[-1]
         answer, reply = last.answer, last.reply
-        costs = [asked.cost for _, asked in every if asked.cost is not None]
+        costs = [outcome.cost for _, outcome in every if outcome.cost is not None]
         session.take(answer.choice, answer.text)
         session.rows[-1].update(
             {
@@ -148,7 +148,7 @@ async def live(
                 "raw_text": answer.text,
                 "note": answer.note,
                 "labels": names,
-                "attempt": sum(asked.attempt for _, asked in every),
+                "attempt": sum(outcome.attempt for _, outcome in every),
                 "errors_before": errors,
                 "input_tokens": _tokens(every, "input_tokens") if reply else None,
                 "output_tokens": _tokens(every, "output_tokens") if reply else None,
@@ -172,20 +172,20 @@ async def _ask_on(
     more: Prompt | None = prompt
     while more is not None:
         judge = partial(_judge, environment, observation, before)
-        asked = await ask(number + len(every), more, judge)
-        if asked is None:
+        outcome = await ask(number + len(every), more, judge)
+        if outcome is None:
             return None
-        if asked.reply is None and before:  # what was said before is on record all the same
-            asked = replace(asked, answer=replace(asked.answer, text=before))
-        every.append((more, asked))
-        before = asked.answer.text
-        more = environment.replies.further(more, asked.answer)
+        if outcome.reply is None and before:  # what was said before is on record all the same
+            outcome = replace(outcome, answer=replace(outcome.answer, text=before))
+        every.append((more, outcome))
+        before = outcome.answer.text
+        more = environment.replies.further(more, outcome.answer)
     return every
 
 
 def _tokens(every: Sequence[tuple[Prompt, Asked]], kind: str) -> int | None:
     """Add up the tokens of all replies; None if some are not known."""
-    used = [getattr(asked, kind) for _, asked in every if asked.reply is not None]
+    used = [getattr(outcome, kind) for _, outcome in every if outcome.reply is not None]
     return None if any(n is None for n in used) else sum(used)
 
 
@@ -196,13 +196,15 @@ def conditions(environment: Environment, settings: Sampling | None) -> dict[str,
     are "verbosity" and "system" (the message before every prompt) only where they were set.
     """
     sampling = settings or Sampling()
-    own = {"temperature": sampling.temperature, "effort": sampling.reasoning}
-    found = conditions_of(environment) | {k: np.nan if v is None else v for k, v in own.items()}
+    of_sampling = {"temperature": sampling.temperature, "effort": sampling.reasoning}
+    columns = conditions_of(environment) | {
+        k: np.nan if v is None else v for k, v in of_sampling.items()
+    }
     if sampling.verbosity is not None:
-        found["verbosity"] = sampling.verbosity
+        columns["verbosity"] = sampling.verbosity
     if sampling.system is not None:
-        found["system"] = sampling.system
-    return found
+        columns["system"] = sampling.system
+    return columns
 
 
 def record(
@@ -231,25 +233,25 @@ def session_settings(adapter: Adapter, settings: Sampling, session: int) -> Samp
             "The sampling seed of a session is the last part of its address; got "
             f"seed={settings.seed} in the settings. Leave it out."
         )
-    asked = replace(settings, system=None)  # which stands in the prompt
-    return replace(asked, seed=session) if "seed" in adapter.heeds else asked
+    sampling = replace(settings, system=None)  # which stands in the prompt
+    return replace(sampling, seed=session) if "seed" in adapter.heeds else sampling
 
 
 def check_served(model: str, before: str, now: str) -> None:
     """Raise `Failed` if another model answers than before."""
     if now != before:
-        told = (
+        message = (
             f"{model} was served as {before!r} and then as {now!r}. These are two participants; "
             "start the run again."
         )
-        raise Failed(told, "stop", "changed", charged=True)
+        raise Failed(message, "stop", "changed", charged=True)
 
 
-def _again(asked: Asked, environment: Environment, observation: Observation) -> Asked:
+def _again(outcome: Asked, environment: Environment, observation: Observation) -> Asked:
     """Return what the reply to the trial before says on this one, which was asked with it."""
-    reply = asked.reply
-    answer = asked.answer if reply is None else _judge(environment, observation, "", reply)
-    return replace(asked, answer=answer, cost=None, again=True)
+    reply = outcome.reply
+    answer = outcome.answer if reply is None else _judge(environment, observation, "", reply)
+    return replace(outcome, answer=answer, cost=None, again=True)
 
 
 def _judge(environment: Environment, observation: Observation, before: str, reply: Reply) -> Answer:

@@ -254,8 +254,8 @@ def in_batches(price: Price) -> Price:
     """
     halved = []
     for step in price.rates:
-        found = {name: rate for name, rate in vars(step).items() if name != "above"}
-        halves = {name: rate / 2 for name, rate in found.items() if rate is not None}
+        rates = {name: rate for name, rate in vars(step).items() if name != "above"}
+        halves = {name: rate / 2 for name, rate in rates.items() if rate is not None}
         halved.append(replace(step, **halves))
     return replace(price, rates=tuple(halved), source=price.source + HALVED)
 
@@ -359,17 +359,17 @@ def read_prices(file: str | Path) -> dict[str, dict[str, Any]]:
         text = path.read_text(encoding="utf-8")
         # Decimals, so that 0.1 is a tenth.
         if path.suffix == ".toml":
-            found = tomllib.loads(text, parse_float=Decimal)
+            prices = tomllib.loads(text, parse_float=Decimal)
         else:
-            found = json.loads(text, parse_float=Decimal)
+            prices = json.loads(text, parse_float=Decimal)
     except (OSError, ValueError, RecursionError) as error:  # both formats raise ValueErrors
         raise ValueError(f"A price file is readable {path.suffix[1:].upper()}; {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(prices, dict):
         raise ValueError(f"A price file holds a price for each provider:model; {path.name} not.")
     day = datetime.now(UTC).date()
-    for llm, price in found.items():
+    for llm, price in prices.items():
         _given(llm, price, path.name, day)
-    return found
+    return prices
 
 
 def parse_price(text: str) -> tuple[str, dict[str, Any]]:
@@ -474,8 +474,9 @@ def _row_of_day(row: ModelInfo, day: Date) -> tuple[ModelPrice, Date | None]:
             turns |= {entry.constraint.start_time, entry.constraint.end_time}
     prices = max(
         (row.get_prices(datetime.combine(day, turn.replace(tzinfo=UTC))) for turn in turns),
-        key=lambda found: tuple(
-            _above(value, 0) or Decimal(0) for value in (found.input_mtok, found.output_mtok)
+        key=lambda candidate: tuple(
+            _above(value, 0) or Decimal(0)
+            for value in (candidate.input_mtok, candidate.output_mtok)
         ),
     )
     for entry in dated:

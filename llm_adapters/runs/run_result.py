@@ -24,7 +24,7 @@ ASSUMED_ANSWER = 4_096
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A session that was not lived to its end; its trials so far are in the record.
+    """A session that was not played to its end; its trials so far are in the record.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Run(Result):
     base_url : where; empty if nowhere
     model_served : what the provider said it served; empty if it did not
     n_sessions : how many sessions were asked for
-    trials : all trials that were lived, also those of unfinished sessions; None if there is none
+    trials : all trials that were played, also those of unfinished sessions; None if there is none
     unfinished : the sessions without all of their trials
     stopped : why the run ended early; empty if it did not
     starts : all its starts, the last one last
@@ -79,12 +79,12 @@ class Run(Result):
 
     @property
     def ended(self) -> int:
-        """How many sessions were lived to their end, whatever came back."""
+        """How many sessions were played to their end, whatever came back."""
         return self.n_sessions - len(self.unfinished)
 
     @property
     def n_trials(self) -> int:
-        """How many trials were lived."""
+        """How many trials were played."""
         return 0 if self.trials is None else len(self.trials)
 
     @property
@@ -104,7 +104,7 @@ class Run(Result):
 
     @property
     def complete(self) -> bool:
-        """Whether all sessions were lived to their end, and an answer could be read at all."""
+        """Whether all sessions were played to their end, and an answer could be read at all."""
         return not self.unfinished and self.readable > 0
 
     @property
@@ -152,14 +152,16 @@ class Run(Result):
     def looked(self) -> list[str]:
         """Sentences on what a stopping rule found at each look."""
         most = self.configuration["stop"]["looks"][-1] if self.looks else 0
-        told = []
+        sentences = []
         for look in self.looks:
             where = f"look at {look['units']} of {most} sessions"
             end = "stops" if look["stop"] else "goes on"
             held = f"{_number(look['statistic'])} against {_number(look['bound'])}"
-            found = f", {look['found']}" if look["found"] else ""
-            told.append(f"{where}: estimate {_number(look['estimate'])}, {held}, {end}{found}")
-        return told
+            result = f", {look['found']}" if look["found"] else ""
+            sentences.append(
+                f"{where}: estimate {_number(look['estimate'])}, {held}, {end}{result}"
+            )
+        return sentences
 
     @property
     def calls(self) -> int:

@@ -110,7 +110,7 @@ class Progress:
 
     Parameters
     ----------
-    sessions, n_sessions : sessions lived to the end, of how many
+    sessions, n_sessions : sessions played to the end, of how many
     trials, n_trials : trials lived, of how many (at most, where some may fall away); those that
         one reply answers count once
     missing : trials among them without a readable answer
@@ -351,10 +351,10 @@ async def run_session(
         study = _Study.of(ledger, environment)
         patient = retries or Retries(attempts=3, identical=10**9, unanswered=10**9)
         runner = _Runner(study, ledger, adapter, patient, Caps(), 1, None)
-        lived = await study.live(_PaidChair(runner, number))
+        session = await study.live(_PaidChair(runner, number))
     if runner.failure is not None:
         raise runner.failure
-    return record(lived.rows, environment, sampling)
+    return record(session.rows, environment, sampling)
 
 
 def _check_sessions(n: int, concurrency: int, re_ask: int) -> None:
@@ -389,13 +389,13 @@ def read_run(folder: str | os.PathLike[str], environment: Environment | None = N
         kept = ledger.configuration
         study = _Study.of(ledger, environment or make(kept["environment"], **kept["settings"]))
         chairs = [_Chair(study, ledger, i) for i in range(asked_for(study.n, ledger))]
-        lived = [without_waiting(study.live(chair)) for chair in chairs]
-        return _summary(study, ledger, lived)
+        sessions = [without_waiting(study.live(chair)) for chair in chairs]
+        return _summary(study, ledger, sessions)
 
 
 @dataclass(frozen=True)
 class _Study:
-    """What is lived, and who is asked: all that a ledger knows about its run."""
+    """What is played, and who is asked: all that a ledger knows about its run."""
 
     environment: Environment
     n: int
@@ -429,8 +429,8 @@ class _Study:
         )
 
     def settings(self, session: int) -> Sampling:
-        asked = replace(self.sampling, system=None)  # which stands in the prompt
-        return replace(asked, seed=session) if self.session_seed else asked
+        sampling = replace(self.sampling, system=None)  # which stands in the prompt
+        return replace(sampling, seed=session) if self.session_seed else sampling
 
     @property
     def questions(self) -> int | None:
@@ -463,7 +463,7 @@ class _Chair:
         """Begin the session; where questions are chosen, with those that were."""
         if self.study.questions is None:
             return Session(environment, design)
-        known = {turn: Picked(*found) for turn, found in self.picks.items()}
+        known = {turn: Picked(*choice) for turn, choice in self.picks.items()}
         fresh = self.picks_anew(environment, design)
 
         def pick(rows: Sequence[Mapping[str, Any]]) -> Picked | None:
@@ -581,10 +581,10 @@ class _AskingChair(_Chair):
 
     def attempt(self, question: _Question, request: Request) -> Attempt:
         """Return a further attempt of a question, which is yet to be sent."""
-        place = (self.session, question.turn, len(self.questions[question.turn]))
+        key = (self.session, question.turn, len(self.questions[question.turn]))
         received = self.settings.max_tokens or self.runner.answer_tokens
         most = _most_sent(question.prompt), received
-        attempt = Attempt(place, question.slot, request.hash, "inflight", *most)
+        attempt = Attempt(key, question.slot, request.hash, "inflight", *most)
         question.tries.append(attempt)
         self.questions[question.turn].append(attempt)
         return attempt
@@ -619,10 +619,10 @@ class _PaidChair(_AskingChair):
         choose = self.study.chosen(environment, design)
 
         def pick(rows: Sequence[Mapping[str, Any]]) -> Picked | None:
-            found = choose(rows)
-            if found is not None:
-                self.ledger.chose(self.session, len(rows), found.place, found.information)
-            return found
+            picked = choose(rows)
+            if picked is not None:
+                self.ledger.chose(self.session, len(rows), picked.position, picked.information)
+            return picked
 
         return pick
 
@@ -635,14 +635,14 @@ class _PaidChair(_AskingChair):
         """Ask, and tell whoever watches."""
         runner = self.runner
         before = runner.gate.sessions.get(self.session, Spent()).calls
-        asked = await super().ask(turn, prompt, judge)
+        outcome = await super().ask(turn, prompt, judge)
         further = runner.study.environment.replies.further
-        if asked is not None and further(prompt, asked.answer) is None:
+        if outcome is not None and further(prompt, outcome.answer) is None:
             runner.trials += 1
-            runner.missing += asked.answer.outcome not in (Outcome.OK, Outcome.REPAIRED)
+            runner.missing += outcome.answer.outcome not in (Outcome.OK, Outcome.REPAIRED)
         if runner.gate.sessions.get(self.session, Spent()).calls != before:
             runner.tell()
-        return asked
+        return outcome
 
     def note(self, attempt: Attempt, answer: Answer) -> None:
         """Note what became of an answer, in the ledger."""
@@ -810,24 +810,24 @@ class _Runner:
         """Live all sessions as far as may be; see `run_sessions_in`."""
         study, gate = self.study, self.gate
         self.expected = study.n * study.n_prompts  # fewer if some fall away
-        lived = [LivedSession([], False)] * study.n
+        sessions = [LivedSession([], False)] * study.n
         reasons: dict[int, str] = {}
         broken: BaseException | None = None
         interruption: asyncio.CancelledError | None = None
         begun = 0
         for until in study.stop.looks if study.stop else (study.n,):
             numbers = range(begun, until)
-            broken, interruption = await self.live_through(numbers, lived, reasons)
+            broken, interruption = await self.live_through(numbers, sessions, reasons)
             begun = until
-            whole = all(session.over for session in lived[:until])
+            whole = all(session.over for session in sessions[:until])
             if broken or interruption or gate.stopped or not whole:
                 break
-            if study.stop and self.stops(study.stop, lived[:until]):
+            if study.stop and self.stops(study.stop, sessions[:until]):
                 break
         if isinstance(broken, LedgerFailed):
             raise broken
         self.ledger.end(gate.stopped, reasons)
-        run = _summary(study, self.ledger, lived[: asked_for(study.n, self.ledger)])
+        run = _summary(study, self.ledger, sessions[: asked_for(study.n, self.ledger)])
         if save and run.trials is not None:
             run.trials.save(run.folder / TRIALS)
         self.tell()
@@ -836,19 +836,19 @@ class _Runner:
                 raise trouble
         return run
 
-    def stops(self, rule: Stops, lived: Sequence[LivedSession]) -> bool:
-        """Look at so many sessions, or at what was found there before; say whether to stop."""
-        known = self.ledger.looks().get(len(lived))
+    def stops(self, rule: Stops, sessions: Sequence[LivedSession]) -> bool:
+        """Look at so many sessions, or at what an earlier look has shown; say whether to stop."""
+        known = self.ledger.looks().get(len(sessions))
         if known is None:
             study = self.study
-            rows = [row for session in lived for row in session.rows]
+            rows = [row for session in sessions for row in session.rows]
             trials = record(rows, study.environment, study.sampling)
-            known = dict(rule(trials, rule.looks.index(len(lived))))
-            self.ledger.looked(len(lived), known)
+            known = dict(rule(trials, rule.looks.index(len(sessions))))
+            self.ledger.looked(len(sessions), known)
         return bool(known["stop"])
 
     async def live_through(
-        self, sessions: range, lived: list[LivedSession], reasons: dict[int, str]
+        self, sessions: range, played: list[LivedSession], reasons: dict[int, str]
     ) -> tuple[BaseException | None, asyncio.CancelledError | None]:
         """Live these sessions as far as may be; return what broke, and what interrupted."""
         study, gate = self.study, self.gate
@@ -859,12 +859,12 @@ class _Runner:
                 await self.rounds.opened.wait()
             for i in numbers:
                 chair = _PaidChair(self, i)
-                lived[i] = await study.live(chair)
-                if lived[i].over:
+                played[i] = await study.live(chair)
+                if played[i].over:
                     self.sessions += 1
                     replies = study.environment.replies
-                    asked = sum(not replies.continues(row) for row in lived[i].rows)
-                    self.expected -= study.n_prompts - asked
+                    n_asked = sum(not replies.continues(row) for row in played[i].rows)
+                    self.expected -= study.n_prompts - n_asked
                 elif chair.reason != gate.stopped:
                     reasons[i] = chair.reason
                 await asyncio.sleep(0)  # a stored session never waits, and others want their turn
@@ -983,11 +983,11 @@ class Questions:
         chair = _QuestionChair(self.runner, prompt, settings)
         turn = self._times[chair.request]
         self._times[chair.request] += 1
-        asked = await _Chair.ask(chair, turn, prompt, lambda reply: Answer(Outcome.OK))
-        if asked is not None and asked.reply is not None:
-            return asked.reply
-        if asked is not None:
-            raise Failed(asked.answer.note, "skip")
+        outcome = await _Chair.ask(chair, turn, prompt, lambda reply: Answer(Outcome.OK))
+        if outcome is not None and outcome.reply is not None:
+            return outcome.reply
+        if outcome is not None:
+            raise Failed(outcome.answer.note, "skip")
         raise self.runner.failure or Failed(chair.reason, "stop")
 
     async def close(self) -> None:
@@ -1001,19 +1001,19 @@ class _QuestionChair(_PaidChair):
     """Whoever answers one question; its hash stands for the number of the session."""
 
     def __init__(self, runner: _Runner, prompt: Prompt, settings: Sampling):
-        asked = asked_of(runner.study.kept, settings)
-        self.request = request_hash(asked, prompt)
+        who = asked_of(runner.study.kept, settings)
+        self.request = request_hash(who, prompt)
         super().__init__(runner, int(self.request[:_HEX_DIGITS], 16))
-        self.settings, self.asked = settings, asked
+        self.settings, self.asked = settings, who
 
     def asks_again(self, turn: int, slot: int) -> bool:
         """Say yes: a question that had no answer is put again by every start."""
         return True
 
 
-def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Run:
+def _summary(study: _Study, ledger: Ledger, sessions: Sequence[LivedSession]) -> Run:
     """Put together what the ledger and the sessions tell."""
-    rows = [row for session in lived for row in session.rows]
+    rows = [row for session in sessions for row in session.rows]
     starts = ledger.starts()
     last = starts[-1]
     stopped = last.reason
@@ -1021,7 +1021,7 @@ def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Ru
         stopped = "the run is still under way, or its process has died"
     unfinished = tuple(
         Unfinished(i, len(session.rows), last.sessions.get(i, stopped))
-        for i, session in enumerate(lived)
+        for i, session in enumerate(sessions)
         if not session.over
     )
     return Run(
@@ -1030,7 +1030,7 @@ def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Ru
         f"{study.provider}:{study.model}",
         study.base_url,
         ledger.model_served,
-        len(lived),
+        len(sessions),
         record(rows, study.environment, study.sampling) if rows else None,
         unfinished,
         stopped if unfinished else "",
@@ -1058,7 +1058,7 @@ def check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) ->
 
 def asked_for(n: int, ledger: Ledger) -> int:
     """Return how many sessions a run is to live: n, or where its rule has stopped it."""
-    ends = (sessions for sessions, found in ledger.looks().items() if found["stop"])
+    ends = (sessions for sessions, look in ledger.looks().items() if look["stop"])
     return min((n, *ends))
 
 
@@ -1109,10 +1109,10 @@ def _public(address: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
 
 
-def without_waiting(lived: Coroutine[Any, Any, LivedSession]) -> LivedSession:
+def without_waiting(coroutine: Coroutine[Any, Any, LivedSession]) -> LivedSession:
     """Run what never waits, also where an event loop is already running."""
     try:
-        lived.send(None)
+        coroutine.send(None)
     except StopIteration as end:
         session: LivedSession = end.value
         return session

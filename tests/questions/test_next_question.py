@@ -85,10 +85,10 @@ def test_information_of_numbers_is_that_of_the_linear_normal_model():
         assert np.abs(away).max() < 4.5, asked
         picked = inquiry(rows)
         best = own[[i for i in range(24) if i not in {r["picked"] for r in rows}]].max()
-        assert own[picked.place] > best - 0.25
-        one = x[picked.place]
+        assert own[picked.position] > best - 0.25
+        one = x[picked.position]
         covariance = np.linalg.inv(np.linalg.inv(covariance) + np.outer(one, one) / sigma**2)
-        rows.append({"picked": picked.place, "response": 0.6})
+        rows.append({"picked": picked.position, "response": 0.6})
         inquiry.take_in(rows)
 
 

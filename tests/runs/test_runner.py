@@ -82,7 +82,7 @@ def attempts_in(folder):
     found = Counter()
     with Ledger.read(folder) as ledger:
         for attempt in ledger.attempts():
-            found[ledger.prompt(attempt.request).hash, attempt.place[0], attempt.state] += 1
+            found[ledger.prompt(attempt.request).hash, attempt.key[0], attempt.state] += 1
     return found
 
 

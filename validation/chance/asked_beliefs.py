@@ -191,7 +191,7 @@ def item_answers(run: Run, environment: BrokenOff) -> Iterator[ItemAnswer]:
         for session in range(run.n_sessions):
             rows = frame[frame["subject"].astype(str) == str(session)]
             replies = {
-                attempt.place[1]: attempt.reply
+                attempt.key[1]: attempt.reply
                 for attempt in ledger.attempts(session)
                 if attempt.reply is not None
             }

@@ -180,14 +180,14 @@ def reckon(
     agent.check_plays(environment)
     charged, system = _charged(names, **pricing), pricing.get("system")
 
-    def lived(of: Environment) -> DryRuns:
+    def dry(of: Environment) -> DryRuns:
         return dry_runs_of(of, agent, dry_runs, seed, thinking, looking, system)
 
-    runs = {environment.n_trials: lived(environment)}
-    own = runs[environment.n_trials]
+    runs = {environment.n_trials: dry(environment)}
+    whole = runs[environment.n_trials]
     if designs is not None:
         for n_trials in sorted(set(designs["trials"]) - set(runs)):
-            runs[n_trials] = lived(resolve_environment(environment, n_trials, listed=False))
+            runs[n_trials] = dry(resolve_environment(environment, n_trials, listed=False))
     return Budget(
         environment=environment.name,
         model=agent.name,
@@ -195,11 +195,11 @@ def reckon(
         subjects=subjects,
         sessions=sessions,
         trials=environment.n_trials,
-        sizes=own.sizes(),
-        usage=own.usage(n),
-        costs=tuple(Cost(p, own.dollars(p, n), own.dollars_cached(p, n)) for p in charged),
+        sizes=whole.sizes(),
+        usage=whole.usage(n),
+        costs=tuple(Cost(p, whole.dollars(p, n), whole.dollars_cached(p, n)) for p in charged),
         designs=pd.DataFrame() if designs is None else priced_designs(charged, designs, runs),
-        notes=own.notes(),
+        notes=whole.notes(),
     )
 
 
@@ -249,10 +249,10 @@ def budget(environment: Environment | str, llms: Sequence[str | Price] | str, **
     return say(reckon(environment, llms, **how))
 
 
-def say(found: Budget) -> Result:
+def say(budget: Budget) -> Result:
     """Return the tables and figures of a budget."""
-    usage = found.usage
-    costs = pd.DataFrame([_cost_row(cost) for cost in found.costs]).set_index("llm")
+    usage = budget.usage
+    costs = pd.DataFrame([_cost_row(cost) for cost in budget.costs]).set_index("llm")
     use = {
         "calls": usage.calls,
         "input bytes low": usage.input_bytes.low,
@@ -264,7 +264,7 @@ def say(found: Budget) -> Result:
         "output tokens high": usage.output_tokens.high,
         "bytes per session": Score(usage.bytes_per_session, usage.bytes_error or np.nan),
     }
-    sizes, designs = found.sizes, found.designs
+    sizes, designs = budget.sizes, budget.designs
     figures = {
         "Dollars, from the lowest to the highest; below, at best from the cache.": Drawing(
             costs.reset_index(), draw_dollars
@@ -277,21 +277,21 @@ def say(found: Budget) -> Result:
             designs, draw_frontier
         )
     return Result(
-        f"What does {found.environment} cost with language models?",
+        f"What does {budget.environment} cost with language models?",
         tables={
             "Cost": costs,
             "Usage": pd.DataFrame({"amount": pd.Series(use, dtype=object)}).rename_axis("of"),
             "Designs and their power": designs.set_index("llm") if len(designs) else designs,
         },
         figures=figures,
-        notes=[*NOTES, *found.notes],
+        notes=[*NOTES, *budget.notes],
         asked={
-            "experiment": found.environment,
-            "model": found.model,
-            "subjects": found.subjects,
-            "sessions": found.sessions,
-            "trials": found.trials,
-            "dry runs": found.dry_runs,
+            "experiment": budget.environment,
+            "model": budget.model,
+            "subjects": budget.subjects,
+            "sessions": budget.sessions,
+            "trials": budget.trials,
+            "dry runs": budget.dry_runs,
         },
     )
 
@@ -360,8 +360,10 @@ def draw_frontier(designs: pd.DataFrame) -> Figure:
     if (designs["dollars high"] > 0).all():
         axis.set_xscale("log")
     groups = list(designs.groupby("llm", sort=False))
-    for (name, own), (colour, marker, dash) in zip(groups, draw.styles(len(groups)), strict=True):
-        for best, some in own.groupby("frontier"):
+    for (name, offers), (colour, marker, dash) in zip(
+        groups, draw.styles(len(groups)), strict=True
+    ):
+        for best, some in offers.groupby("frontier"):
             look = (colour, marker, dash if best else "none")
             costs, scores = list(some["dollars high"]), list(some["power"])
             draw.curve(axis, costs, scores, look, str(name) if best else "", hollow=not best)

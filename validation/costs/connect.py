@@ -74,19 +74,19 @@ def run(
         `batching`, `chosen`, `stop`, `progress`, see `RunOptions`; and, if `llm` is a name,
         further arguments of `connect`.
     """
-    place = resolve_environment(environment, trials)
+    experiment = resolve_environment(environment, trials)
     how = {name: options.pop(name) for name in RUNNING if name in options}
 
-    async def lived() -> Run:
+    async def run_all() -> Run:
         if isinstance(llm, str):  # here, for a ledger is read in the thread that has opened it
-            adapter, name = connect(llm, place, seed=seed, **options), llm
+            adapter, name = connect(llm, experiment, seed=seed, **options), llm
         else:
             adapter, name = llm, f"{llm.provider}:{llm.model}"
         try:
             return await run_sessions_in(
-                out or folder_of(place, name),
+                out or folder_of(experiment, name),
                 adapter,
-                place,
+                experiment,
                 sessions,
                 seed,
                 address=RUN,
@@ -96,10 +96,10 @@ def run(
             if isinstance(llm, str):
                 await adapter.close()
 
-    with notebook_bar(f"run {place.name}") as bar:
+    with notebook_bar(f"run {experiment.name}") as bar:
         if bar is not None:
             how.setdefault("progress", lambda now: bar(now.trials, now.n_trials))
-        return wait_for(lived())
+        return wait_for(run_all())
 
 
 def connect(
@@ -263,14 +263,14 @@ def estimate(
     """
     able = [name for name, agent in AGENTS.items() if agent.plays(environment)]
     free = {llm: {"input": 0, "output": 0}}
-    found = reckon(
+    budget = reckon(
         environment,
         [price or price_of(llm, overrides=free)],
         model=able[0],
         sessions=sessions,
         system=system,
     )
-    usage, cost = found.usage, found.costs[0]
+    usage, cost = budget.usage, budget.costs[0]
     money = "no price is known" if price is None else f"{cost.dollars} ({price})"
     return (
         f"estimate of the whole run: {usage.calls:,} calls, {usage.input_tokens} tokens sent, "

@@ -163,7 +163,7 @@ class DryRuns:
         """Input, cached and answer tokens of each call of each session, at one end of the range."""
         end = "high" if high else "low"
         each = getattr(self.looking, end)
-        found = []
+        calls = []
         for plain, run in zip(self.plain, self.aloud if high else self.plain, strict=True):
             counted = zip(
                 run.prompt_bytes.tolist(),
@@ -174,7 +174,7 @@ class DryRuns:
                 run.repeated_images.tolist(),
                 strict=True,
             )
-            found.append(
+            calls.append(
                 [
                     (
                         getattr(tokens_of(sent, messages), end) + each * images,
@@ -184,7 +184,7 @@ class DryRuns:
                     for sent, messages, repeated, said, images, same_images in counted
                 ]
             )
-        return found
+        return calls
 
     def usage(self, n: int) -> DesignUsage:
         """Everything but the money of n sessions."""

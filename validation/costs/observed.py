@@ -31,7 +31,7 @@ class Observed:
     ----------
     folder, llm
         Of the run, and who answered ("provider:model").
-    place, seed
+    environment, seed
         The experiment that was run, and the seed of its dry runs.
     price
         With which the run was reckoned; None without one.
@@ -43,7 +43,7 @@ class Observed:
 
     folder: str
     llm: str
-    place: Environment
+    environment: Environment
     seed: int
     price: Price | None
     input_tokens: tuple[int, ...]
@@ -64,7 +64,7 @@ class Observed:
             kept, price = ledger.configuration, ledger.price
             counted = list(ledger.counted())
         rows = [
-            (one.place[0], one.reply.usage, one.used(price).money)
+            (one.key[0], one.reply.usage, one.used(price).money)
             for one in counted
             if one.reply is not None
             and one.reply.usage.input_tokens is not None
@@ -79,9 +79,9 @@ class Observed:
         dollars = listed = Decimal(0)
         for session, usage, cost in rows:
             sent, received = usage.input_tokens or 0, usage.output_tokens or 0
-            own = tokens.setdefault(session, [0, 0])
-            own[0] += sent
-            own[1] += received
+            of_session = tokens.setdefault(session, [0, 0])
+            of_session[0] += sent
+            of_session[1] += received
             if price is not None:
                 dollars += Decimal(cost) / NANO
                 listed += price.cost(sent, received)
@@ -113,12 +113,12 @@ class Observed:
         Tokens go by the bytes of the prompts and the number of answers: as many for each as in the
         run, whose sessions differ.
         """
-        lived = partial(
+        dry = partial(
             dry_runs_of, model=model, n=n, seed=self.seed, reasoning=Range(0, 0), looking=PICTURE
         )
-        own, runs = lived(self.place), lived(environment)
-        sent = mean(int(run.prompt_bytes.sum()) for run in own.plain)
-        calls = mean(len(run.prompt_bytes) for run in own.plain)
+        of_run, runs = dry(self.environment), dry(environment)
+        sent = mean(int(run.prompt_bytes.sum()) for run in of_run.plain)
+        calls = mean(len(run.prompt_bytes) for run in of_run.plain)
         factor = self.dollars / self.listed if self.listed else Decimal(1)
         return ObservedRuns(
             **{name: getattr(runs, name) for name in runs.__dataclass_fields__},

@@ -66,12 +66,12 @@ def priced_designs(
     """
     rows = []
     for price in prices:
-        own = []
+        offers = []
         for design in designs.to_dict("records"):
             run, n = runs[design["trials"]], int(design["subjects"]) * int(design["sessions"])
             dollars, power = run.dollars(price, n), design.pop("power")
             calls = run.usage(n).calls
-            own.append(
+            offers.append(
                 {"llm": price.llm, **design, "calls": calls, "power": power}
                 | {
                     "dollars low": float(dollars.low),
@@ -80,9 +80,11 @@ def priced_designs(
                     "exact": dollars.high,
                 }
             )
-        best = on_frontier([row.pop("exact") for row in own], [row["power"].value for row in own])
-        own = [row | {"frontier": flag} for row, flag in zip(own, best, strict=True)]
-        rows += sorted(own, key=lambda row: (row["dollars high"], -row["power"].value))
+        best = on_frontier(
+            [row.pop("exact") for row in offers], [row["power"].value for row in offers]
+        )
+        offers = [row | {"frontier": flag} for row, flag in zip(offers, best, strict=True)]
+        rows += sorted(offers, key=lambda row: (row["dollars high"], -row["power"].value))
     return pd.DataFrame(rows)
 
 
@@ -91,8 +93,8 @@ def on_frontier(dollars: Sequence[Decimal], power: Sequence[float]) -> list[bool
     offers = list(zip(dollars, power, strict=True))
     return [
         not any(
-            (cost < own_cost and other >= own) or (cost == own_cost and other > own)
+            (cost < own_cost and other >= own_power) or (cost == own_cost and other > own_power)
             for cost, other in offers
         )
-        for own_cost, own in offers
+        for own_cost, own_power in offers
     ]

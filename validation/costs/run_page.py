@@ -99,7 +99,7 @@ def say(run: Run) -> Result:
 
 def _asked(run: Run, environment: Environment) -> dict[str, Any]:
     kept = run.configuration
-    asked = {
+    options = {
         "experiment": run.environment,
         "settings": settings_but_size(environment),
         "language model": run.llm,
@@ -114,10 +114,10 @@ def _asked(run: Run, environment: Environment) -> dict[str, Any]:
     }
     if "chosen" in kept:
         by = kept["chosen"].get("model", "their order")
-        asked["questions of a session"] = f"{kept['chosen']['questions']}, chosen by {by}"
+        options["questions of a session"] = f"{kept['chosen']['questions']}, chosen by {by}"
     if "stop" in kept:
-        asked["stopping rule"] = str(StoppingRule.of(kept["stop"]))
-    return asked
+        options["stopping rule"] = str(StoppingRule.of(kept["stop"]))
+    return options
 
 
 def run_command(run: Run, environment: Environment) -> str:
@@ -152,12 +152,12 @@ def run_command(run: Run, environment: Environment) -> str:
 
 def _participant(llm: str) -> list[str]:
     """Return the options that name a language model, or a known mind with all that makes it."""
-    mind = re.fullmatch(r"(synthetic:\w+)\((.*)\)", llm)
-    if mind is None:
+    match = re.fullmatch(r"(synthetic:\w+)\((.*)\)", llm)
+    if match is None:
         return ["--llm", llm]
-    words = ["--llm", mind[1]]
+    words = ["--llm", match[1]]
     dials = {field.name for field in fields(Contaminants)}
-    for pair in filter(None, mind[2].split(", ")):
+    for pair in filter(None, match[2].split(", ")):
         words += ["--contaminate" if pair.partition("=")[0] in dials else "--set", pair]
     return words
 
@@ -172,9 +172,9 @@ def _verdicts(run: Run) -> dict[str, Verdict]:
     lost = unread_rate(run.outcomes)
     if lost.of:
         word = "readable" if lost.share < FEW else "partly" if lost.share < SOME else "hardly"
-        told = f"{lost.count:,} of {lost.of:,} trials have no readable answer"
+        sentence = f"{lost.count:,} of {lost.of:,} trials have no readable answer"
         word += "" if lost.share < FEW else " readable"
-        verdicts["answers"] = Verdict(word, (f"{told}: {lost}",))
+        verdicts["answers"] = Verdict(word, (f"{sentence}: {lost}",))
     return verdicts
 
 
@@ -273,24 +273,24 @@ def _sessions(frame: pd.DataFrame, priced: bool) -> pd.DataFrame:
 
 
 def _figures(environment: Environment, frame: pd.DataFrame) -> dict[str, Drawing]:
-    found = {}
+    figures = {}
     if not (frame["outcome"] == Outcome.OK.value).all():
         shares = pd.crosstab(frame["trial"].astype(int) + 1, frame["outcome"], normalize="index")
         caption = "What became of the answers, trial by trial."
-        found[caption] = Drawing(shares.reset_index(), draw_outcomes)
+        figures[caption] = Drawing(shares.reset_index(), draw_outcomes)
     if environment.feedback and frame["reward"].notna().any():
         caption = (
             "Mean reward of each trial over sessions, of the answers that could be read. Shaded: "
             "where it lies if the unread ones brought the least or the most seen."
         )
-        found[caption] = Drawing(_rewards(frame), draw_rewards)
+        figures[caption] = Drawing(_rewards(frame), draw_rewards)
     elif "action" in frame and frame["action"].notna().any():
         caption = (
             "How often each action was the answer, with 95% intervals of Wilson, of the answers "
             "that could be read. Hollow: its mean true probability in these trials, if known."
         )
-        found[caption] = Drawing(_actions(environment, frame), draw_actions)
-    return found
+        figures[caption] = Drawing(_actions(environment, frame), draw_actions)
+    return figures
 
 
 def draw_outcomes(shares: pd.DataFrame) -> Figure:
@@ -329,11 +329,11 @@ def draw_actions(table: pd.DataFrame) -> Figure:
     figure, (axis,) = draw.panels(1)
     figure.set_size_inches(5.2, 2.9)
     reach = [table["share"] - table["low"], table["high"] - table["share"]]
-    place = table["action"].to_numpy()
-    axis.bar(place - 0.2, table["share"], 0.36, color=draw.BLUE, yerr=reach, label="answered")
+    position = table["action"].to_numpy()
+    axis.bar(position - 0.2, table["share"], 0.36, color=draw.BLUE, yerr=reach, label="answered")
     if table["true"].notna().any():
-        axis.bar(place + 0.2, table["true"], 0.36, fill=False, edgecolor="#222222", label="true")
-    axis.set_xticks(place, place.astype(str))
+        axis.bar(position + 0.2, table["true"], 0.36, fill=False, edgecolor="#222222", label="true")
+    axis.set_xticks(position, position.astype(str))
     axis.set(xlabel="action", ylabel="share of answers")
     draw.key(figure, axis)
     return figure
@@ -343,12 +343,12 @@ def _rewards(frame: pd.DataFrame) -> pd.DataFrame:
     """Return mean rewards by trial, and the bounds that missing answers leave."""
     due = frame["reward"].notna() | ~frame["outcome"].isin(ANSWERED)
     trial, reward = frame["trial"].astype(int)[due] + 1, frame["reward"][due].astype(float)
-    found = {
+    columns = {
         "mean": reward.groupby(trial).mean(),
         "low": reward.fillna(reward.min()).groupby(trial).mean(),
         "high": reward.fillna(reward.max()).groupby(trial).mean(),
     }
-    return pd.DataFrame(found).rename_axis("trial").reset_index()
+    return pd.DataFrame(columns).rename_axis("trial").reset_index()
 
 
 def draw_rewards(table: pd.DataFrame) -> Figure:

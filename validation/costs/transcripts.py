@@ -39,12 +39,12 @@ def transcripts(run: Run) -> list[Part]:
                     strange.append(row)
     if not questions:
         return []
-    told = "Of a conversation, only what is new is shown."
+    note = "Of a conversation, only what is new is shown."
     tables = {
         "Answers that were repaired or not read": pd.DataFrame(strange),
         "The first sessions": pd.DataFrame(first),
     }
-    text = f"{len(first):,} of {questions:,} questions are shown whole. {told}"
+    text = f"{len(first):,} of {questions:,} questions are shown whole. {note}"
     return [
         Part("questions", "Questions and answers", text, pd.DataFrame([*strange, *first]), tables)
     ]
@@ -65,17 +65,17 @@ def _exchanges(ledger: Ledger, session: int, trials: Sequence[Trial]) -> Iterato
     for k, (turn, prompt, tries) in enumerate(questions):
         n_alike = _n_of(prompt, left)
         again = k + 1 < len(questions) and questions[k + 1][1].hash == prompt.hash
-        own = left[: min(n_alike, 1) if again else n_alike]
-        left = left[len(own) :]
+        alike = left[: min(n_alike, 1) if again else n_alike]
+        left = left[len(alike) :]
         last = tries[-1]
-        numbers = " and ".join(str(int(trial["trial"]) + 1) for trial in own)
+        numbers = " and ".join(str(int(trial["trial"]) + 1) for trial in alike)
         yield {
             "session": session,
             "trial": numbers or f"question {turn + 1}",
             "shown": "\n".join(_shown(message) for message in _new(prompt, before)),
             "answer": "\n".join(_cut(one.reply.text) for one in tries if one.reply is not None),
             "outcome": last.outcome if last.reply or last.final else "",
-            "read": _read(last, own),
+            "read": _read(last, alike),
         }
         before = prompt
 
@@ -115,18 +115,18 @@ def _read(last: Attempt, trials: Sequence[Trial]) -> str:
     if last.reply is None:
         return f"no answer: {last.note or last.outcome or 'under way'}"
     kinds = [str(trial["outcome"]) for trial in trials] or [last.outcome or "not judged"]
-    told = [", ".join(dict.fromkeys(kinds)), "; ".join(filter(None, map(_of_trial, trials)))]
-    return ": ".join(filter(None, told))
+    parts = [", ".join(dict.fromkeys(kinds)), "; ".join(filter(None, map(_of_trial, trials)))]
+    return ": ".join(filter(None, parts))
 
 
 def _of_trial(trial: Mapping[Any, Any]) -> str:
     """Say what was taken from an answer: action, number and reward, and why."""
-    told = []
+    parts = []
     note = trial.get("note")
     if isinstance(note, str) and note:
-        told.append(note)
+        parts.append(note)
     for name in ("action", "response", "reward"):
         value = trial.get(name)
         if value is not None and not pd.isna(value):
-            told.append(f"{name} {float(value):g}")
-    return ", ".join(told)
+            parts.append(f"{name} {float(value):g}")
+    return ", ".join(parts)

@@ -122,10 +122,10 @@ def _start(question: Design) -> Study:
         truth |= check_truth(one.parameters, own)
     costs = Costs.of(question, rivals[0])
     run = costs.observed.told() if costs.observed else None
-    if costs.observed and costs.observed.place.name != place.name:
+    if costs.observed and costs.observed.environment.name != place.name:
         raise ValueError(
             f"Sessions are priced by a run of the same experiment; {question.run} is of "
-            f"{costs.observed.place.name}, and the search of {place.name}."
+            f"{costs.observed.environment.name}, and the search of {place.name}."
         )
     shares = _shares(question, goal)
     fixed = [*settings_asked(place), *([place.size] if question.trials and place.size else [])]

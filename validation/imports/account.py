@@ -114,7 +114,7 @@ class Tally:
         """Count the rows of a table that a mask marks; nothing if it marks none."""
         rows = np.flatnonzero(np.asarray(which, dtype=bool))
         if len(rows):
-            self.add(kind, what, len(rows), table.place(int(rows[0])))
+            self.add(kind, what, len(rows), table.row_name(int(rows[0])))
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -156,7 +156,7 @@ class Table:
         """Count the rows."""
         return len(self.cells)
 
-    def place(self, row: int) -> str:
+    def row_name(self, row: int) -> str:
         """Say where a row stands."""
         return f"row {self.lines[row]} of {self.file}"
 

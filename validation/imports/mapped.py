@@ -199,7 +199,7 @@ class _Rows:
         if wrong.any() and mapping.strict:
             row = int(np.flatnonzero(wrong)[0])
             raise ValueError(
-                f"Every value has a meaning; {table.place(row)} has {cells.iloc[row]!r} as "
+                f"Every value has a meaning; {table.row_name(row)} has {cells.iloc[row]!r} as "
                 f"{name!r}, and {remedy}"
             )
         tally.mark(UNREADABLE, f"{name!r} has no meaning", table, wrong)

@@ -483,10 +483,10 @@ def _observed(question: Power, environment: Environment) -> Observed | None:
 
     observed = Observed.read(question.run, question.seed)
     observed.priced()
-    if observed.place.name != environment.name:
+    if observed.environment.name != environment.name:
         raise ValueError(
             f"Sessions are priced by a run of the same experiment; {question.run} is of "
-            f"{observed.place.name}, and the study of {environment.name}."
+            f"{observed.environment.name}, and the study of {environment.name}."
         )
     return observed
 
