@@ -3,97 +3,144 @@
 `ENVIRONMENTS` lists every experiment by name; `make` builds one.
 """
 
+from types import ModuleType as _Module
 from typing import Any
 
-from .bandits.balloon_risk import BalloonRisk
-from .bandits.horizon import Horizon
-from .bandits.instrumental_learning import InstrumentalLearning
-from .bandits.iowa_gambling import IowaGambling
-from .bandits.probabilistic_reasoning import ProbabilisticReasoning
-from .bandits.restless_bandit import RestlessBandit, correctness
-from .bandits.reversal_learning import ReversalLearning
-from .bandits.temporal_discounting import TemporalDiscounting
-from .bandits.two_step import TwoStep
-from .causes.causal_inference import CausalInference
-from .causes.causal_strength import CausalStrength
-from .causes.collider import Collider
-from .causes.contingency import causal_power, causal_support, delta_p
-from .causes.networks import NAMED_GRAPHS, CausalNetwork, connected_graphs
-from .chance.chance import Chance
-from .chance.choice import Choice
-from .chance.coins import Coins
-from .chance.counts import Counts
-from .chance.dice import Dice
-from .chance.linked_coins import LinkedCoins
-from .chance.outcome_grid import BrokenOff, Context
-from .chance.preference import Preference
-from .chance.scenarios import FURTHER, SCENARIOS, complete_grid, context_of, further_grid
-from .conformance import check_environment
-from .decisions.adjusting_amount import AdjustingAmount
-from .decisions.ambiguity import Ambiguity
-from .decisions.public_goods import PublicGoods
-from .decisions.risky_choice import RiskyChoice
-from .decisions.ultimatum import Ultimatum
-from .design import Design, session_stream
-from .diagnosis.diagnosis import Diagnosis
-from .environment import Environment, Observation, Turn, answer_columns
-from .fields import Field, Fields, Number, Numbers, OneOf, SomeOf, Whole, setting
-from .formats.reshaped import (
-    better_machine,
-    blocks_of_means,
-    games_of_plays,
-    pumps_of_balloons,
-    stages_of_days,
-)
-from .magnitudes.cue_conflict import CueConflict
-from .magnitudes.duration import Duration
-from .magnitudes.line_ratio import LineRatio
-from .magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
-from .magnitudes.marker_location import MarkerLocation
-from .magnitudes.maze_distance import MazeDistance
-from .panels import Panel, Rows, panels_of
-from .record.outcome_rates import Rate, outcome_rates, unread_rate
-from .record.trial_schema import TrialSchema, trial_schema
-from .record.trials import COLUMNS, SCHEMA_VERSION, Trials, schema
-from .replies import Replies
-from .rerun import Rerun
-from .session import ChosenSession, Picked, Session, check_questions
-from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
-from .words.names import unknown
-from .words.prompt import Message, Prompt, Template, load_templates
-from .words.screen import Screen
-from .world import Payoffs, Table, World
+from .bandits.balloon_risk import BalloonRisk as BalloonRisk
+from .bandits.horizon import Horizon as Horizon
+from .bandits.instrumental_learning import InstrumentalLearning as InstrumentalLearning
+from .bandits.iowa_gambling import IowaGambling as IowaGambling
+from .bandits.probabilistic_reasoning import ProbabilisticReasoning as ProbabilisticReasoning
+from .bandits.restless_bandit import RestlessBandit as RestlessBandit
+from .bandits.restless_bandit import correctness as correctness
+from .bandits.reversal_learning import ReversalLearning as ReversalLearning
+from .bandits.temporal_discounting import TemporalDiscounting as TemporalDiscounting
+from .bandits.two_step import TwoStep as TwoStep
+from .causes.causal_inference import CausalInference as CausalInference
+from .causes.causal_strength import CausalStrength as CausalStrength
+from .causes.collider import Collider as Collider
+from .causes.contingency import causal_power as causal_power
+from .causes.contingency import causal_support as causal_support
+from .causes.contingency import delta_p as delta_p
+from .causes.networks import NAMED_GRAPHS as NAMED_GRAPHS
+from .causes.networks import CausalNetwork as CausalNetwork
+from .causes.networks import connected_graphs as connected_graphs
+from .chance.chance import Chance as Chance
+from .chance.choice import Choice as Choice
+from .chance.coins import Coins as Coins
+from .chance.counts import Counts as Counts
+from .chance.dice import Dice as Dice
+from .chance.linked_coins import LinkedCoins as LinkedCoins
+from .chance.outcome_grid import BrokenOff as BrokenOff
+from .chance.outcome_grid import Context as Context
+from .chance.preference import Preference as Preference
+from .chance.scenarios import FURTHER as FURTHER
+from .chance.scenarios import SCENARIOS as SCENARIOS
+from .chance.scenarios import complete_grid as complete_grid
+from .chance.scenarios import context_of as context_of
+from .chance.scenarios import further_grid as further_grid
+from .conformance import check_environment as check_environment
+from .decisions.adjusting_amount import AdjustingAmount as AdjustingAmount
+from .decisions.ambiguity import Ambiguity as Ambiguity
+from .decisions.public_goods import PublicGoods as PublicGoods
+from .decisions.risky_choice import RiskyChoice as RiskyChoice
+from .decisions.ultimatum import Ultimatum as Ultimatum
+from .design import Design as Design
+from .design import session_stream as session_stream
+from .diagnosis.diagnosis import Diagnosis as Diagnosis
+from .environment import Environment as Environment
+from .environment import Observation as Observation
+from .environment import Turn as Turn
+from .environment import answer_columns as answer_columns
+from .fields import Field as Field
+from .fields import Fields as Fields
+from .fields import Number as Number
+from .fields import Numbers as Numbers
+from .fields import OneOf as OneOf
+from .fields import SomeOf as SomeOf
+from .fields import Whole as Whole
+from .fields import setting as setting
+from .formats.reshaped import better_machine as better_machine
+from .formats.reshaped import blocks_of_means as blocks_of_means
+from .formats.reshaped import games_of_plays as games_of_plays
+from .formats.reshaped import pumps_of_balloons as pumps_of_balloons
+from .formats.reshaped import stages_of_days as stages_of_days
+from .magnitudes.cue_conflict import CueConflict as CueConflict
+from .magnitudes.duration import Duration as Duration
+from .magnitudes.line_ratio import LineRatio as LineRatio
+from .magnitudes.magnitude import CONDITIONS as CONDITIONS
+from .magnitudes.magnitude import MODALITIES as MODALITIES
+from .magnitudes.magnitude import WINDOWS as WINDOWS
+from .magnitudes.magnitude import Magnitude as Magnitude
+from .magnitudes.marker_location import MarkerLocation as MarkerLocation
+from .magnitudes.maze_distance import MazeDistance as MazeDistance
+from .panels import Panel as Panel
+from .panels import Rows as Rows
+from .panels import panels_of as panels_of
+from .record.outcome_rates import Rate as Rate
+from .record.outcome_rates import outcome_rates as outcome_rates
+from .record.outcome_rates import unread_rate as unread_rate
+from .record.trial_schema import TrialSchema as TrialSchema
+from .record.trial_schema import trial_schema as trial_schema
+from .record.trials import COLUMNS as COLUMNS
+from .record.trials import SCHEMA_VERSION as SCHEMA_VERSION
+from .record.trials import Trials as Trials
+from .record.trials import schema as schema
+from .replies import Replies as Replies
+from .rerun import Rerun as Rerun
+from .session import ChosenSession as ChosenSession
+from .session import Picked as Picked
+from .session import Session as Session
+from .session import check_questions as check_questions
+from .words.answer import ANSWERED as ANSWERED
+from .words.answer import Answer as Answer
+from .words.answer import Outcome as Outcome
+from .words.answer import parse_beginning as parse_beginning
+from .words.answer import parse_label as parse_label
+from .words.answer import parse_number as parse_number
+from .words.names import unknown as unknown
+from .words.prompt import Message as Message
+from .words.prompt import Prompt as Prompt
+from .words.prompt import Template as Template
+from .words.prompt import load_templates as load_templates
+from .words.screen import Screen as Screen
+from .world import Payoffs as Payoffs
+from .world import Table as Table
+from .world import World as World
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
-    "instrumental_learning": InstrumentalLearning,
-    "coins": Coins,
-    "dice": Dice,
-    "choice": Choice,
-    "preference": Preference,
-    "collider": Collider,
-    "marker_location": MarkerLocation,
-    "line_ratio": LineRatio,
-    "maze_distance": MazeDistance,
-    "duration": Duration,
-    "balloon_risk": BalloonRisk,
-    "horizon": Horizon,
-    "probabilistic_reasoning": ProbabilisticReasoning,
-    "temporal_discounting": TemporalDiscounting,
-    "diagnosis": Diagnosis,
-    "two_step": TwoStep,
-    "restless_bandit": RestlessBandit,
-    "reversal_learning": ReversalLearning,
-    "iowa_gambling": IowaGambling,
-    "cue_conflict": CueConflict,
-    "causal_inference": CausalInference,
-    "causal_strength": CausalStrength,
-    "risky_choice": RiskyChoice,
-    "ambiguity": Ambiguity,
-    "counts": Counts,
-    "linked_coins": LinkedCoins,
-    "ultimatum": Ultimatum,
-    "public_goods": PublicGoods,
-    "adjusting_amount": AdjustingAmount,
+    kind.name: kind
+    for kind in (
+        InstrumentalLearning,
+        Coins,
+        Dice,
+        Choice,
+        Preference,
+        Collider,
+        MarkerLocation,
+        LineRatio,
+        MazeDistance,
+        Duration,
+        BalloonRisk,
+        Horizon,
+        ProbabilisticReasoning,
+        TemporalDiscounting,
+        Diagnosis,
+        TwoStep,
+        RestlessBandit,
+        ReversalLearning,
+        IowaGambling,
+        CueConflict,
+        CausalInference,
+        CausalStrength,
+        RiskyChoice,
+        Ambiguity,
+        Counts,
+        LinkedCoins,
+        Ultimatum,
+        PublicGoods,
+        AdjustingAmount,
+    )
 }
 
 
@@ -124,111 +171,7 @@ def environment_of(trials: Trials, name: str) -> Environment:
 
 
 __all__ = [
-    "ANSWERED",
-    "COLUMNS",
-    "CONDITIONS",
-    "ENVIRONMENTS",
-    "FURTHER",
-    "MODALITIES",
-    "NAMED_GRAPHS",
-    "SCENARIOS",
-    "SCHEMA_VERSION",
-    "WINDOWS",
-    "AdjustingAmount",
-    "Ambiguity",
-    "Answer",
-    "BalloonRisk",
-    "BrokenOff",
-    "CausalInference",
-    "CausalNetwork",
-    "CausalStrength",
-    "Chance",
-    "Choice",
-    "ChosenSession",
-    "Coins",
-    "Collider",
-    "Context",
-    "Counts",
-    "CueConflict",
-    "Design",
-    "Diagnosis",
-    "Dice",
-    "Duration",
-    "Environment",
-    "Field",
-    "Fields",
-    "Horizon",
-    "InstrumentalLearning",
-    "IowaGambling",
-    "LineRatio",
-    "LinkedCoins",
-    "Magnitude",
-    "MarkerLocation",
-    "MazeDistance",
-    "Message",
-    "Number",
-    "Numbers",
-    "Observation",
-    "OneOf",
-    "Outcome",
-    "Panel",
-    "Payoffs",
-    "Picked",
-    "Preference",
-    "ProbabilisticReasoning",
-    "Prompt",
-    "PublicGoods",
-    "Rate",
-    "Replies",
-    "Rerun",
-    "RestlessBandit",
-    "ReversalLearning",
-    "RiskyChoice",
-    "Rows",
-    "Screen",
-    "Session",
-    "SomeOf",
-    "Table",
-    "Template",
-    "TemporalDiscounting",
-    "TrialSchema",
-    "Trials",
-    "Turn",
-    "TwoStep",
-    "Ultimatum",
-    "Whole",
-    "World",
-    "answer_columns",
-    "better_machine",
-    "blocks_of_means",
-    "causal_power",
-    "causal_support",
-    "check_environment",
-    "check_questions",
-    "complete_grid",
-    "connected_graphs",
-    "context_of",
-    "correctness",
-    "delta_p",
-    "environment_of",
-    "further_grid",
-    "games_of_plays",
-    "load_templates",
-    "make",
-    "outcome_rates",
-    "panels_of",
-    "parse_beginning",
-    "parse_label",
-    "parse_number",
-    "pumps_of_balloons",
-    "schema",
-    "session_stream",
-    "setting",
-    "stages_of_days",
-    "trial_schema",
-    "unknown",
-    "unread_rate",
+    name
+    for name, value in tuple(globals().items())
+    if not (name.startswith("_") or name == "Any" or isinstance(value, _Module))
 ]
-
-if __name__ != "knownminds.environments":
-    raise ImportError(f"import knownminds.environments, not {__name__}")

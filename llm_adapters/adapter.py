@@ -268,7 +268,6 @@ class TellsOutcomes(Protocol):
         prompts: Sequence[str | Prompt],
         outcomes: Sequence[Sequence[str]],
         *,
-        negligible: float = 0.0,
         signs: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[OutcomeProbabilities]:

@@ -146,7 +146,6 @@ def outcome_probabilities(
     spellings: Mapping[str, Sequence[str]] | None = None,
     extra_tokens: int | None = None,
     positions: int = POSITIONS,
-    negligible: float = 0.0,
     texts: TokenTexts | None = None,
     check: bool = True,
     progress: Callable[[int, int], None] | None = None,
@@ -180,10 +179,6 @@ def outcome_probabilities(
         Follow paths with at most so many tokens more than the shortest; None for all.
     positions
         How many tokens go through the model at once, if one prompt and the tree are not more.
-    negligible
-        Probability behind each prompt that need not be followed where an outcome and a sign such
-        as a full stop were said, and what comes then decides whether the outcome is over. It is
-        among what is `left_out`. Below the rounding of float32 it spares most of the time.
     texts
         `TokenTexts.of(tokenizer)`, if it is at hand.
     check
@@ -217,17 +212,13 @@ def outcome_probabilities(
         jobs.append(Job(prompt.tokens, trees[key]))
     deepest = max((tree.depth for tree in trees.values()), default=0)
     _check_model(model, prompts, deepest)
-    reads = edges_and_stops(
-        model, texts, jobs, positions=positions, negligible=negligible, progress=progress
-    )
+    reads = edges_and_stops(model, texts, jobs, positions=positions, progress=progress)
     if check and jobs:
         longest = max(range(len(jobs)), key=lambda i: len(jobs[i].prompt))
         _check_tree(model, jobs[longest], reads[longest].edges)
     results = []
     for prompt, job, read in zip(prompts, jobs, reads, strict=True):
-        dropped = np.zeros((1, len(read.edges)), dtype=bool)
-        dropped[0, list(read.dropped)] = True
-        exact, left_out, begun = job.tree.probabilities(read.edges[None], read.stops[None], dropped)
+        exact, left_out, begun = job.tree.probabilities(read.edges[None], read.stops[None])
         results.append(
             OutcomeProbabilities(job.tree.outcomes, exact, left_out, (prompt.hash,), begun)
         )

@@ -231,8 +231,6 @@ class OutcomeTree:
     ends : all ways in which spellings are over
     pruned : pairs of a node and a spelling that is not followed further from there
     contained : for each end those that are a part of it, since their spelling goes on behind it
-    through : whether a spelling goes through a node; behind the others one only asks whether a
-        spelling before them is over
     said : pairs of a node where a spelling has just been said in full, and that spelling
     """
 
@@ -246,7 +244,6 @@ class OutcomeTree:
     ends: tuple[End, ...]
     pruned: tuple[tuple[int, int], ...]
     contained: tuple[tuple[int, ...], ...]
-    through: NDArray[np.bool_]
     said: tuple[tuple[int, int], ...]
 
     @classmethod
@@ -280,9 +277,7 @@ class OutcomeTree:
         """Tokens of the longest path."""
         return int(self.depths[: self.entered].max())
 
-    def probabilities(
-        self, edges: Array, stops: Array, dropped: NDArray[np.bool_] | None = None
-    ) -> tuple[Array, Array, Array]:
+    def probabilities(self, edges: Array, stops: Array) -> tuple[Array, Array, Array]:
         """Put together the log-probabilities of the outcomes.
 
         The probability of an outcome is that of saying exactly this, and then something that does
@@ -296,8 +291,6 @@ class OutcomeTree:
         stops
             Log-probability that the next token is special or is `ending`, [prompts, nodes]; only
             nodes with a tail are read.
-        dropped
-            Nodes that were not followed, [prompts, nodes]; None for none.
 
         Returns
         -------
@@ -314,9 +307,6 @@ class OutcomeTree:
         for k in self._innermost_first:
             node, whole, spelling = self.ends[k]
             event = reached[:, node] + (0.0 if whole else stops[:, node])
-            if dropped is not None and not whole and dropped[:, node].any():
-                open_mass = np.where(dropped[:, node], reached[:, node], -np.inf)
-                _add(missed, self.spellings[spelling][1], open_mass)
             if self.contained[k]:
                 taken = logsumexp([alone[other] for other in self.contained[k]], axis=0)
                 with np.errstate(divide="ignore", invalid="ignore"):
@@ -398,7 +388,6 @@ class _Growing:
         # Nodes that nobody goes through: parent, token, spelling.
         self.closing: list[tuple[int, int, int]] = []
         self.pruned: list[tuple[int, int, int]] = []
-        self.through: set[int] = {0}
         self.said: list[tuple[int, int]] = []
 
     def add(self, text: str, spelling: int) -> None:
@@ -426,7 +415,6 @@ class _Growing:
                     self.pruned.append((node, token, spelling))
                 else:
                     child = self._child(node, token)
-                    self.through.add(child)
                     waiting.append((child, end))
 
     def _pieces(self, said: bytes, begin: int) -> list[tuple[int, int]]:
@@ -498,7 +486,6 @@ class _Growing:
             ends=tuple(self.ends),
             pruned=pruned,
             contained=self._contained(spellings),
-            through=np.array([node in self.through for node in range(len(self.tokens))]),
             said=tuple(self.said),
         )
 

@@ -34,12 +34,10 @@ class Read(NamedTuple):
     ----------
     edges : log-probability of each node's token given its parent, [nodes]
     stops : log-probability that the next token is special or ends the outcome, [nodes]
-    dropped : nodes that were not followed, since too little goes through them
     """
 
     edges: Array
     stops: Array
-    dropped: tuple[int, ...]
 
 
 def edges_and_stops(
@@ -48,23 +46,18 @@ def edges_and_stops(
     jobs: Sequence[Job],
     *,
     positions: int = 512,
-    negligible: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Read]:
     """Read the trees of all jobs.
 
     Jobs are sorted by their prompts and go through the model in portions, one behind the other;
     what a prompt has in common with the one before it is not computed again, within a portion
-    or, where the model keeps keys and values, across portions. Behind an outcome and a sign such
-    as a full stop, what follows decides whether it is over; these nodes are read last, and
-    only as many of them as hold all but `negligible`.
+    or, where the model keeps keys and values, across portions.
 
     Parameters
     ----------
     positions
         Tokens per portion, if one job has not more.
-    negligible
-        Probability per job that need not be followed behind such signs.
     progress
         Called with the number of jobs that are done, and of all.
     """
@@ -74,42 +67,24 @@ def edges_and_stops(
     reads: list[Read | None] = [None] * len(jobs)
     ending: Any = None
     done = 0
-    for chosen in _portions(jobs, positions, late=reader.keeps):
+    for chosen in _portions(jobs, positions, keeps=reader.keeps):
         reader.begin(jobs[chosen[0]].prompt)
         slots = {i: reader.append(jobs[i]) for i in chosen}
         logits = reader.read()
         if ending is None:
             ending = _ending(texts, tails, logits)
         total, over = _sums(logits, ending)
-        late: list[tuple[int, NDArray[np.int64]]] = []
         for i in chosen:
-            tree = jobs[i].tree
-            rows = reader.rows(slots[i])
+            tree, rows = jobs[i].tree, reader.rows(slots[i])
             before = rows[tree.parents[1:]]
-            tokens = tree.tokens[1:]
             edges = np.zeros(len(tree.tokens))
-            edges[1:] = _numbers(logits[before, tokens]) - total[before]
+            edges[1:] = _numbers(logits[before, tree.tokens[1:]]) - total[before]
             stops = np.full(len(tree.tokens), -np.inf)
             ends = [(n, kind[tail]) for n, tail in enumerate(tree.tails) if tail is not None]
-            now = [(n, k) for n, k in ends if slots[i][n] >= 0]
-            if now:
-                nodes, kinds = np.array(now).T
+            if ends:
+                nodes, kinds = np.array(ends).T
                 stops[nodes] = over[rows[nodes], kinds]
-            waiting = np.array([n for n, _ in ends if slots[i][n] < 0], dtype=np.int64)
-            kept = _kept(tree, edges, waiting, negligible)
-            late.append((i, kept))
-            dropped = np.setdiff1d(waiting, kept)
-            reads[i] = Read(edges, stops, tuple(dropped.tolist()))
-        for several in _pieces(late, positions):
-            placed = [
-                (i, nodes, reader.append_late(jobs[i], slots[i], nodes)) for i, nodes in several
-            ]
-            _, over = _sums(reader.read(), ending)
-            for i, nodes, row_numbers in placed:
-                tree, read = jobs[i].tree, reads[i]
-                assert read is not None
-                kinds = np.array([kind[tree.tails[n] or ""] for n in nodes.tolist()])
-                read.stops[nodes] = over[reader.rows(row_numbers), kinds]
+            reads[i] = Read(edges, stops)
         done += len(chosen)
         if progress is not None:
             progress(done, len(jobs))
@@ -161,7 +136,7 @@ class _Reader:
         self.done, self.tokens = shared, []
 
     def append(self, job: Job) -> NDArray[np.int64]:
-        """Add a prompt and its tree; return the slot of each node, -1 where it is to be late."""
+        """Add a prompt and its tree; return the slot of each node, -1 where none is entered."""
         shared = _alike(self.prompt, job.prompt)
         if shared == len(job.prompt) and self.path[shared - 1] < self.done:
             shared -= 1
@@ -173,22 +148,9 @@ class _Reader:
         slots = np.full(len(tree.tokens), -1)
         slots[0] = self.path[-1]
         for node in range(1, tree.entered):
-            if tree.through[node] or not self.keeps:
-                slots[node] = self._slot(int(tree.tokens[node]), int(slots[tree.parents[node]]))
+            slots[node] = self._slot(int(tree.tokens[node]), int(slots[tree.parents[node]]))
         self._want(slots)
         return slots
-
-    def append_late(
-        self, job: Job, slots: NDArray[np.int64], nodes: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Add some nodes behind those that were read; return their slots."""
-        tree = job.tree
-        rows = np.array(
-            [self._slot(int(tree.tokens[n]), int(slots[tree.parents[n]])) for n in nodes.tolist()],
-            dtype=np.int64,
-        )
-        self._want(rows)
-        return rows
 
     def read(self) -> Any:
         """Send what was added through the model; logits after the wanted tokens, [wanted, V]."""
@@ -243,56 +205,23 @@ class _Reader:
                 self.wanted.setdefault(slot, slot)
 
 
-def _portions(jobs: Sequence[Job], positions: int, *, late: bool) -> Iterator[list[int]]:
+def _portions(jobs: Sequence[Job], positions: int, *, keeps: bool) -> Iterator[list[int]]:
     """Put jobs in the order of their prompts, and cut where a portion would be too long."""
     chosen: list[int] = []
     size = 0
     before: tuple[int, ...] = ()
     for i in sorted(range(len(jobs)), key=lambda i: jobs[i].prompt):
         prompt, tree = jobs[i]
-        behind = int(tree.through[: tree.entered].sum()) if late else tree.entered
-        added = len(prompt) - _alike(before, prompt) + behind
+        added = len(prompt) - _alike(before, prompt) + tree.entered
         if chosen and size + added > positions:
             yield chosen
             chosen, size = [], 0
-            added = added if late else len(prompt) + behind
+            added = added if keeps else len(prompt) + tree.entered
         chosen.append(i)
         size += added
         before = prompt
     if chosen:
         yield chosen
-
-
-def _pieces(
-    late: Sequence[tuple[int, NDArray[np.int64]]], positions: int
-) -> Iterator[list[tuple[int, NDArray[np.int64]]]]:
-    """Cut what is read last into portions."""
-    several: list[tuple[int, NDArray[np.int64]]] = []
-    size = 0
-    for i, nodes in late:
-        for part in np.array_split(nodes, max(1, -(-len(nodes) // positions))):
-            if several and size + len(part) > positions:
-                yield several
-                several, size = [], 0
-            if len(part):
-                several.append((i, part))
-                size += len(part)
-    if several:
-        yield several
-
-
-def _kept(
-    tree: OutcomeTree, edges: Array, waiting: NDArray[np.int64], negligible: float
-) -> NDArray[np.int64]:
-    """Return the waiting nodes without the least probable ones, up to `negligible` together."""
-    if negligible <= 0 or not len(waiting):
-        return waiting
-    reached = np.zeros(len(edges))
-    for node in range(1, len(edges)):
-        reached[node] = reached[tree.parents[node]] + edges[node]
-    order = waiting[np.argsort(reached[waiting], kind="stable")]
-    small = np.cumsum(np.exp(reached[order])) <= negligible
-    return np.sort(order[~small])
 
 
 def _alike(one: Sequence[int], other: Sequence[int]) -> int:

@@ -146,7 +146,6 @@ class Transformers(InProcess):
         spellings: Mapping[str, Sequence[str]] | None = None,
         extra_tokens: int | None = None,
         positions: int = POSITIONS,
-        negligible: float = 0.0,
         signs: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[OutcomeProbabilities]:
@@ -168,7 +167,6 @@ class Transformers(InProcess):
                 spellings=spellings,
                 extra_tokens=extra_tokens,
                 positions=positions,
-                negligible=negligible,
                 texts=texts,
                 check=not self._tree_checked,
                 progress=progress,

@@ -30,7 +30,6 @@ from knownminds.llm_adapters.runs.run_result import Run
 from .chance_items import ChanceItem, contexts_of, question_about
 from .questions import RevealQuestion
 
-NEGLIGIBLE = 1e-6  # probability that is not followed behind signs; float32 rounds more away
 # In which form prompts reach a model.
 SENT = {
     "text": "as plain text, without a chat template",
@@ -110,7 +109,6 @@ def exact_beliefs(
     told = adapter.log_probabilities(
         [item.prompt for item in items],
         [item.set_up.outcomes for item in items],
-        negligible=NEGLIGIBLE if question.signs else 0.0,
         signs=question.signs,
         progress=progress,
     )
