@@ -17,7 +17,6 @@ from knownminds.environments import Environment, Trials, make, unknown
 from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff, Context
 from knownminds.environments.chance.scenarios import context_of
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
 from knownminds.inference.measure import Dial, Measure, SubjectMeasure, Values, t_tests
 
 from .belief_sampler_fit import (
@@ -73,35 +72,7 @@ class Bias(NamedTuple):
     freedom: int
 
 
-@dataclass(frozen=True)
-class BeliefBiases(Result):
-    """Biases by scenario and mark.
-
-    Parameters
-    ----------
-    beliefs : Of which they are.
-    biases : One entry per scenario and mark, for those marks that its contexts have.
-    flagged : Contexts that were left out.
-    mass : Of the intervals.
-    """
-
-    beliefs: RevealedBeliefs
-    biases: tuple[Bias, ...]
-    flagged: int
-    mass: float
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per scenario and mark."""
-        return pd.DataFrame(self.biases, columns=list(Bias._fields))
-
-
-def belief_biases(
-    beliefs: RevealedBeliefs,
-    *,
-    even: bool = False,
-    mass: float = 0.95,
-    keep_flagged: bool = False,
-) -> BeliefBiases:
+def belief_biases(beliefs: RevealedBeliefs) -> pd.DataFrame:
     """Compute how much more the marked outcomes are believed to have than they have.
 
     As a difference: in each context in which some of the outcomes that can come have the mark and
@@ -112,32 +83,21 @@ def belief_biases(
     between contexts (White 1982), with Student's t for C - K degrees of freedom, C contexts and K
     parameters, or one less than there are contexts with the mark if these are fewer. For top-k
     tables their ends are those of the least and of the largest values that are possible, so that
-    they hold both kinds of ignorance.
+    they hold both kinds of ignorance. Flagged contexts are left out.
 
-    Parameters
-    ----------
-    even
-        Whether only contexts count in which all outcomes are equally probable: there temperature
-        has no effect.
-    mass
-        Of the intervals.
-    keep_flagged
-        Whether contexts flagged for their small mass take part.
+    Returns
+    -------
+    pandas.DataFrame
+        One row per scenario and mark that some of its contexts have, with the fields of `Bias`.
     """
     if np.isnan(beliefs.truth).any():
         raise ValueError(
             "A bias is a difference from the truth, which some contexts lack. Give set_ups when "
             "reading the beliefs."
         )
-    kept = np.zeros(len(beliefs), dtype=bool)
-    flat = np.zeros(len(beliefs), dtype=bool)
-    for k in range(len(beliefs)):
-        here = beliefs.rows(k)
-        q, p = beliefs.probability[here], beliefs.truth[here]
-        unknown_mass = np.isnan(q).any() or q[p > 0].sum() <= 0
-        kept[k] = not (unknown_mass or (beliefs.flagged[k] and not keep_flagged))
-        flat[k] = np.ptp(p) <= EVEN
-    used = kept & flat if even else kept
+    possible = np.where(beliefs.truth > 0, beliefs.probability, 0.0)
+    mass_of_possible = np.bincount(beliefs.context, possible, len(beliefs))
+    used = (mass_of_possible > 0) & ~beliefs.flagged
     biases: list[Bias] = []
     for scenario in dict.fromkeys(beliefs.scenarios):
         own = used & np.array([name == scenario for name in beliefs.scenarios])
@@ -150,9 +110,9 @@ def belief_biases(
             continue
         nearest = _Nearest.of(beliefs.part(own))
         for mark, values in differences.items():
-            low, high = _ends(values, mass)
+            low, high = _ends(values)
             contexts = values.shape[1]
-            odds, reason = nearest.log_odds(mark, contexts, mass)
+            odds, reason = nearest.log_odds(mark, contexts)
             mean, least, most = values.mean(axis=1).tolist()
             biases.append(
                 Bias(
@@ -160,7 +120,7 @@ def belief_biases(
                     contexts - 1,
                 )
             )  # fmt: skip
-    return BeliefBiases(beliefs, tuple(biases), int((~kept).sum()), mass)
+    return pd.DataFrame(biases, columns=list(Bias._fields))
 
 
 def _differences(beliefs: RevealedBeliefs, contexts: Sequence[int], mark: int) -> Array:
@@ -198,11 +158,11 @@ class _Nearest:
     @classmethod
     def of(cls, beliefs: RevealedBeliefs) -> _Nearest:
         """Fit it."""
-        used = usable("", beliefs, keep_flagged=True)
-        free = told_by(None, [used])
+        used = usable("", beliefs)
+        free = told_by(used.table)
         return cls(used, free, nearest_belief(used.table, free, fit_table(used.table, free).z))
 
-    def log_odds(self, mark: str, contexts: int, mass: float) -> tuple[Ends, str]:
+    def log_odds(self, mark: str, contexts: int) -> tuple[Ends, str]:
         """Return the bias towards a mark with its interval, or why there is none.
 
         `contexts` have outcomes with the mark and without.
@@ -214,21 +174,21 @@ class _Nearest:
             return (nothing, nothing, nothing), reason
         position = int(np.flatnonzero(self.free == at)[0])
         freedom = min(len(self.used.table.edges) - 1 - len(self.free), contexts - 1)
-        value, low, high = self._ends(self.belief, position, freedom, mass)
+        value, low, high = self._ends(self.belief, position, freedom)
         if self.used.allowed.is_open:
             for belief in extreme_beliefs(self.used, self.free, position, self.belief):
-                _, lower, upper = self._ends(belief, position, freedom, mass)
+                _, lower, upper = self._ends(belief, position, freedom)
                 low, high = min(low, lower), max(high, upper)
         return (value, low, high), ""
 
-    def _ends(self, belief: Array, number: int, freedom: int, mass: float) -> Ends:
+    def _ends(self, belief: Array, number: int, freedom: int) -> Ends:
         """Return the parameter of the sampler nearest to a belief, and the ends of its interval."""
         fit = fit_belief(self.used.table, self.free, belief)
         value = float(fit.z[number])
         if freedom < 1:
             return value, float("nan"), float("nan")
         error = float(np.sqrt(max(fit.covariance[number, number], 0.0)))
-        half = float(scipy.stats.t.ppf(0.5 + mass / 2, freedom)) * error
+        half = float(scipy.stats.t.ppf(0.975, freedom)) * error
         half = 0.0 if half <= EVEN else half
         return value, value - half, value + half
 
@@ -248,9 +208,9 @@ def _splits(marked: Array | np.ndarray, truth: Array) -> bool:
     return bool(marked[possible].any() and not marked[possible].all())
 
 
-def _ends(samples: Array, mass: float) -> tuple[float, float]:
+def _ends(samples: Array) -> tuple[float, float]:
     """Return the lower end for the least and the upper end for the largest values."""
-    tests = t_tests(samples, mass=mass)
+    tests = t_tests(samples)
     if samples.shape[1] < FEWEST:
         return float("nan"), float("nan")
     # Values that do not differ have an interval without width.

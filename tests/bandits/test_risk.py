@@ -3,7 +3,8 @@ import pandas as pd
 
 from knownminds.agents import BalloonPumper, RandomResponder
 from knownminds.environments import Trials
-from knownminds.inference import MEASURES, Risk
+from knownminds.inference import MEASURES
+from knownminds.inference.bandits.risk import Risk
 
 MEASURE = MEASURES["risk"]
 

@@ -71,10 +71,10 @@ def coverage(belief, draws, names, replicates=200):
     )
     found = distribution_distances(beliefs, replicates=400)
     true = distances_of(TRUTH, belief)
-    held = {
-        name: np.mean((found.low[name] <= true[name]) & (true[name] <= found.high[name]))
-        for name in names
-    }
+    held = {}
+    for name in names:
+        rows = found[found["measure"] == name]
+        held[name] = np.mean((rows["low"] <= true[name]) & (true[name] <= rows["high"]))
     return held, found
 
 
