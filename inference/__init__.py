@@ -61,7 +61,6 @@ from .posteriors.comparison import (
     LeaveOneOut,
     compare,
     leave_one_sequence_out,
-    leave_one_subject_out,
 )
 from .posteriors.posterior import Posterior, posterior
 from .questions.next_question import ChosenQuestions, Inquiry, play_chosen
@@ -176,7 +175,6 @@ __all__ = [
     "iterated_expectation",
     "least_squares",
     "leave_one_sequence_out",
-    "leave_one_subject_out",
     "leave_one_task_out",
     "maximum_a_posteriori",
     "maximum_likelihood",

@@ -109,7 +109,6 @@ class SessionMeasure(SubjectMeasure):
 
     def __init_subclass__(cls) -> None:
         """Name the experiment."""
-        super().__init_subclass__()
         if "kind" in vars(cls):
             cls.environments = (cls.kind.name,)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.later import pandas as pd
+from knownminds.inference.resampling import Resampled
 
 Source = Literal["model", "paraphrase", "interaction", "session", "residual"]
 SOURCES: tuple[Source, ...] = ("model", "paraphrase", "interaction", "session", "residual")
@@ -19,15 +20,6 @@ _KNOWN = 1e6  # degrees of freedom of what counts as known
 _INSIDE = (0.025, 0.975)
 
 Values = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Part:
-    """A number with its 95% interval; NaN where the table cannot tell."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -59,11 +51,11 @@ class VarianceSplit:
         where each session has one unit.
     """
 
-    components: Mapping[Source, Part]
-    wording: Part
-    retest: Part
-    reworded: Part
-    excess: Part
+    components: Mapping[Source, Resampled]
+    wording: Resampled
+    retest: Resampled
+    reworded: Resampled
+    excess: Resampled
     models: int
     templates: int
     sessions: int
@@ -253,13 +245,13 @@ def _split(
     point = {name: float(v[0]) for name, v in exact.items()}
     clipped = {name: np.maximum(v, 0.0) for name, v in exact.items()}
 
-    def estimate(value: float, draws: Values) -> Part:
+    def estimate(value: float, draws: Values) -> Resampled:
         if not np.isfinite(value):
-            return Part(np.nan, np.nan, np.nan)
+            return Resampled(np.nan)
         low, high = np.quantile(draws[np.isfinite(draws)], _INSIDE)
-        return Part(value, float(low), float(high))
+        return Resampled(value, float(low), float(high))
 
-    def of(function: str) -> Part:
+    def of(function: str) -> Resampled:
         derived: Callable[[Mapping[Source, Values], float], Values] = _DERIVED[function]
         return estimate(float(derived(clipped, table.units)[0]), derived(spread, table.units))
 

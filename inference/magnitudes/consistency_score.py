@@ -247,9 +247,8 @@ def _simulate(
     drawn: dict[tuple[str, str, str], Array] = {}  # each base condition is played once
     sides: tuple[list[Array], list[Array]] = ([], [])
     for c, (base, ablation) in zip(COMPARISONS, pairs, strict=True):
-        for side, condition, played in zip(
-            sides, (BASE, c.ablation), (base, ablation), strict=True
-        ):
+        for side, played in enumerate((base, ablation)):
+            condition = c.ablation if side else BASE
             key = (c.task, condition, c.modality)
             if key not in drawn:
                 shift = SHIFT * (condition != BASE)

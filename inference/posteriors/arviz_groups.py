@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.groups.deviations import Deviations
+from knownminds.inference.groups.hyperprior import HyperpriorDraws
 
 if TYPE_CHECKING:
     from .group_model import HierarchicalFit
@@ -126,37 +128,21 @@ def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
 
     Also effect, slope_sd and correlation where the group has them; crossed levels are left out.
     """
-    parameters = fit.parameters
-    rng = np.random.default_rng([seed, 11])
-    size, k = (1, DRAWS), len(parameters)
-    mean = parameters.mean + parameters.sd * rng.standard_normal((*size, k))
-    scale = np.array([parameter.group_sd for parameter in parameters])
-    sd = np.abs(scale * rng.standard_normal((*size, k)))
-    n = len(fit.subjects)
-    dims = ("chain", "draw")
+    parameters, n, k = fit.parameters, len(fit.owners), len(fit.names)
+    rng, dims = np.random.default_rng([seed, 11]), ("chain", "draw")
+    own = fit.deviations or Deviations.plain(parameters, n, fit.correlated)
+    drawn = HyperpriorDraws.of(parameters, own, fit.regressors, DRAWS, rng)
+    away = rng.standard_normal((DRAWS, n, len(own.names)))
+    z = (drawn.expected + own.enter(away @ np.swapaxes(drawn.roots(own), 1, 2)))[None]
+    mean, sd = drawn.mean[None], drawn.spread[None, :, :k]
     more: dict[str, Any] = {}
-    if fit.deviations is None or (fit.deviations.simple and not fit.correlated):
-        z = mean[:, :, None] + sd[:, :, None] * rng.standard_normal((*size, n, k))
-        if fit.regressors is not None:
-            z = z + _prior_effects(fit, rng, more)
-    else:
-        own = fit.deviations
-        slopes = np.abs(
-            np.array([scale[m] for m in own.moved[k:]])
-            * rng.standard_normal((DRAWS, len(own.slopes)))
-        )
-        partial = 2.0 * rng.beta(own.exponents, own.exponents, (DRAWS, len(own.pairs))) - 1.0
-        spread = np.concatenate([sd[0], slopes], axis=1)
-        root = spread[:, :, None] * own.roots(np.arctanh(partial))
-        away = rng.standard_normal((DRAWS, own.n_subjects, len(own.names)))
-        z = mean[:, :, None] + own.enter(away @ np.swapaxes(root, 1, 2))[None]
-        if fit.regressors is not None:
-            z = z + _prior_effects(fit, rng, more)
-        if fit.slopes:
-            more["slope_sd"] = ((*dims, "slope"), slopes[None])
-        if fit.correlated:
-            found = own.correlations(np.arctanh(partial), np.ones_like(spread))
-            more["correlation"] = ((*dims, "pair"), found[None])
+    if fit.regressors is not None:
+        more["effect"] = ((*dims, "term"), drawn.effect[None])
+    if fit.slopes:
+        more["slope_sd"] = ((*dims, "slope"), drawn.spread[None, :, k:])
+    if fit.correlated:
+        correlation = own.correlations(drawn.turn, np.ones_like(drawn.spread))
+        more["correlation"] = ((*dims, "pair"), correlation[None])
     values = {
         "group_mean": ((*dims, "parameter"), mean),
         "group_sd": ((*dims, "parameter"), sd),
@@ -174,17 +160,6 @@ def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
     named["correlation"] = ("pair", fit.pairs)
     coordinates |= {d: list(names) for name, (d, names) in named.items() if name in more}
     return xr.Dataset(values, coords=coordinates)
-
-
-def _prior_effects(fit: HierarchicalFit, rng: np.random.Generator, more: dict[str, Any]) -> Array:
-    """Draw regression weights into `more`; return what they add to all rows [1, draws, M, K]."""
-    assert fit.regressors is not None
-    moved = fit.regressors.parameter
-    effect = fit.parameters.sd[moved] * rng.standard_normal((DRAWS, len(moved)))
-    more["effect"] = (("chain", "draw", "term"), effect[None])
-    onto = np.eye(len(fit.names))[moved]
-    added: Array = ((effect[:, None] * fit.regressors.by_subject) @ onto)[None]
-    return added
 
 
 def predicted_group(

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .group_model import HierarchicalFit
 
 PROPOSALS = 256  # per subject and draw of the group, a power of two
-GROUP_DRAWS = 500
 ROWS_AT_ONCE = 2**15  # of all subjects, whose likelihoods are computed in one call
 DEGREES_OF_FREEDOM = 5.0
 SUBJECTS_AT_ONCE = 512  # whose posteriors are held in memory when sequences are left out
@@ -73,31 +72,6 @@ class LeaveOneOut(Result):
         return pd.DataFrame(
             {"subject": self.subjects, "elpd": self.elpd, "pareto_k": self.pareto_k}
         )
-
-    def __str__(self) -> str:
-        """Total, error, and how many subjects it cannot be trusted for."""
-        return (
-            f"{self.model}: elpd {self.total:.1f} (se {self.standard_error:.1f}) over "
-            f"{len(self.subjects)} subjects, {self.unreliable} with Pareto k above "
-            f"{LARGEST_PARETO_K}"
-        )
-
-
-def leave_one_subject_out(fit: HierarchicalFit, seed: int = 0) -> LeaveOneOut:
-    """Estimate by PSIS how well the group predicts each subject when it is left out.
-
-    The likelihood of a subject is integrated over its own parameters, p(y_i | group) =
-    E[p(y_i | z_i)], z_i from the group: conditional on z_i, leaving a subject out would leave its
-    parameters without data and importance sampling without overlap (Merkle, Furr and
-    Rabe-Hesketh 2019; Vehtari, Gelman and Gabry 2017). The integral is by importance sampling
-    with bounded weights.
-    """
-    count = fit.posterior.sizes["chain"] * fit.posterior.sizes["draw"]
-    chosen = np.unique(np.linspace(0, count - 1, min(GROUP_DRAWS, count)).astype(int))
-    marginal = marginal_log_likelihood(fit, chosen, seed)
-    log_weights, pareto_k = smooth_weights(-marginal.T)
-    elpd = logsumexp(log_weights + marginal.T, axis=1)
-    return LeaveOneOut(fit.model, fit.owners, elpd, pareto_k)
 
 
 def leave_one_sequence_out(

@@ -215,27 +215,27 @@ class HierarchicalFit(SubjectResult):
 
     def terms(self) -> list[tuple[str, Array, Support | None]]:
         """Return what describes the group: name, draws [S], and the scale they are told on."""
-        terms: list[tuple[str, Array, Support | None]] = []
-        for name in self.names:
-            draws = self.posterior["group_mean"].sel(parameter=name).to_numpy().ravel()
-            terms.append((name, draws, self.parameters[name].support))
-        for name in self.names:
-            draws = self.posterior["group_sd"].sel(parameter=name).to_numpy().ravel()
-            terms.append((f"sd({name})", draws, None))
-        for name in self.slopes:
-            draws = self.posterior["slope_sd"].sel(slope=name).to_numpy().ravel()
-            terms.append((f"sd({name})", draws, None))
-        for name in self.effects:
-            draws = self.posterior["effect"].sel(term=name).to_numpy().ravel()
-            terms.append((name, draws, None))
-        for name in self.pairs:
-            draws = self.posterior["correlation"].sel(pair=name).to_numpy().ravel()
-            terms.append((f"cor({name})", draws, None))
-        for factor in self.levels.factors if self.levels else ():
-            for name in self.names:
-                spread = self.posterior["level_sd"].sel(factor=factor, parameter=name)
-                terms.append((f"sd({name} | {factor})", spread.to_numpy().ravel(), None))
-        return terms
+        factors = self.levels.factors if self.levels else ()
+        others: list[tuple[str, str, dict[str, str]]] = [
+            *((f"sd({name})", "group_sd", {"parameter": name}) for name in self.names),
+            *((f"sd({name})", "slope_sd", {"slope": name}) for name in self.slopes),
+            *((name, "effect", {"term": name}) for name in self.effects),
+            *((f"cor({name})", "correlation", {"pair": name}) for name in self.pairs),
+            *(
+                (f"sd({name} | {factor})", "level_sd", {"factor": factor, "parameter": name})
+                for factor in factors
+                for name in self.names
+            ),
+        ]
+        means = [
+            (name, self._drawn("group_mean", parameter=name), self.parameters[name].support)
+            for name in self.names
+        ]
+        return means + [(term, self._drawn(what, **at), None) for term, what, at in others]
+
+    def _drawn(self, variable: str, **at: str) -> Array:
+        """Return the draws of one entry of a variable, [draws]."""
+        return np.asarray(self.posterior[variable].sel(at).to_numpy().ravel())
 
     def levels_differ(self, term: str) -> float:
         """Return the Bayes factor for levels that differ, of the term "sd(NAME | FACTOR)".
@@ -244,8 +244,7 @@ class HierarchicalFit(SubjectResult):
         Dickey), the latter from a kernel estimate of the draws on both sides of 0.
         """
         name, _, factor = term.removeprefix("sd(").removesuffix(")").partition(" | ")
-        draws = self.posterior["level_sd"].sel(factor=factor, parameter=name).to_numpy().ravel()
-        return self._spread_differs(draws, name)
+        return self._spread_differs(self._drawn("level_sd", factor=factor, parameter=name), name)
 
     def subjects_differ(self, name: str) -> float:
         """Return the Bayes factor for subjects that differ in a parameter, as `levels_differ`.
@@ -263,21 +262,6 @@ class HierarchicalFit(SubjectResult):
         # Either sign of a spread is the same group, so the density is smooth and even at 0.
         after = float(scipy.stats.gaussian_kde(np.concatenate([draws, -draws]))(0.0)[0])
         return float(prior / max(after, np.finfo(float).tiny))
-
-    def level_frame(self, mass: float = 0.9) -> pd.DataFrame:
-        """One row per crossed level and parameter: its deviation, on the unconstrained scale.
-
-        Columns: factor, level, parameter, mean, sd, low, high; empty without crossed factors.
-        """
-        rows = []
-        for name in self.levels.names if self.levels else ():
-            factor, _, value = name.partition("=")
-            for parameter in self.names:
-                draws = self.posterior["deviation"].sel(level=name, parameter=parameter).to_numpy()
-                low, high = np.quantile(draws, [0.5 - mass / 2, 0.5 + mass / 2])
-                rows.append((factor, value, parameter, draws.mean(), draws.std(), low, high))
-        columns = ["factor", "level", "parameter", "mean", "sd", "low", "high"]
-        return pd.DataFrame(rows, columns=columns)
 
     def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
         """One row per subject: posterior means and interval ends on the natural scale."""

@@ -97,15 +97,6 @@ class Posterior(SubjectResult):
         """What `to_json` holds."""
         return {"model": self.fit.model, "subjects": records(self.to_frame(mass))}
 
-    def __str__(self) -> str:
-        """Count subjects, draws and the ways they were made."""
-        ways = ", ".join(f"{self.method.count(w)} by {w}" for w in sorted(set(self.method)))
-        failed = self.status.count("failed")
-        return (
-            f"{self.fit.model}, posteriors of {len(self.subjects)} subjects, "
-            f"{len(self.z_draws)} draws each ({ways}; {failed} failed)"
-        )
-
 
 def posterior(
     model: type[Agent],

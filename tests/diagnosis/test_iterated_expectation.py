@@ -7,7 +7,7 @@ from deciders import decided
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 from knownminds.inference.diagnosis.iterated_expectation import iterated_expectation
 
-EXACT = "ratio if exact"
+EXACT = "ratio if exact, asked singly"
 
 
 def believing(seed: int = 1, *, incoherence: float = 0.0, decimals: int = 9) -> BeliefDecisions:

@@ -498,7 +498,7 @@ def contrasts(data: Answers) -> Shown:
     varied = [name for name in WHERE if models[name].nunique() > 1]
     if not varied:
         return (pd.DataFrame(),)
-    rows = robustness(models, QUANTITIES, varied, WHO).differences
+    rows = robustness(models, QUANTITIES, varied, WHO)
     columns: Mapping[str, Cell] = {
         "quantity": lambda row: row["quantity"].replace("_", " "), "mean": ends("mean"),
         "p adjusted": "p_adjusted", "models": "n", "left out": "missing", "size": "size",

@@ -127,7 +127,7 @@ def causal_profile(
     units, intervals = _with_intervals(read, units, scoring, released)
     aligned = pd.DataFrame()
     if reference is not None:
-        aligned = alignment(read, reference, UNIT, seed=seed, released=released).table
+        aligned = alignment(read, reference, UNIT, seed=seed, released=released)
     tests = list(_domain_tests(read, agent, conditions))
     omnibus, pairs = (
         pd.concat([part[k] for part in tests], ignore_index=True) if tests else pd.DataFrame()
