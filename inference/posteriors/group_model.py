@@ -25,7 +25,7 @@ from knownminds.inference.groups.group_density import GroupDensity
 from knownminds.inference.subject_table import subject_table
 
 from .arviz_groups import statistics_of
-from .convergence import Convergence, check_convergence
+from .convergence import Convergence, check_convergence, group_terms
 from .crossed_levels import Levels, in_units, units_of
 from .sampling import (
     OutOfTimeError,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import pymc as pm
 
 ROUNDS = 5
+TUNE = 500
 # In prior sds: within these the group that coordinates go by is taken as it was found.
 LEAST_SPREAD, MOST_SPREAD = 0.2, 5.0
 
@@ -215,27 +216,9 @@ class HierarchicalFit(SubjectResult):
 
     def terms(self) -> list[tuple[str, Array, Support | None]]:
         """Return what describes the group: name, draws [S], and the scale they are told on."""
-        factors = self.levels.factors if self.levels else ()
-        others: list[tuple[str, str, dict[str, str]]] = [
-            *((f"sd({name})", "group_sd", {"parameter": name}) for name in self.names),
-            *((f"sd({name})", "slope_sd", {"slope": name}) for name in self.slopes),
-            *((name, "effect", {"term": name}) for name in self.effects),
-            *((f"cor({name})", "correlation", {"pair": name}) for name in self.pairs),
-            *(
-                (f"sd({name} | {factor})", "level_sd", {"factor": factor, "parameter": name})
-                for factor in factors
-                for name in self.names
-            ),
-        ]
-        means = [
-            (name, self._drawn("group_mean", parameter=name), self.parameters[name].support)
-            for name in self.names
-        ]
-        return means + [(term, self._drawn(what, **at), None) for term, what, at in others]
-
-    def _drawn(self, variable: str, **at: str) -> Array:
-        """Return the draws of one entry of a variable, [draws]."""
-        return np.asarray(self.posterior[variable].sel(at).to_numpy().ravel())
+        supports = {name: self.parameters[name].support for name in self.names}
+        terms = group_terms(self.posterior, self.effects)
+        return [(name, draws.ravel(), supports.get(name)) for name, draws in terms.items()]
 
     def levels_differ(self, term: str) -> float:
         """Return the Bayes factor for levels that differ, of the term "sd(NAME | FACTOR)".
@@ -243,8 +226,8 @@ class HierarchicalFit(SubjectResult):
         The density of the spread at 0 under the prior over that under the posterior (Savage and
         Dickey), the latter from a kernel estimate of the draws on both sides of 0.
         """
-        name, _, factor = term.removeprefix("sd(").removesuffix(")").partition(" | ")
-        return self._spread_differs(self._drawn("level_sd", factor=factor, parameter=name), name)
+        draws = group_terms(self.posterior, ())[term].ravel()
+        return self._spread_differs(draws, term.removeprefix("sd(").partition(" | ")[0])
 
     def subjects_differ(self, name: str) -> float:
         """Return the Bayes factor for subjects that differ in a parameter, as `levels_differ`.
@@ -327,18 +310,24 @@ class Sampling(TypedDict, total=False):
     tell: Tell | None
 
 
+class Group(TypedDict, total=False):
+    """What a group is made of, as `hierarchical` takes it."""
+
+    formula: str | Sequence[str] | None
+    unit: Sequence[str] | None
+    crossed: Sequence[str] | None
+    fixed: Mapping[str, float] | None
+    lapse: bool
+    all_trials: bool
+    correlated: bool
+
+
+class GroupAndSampling(Group, Sampling, total=False):
+    """What `hierarchical` takes besides model and trials."""
+
+
 def hierarchical(
-    model: type[Agent],
-    trials: Trials | ModelData,
-    *,
-    formula: str | Sequence[str] | None = None,
-    unit: Sequence[str] | None = None,
-    crossed: Sequence[str] | None = None,
-    fixed: Mapping[str, float] | None = None,
-    lapse: bool = False,
-    all_trials: bool = False,
-    correlated: bool = False,
-    **sampling: Unpack[Sampling],
+    model: type[Agent], trials: Trials | ModelData, **options: Unpack[GroupAndSampling]
 ) -> HierarchicalFit:
     """Sample the posterior of a group: each subject's parameters and the law they come from.
 
@@ -379,21 +368,14 @@ def hierarchical(
     ValueError
         If arguments do not fit the data, or the first round is not done in time.
     """
-    group = GroupModel.of(
-        model,
-        trials,
-        formula=formula,
-        unit=unit,
-        crossed=crossed,
-        fixed=fixed,
-        lapse=lapse,
-        all_trials=all_trials,
-        correlated=correlated,
-    )
+    of_sampling = Sampling.__annotations__
+    sampling: Any = {name: value for name, value in options.items() if name in of_sampling}
+    rest: Any = {name: value for name, value in options.items() if name not in of_sampling}
+    group = GroupModel.of(model, trials, **rest)
     return group.sample(group.data, **sampling)
 
 
-def pymc_model(model: type[Agent], trials: Trials | ModelData, **group: Any) -> pm.Model:
+def pymc_model(model: type[Agent], trials: Trials | ModelData, **group: Unpack[Group]) -> pm.Model:
     """Return the group that `hierarchical` samples as a PyMC model, to be read and extended.
 
     `group` are the arguments of `hierarchical` but for those of `Sampling`. Samplers of PyMC and
@@ -561,29 +543,18 @@ class GroupModel:
             data, self.unknowns, chosen, self.deviations, self.regressors, self.levels
         )
 
-    def sample(
-        self,
-        data: ModelData,
-        *,
-        chains: int = 4,
-        draws: int = 1000,
-        tune: int = 500,
-        target_accept: float = 0.8,
-        seed: int = 0,
-        cores: int | None = None,
-        rounds: int = ROUNDS,
-        seconds: float | None = None,
-        tell: Tell | None = None,
-    ) -> HierarchicalFit:
+    def sample(self, data: ModelData, **sampling: Unpack[Sampling]) -> HierarchicalFit:
         """Sample the posterior for these data, whose shape is that of the model; see `Sampling`."""
         if len(data) != self.n_subjects or data.model is not self.model:
             raise ValueError(
                 f"The model was built for {self.n_subjects} subjects of {self.model.name}; got "
                 f"{len(data)} of {data.model.name}. Build another GroupModel."
             )
+        own: Any = {"tune": TUNE, **sampling}
+        rounds, seconds = own.pop("rounds", ROUNDS), own.pop("seconds", None)
+        tell, settings = own.pop("tell", None), Settings(**own)
         if rounds < 1:
             raise ValueError(f"Sampling needs at least one round; got rounds={rounds}.")
-        settings = Settings(chains, draws, tune, target_accept, seed, cores)
         clock = Clock(seconds, tell or _silent)
         fit: HierarchicalFit | None = None
         tried: list[str] = []
