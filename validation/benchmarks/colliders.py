@@ -13,8 +13,8 @@ import pandas as pd
 
 from knownminds.inference.causes.alignment import POOLED
 from knownminds.inference.causes.causal_answers import causal_answers
-from knownminds.inference.causes.domain_differences import DOMAINS
 from knownminds.inference.causes.cell_contrast import COMPLIANT
+from knownminds.inference.causes.domain_differences import DOMAINS
 from knownminds.inference.causes.robustness import robustness
 from knownminds.validation.causes.causal_profile import (
     ALL_PARAMETERS,
