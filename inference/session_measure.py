@@ -13,9 +13,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent
+from knownminds.agents import Agent, simulate
 from knownminds.agents.parameters import Array
-from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, Trials
 from knownminds.environments.later import pandas as pd
 
@@ -85,11 +84,57 @@ def mean_by(group: Integers, values: Array, n: int) -> Array:
     return means
 
 
-class SessionMeasure(SubjectMeasure):
-    """A number of each session; that of a subject is the mean over its sessions.
+class SimulatedMeasure(SubjectMeasure):
+    """A measure whose truth is simulated: the value of an agent in many sessions of its own.
 
-    The truth of agents is the mean over sessions from a fixed seed, the same for all of them. It
-    hangs on the design: `in_place` returns the measure whose truth is that of an experiment.
+    Sessions are from a fixed seed, the same for all agents, so that the truth grows smoothly with a
+    dial. It hangs on the design: `in_place` returns the measure whose truth is that of an
+    experiment.
+
+    Attributes
+    ----------
+    environment
+        The experiment in which the truth is meant.
+    """
+
+    environment: Environment
+
+    def truth(self, model: type[Agent], theta: Array) -> Array:
+        """Return the value in sessions of this design, [n]; the null of rational agents."""
+        n = len(theta)
+        if model.name == self.rational:
+            return np.full(n, self.null)
+        repeats = max(FEWEST, -(-SESSIONS // n))
+        trials = simulate(model, np.repeat(theta, repeats, axis=0), self.environment, SEED)
+        number = trials.frame["subject"].astype(np.int64)
+        names = {"subject": number // repeats, "session": number % repeats}
+        frame = trials.frame.assign(**{name: each.astype(str) for name, each in names.items()})
+        return self.values(Trials(frame)).value
+
+    def in_place(self, environment: Environment) -> SimulatedMeasure:
+        """Return the measure whose truth is that of the experiment."""
+        if environment.name not in self.environments:
+            return self
+        return in_experiment(self, environment)
+
+
+def in_experiment(measure: SimulatedMeasure, environment: Environment) -> SimulatedMeasure:
+    """Return the measure whose truth is that of an experiment, always the same object."""
+    return _placed(measure, type(environment), json.dumps(environment.settings, sort_keys=True))
+
+
+@lru_cache(maxsize=64)  # one object each, by which curves of dials are kept
+def _placed(measure: SimulatedMeasure, kind: type[Environment], settings: str) -> SimulatedMeasure:
+    chosen = kind(**json.loads(settings))
+    if (chosen.name, chosen.settings) == (measure.environment.name, measure.environment.settings):
+        return measure
+    placed = copy.copy(measure)
+    placed.environment = chosen
+    return placed
+
+
+class SessionMeasure(SimulatedMeasure):
+    """A number of each session; that of a subject is the mean over its sessions.
 
     Attributes
     ----------
@@ -128,33 +173,3 @@ class SessionMeasure(SubjectMeasure):
         subject, names = pd.factorize(frame["subject"])
         whose = subject[np.unique(session, return_index=True)[1]]
         return Values.means(whose, self.by_session(rows), len(names), self.reason)
-
-    def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the mean over sessions of this design, [n]; the null of rational agents."""
-        n = len(theta)
-        if model.name == self.rational:
-            return np.full(n, self.null)
-        repeats = max(FEWEST, -(-SESSIONS // n))
-        simulated = simulate_sessions(
-            model, np.repeat(theta, repeats, axis=0), self.environment, SEED
-        )
-        columns = {name: np.asarray(simulated.columns[name], dtype=float) for name in self.columns}
-        rows = SessionRows(simulated.subject, simulated.trial, columns)
-        whose = np.repeat(np.arange(n), repeats)
-        return Values.means(whose, self.by_session(rows), n, self.reason).value
-
-    def in_place(self, environment: Environment) -> SessionMeasure:
-        """Return the measure whose truth is that of the experiment."""
-        if not isinstance(environment, self.kind):
-            return self
-        return _placed(self, json.dumps(environment.settings, sort_keys=True))
-
-
-@lru_cache(maxsize=64)  # one object each, by which curves of dials are kept
-def _placed(measure: SessionMeasure, settings: str) -> SessionMeasure:
-    chosen = measure.kind(**json.loads(settings))
-    if chosen.settings == measure.environment.settings:
-        return measure
-    placed = copy.copy(measure)
-    placed.environment = chosen
-    return placed

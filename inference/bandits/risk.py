@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from knownminds.agents import Agent
-from knownminds.agents.parameters import Array
-from knownminds.agents.play import simulate_sessions
 from knownminds.environments import BalloonRisk, Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.measure import Dial, SubjectMeasure, Values
-
-SESSIONS = 2**12  # that are simulated for a truth, over all agents together
-FEWEST = 4  # of each agent
+from knownminds.inference.measure import Dial, Values
+from knownminds.inference.session_measure import SimulatedMeasure
 
 
-class Risk(SubjectMeasure):
+class Risk(SimulatedMeasure):
     """Mean pumps attempted over all balloons, burst ones included.
 
     Not the adjusted mean of Lejuez et al. (2002), which leaves burst balloons out and with them
     whoever always inflates. A balloon that was taken away after an unreadable answer has no
     number of attempts and is left out, as is one at which the data break off. There is no
     difference between the paper's definition and the released one.
-
-    Parameters
-    ----------
-    n_balloons, maxima
-        The design in which `truth` is meant: learners take other risks in longer sessions.
     """
 
     name = "risk"
@@ -36,11 +26,11 @@ class Risk(SubjectMeasure):
     null = float("nan")
     rational = ""
     violator = "balloon_pumper"
-    dial = Dial({"gamma": 1.0}, reach=4.0, steps=9)
+    dial = Dial({"gamma": 1.0}, reach=4.0, steps=17)
 
-    def __init__(self, n_balloons: int = 10, maxima: tuple[int, ...] = (128, 32, 8)):
-        self.environment = BalloonRisk(n_balloons=n_balloons, maxima=maxima)
-        self.bounds = (0.0, float(max(maxima)))
+    def __init__(self) -> None:
+        self.environment = BalloonRisk()
+        self.bounds = (0.0, float(max(self.environment.maxima)))
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's mean pumps over the balloons that ended by a stop or a burst."""
@@ -52,12 +42,3 @@ class Risk(SubjectMeasure):
         stopped, burst = action == 0, (action == 1) & (reward < 1.0)
         attempts = np.where(stopped, pump - 1.0, np.where(burst, pump, np.nan))
         return Values.means(subject, attempts, len(names), "no balloon ended")
-
-    def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the mean over sessions of this design from a fixed seed, [n]."""
-        n = len(theta)
-        repeats = max(FEWEST, -(-SESSIONS // n))
-        many = np.repeat(theta, repeats, axis=0)
-        played = simulate_sessions(model, many, self.environment, 0)
-        pumps = np.bincount(played.subject, played.columns["action"], n * repeats)
-        return np.asarray(pumps.reshape(n, repeats).mean(axis=1) / self.environment.n_all)

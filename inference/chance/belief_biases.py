@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent, BeliefSampler
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials, make, unknown
 from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff, Context
 from knownminds.environments.chance.scenarios import context_of
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.measure import Dial, Measure, SubjectMeasure, Values, t_tests
+from knownminds.inference.measure import Dial, Values, t_tests
+from knownminds.inference.session_measure import SimulatedMeasure
 
 from .belief_sampler_fit import (
     Usable,
@@ -220,7 +219,7 @@ def _ends(samples: Array) -> tuple[float, float]:
     return float(low), float(high)
 
 
-class BeliefBias(SubjectMeasure):
+class BeliefBias(SimulatedMeasure):
     """How much more often the outcomes with a mark are said than they come, as a share.
 
     Over the trials in which all outcomes are equally probable and some have the mark, the share of
@@ -237,8 +236,6 @@ class BeliefBias(SubjectMeasure):
     ----------
     mark
         One of `MARKS`.
-    cells
-        Numbers of the contexts that the truth is a mean over; None for those of the default.
     """
 
     bounds = (-1.0, 1.0)
@@ -246,17 +243,18 @@ class BeliefBias(SubjectMeasure):
     rational = "random_responder"
     violator = "belief_sampler"
 
-    def __init__(self, mark: str, cells: tuple[int, ...] | None = None):
+    def __init__(self, mark: str):
         if mark not in MARKS:
             raise ValueError(unknown("mark", mark, MARKS))
-        self.mark, self.cells = mark, cells
+        self.mark = mark
         self.name = f"{mark}_outcome_bias"
-        self.summary = f"how much more often {_TOLD[mark]} is said than it comes"
+        self.summary = f"how much more often {_CALLED[mark]} is said than it comes"
         self.environments = _SPLIT_IN[mark]
         self.settings: Mapping[str, Any] = _SETTINGS.get(mark, {})
-        self.dial = Dial({f"bias_{mark}": 1.0})
+        self.environment = make(self.environments[0], **self.settings)
+        self.dial = Dial({f"bias_{mark}": 1.0}, reach=2.0, steps=9)
 
-    def in_place(self, environment: Environment) -> Measure:
+    def in_place(self, environment: Environment) -> SimulatedMeasure:
         """Return the measure whose truth is that over the contexts of the experiment.
 
         Raises
@@ -269,15 +267,13 @@ class BeliefBias(SubjectMeasure):
                 f"{self.name} is read off what is said in {', '.join(self.environments)}; got "
                 f"{environment!r}. It knows nothing of stated probabilities."
             )
-        values = np.array([context.values for context in environment.contexts])
-        measure = _placed(self.mark, tuple(environment.cells(values).tolist()))
-        if not measure._contexts:
+        if all(self._marked(context) is None for context in environment.contexts):
             raise ValueError(
                 f"{self.name} needs contexts in which all outcomes are equally probable and some, "
-                f"but not all, are {_TOLD[self.mark]}; {environment!r} has none. Change its "
+                f"but not all, are {_CALLED[self.mark]}; {environment!r} has none. Change its "
                 f"settings, or use one of {', '.join(self.environments)}."
             )
-        return measure
+        return super().in_place(environment)
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's share of marked outcomes minus the share they should have."""
@@ -316,35 +312,6 @@ class BeliefBias(SubjectMeasure):
         stated = "correct" in frame and frame["correct"].to_numpy(dtype=float) >= 0
         return np.asarray(np.isin(cell, counting) & ~np.asarray(stated), dtype=bool)
 
-    def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the mean over the contexts of the experiment, [n]."""
-        if model.name == self.rational:
-            return np.zeros(len(theta))
-        if not issubclass(model, BeliefSampler):
-            raise ValueError(
-                f"{self.name} is known of belief samplers and random responders; got {model.name}."
-            )
-        temperature, biases = theta[:, :1], theta[:, 1 : 1 + len(MARKS)]
-        found = np.zeros((len(self._contexts), len(theta)))
-        for row, (context, marked) in zip(found, self._contexts, strict=True):
-            height = np.log(context.chance.probabilities) / temperature
-            height = height + biases @ context.marks.T.astype(float)
-            weight = np.exp(height - height.max(axis=1, keepdims=True))
-            row += (weight @ marked) / weight.sum(axis=1) - marked.mean()
-        mean: Array = found.mean(axis=0)
-        return mean
-
-    @cached_property
-    def _contexts(self) -> Sequence[tuple[Context, Array]]:
-        if self.cells is None:
-            environment = make(self.environments[0], **self.settings)
-            assert isinstance(environment, BrokenOff)
-            contexts: Iterable[Context] = environment.contexts
-        else:
-            contexts = map(context_of, self.cells)
-        found = [(context, self._marked(context)) for context in contexts]
-        return [(context, marked) for context, marked in found if marked is not None]
-
     def _marked(self, context: Context) -> Array | None:
         """Return which outcomes have the mark; None where the context does not count."""
         p = context.chance.probabilities
@@ -354,7 +321,7 @@ class BeliefBias(SubjectMeasure):
         return np.asarray(marked, dtype=float)
 
 
-_TOLD = {
+_CALLED = {
     "first": "the first outcome",
     "middle": "the outcome in the middle",
     "round": "a multiple of ten",
@@ -372,6 +339,3 @@ _SPLIT_IN = {
     "left": ("preference",),
 }
 _SETTINGS: dict[str, Mapping[str, Any]] = {"round": {"n_faces": 12}}
-
-# One object each: curves over the dial are kept by measure.
-_placed = lru_cache(maxsize=None)(BeliefBias)

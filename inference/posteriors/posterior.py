@@ -16,7 +16,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import SubjectResult, records
-from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.fits.model_data import LikelihoodAtPoints, ModelData, Unknowns
 from knownminds.inference.fits.point import PointFit, maximum_a_posteriori
 from knownminds.inference.subject_table import subject_table
 
@@ -178,11 +178,8 @@ def _propose(
     base = scipy.stats.t.ppf(np.clip(points, 1e-12, 1 - 1e-12), DEGREES_OF_FREEDOM)
     log_density = scipy.stats.t.logpdf(base, DEGREES_OF_FREEDOM).sum(axis=1)
     z = centre + np.einsum("nij,sj->sni", np.linalg.cholesky(covariance), base)
-    log_posterior = np.empty(z.shape[:2])
-    parameters = unknowns.parameters
-    for s in range(len(z)):
-        total, _ = unknowns.log_likelihood(data, parameters.constrain(z[s]))
-        log_posterior[s] = total + parameters.log_prior(z[s])[0]
+    log_posterior = LikelihoodAtPoints(data, unknowns, len(z))(z)
+    log_posterior += unknowns.parameters.log_prior(z)[0]
     log_weights = log_posterior - log_density[:, None]
     return z, np.where(np.isfinite(log_weights), log_weights, -np.inf)
 
