@@ -94,9 +94,9 @@ def domain_differences(
             place = {"family": family, "of": str(name)}
             rows.append(place | _all_groups(part, across, matched))
             if pairs:
-                result = [place | row for row in _pairs(part, across, matched)]
-                adjust(result)
-                compared += result
+                found = [place | row for row in _pairs(part, across, matched)]
+                adjust(found)
+                compared += found
         adjust(rows)
         omnibus += rows
     return DomainDifferences(
@@ -123,15 +123,15 @@ def _all_groups(part: pd.DataFrame, across: str, matched: bool) -> dict[str, Any
     values = np.concatenate(samples)
     if (values == values[0]).all() or (matched and all((s == samples[0]).all() for s in samples)):
         return row | {"status": "all answers are the same"}
-    result: Any
+    found: Any
     if not matched:
-        result = scipy.stats.kruskal(*samples)
+        found = scipy.stats.kruskal(*samples)
     elif len(samples) == 2:
-        result = _signed(samples[0], samples[1])
+        found = _signed(samples[0], samples[1])
     else:
-        result = scipy.stats.friedmanchisquare(*samples)
+        found = scipy.stats.friedmanchisquare(*samples)
     return row | {
-        "statistic": float(result.statistic), "p_value": float(result.pvalue), "status": "ok"
+        "statistic": float(found.statistic), "p_value": float(found.pvalue), "status": "ok"
     }  # fmt: skip
 
 
@@ -155,8 +155,8 @@ def _pairs(part: pd.DataFrame, across: str, matched: bool) -> Iterable[dict[str,
         elif matched:
             row |= {"r": _matched_r(first, second), "p_value": float(_signed(first, second).pvalue)}
         else:
-            result = scipy.stats.mannwhitneyu(first, second, alternative="two-sided")
-            row |= {"u": float(result.statistic), "p_value": float(result.pvalue)}
+            found = scipy.stats.mannwhitneyu(first, second, alternative="two-sided")
+            row |= {"u": float(found.statistic), "p_value": float(found.pvalue)}
             row["r"] = 2 * row["u"] / (len(first) * len(second)) - 1
         yield row
 

@@ -152,13 +152,13 @@ class GroupDensity:
             "turn": (p,),
             "eta": (n, q),
         }
-        result, begin = {}, 0
+        found, begin = {}, 0
         for name, shape in shapes.items():
             size = int(np.prod(shape))
             if size:
-                result[name] = slice(begin, begin + size), shape
+                found[name] = slice(begin, begin + size), shape
             begin += size
-        return result
+        return found
 
     @property
     def size(self) -> int:

@@ -13,7 +13,7 @@ from knownminds.inference import (
     hierarchical,
 )
 from knownminds.inference.groups.deviations import Deviations
-from knownminds.inference.groups.formulas import GroupDesign
+from knownminds.inference.groups.formulas import GroupDesign, Regressors
 from knownminds.inference.posteriors import sampling
 from knownminds.inference.posteriors.comparison import marginal_log_likelihood
 from knownminds.inference.posteriors.crossed_levels import Levels
@@ -33,12 +33,13 @@ def trials():
 
 def kinds(trials):
     """Every kind of group model: what is handed to `GroupModel.build`."""
-    parameters = Unknowns.of(RescorlaWagner).parameters
+    unknowns = Unknowns.of(RescorlaWagner)
     formula = ["alpha ~ age", "beta ~ C(place)"]
+    subjects = trials.subject_frame()
     return {
         "plain": {},
         "held and lapse": {"fixed": {"beta": 2.0}, "lapse": True},
-        "regressors": {"design": GroupDesign.of(formula, trials.frame, RescorlaWagner, parameters)},
+        "regressors": {"regressors": Regressors.of(formula, subjects, unknowns.parameters)},
         "correlated": {"correlated": True, "lapse": True},
         "crossed": {"levels": Levels.of(["place", "drug"], trials, trials.frame["subject"])},
     }
