@@ -389,8 +389,8 @@ def counts_of(names: Sequence[str]) -> dict[str, int]:
 
 def sessions_of(trials: Trials) -> NDArray[np.int64]:
     """Return the number of the session of each trial, in their order, [rows]."""
-    found = trials.frame.groupby(["subject", "session"], sort=False).ngroup()
-    return np.asarray(found, dtype=np.int64)
+    result = trials.frame.groupby(["subject", "session"], sort=False).ngroup()
+    return np.asarray(result, dtype=np.int64)
 
 
 @dataclass(frozen=True)

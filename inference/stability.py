@@ -66,7 +66,7 @@ class VarianceSplit:
     @property
     def shares(self) -> dict[Source, float]:
         """The share of each source in the variance of a single unit; negative ones count as 0."""
-        known = {name: max(found.value, 0.0) for name, found in self.components.items()}
+        known = {name: max(result.value, 0.0) for name, result in self.components.items()}
         total = sum(value for value in known.values() if np.isfinite(value))
         return {name: value / total if total > 0 else np.nan for name, value in known.items()}
 
@@ -296,13 +296,13 @@ def _crossed(cells: Values) -> tuple[dict[str, float], dict[str, float]]:
     a, b = cells.shape
     grand, of_model, of_template = cells.mean(), cells.mean(axis=1), cells.mean(axis=0)
     apart = cells - of_model[:, None] - of_template[None] + grand
-    found = {
+    result = {
         "model": (b * float(((of_model - grand) ** 2).sum()), a - 1),
         "template": (a * float(((of_template - grand) ** 2).sum()), b - 1),
         "both": (float((apart**2).sum()), (a - 1) * (b - 1)),
     }
-    squares = {name: total / df if df else np.nan for name, (total, df) in found.items()}
-    return squares, {name: float(df) for name, (_, df) in found.items()}
+    squares = {name: total / df if df else np.nan for name, (total, df) in result.items()}
+    return squares, {name: float(df) for name, (_, df) in result.items()}
 
 
 def _components(squares: Mapping[str, Values], table: _Squares) -> dict[Source, Values]:

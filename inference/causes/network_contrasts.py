@@ -75,11 +75,11 @@ def _numbered(columns: Mapping[str, Array]) -> Array:
     network = np.stack([columns[name] for name in NETWORK])
     # Rows are few kinds of networks: told apart by the first row from which one departs.
     kind = np.full(network.shape[1], -1.0)
-    found = 0
+    result = 0
     while (kind < 0).any():
         row = int(np.argmax(kind < 0))
-        kind[(network == network[:, row, None]).all(axis=0)] = found
-        found += 1
+        kind[(network == network[:, row, None]).all(axis=0)] = result
+        result += 1
     number = kind
     for name in QUESTION:
         number = number * DIGITS + columns[name] + 1.0

@@ -79,8 +79,8 @@ class ReasonerMeasure(SubjectMeasure):
         values = self.values(answers)
         lost = self.unanswered(trials)
         if len(values.value) > 1:
-            found = self.over_subjects(values)
-            return replace(found, excluded={**found.excluded, **lost})
+            result = self.over_subjects(values)
+            return replace(result, excluded={**result.excluded, **lost})
         own = self._told(t_tests(values.value[None, :]), values, "setting")
         own = replace(own, excluded={**own.excluded, **lost})
         story, stories = pd.factorize(pd.MultiIndex.from_frame(answers[["domain", "sense"]]))

@@ -111,7 +111,7 @@ def _differences(
 def _summary(column: pd.Series[float], size: pd.Series[float]) -> dict[str, Any]:
     """Test the differences of agents, and name who changes most and least."""
     tests = t_tests(np.array([column.to_list()], dtype=float))
-    found = size.dropna()
+    result = size.dropna()
     return {
         "mean": float(tests.mean[0]),
         "sd": float(tests.standard_error[0] * np.sqrt(tests.n[0])),
@@ -121,7 +121,7 @@ def _summary(column: pd.Series[float], size: pd.Series[float]) -> dict[str, Any]
         "p_adjusted": np.nan,
         "n": int(tests.n[0]),
         "missing": int(column.isna().sum()),
-        "size": float(found.mean()) if len(found) else np.nan,
-        "most": str(found.idxmax()) if len(found) else "",
-        "least": str(found.idxmin()) if len(found) else "",
+        "size": float(result.mean()) if len(result) else np.nan,
+        "most": str(result.idxmax()) if len(result) else "",
+        "least": str(result.idxmin()) if len(result) else "",
     }

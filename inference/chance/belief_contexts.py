@@ -146,8 +146,8 @@ def increases(table: pd.DataFrame, value: str, by: Sequence[str] = ()) -> pd.Dat
     plain = rows[rows["context"] == rows["baseline"]]
     means = plain.groupby([*keys, "context"], sort=False)[value].mean().rename("baseline_value")
     others = rows[rows["context"] != rows["baseline"]]
-    found = others.join(means, on=[*keys, "baseline"])
-    return found.assign(increase=found[value] - found["baseline_value"])
+    result = others.join(means, on=[*keys, "baseline"])
+    return result.assign(increase=result[value] - result["baseline_value"])
 
 
 # Between which bounds values of contexts lie, for intervals of their means that stay within them.
@@ -176,7 +176,7 @@ def context_means(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.Dat
     DataFrame
         The keys, value, low, high (95%), n (contexts with a value), standard_error and freedom.
     """
-    found = []
+    result = []
     for key, group in rows.groupby(list(keys), sort=False):
         values = group[value].to_numpy(dtype=float)
         n = int(np.isfinite(values).sum())
@@ -186,5 +186,5 @@ def context_means(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.Dat
         if n > 1 and not np.isfinite(low):
             low = high = mean
         row = (mean if n else np.nan, low, high, n, float(tests.standard_error[0]), n - 1.0)
-        found.append((*key, *row))
-    return pd.DataFrame(found, columns=[*keys, *MEANS])
+        result.append((*key, *row))
+    return pd.DataFrame(result, columns=[*keys, *MEANS])

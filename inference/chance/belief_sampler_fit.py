@@ -124,17 +124,17 @@ def fit_belief_sampler(beliefs: RevealedBeliefs, subject: str = "") -> BeliefSam
     """
     data = usable(subject, beliefs)
     free = told_by(data.table)
-    found = fit_table(data.table, free)
+    result = fit_table(data.table, free)
     estimated = Parameters(*(parameter for k, parameter in enumerate(SAMPLER) if k in free))
     contexts = np.array([len(data.table.edges) - 1], dtype=np.int64)
-    z, value = found.z[None], np.array([found.value])
-    covariance = inverted(found.information[None])
+    z, value = result.z[None], np.array([result.value])
+    covariance = inverted(result.information[None])
     if not data.table.counted.all():
-        scatter = found.scatter * _spare(data.table, free)
+        scatter = result.scatter * _spare(data.table, free)
         covariance = covariance @ scatter @ covariance
     # Flatness is judged by what the data would say as draws.
-    promise = np.array([found.promise])
-    optimum = Optimum(z, value, found.information[None], covariance, promise)
+    promise = np.array([result.promise])
+    optimum = Optimum(z, value, result.information[None], covariance, promise)
     status, message = statuses(estimated, "mle", optimum, contexts)
     point_fit = PointFit(
         model="belief_sampler",
@@ -152,7 +152,7 @@ def fit_belief_sampler(beliefs: RevealedBeliefs, subject: str = "") -> BeliefSam
     )
     default = SAMPLER.constrain(np.zeros(len(SAMPLER)))
     fixed = {name: float(default[k]) for k, name in enumerate(SAMPLER.names) if k not in free}
-    ends = (estimated.constrain(end) for end in _ends(data, free, found.z))
+    ends = (estimated.constrain(end) for end in _ends(data, free, result.z))
     return BeliefSamplerFit(point_fit, fixed, data, *ends)
 
 

@@ -151,7 +151,7 @@ def _sampled(
         nothing = {name: np.array(np.nan) for name in MEASURES_OF_DISTANCE}
         return nothing, nothing, nothing
     belief = counts / n
-    found = distances_of(truth, belief)
+    result = distances_of(truth, belief)
     # How many draws are outcomes at all says nothing of how they are spread: n is held.
     again = distances_of(truth, rng.multinomial(n, belief, size=replicates) / n)
     # One draw's worth of prior in all (Perks 1947), so that what never came is not impossible.
@@ -166,15 +166,15 @@ def _sampled(
             np.quantile(values, ends),
             np.quantile(may_be[name], ends),
         )
-        lows[name] = np.clip(np.minimum(least, 2 * found[name] - upper), 0.0, most[name])
-        highs[name] = np.clip(np.maximum(largest, 2 * found[name] - lower), 0.0, most[name])
+        lows[name] = np.clip(np.minimum(least, 2 * result[name] - upper), 0.0, most[name])
+        highs[name] = np.clip(np.maximum(largest, 2 * result[name] - lower), 0.0, most[name])
     if not np.isnan(truth).any():
         chance = rng.multinomial(n, truth / truth.sum(), size=replicates) / n
         shown = distances_of(truth, chance)
         quiet = {name: np.asarray(values.mean()) for name, values in shown.items()}
         quiet["entropy"] = quiet["entropy"] - entropy(truth)
         for name in MEASURES_OF_DISTANCE[:-1]:
-            if found[name] <= np.quantile(shown[name], CONFIDENCE):
+            if result[name] <= np.quantile(shown[name], CONFIDENCE):
                 lows[name] = np.array(0.0)
     return lows, highs, quiet
 
@@ -182,8 +182,8 @@ def _sampled(
 def _largest(truth: Array) -> dict[str, float]:
     """Return the largest value that each measure can take: at a belief in one outcome alone."""
     corners = np.eye(len(truth))
-    found = distances_of(truth, corners)
-    most = {name: float(np.max(values)) for name, values in found.items()}
+    result = distances_of(truth, corners)
+    most = {name: float(np.max(values)) for name, values in result.items()}
     return most | {"entropy": float(np.log(len(truth)))}
 
 

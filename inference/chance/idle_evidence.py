@@ -58,7 +58,7 @@ def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> Beli
     Evidence is an earlier outcome that has no influence (kind "independent"; of several, the last
     one), or a fact that names a number ("aside"). The shift is the share of the named outcome with
     the evidence minus its share in the context that lacks it alone: above 0 towards what is named,
-    below 0 away from it. A mind that is not moved has 0, whatever else it believes.
+    below 0 away from it. An agent that is not moved has 0, whatever else it believes.
 
     Contexts with the same baseline share its error, so that the interval of a mean is Student's
     over the means of such groups. Flagged contexts, and those whose baseline was not asked or is
@@ -102,11 +102,11 @@ def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> Beli
             }
         )
     table = pd.DataFrame(rows, columns=_COLUMNS)
-    found = [
+    result = [
         _mean_shift(str(scenario), str(evidence), group, mass)
         for (scenario, evidence), group in table.groupby(["scenario", "evidence"], sort=False)
     ]
-    return BeliefShifts(pd.DataFrame(found, columns=_MEANS), table, mass)
+    return BeliefShifts(pd.DataFrame(result, columns=_MEANS), table, mass)
 
 
 _COLUMNS = [
@@ -160,7 +160,7 @@ class IdlePull(SimulatedMeasure):
     share of the same outcome in the context that lacks the evidence alone: above 0 towards what is
     named, below 0 away from it. Who is not moved has 0, whatever else is believed.
 
-    How large it is in a mind with a given bias hangs on the contexts, so its truth is that of an
+    How large it is in an agent with a given bias hangs on the contexts, so its truth is that of an
     experiment: by default `counts` as it is shipped; `in_place` takes another.
 
     Parameters

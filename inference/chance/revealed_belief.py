@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, compress
@@ -112,7 +112,7 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
             "Beliefs are revealed by the outcomes that are told; these questions ask for their "
             "probability. Their errors are those of distribution_distance.stated_errors."
         )
-    found = []
+    result = []
     for context in environment.contexts:
         observation = dict(zip(environment.own, context.values, strict=True))
         truth = context.chance.probabilities
@@ -124,8 +124,8 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
             # The result before may be none that the sum of both can have.
             before = said[place[0]] if place else str(context.previous)
         name = context_name(environment.own, context.values)
-        found.append(SetUp(name, said, truth, context.scenario, before, context.marks))
-    return tuple(found)
+        result.append(SetUp(name, said, truth, context.scenario, before, context.marks))
+    return tuple(result)
 
 
 def marks_of(outcomes: Sequence[str], truth: Array | None = None, previous: str = "") -> Booleans:
@@ -282,8 +282,6 @@ class RevealedBeliefs(Result):
         outcomes: Sequence[str],
         *,
         extends: Extends | None = None,
-        spellings: Mapping[str, Sequence[str]] | None = None,
-        single_tokens: bool = False,
         nothing_longer: bool = False,
         set_ups: Sequence[SetUp] | None = None,
         threshold: float = LITTLE_MASS,
@@ -303,13 +301,6 @@ class RevealedBeliefs(Result):
             number of a text longer, as `llm_adapters.outcome_tree.extends` does. None: an outcome
             that was said is taken to be over, unless the same token goes on with a letter or
             digit; this is allowed only where no outcome begins another.
-        spellings
-            For each outcome all that counts as saying it; None for the outcome with a space
-            before it and without.
-        single_tokens
-            Whether each spelling is one token of its own, so that one that a table lists cannot
-            be said by tokens it does not list.
-
         nothing_longer
             Whether to assume that what was said is over where no table shows how it goes on,
             unless it begins another outcome. Interfaces do not tell how probable the end of a
@@ -320,7 +311,10 @@ class RevealedBeliefs(Result):
         ValueError
             If a reply has no log-probabilities, or an outcome begins another one without a rule.
         """
-        written = _spellings(outcomes, spellings)
+        if isinstance(outcomes, str) or not outcomes or len(set(outcomes)) < len(outcomes):
+            raise ValueError(f"Outcomes are a list of different strings; got {outcomes!r}.")
+        # Said with a space before it and without.
+        written = [(text, k) for k, name in enumerate(outcomes) for text in (f" {name}", name)]
         if extends is None:
             _check_prefixes(written, outcomes)
         probability, unplaced = [], []
@@ -331,7 +325,6 @@ class RevealedBeliefs(Result):
                 written,
                 len(outcomes),
                 extends,
-                single_tokens,
                 nothing_longer,
             )
             probability.append(certain)
@@ -747,28 +740,6 @@ def context_name(columns: Iterable[str], values: Sequence[Any]) -> str:
     return ", ".join(f"{name} {int(value)}" for name, value in zip(columns, values, strict=True))
 
 
-def _spellings(
-    outcomes: Sequence[str], declared: Mapping[str, Sequence[str]] | None
-) -> list[tuple[str, int]]:
-    if isinstance(outcomes, str) or not outcomes or len(set(outcomes)) < len(outcomes):
-        raise ValueError(f"Outcomes are a list of different strings; got {outcomes!r}.")
-    if declared is not None and set(declared) != set(outcomes):
-        differing = sorted(set(declared) ^ set(outcomes))
-        raise ValueError(
-            "Spellings are declared for each outcome and nothing else; "
-            f"{differing[0]!r} is in only one of the two."
-        )
-    written: dict[str, int] = {}
-    for k, outcome in enumerate(outcomes):
-        for text in (f" {outcome}", outcome) if declared is None else declared[outcome]:
-            if written.setdefault(text, k) != k:
-                raise ValueError(
-                    f"A spelling belongs to one outcome; {text!r} is one of "
-                    f"{outcomes[written[text]]!r} and of {outcome!r}. Leave it out of one."
-                )
-    return list(written.items())
-
-
 def _check_prefixes(written: Sequence[tuple[str, int]], outcomes: Sequence[str]) -> None:
     for text, k in written:
         for other, j in written:
@@ -815,7 +786,6 @@ def _place(
     written: Sequence[tuple[str, int]],
     n: int,
     extends: Extends | None,
-    single_tokens: bool,
     nothing_longer: bool,
 ) -> tuple[Array, tuple[Unplaced, ...]]:
     """Return what certainly lies on each of n outcomes, and what may lie on some."""
@@ -833,9 +803,6 @@ def _place(
         table = tables[path]
         unlisted = max(0.0, 1.0 - sum(table.values()))
         possible = _possible(said, written, extends)[1]
-        if single_tokens and not said:
-            listed = {token for token in table}
-            possible = {k for text, k in written if text not in listed}
         leave(reached * unlisted, possible)
         for token, p in table.items():
             outcome, possible = _possible(said + token, written, extends)

@@ -115,12 +115,12 @@ class Coherence(Measure):
 
     def single(self, data: BeliefDecisions) -> Estimate:
         """Estimate and test the measure of a single subject; as released, without a test."""
-        found = self.test(data)
+        result = self.test(data)
         if self.released:
             names, shift = ("published", "published_low", "published_high", "published_error"), 0.0
         else:
-            names, shift = ("value", "low", "high", "standard_error"), float(found["null"])
-        value, low, high, error = (self.scale * float(found[name]) for name in names)
+            names, shift = ("value", "low", "high", "standard_error"), float(result["null"])
+        value, low, high, error = (self.scale * float(result[name]) for name in names)
         shift *= self.scale
         return Estimate(
             self.name,
@@ -128,10 +128,10 @@ class Coherence(Measure):
             error,
             low - shift,
             high - shift,
-            int(found["n"]) if self.unit == "row" else found.contexts,
+            int(result["n"]) if self.unit == "row" else result.contexts,
             self.unit,
-            float("nan") if self.released else float(found["p_value"]),
-            {reason: n for reason, n in found["excluded"].items() if n},
+            float("nan") if self.released else float(result["p_value"]),
+            {reason: n for reason, n in result["excluded"].items() if n},
         )
 
     def in_place(self, environment: Environment) -> Measure:
@@ -375,13 +375,13 @@ class ElicitationConsistency(Coherence):
 
     def single(self, data: BeliefDecisions) -> Estimate:
         """Return the mean over elicitations, with Holm's correction of their tests."""
-        found = self.test(data)
-        p_values = found.table["p_value"].iloc[1:]
-        row = found.frames["summary"].iloc[int(self.released)]
+        result = self.test(data)
+        p_values = result.table["p_value"].iloc[1:]
+        row = result.frames["summary"].iloc[int(self.released)]
         return Estimate(
             self.name,
             *(float(row[name]) for name in ("value", "standard_error", "low", "high")),
-            found.contexts,
+            result.contexts,
             self.unit,
             float("nan") if self.released else min(1.0, len(p_values) * float(p_values.min())),
             {f"no {e}": n for e in ELICITATIONS if (n := data.total("missing").get(e, 0))},

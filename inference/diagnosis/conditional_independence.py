@@ -265,9 +265,9 @@ class _Problem:
             return float("nan")
         rank = np.argsort(np.argsort(rng.random((rounds, n)), axis=1), axis=1)
         weight = (rank < n // 2).astype(np.int64)[:, context]
-        found = self.estimates(state[None, :], weight)
+        result = self.estimates(state[None, :], weight)
         kept = n // 2 / n
-        return float(found.std() * np.sqrt(kept / (1 - kept)))
+        return float(result.std() * np.sqrt(kept / (1 - kept)))
 
 
 @compiled()
@@ -275,7 +275,7 @@ def _estimates(values, place, action, state, weight, n_actions, k, calibrated, p
     """Return the estimate for each replicate; states or weights may be the same in all."""
     n, m = len(place), len(values)
     replicates = max(len(state), len(weight))
-    found = np.empty(replicates)
+    result = np.empty(replicates)
     cells = 2 * n_actions  # cell = 2 action + state
     count = np.zeros((cells, m), np.int64)
     # Rows with a value before v: of the cell, the action, the state, all.
@@ -333,8 +333,8 @@ def _estimates(values, place, action, state, weight, n_actions, k, calibrated, p
                     - psi[of_state[s, high] - of_state[s, low] - 1]
                     + psi[of_all[high] - of_all[low] - 1]
                 )
-        found[r] = value / total
-    return found
+        result[r] = value / total
+    return result
 
 
 @compiled()

@@ -202,7 +202,7 @@ def _exchanged(answers, held, n_plain, key):  # type: ignore[no-untyped-def]
     In each of B rounds, plain takes those answers of a context whose keys[B, C, R] are the lowest.
     """
     rounds, contexts, most = key.shape
-    found = np.empty((2, rounds))
+    result = np.empty((2, rounds))
     said, keys, others = np.empty(most), np.empty(most), np.empty(most)
     for b in range(rounds):
         means, squares, count = 0.0, 0.0, 0
@@ -228,6 +228,6 @@ def _exchanged(answers, held, n_plain, key):  # type: ignore[no-untyped-def]
             for k in range(left):
                 squares += (others[k] - first) ** 2
             count += left
-        found[0, b] = np.sqrt(means / contexts)
-        found[1, b] = np.sqrt(squares / count)
-    return found
+        result[0, b] = np.sqrt(means / contexts)
+        result[1, b] = np.sqrt(squares / count)
+    return result

@@ -371,7 +371,7 @@ def _gradients(
     """Gradients on the natural scale of M x sessions sessions at their true values, lapse last."""
     truth = np.repeat(values, sessions, axis=0)
     lapse = None if rates is None else np.repeat(rates, sessions)
-    # theta number i is drawn at (seed, i); session number n is lived at (seed, 0, n).
+    # theta number i is drawn at (seed, i); session number n is simulated at (seed, 0, n).
     simulated = simulate_sessions(model, truth, environment, seed, address=(0,), lapse=lapse)
     columns = simulated.columns
     separate = [columns[n].astype(np.int64) for n in model.separate if n in columns]

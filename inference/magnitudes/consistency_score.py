@@ -146,7 +146,7 @@ class ConsistencyScore(Result):
         )  # fmt: skip
 
     def effects(self, mass: float = 0.95) -> pd.DataFrame:
-        """Return shifts of the prior weight with their sign, held against minds that never adapt.
+        """Return shifts of the prior weight with their sign, held against agents that never adapt.
 
         One row for all comparisons together, one per ablation and one per comparison: `shift` is
         the mean of prior weight in the ablation minus that in the base. The null are the simulated

@@ -1,4 +1,4 @@
-"""What evidence for a factor is worth: that of the same answers from minds without it."""
+"""What evidence for a factor is worth: that of the same answers from agents without it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def calibrated_evidence(
     seed: int = 0,
     workers: int | None = None,
 ) -> pd.DataFrame:
-    """Hold evidence for a factor against that of minds without it, who saw the same stimuli.
+    """Hold evidence for a factor against that of agents without it, who saw the same stimuli.
 
-    Raw evidence is a share of likelihoods at their maxima, and minds without a factor show much of
+    Raw evidence is a share of likelihoods at their maxima, and agents without a factor show much of
     it by chance: a variant with more means or a free gain fits any noise better than a straight
     line does. So the most likely variant without the factor is fitted to each participant, answers
     where the participant did, and all variants are fitted again to each such data set.
@@ -53,7 +53,7 @@ def calibrated_evidence(
     pandas.DataFrame
         One row per participant: subject, factor, evidence (as `factor_evidence` gives it), null
         (the most likely variant without the factor; "" where all fits failed), null_low,
-        null_median and null_high (5%, 50% and 95% of the evidence of the simulated minds),
+        null_median and null_high (5%, 50% and 95% of the evidence of the simulated agents),
         p_value and probability (see `p_value_of` and `probability_of`).
 
     Raises
@@ -102,7 +102,7 @@ def calibrated_evidence(
 
 
 def p_value_of(evidence: Array, simulated: Array) -> Array:
-    """Return the share of minds without the factor whose evidence is at least as high, [N].
+    """Return the share of agents without the factor whose evidence is at least as high, [N].
 
     (1 + their number) / (1 + simulated), so that it is never 0 and a test at any level holds that
     level (Davison and Hinkley 1997, 4.2).
@@ -110,7 +110,7 @@ def p_value_of(evidence: Array, simulated: Array) -> Array:
     Parameters
     ----------
     evidence, simulated
-        Of each participant, [N], and of the minds without the factor, [N, R]; NaN where a fit
+        Of each participant, [N], and of the agents without the factor, [N, R]; NaN where a fit
         failed.
     """
     known = np.isfinite(simulated)

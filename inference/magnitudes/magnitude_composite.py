@@ -139,15 +139,15 @@ def cue_cells(
     Noise blurs images and leaves texts as they are: where texts were not asked for again under it,
     those of the base condition serve.
     """
-    found = []
+    result = []
     for modality in (TEXT, IMAGE, BOTH):
         cell = answers.cells.get((participant, task, condition, modality))
         if cell is None and modality == TEXT and condition in BLUR:
             cell = answers.cells.get((participant, task, BASE, modality))
         if not isinstance(cell, Answers):
             return None
-        found.append(cell)
-    return found[0], found[1], found[2]
+        result.append(cell)
+    return result[0], result[1], result[2]
 
 
 def _accuracy(errors: Mapping[tuple[str, str], Array]) -> tuple[Array, tuple[str, ...]]:

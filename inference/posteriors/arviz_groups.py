@@ -72,19 +72,19 @@ def log_likelihood_group(fit: HierarchicalFit) -> xr.Dataset:
     chosen = (np.arange(chains)[:, None] * draws + kept).ravel()
     shape = (chains, len(kept))
     by_subject = marginal_log_likelihood(fit, chosen, 0, PROPOSALS)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "subject": (("chain", "draw", "subject_name"), by_subject.reshape(*shape, -1))
     }
     trials = trial_log_likelihood(fit.data, fit.unknowns, fit.draws[chosen])
     if trials is not None:
         values = trials.astype(np.float32).reshape(*shape, -1)
-        found["trial"] = (("chain", "draw", "row"), values)
+        result["trial"] = (("chain", "draw", "row"), values)
     coordinates = {
         "chain": posterior["chain"].to_numpy(),
         "draw": posterior["draw"].to_numpy()[kept],
         "subject_name": list(fit.owners),
     }
-    return xr.Dataset(found, coords=coordinates)
+    return xr.Dataset(result, coords=coordinates)
 
 
 def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> Array | None:
@@ -95,7 +95,7 @@ def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> A
     """
     sequence, within, position = data.sequences.in_order()
     subject = data.sequences.subject[sequence]
-    found = np.empty((len(theta), len(sequence)))
+    result = np.empty((len(theta), len(sequence)))
     first = np.arange(len(sequence)) - within
     length = within + 1 if data.model.remembers else np.ones_like(within)
     begin = first if data.model.remembers else np.arange(len(sequence))
@@ -113,14 +113,14 @@ def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> A
             data.n_actions,
         )  # fmt: skip
         for s, values in enumerate(theta):
-            found[s, a:b] = unknowns.log_likelihood(prefix, values[subject[rows]])[0]
+            result[s, a:b] = unknowns.log_likelihood(prefix, values[subject[rows]])[0]
     if data.model.remembers:
-        before = np.concatenate([np.zeros((len(theta), 1)), found[:, :-1]], axis=1)
-        found = found - np.where(within == 0, 0.0, before)
+        before = np.concatenate([np.zeros((len(theta), 1)), result[:, :-1]], axis=1)
+        result = result - np.where(within == 0, 0.0, before)
     total = np.zeros(len(data))
-    np.add.at(total, subject, found[0])
+    np.add.at(total, subject, result[0])
     whole = unknowns.log_likelihood(data, theta[0])[0]
-    return found if np.allclose(total, whole, rtol=1e-6, atol=1e-6) else None
+    return result if np.allclose(total, whole, rtol=1e-6, atol=1e-6) else None
 
 
 def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
@@ -171,8 +171,8 @@ def predicted_group(
     """
     _, _, position = data.sequences.in_order()
     values = {
-        name: (("chain", "draw", "row"), found[None][..., position])
-        for name, found in rows.items()
+        name: (("chain", "draw", "row"), result[None][..., position])
+        for name, result in rows.items()
         if name in observed
     }
     count = len(next(iter(rows.values()), ()))

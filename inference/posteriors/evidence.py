@@ -98,17 +98,17 @@ def evidence(
         return _log_likelihood(data, unknowns, chosen, z) + parameters.log_prior(z)[0]
 
     everyone = np.arange(n)
-    found = _integrated(log_posterior, everyone, centre, covariance, points)
-    poor = np.flatnonzero(~(found.worth >= POOR * points))
+    result = _integrated(log_posterior, everyone, centre, covariance, points)
+    poor = np.flatnonzero(~(result.worth >= POOR * points))
     if len(poor):
-        known = np.isfinite(found.z[poor]).all(axis=1) & _positive(found.covariance[poor])
-        centre[poor] = np.where(known[:, None], found.z[poor], centre[poor])
-        wider = np.where(known[:, None, None], found.covariance[poor], covariance[poor])
+        known = np.isfinite(result.z[poor]).all(axis=1) & _positive(result.covariance[poor])
+        centre[poor] = np.where(known[:, None], result.z[poor], centre[poor])
+        wider = np.where(known[:, None, None], result.covariance[poor], covariance[poor])
         again = _integrated(log_posterior, poor, centre[poor], wider + 1e-3 * prior, MORE * points)
-        better = again.worth > np.nan_to_num(found.worth[poor])
-        for name, mine in vars(found).items():
+        better = again.worth > np.nan_to_num(result.worth[poor])
+        for name, mine in vars(result).items():
             mine[poor[better]] = getattr(again, name)[better]
-    return found
+    return result
 
 
 def evidence_given(

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 ROUNDS = 5
 TUNE = 500
-# In prior sds: within these the group that coordinates go by is taken as it was found.
+# In prior sds: within these the group that coordinates go by is taken as estimated.
 LEAST_SPREAD, MOST_SPREAD = 0.2, 5.0
 
 
@@ -155,8 +155,8 @@ class HierarchicalFit(SubjectResult):
         if self.correlated:
             assert self.deviations is not None
             later, earlier = self.deviations.pairs.T
-            found = stacked(self.posterior, "correlation", "pair")
-            whole[:, later, earlier] = whole[:, earlier, later] = found
+            result = stacked(self.posterior, "correlation", "pair")
+            whole[:, later, earlier] = whole[:, earlier, later] = result
         return spread[:, :, None] * np.linalg.cholesky(whole + 1e-12 * np.eye(k))
 
     @cached_property
@@ -289,7 +289,7 @@ class Sampling(TypedDict, total=False):
         Chains run side by side; None for one per core.
     rounds
         How often to sample at most: as long as the verdict is "not converged", anew in coordinates
-        that go by the group as it was found; where draws were too few, with twice the tuning and
+        that go by the group as estimated; where draws were too few, with twice the tuning and
         draws, and after divergences with smaller steps. The last round counts; `settings` of the
         fit says how it was sampled, and `tried` what was tried.
     seconds
@@ -495,7 +495,6 @@ class GroupModel:
         cls,
         data: ModelData,
         *,
-        regressors: Regressors | None = None,
         levels: Levels | None = None,
         fixed: Mapping[str, float] | None = None,
         lapse: bool = False,
@@ -510,6 +509,7 @@ class GroupModel:
                 f"A hierarchical fit needs a free parameter; {data.model.name} has none left. "
                 "Compare its log-likelihood instead (method map)."
             )
+        regressors = None
         if design is not None:
             regressors, deviations = design.regressors, design.deviations
             if levels is not None:
@@ -601,7 +601,7 @@ class GroupModel:
     def coordinates(
         self, data: ModelData, found: HierarchicalFit | None = None
     ) -> SubjectCoordinates:
-        """Return the coordinates to sample in, from the priors or from the group as it was found.
+        """Return the coordinates to sample in, from the priors or from the group as estimated.
 
         The expansion of a subject's likelihood, not the posterior, hangs on it. Subjects who
         stand far apart, or close together, lie elsewhere than the priors would have them.
@@ -637,9 +637,9 @@ class GroupModel:
         if len(self.deviations.pairs):
             turn = stacked(posterior, "turn", "pair")
             signed = stacked(posterior, "signed_sd", "deviation")
-            found = self.deviations.correlations(turn, signed).reshape(*shape, -1)
+            result = self.deviations.correlations(turn, signed).reshape(*shape, -1)
             kept = kept.drop_vars(["turn", "pair"], errors="ignore")
-            kept = kept.assign(correlation=((*dims, "pair"), found))
+            kept = kept.assign(correlation=((*dims, "pair"), result))
             names["pair"] = list(self.deviations.pair_names)
         if self.effects:
             names["term"] = list(self.effects)

@@ -56,7 +56,7 @@ class PredictedSubjects:
     rows: Deviations | None = None
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Draw theta [n, K] on the natural scale: minds like a row of parameters each.
+        """Draw theta [n, K] on the natural scale: agents like a row of parameters each.
 
         Of rows that are expected elsewhere, by a formula, any is as likely as any other.
         """

@@ -142,10 +142,10 @@ def posterior(
             z, log_weights = _propose(
                 data.repeat(batch), unknowns, centre[batch], covariance[batch], points
             )
-            smoothed, found = smooth_weights(log_weights.T)
+            smoothed, result = smooth_weights(log_weights.T)
             weights = np.exp(smoothed)
             worth = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
-            pareto_k[batch] = np.where(worth >= enough, found, np.inf)
+            pareto_k[batch] = np.where(worth >= enough, result, np.inf)
             for i, subject in enumerate(batch):
                 # The same stream for each subject, so that no result depends on the batches.
                 chosen = _resample(weights[i], draws, np.random.default_rng([seed, 1]))

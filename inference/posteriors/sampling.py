@@ -236,8 +236,8 @@ def kernel_inputs(data: ModelData, lapse: bool = False) -> dict[str, NDArray[Any
 
 def dataset_of(trace: Any, name: str) -> xr.Dataset:
     """Return a group of an InferenceData (ArviZ 0) or a DataTree (ArviZ 1) as a Dataset."""
-    found = trace[name]
-    dataset: xr.Dataset = found.to_dataset() if hasattr(found, "to_dataset") else found
+    result = trace[name]
+    dataset: xr.Dataset = result.to_dataset() if hasattr(result, "to_dataset") else result
     return dataset
 
 

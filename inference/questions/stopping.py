@@ -49,7 +49,7 @@ _NODES = 400  # of the integral over effect sizes
 class StoppingRule:
     """When to stop: at which numbers of units is looked, and what ends the asking.
 
-    A unit is a session of one mind, or a subject.
+    A unit is a session of one agent, or a subject.
 
     Parameters
     ----------
@@ -222,12 +222,12 @@ class StoppingRule:
             "estimate": tests.mean[0], "low": tests.low[0], "high": tests.high[0],
             "p_value": tests.p_value[0], "statistic": statistic[0], "bound": self.bound(look),
         }  # fmt: skip
-        found = "effect" if effect[0] else "no effect" if none[0] else ""
+        result = "effect" if effect[0] else "no effect" if none[0] else ""
         return {
             "units": self.looks[look],
             **{name: float(v) if np.isfinite(v) else None for name, v in numbers.items()},
             "stop": bool(stop[0]),
-            "found": found,
+            "found": result,
         }
 
     def bound(self, look: int) -> float:

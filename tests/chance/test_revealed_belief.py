@@ -52,14 +52,6 @@ def test_top_k_tables_bound_what_they_do_not_list():
     np.testing.assert_allclose(found.high, [0.7, 0.3, 0.1])
     assert found.retained_low[0] == pytest.approx(0.8)
     assert found.retained_high[0] == pytest.approx(0.9)
-    listed = RevealedBeliefs.top_k(
-        [[told(("A", 0.6), ("B", 0.3))]],
-        LETTERS,
-        spellings={name: [name] for name in LETTERS},
-        single_tokens=True,
-    )
-    np.testing.assert_allclose(listed.low, [0.6, 0.3, 0.0])
-    np.testing.assert_allclose(listed.high, [0.6, 0.3, 0.1])
 
 
 def test_counts_have_wilson_intervals_and_others_lower_the_mass():

@@ -13,7 +13,7 @@ from knownminds.inference import (
     hierarchical,
 )
 from knownminds.inference.groups.deviations import Deviations
-from knownminds.inference.groups.formulas import GroupDesign, Regressors
+from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.posteriors import sampling
 from knownminds.inference.posteriors.comparison import marginal_log_likelihood
 from knownminds.inference.posteriors.crossed_levels import Levels
@@ -33,13 +33,12 @@ def trials():
 
 def kinds(trials):
     """Every kind of group model: what is handed to `GroupModel.build`."""
-    unknowns = Unknowns.of(RescorlaWagner)
+    parameters = Unknowns.of(RescorlaWagner).parameters
     formula = ["alpha ~ age", "beta ~ C(place)"]
-    subjects = trials.subject_frame()
     return {
         "plain": {},
         "held and lapse": {"fixed": {"beta": 2.0}, "lapse": True},
-        "regressors": {"regressors": Regressors.of(formula, subjects, unknowns.parameters)},
+        "regressors": {"design": GroupDesign.of(formula, trials.frame, RescorlaWagner, parameters)},
         "correlated": {"correlated": True, "lapse": True},
         "crossed": {"levels": Levels.of(["place", "drug"], trials, trials.frame["subject"])},
     }
