@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Choice, Environment, Given, Observation
 
 from .parameters import LAPSE, Array, Parameters
+from .recommended_design import RecommendedDesign
 
 Kernel = Callable[..., Any]
 Integers = NDArray[np.int64]
@@ -129,6 +130,8 @@ class Agent(ABC):
         besides those that every model has; the other parameters are at their prior means.
     selection
         The trials to which the model is fitted unless all are asked for; None for all.
+    recommended
+        The design that gives its parameters back.
     prepare
         What is done to trials once, before any likelihood: (subject [trials], sequence [trials],
         columns, whether lapses are mixed in) -> (subject [places], sequence [places], columns that
@@ -150,6 +153,7 @@ class Agent(ABC):
     n_actions: ClassVar[int | None] = None
     remembers: ClassVar[bool] = True
     selection: ClassVar[Selection | None] = None
+    recommended: ClassVar[RecommendedDesign | None] = None
     prepare: ClassVar[
         staticmethod[[Integers, Integers, tuple[Array, ...], bool], Prepared] | None
     ] = None

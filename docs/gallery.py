@@ -1,7 +1,7 @@
 """The gallery: all experiments, models and measures, from the registries and the stored gates.
 
 `docs/build.py` puts it where a page has the line `<!-- the gallery -->`. The gates are those of
-`docs/data/gates.csv`, which `knownminds gates --out docs/data/gates.csv` writes before a release.
+`docs/data/gates.csv`, which `python docs/gates.py` writes before a release.
 """
 
 from __future__ import annotations
@@ -12,19 +12,17 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
+from gates import STORED, contradictions, environment_of
 
 from knownminds.agents import AGENTS, Agent, Parameter
 from knownminds.environments import ENVIRONMENTS, Environment, make
 from knownminds.inference import MEASURES
-from knownminds.validation.gates.gates import contradictions, recommendations
 
-STORED = Path(__file__).resolve().parent / "data" / "gates.csv"
 SEED = 1  # of the session whose first trial is shown
 ANSWERS = {
     "action": "one of {n} actions",
@@ -148,16 +146,14 @@ def _model(name: str) -> Iterator[str]:
     yield from _head("model", name, model, described(model))
     plays = [other for other in ENVIRONMENTS if model.plays(_shipped(other))]
     yield f"Plays {_links('environment', plays)}.\n"
-    design, gates = recommendations().get(name), stored_gates()
+    design, gates = model.recommended, stored_gates()
     gates = gates[(gates["name"] == name) & (gates["gate"] != "audit")]
     if design is not None:
         settings = [f"{key} = {json.dumps(value)}" for key, value in design.settings.items()]
         sessions = [f"{design.sessions} sessions"] if design.sessions > 1 else []
-        sizes = [f"{design.make().n_trials:,} trials", *sessions, *settings]
+        sizes = [f"{environment_of(design).n_trials:,} trials", *sessions, *settings]
         where = _links("environment", [design.environment])
-        notes = " ".join(
-            filter(None, (design.note, design.uncalibrated, design.control, design.pending))
-        )
+        notes = " ".join(filter(None, (design.note, design.uncalibrated, design.control)))
         yield f"**Recommended design:** {where}, {', '.join(sizes)}. {notes}\n"
     for row in contradictions(gates).to_dict("records"):
         verdict, claimed = row["verdict"], row["claimed"]

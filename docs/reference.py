@@ -123,7 +123,7 @@ def _columns(names: list[str]) -> Iterator[str]:
         row = ", ".join(f"{key}={value}" for key, value in schema.example.items() if value != "")
         yield f"\nA row: `{row}`\n"
         text = json.dumps(schema.to_dict(), indent=1).replace("\n", "\n    ")
-        yield f'??? note "JSON Schema (`knownminds schema {name} --json`)"\n'
+        yield f'??? note "JSON Schema (`knownminds show {name} --schema --json`)"\n'
         yield f"    ```json\n    {text}\n    ```\n"
 
 

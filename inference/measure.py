@@ -187,15 +187,6 @@ class Measure(ABC):
     least_subjects: int = 2
     stands_for_all: int | None = None
 
-    def __init_subclass__(cls) -> None:
-        """Refuse a dial as it was written before there was `Dial`."""
-        if not isinstance(cls.__dict__.get("dial", Dial()), Dial):
-            raise TypeError(
-                f"The dial of a measure is a Dial; that of {cls.__name__} is a "
-                f"{type(cls.__dict__['dial']).__name__}. Write dial = Dial({{parameter: 1.0}}), "
-                "which takes reach, steps and lowest too."
-            )
-
     def in_place(self, environment: Environment) -> Measure:
         """Return the measure as it is in an experiment; itself if it is the same in all.
 
@@ -398,8 +389,8 @@ def counts_of(names: Sequence[str]) -> dict[str, int]:
 
 def sessions_of(trials: Trials) -> NDArray[np.int64]:
     """Return the number of the session of each trial, in their order, [rows]."""
-    found = trials.frame.groupby(["subject", "session"], sort=False).ngroup()
-    return np.asarray(found, dtype=np.int64)
+    result = trials.frame.groupby(["subject", "session"], sort=False).ngroup()
+    return np.asarray(result, dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -183,10 +183,10 @@ def estimate_of(
 def _separates(x: Array, y: NDArray[np.float64]) -> bool:
     """Say whether some combination of the regressors tells the outcomes apart, if only in part."""
     sided = np.unique(np.where(y > 0, 1.0, -1.0)[:, None] * x, axis=0)
-    found = scipy.optimize.linprog(
+    result = scipy.optimize.linprog(
         -sided.sum(axis=0), A_ub=-sided, b_ub=np.zeros(len(sided)), bounds=(-1, 1)
     )
-    return bool(found.status == 0 and found.fun is not None and found.fun < -1e-8)
+    return bool(result.status == 0 and result.fun is not None and result.fun < -1e-8)
 
 
 def _none(n: int, status: str) -> Coefficient:

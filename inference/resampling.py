@@ -43,6 +43,21 @@ def percentile_ends(rounds: Array, tails: tuple[float, float] = (0.025, 0.975)) 
     return Ends(float(low), float(high), error)
 
 
+class Resampled(NamedTuple):
+    """A value of the data with its 95% percentile interval and standard error over resamples."""
+
+    value: float
+    low: float = np.nan
+    high: float = np.nan
+    standard_error: float = np.nan
+
+
+def resampled(rounds: Array) -> Resampled:
+    """Return the value of the data, round 0, with the interval of the other rounds, of [1 + B]."""
+    value = float(rounds[0])
+    return Resampled(value, *percentile_ends(rounds[1:] if np.isfinite(value) else rounds[:0]))
+
+
 def percentile_interval(values: Array, mass: float) -> tuple[float, float]:
     """Return the percentile interval of values[B], of which row 0 are the data.
 

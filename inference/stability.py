@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.later import pandas as pd
+from knownminds.inference.resampling import Resampled
 
 Source = Literal["model", "paraphrase", "interaction", "session", "residual"]
 SOURCES: tuple[Source, ...] = ("model", "paraphrase", "interaction", "session", "residual")
@@ -19,15 +20,6 @@ _KNOWN = 1e6  # degrees of freedom of what counts as known
 _INSIDE = (0.025, 0.975)
 
 Values = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Part:
-    """A number with its 95% interval; NaN where the table cannot tell."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -59,11 +51,11 @@ class VarianceSplit:
         where each session has one unit.
     """
 
-    components: Mapping[Source, Part]
-    wording: Part
-    retest: Part
-    reworded: Part
-    excess: Part
+    components: Mapping[Source, Resampled]
+    wording: Resampled
+    retest: Resampled
+    reworded: Resampled
+    excess: Resampled
     models: int
     templates: int
     sessions: int
@@ -74,7 +66,7 @@ class VarianceSplit:
     @property
     def shares(self) -> dict[Source, float]:
         """The share of each source in the variance of a single unit; negative ones count as 0."""
-        known = {name: max(found.value, 0.0) for name, found in self.components.items()}
+        known = {name: max(result.value, 0.0) for name, result in self.components.items()}
         total = sum(value for value in known.values() if np.isfinite(value))
         return {name: value / total if total > 0 else np.nan for name, value in known.items()}
 
@@ -253,13 +245,13 @@ def _split(
     point = {name: float(v[0]) for name, v in exact.items()}
     clipped = {name: np.maximum(v, 0.0) for name, v in exact.items()}
 
-    def estimate(value: float, draws: Values) -> Part:
+    def estimate(value: float, draws: Values) -> Resampled:
         if not np.isfinite(value):
-            return Part(np.nan, np.nan, np.nan)
+            return Resampled(np.nan)
         low, high = np.quantile(draws[np.isfinite(draws)], _INSIDE)
-        return Part(value, float(low), float(high))
+        return Resampled(value, float(low), float(high))
 
-    def of(function: str) -> Part:
+    def of(function: str) -> Resampled:
         derived: Callable[[Mapping[Source, Values], float], Values] = _DERIVED[function]
         return estimate(float(derived(clipped, table.units)[0]), derived(spread, table.units))
 
@@ -304,13 +296,13 @@ def _crossed(cells: Values) -> tuple[dict[str, float], dict[str, float]]:
     a, b = cells.shape
     grand, of_model, of_template = cells.mean(), cells.mean(axis=1), cells.mean(axis=0)
     apart = cells - of_model[:, None] - of_template[None] + grand
-    found = {
+    result = {
         "model": (b * float(((of_model - grand) ** 2).sum()), a - 1),
         "template": (a * float(((of_template - grand) ** 2).sum()), b - 1),
         "both": (float((apart**2).sum()), (a - 1) * (b - 1)),
     }
-    squares = {name: total / df if df else np.nan for name, (total, df) in found.items()}
-    return squares, {name: float(df) for name, (_, df) in found.items()}
+    squares = {name: total / df if df else np.nan for name, (total, df) in result.items()}
+    return squares, {name: float(df) for name, (_, df) in result.items()}
 
 
 def _components(squares: Mapping[str, Values], table: _Squares) -> dict[Source, Values]:

@@ -1,4 +1,4 @@
-"""Studies of minds whose parameters are known, their reports, and the command line.
+"""Studies of agents whose parameters are known, their reports, and the command line.
 
 Its functions are those of the command line, and names of the package itself
 (`from knownminds import recover`).

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+import runpy
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -61,21 +62,11 @@ def _file_of(package: str) -> Path:
     return Path(spec.origin)
 
 
-def named(kind: str) -> Callable[[str], str]:
+def check_member(kind: str) -> Callable[[str], str]:
     """Return a function that refuses a name of no member before anything that computes is loaded.
 
     Once the registry itself is loaded, as it is where plugins add to it, that is left to those
     who look the name up.
-
-    Parameters
-    ----------
-    kind
-        "environment" or "model".
-
-    Raises
-    ------
-    ValueError
-        From the function, with the names that are nearest.
     """
 
     def check(value: str) -> str:
@@ -84,34 +75,18 @@ def named(kind: str) -> Callable[[str], str]:
             return value
         # The sentence's own file: importing it from its package would load the whole floor.
         file = _file_of("knownminds.environments").parent / "words" / "names.py"
-        spec = importlib.util.spec_from_file_location("names_of_members", file)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        raise ValueError(module.unknown(kind, value, known))
+        raise ValueError(runpy.run_path(str(file))["unknown"](kind, value, known))
 
     return check
 
 
-def named_or_usual(context: typer.Context, model: str | None) -> str:
-    """Return the model that was named, or the usual one of the command's experiment.
-
-    Raises
-    ------
-    ValueError
-        If there is no model of this name.
-    """
+def model_or_usual(context: typer.Context, model: str | None) -> str:
+    """Return the model that was named, or the usual one of the command's experiment."""
     if model is not None or context.resilient_parsing:
-        return named("model")(model or "")
-    from knownminds.validation.engine.sample import usual_model
+        return check_member("model")(model or "")
+    from knownminds.validation.engine.usual_models import usual_model
 
     return usual_model(context.params.get("environment"))
-
-
-def given_model(model: str | None) -> str | None:
-    """Return the model that was named, if there is such a model; None if none was."""
-    return model and named("model")(model)
 
 
 def completes(*kinds: str) -> Callable[[str], list[str]]:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from knownminds.llm_adapters.runs.admission import Caps
 
 Dials = TypeVar("Dials")
-NOT_GIVEN: Any = [None]  # the experiment's own number of trials
 # At which temperature the models of a paper answer. CogBench (Coda-Forno et al. 2024, section 3)
 # and the colliders (thesis, section on prompting) draw the most probable answer, where a model
 # lets itself be told; BayesBench (section on models) takes 0.7. The others set none: diagnosis does
@@ -135,27 +134,27 @@ def resolve_experiment(
     from knownminds.environments import make, unknown
     from knownminds.validation.engine.arguments import resolve_environment
 
-    place = make(environment)
+    experiment = make(environment)
     minds = list(models) if isinstance(models, Sequence) else [models]
     parameters = list(dict.fromkeys(name for mind in minds for name in mind.parameters.names))
     truth: dict[str, float] = {}
     settings: dict[str, Any] = {}
     if design is not None:
-        if "design" not in place.settings:
-            raise ValueError(f"{place.name} has a single design; got --design {design}.")
+        if "design" not in experiment.settings:
+            raise ValueError(f"{experiment.name} has a single design; got --design {design}.")
         settings["design"] = design
     for name, value in _pairs("--set", texts):
         if name in parameters:
             truth[name] = _number("--set", name, value)
-        elif name in place.settings:
+        elif name in experiment.settings:
             try:
                 settings[name] = json.loads(value)
             except json.JSONDecodeError:
                 settings[name] = value
         else:
-            known = [*parameters, *place.settings]
+            known = [*parameters, *experiment.settings]
             whose = " or ".join(mind.name for mind in minds)
             kind = f"parameter of {whose} or setting" if minds else "setting"
-            kind += f" of {place.name}"
+            kind += f" of {experiment.name}"
             raise ValueError(unknown(kind, name, known))
-    return resolve_environment(make(environment, **place.settings | settings), trials), truth
+    return resolve_environment(make(environment, **experiment.settings | settings), trials), truth

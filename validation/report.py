@@ -9,7 +9,8 @@ from knownminds.environments import unknown
 from knownminds.validation.engine.study import Rows, read_study
 from knownminds.validation.pages.result_page import write_page
 
-from .studies import FILES, STUDIES, load
+from .engine.question import StudyQuestion, load
+from .studies import FOLDERS, SEARCHES, STUDIES, STUDY
 
 
 def report(folder: str | Path) -> Path:
@@ -27,8 +28,7 @@ def report(folder: str | Path) -> Path:
 
 def read_result(folder: str | Path) -> Any:
     """Return the result a folder holds, whatever command made it; nothing is computed anew."""
-    path = Path(folder)
-    names = list(FILES)
+    path, names = Path(folder), list(FOLDERS)
     held = [name for name in names if (path / name).is_file()]
     rule = f"A report is drawn from a folder with a {', a '.join(names[:-1])} or a {names[-1]}"
     if not held:
@@ -37,13 +37,12 @@ def read_result(folder: str | Path) -> Any:
         raise ValueError(
             f"{rule}; {path} has {' and '.join(held)}. Each result needs a folder of its own."
         )
-    kept = FILES[held[0]]
-    if kept.is_study:
-        command = read_study(path)[0].command
-        known = [name for name, one in STUDIES.items() if one.is_study]
-        if command not in known:
-            raise ValueError(unknown("kind of study", command, known))
-        kept = STUDIES[command]
-        if kept.say:
-            return load(kept.say)(Rows.read(path))
-    return load(kept.read)(path)
+    if held[0] != STUDY:
+        return load(*FOLDERS[held[0]][1].split(":"))(path)
+    command = read_study(path)[0].command
+    others = (one for one in StudyQuestion.__subclasses__() if hasattr(one, "command"))
+    modules = {one.command: one.computed_in for one in others} | STUDIES
+    if command not in modules:
+        raise ValueError(unknown("kind of study", command, modules))
+    read = "read" if command in SEARCHES else "say"
+    return load(modules[command], read)(path if command in SEARCHES else Rows.read(path))

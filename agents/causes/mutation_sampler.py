@@ -21,6 +21,7 @@ from knownminds.agents.compiled import compiled
 from knownminds.agents.compiler.definition import SMALLEST
 from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, Array, Parameter, Parameters
+from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.agents.responder import LawResponder
 from knownminds.agents.sequences import Sequences
 from knownminds.environments.causes.causal_graph import (
@@ -408,6 +409,7 @@ class MutationSampler(CausalReasoner, LawResponder):
     name = "mutation_sampler"
     summary = "samples states of a noisy-OR by a short random walk from its prototypes"
     source = "Davis and Rehder 2020"
+    recommended = RecommendedDesign("collider")
     columns = ("response", "graph", "query", "first", "second", "third")
     design = ("graph", "query", "first", "second", "third")
     separate = ()

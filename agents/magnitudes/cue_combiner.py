@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from knownminds.agents.compiled import compiled
 from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, UNIT, Array, Parameter, Parameters
+from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.agents.responder import LawResponder
 from knownminds.environments.environment import Observation
 
@@ -246,6 +247,7 @@ class CueCombiner(LawResponder):
     name = "cue_combiner"
     summary = "answers to both cues with a weighted mean of its answers to either"
     source = "Ernst and Banks 2002"
+    recommended = RecommendedDesign("marker_location", settings={"modality": "all"})
     separate = ("window",)
     remembers = True
     columns = ("response", "modality", "item", "value", "unit", "ceiling")

@@ -19,6 +19,7 @@ from knownminds.agents.compiler.definition import (
 )
 from knownminds.agents.compiler.model import Model
 from knownminds.agents.parameters import Array
+from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.environments.environment import Choice, Observation
 
 __all__ = [
@@ -196,6 +197,7 @@ class LinearObserver(MagnitudeObserver):
     name = "linear_observer"
     summary = "answers along a straight line, w x + b"
     source = "the null model of magnitude estimation"
+    recommended = RecommendedDesign("marker_location")
 
     w = real("slope of answers on values; 1 for a perfect observer", 1.0, 0.5, group_sd=0.25)
     b = real("intercept, as a fraction of the unit", 0.0, 0.24, group_sd=0.12)
@@ -237,6 +239,7 @@ class StaticBayesObserver(MagnitudeObserver):
     nested_in = "static_bayes_observer_gain"
     summary = "draws its answers towards the mean of a fixed prior in each window"
     source = REVIEW
+    recommended = RecommendedDesign("marker_location")
 
     w_prior = unit(
         "weight of the prior, tau_prior / (tau_prior + tau_measurement)", -1.0, 1.0, source=REVIEW
@@ -262,6 +265,11 @@ class NoisyBayesObserver(MagnitudeObserver):
     name = "noisy_bayes_observer"
     summary = "measures with noise and weights its prior by that noise"
     source = "Jazayeri and Shadlen 2010; " + REVIEW
+    recommended = RecommendedDesign(
+        "marker_location",
+        open={"sigma_prior": "three spreads are known through two numbers"},
+        note="It is there to generate data; the static observer is what fits them.",
+    )
     n_uniforms = 3
     design = ("window", "value", "unit", "ceiling")
 
@@ -370,16 +378,58 @@ StaticBayesObserverGain = variant(
     "draws its answers towards a fixed prior and scales them; not identified",
     output="gain",
 )
+StaticBayesObserverGain.recommended = RecommendedDesign(
+    "marker_location",
+    open=dict.fromkeys(
+        ("mu_medium", "mu_long"),
+        (
+            "weight, means and gain of the prior are told apart through fewer "
+            "combinations than there are"
+        ),
+    ),
+    kept={"gain": "answers keep their mean and spread"},
+)
 StaticBayesObserverGainLog = variant(
     StaticBayesObserver, "the same on a log scale; not identified", output="gain", log=True
+)
+StaticBayesObserverGainLog.recommended = RecommendedDesign(
+    "marker_location",
+    open={
+        "mu_short": (
+            "weight, means and gain of the prior are told apart through fewer "
+            "combinations than there are"
+        )
+    },
+    kept={"gain": "answers keep their mean and spread"},
 )
 StaticBayesObserverAffine = variant(
     StaticBayesObserver,
     "draws its answers towards a fixed prior, scales and shifts them; not identified",
     output="affine",
 )
+StaticBayesObserverAffine.recommended = RecommendedDesign(
+    "marker_location",
+    open=dict.fromkeys(
+        ("mu_short", "mu_medium", "mu_long"),
+        (
+            "weight, means and gain of the prior are told apart through fewer "
+            "combinations than there are"
+        ),
+    ),
+)
 StaticBayesObserverAffineLog = variant(
     StaticBayesObserver, "the same on a log scale; not identified", output="affine", log=True
+)
+StaticBayesObserverAffineLog.recommended = RecommendedDesign(
+    "marker_location",
+    open=dict.fromkeys(
+        ("w_prior", "mu_short", "mu_medium", "mu_long"),
+        (
+            "weight, means and gain of the prior are told apart through fewer "
+            "combinations than there are"
+        ),
+    ),
+    kept={"gain": "answers keep their mean and spread", "offset": "answers keep their mean"},
 )
 StaticBayesObserverShared = variant(
     StaticBayesObserver,

@@ -179,7 +179,7 @@ def _readme(name: str, description: str, files: dict[str, pd.DataFrame]) -> str:
         "Each row is a trial; subject, session and trial together name it within a file. A trial "
         "without a readable answer has an outcome that says why, and nothing is filled in. The "
         f"columns are described in `{DESCRIPTION}`; they follow version {SCHEMA_VERSION} of the "
-        "trial schema of knownminds (`knownminds schema`).",
+        "trial schema of knownminds (`knownminds show --schema`).",
         "",
     ]
     return "\n".join(lines)

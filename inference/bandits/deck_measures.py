@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import IowaGambling
 from knownminds.inference.measure import Dial
-from knownminds.inference.session_measure import SessionMeasure, mean_by
+from knownminds.inference.session_measure import SessionMeasure, SessionRows
 
 CARDS = 20  # of a block, as in the literature
 SIGNS = {"good": (-1, -1, 1, 1), "rare": (-1, 1, -1, 1)}  # of decks A to D
@@ -22,27 +22,11 @@ class DeckMeasure(SessionMeasure):
     reason = "no card was taken"
     violator = "prospect_valence_delta"
 
-    def signed(
-        self, session: NDArray[np.int64], action: Array, held: NDArray[np.bool_], of: str
-    ) -> Array:
+    def signed(self, rows: SessionRows, of: str, where: NDArray[np.bool_] | bool = True) -> Array:
         """Return decks that count for something less those against, per 20 cards, [sessions]."""
-        held = held & np.isfinite(action)
-        sign = np.array(SIGNS[of], dtype=float)[action[held].astype(np.int64)]
-        return mean_by(session[held], CARDS * sign, int(session.max(initial=-1)) + 1)
-
-
-def block_of(
-    session: NDArray[np.int64], trial: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the block of 20 cards of each trial, from 0 on, [rows], and how many there are.
-
-    What is left at the end of a session is a block of its own from 10 cards on; fewer belong to
-    the block before.
-    """
-    most = np.zeros(int(session.max(initial=-1)) + 1, dtype=np.int64)
-    np.maximum.at(most, session, trial)
-    count = np.maximum((most + 1 + CARDS // 2) // CARDS, 1)
-    return np.minimum(trial // CARDS, count[session] - 1), count
+        taken = np.isfinite(rows["action"])
+        deck = np.where(taken, rows["action"], 0).astype(np.int64)
+        return rows.mean(CARDS * np.array(SIGNS[of], dtype=float)[deck], where & taken)
 
 
 class NetScore(DeckMeasure):
@@ -73,14 +57,10 @@ class NetScore(DeckMeasure):
         if block:
             self.reason = "no card in the block"
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the net score per 20 cards, [sessions]."""
-        held = np.ones(len(trial), dtype=bool)
-        if self.block:
-            held = trial // CARDS == self.block - 1
-        return self.signed(session, columns["action"], held, "good")
+        where = rows.trial // CARDS == self.block - 1 if self.block else True
+        return self.signed(rows, "good", where)
 
 
 class NetScoreRise(DeckMeasure):
@@ -98,16 +78,19 @@ class NetScoreRise(DeckMeasure):
     reason = "no two blocks of cards"
     dial = Dial({"loss_aversion": 1.0}, reach=2.0, steps=9)
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
-        """Return the rise per 20 cards, [sessions]."""
-        block, count = block_of(session, trial)
-        first, last = (
-            self.signed(session, columns["action"], held, "good")
-            for held in (block == 0, block == count[session] - 1)
-        )
-        return np.where(count > 1, last - first, np.nan)
+    def by_session(self, rows: SessionRows) -> Array:
+        """Return the rise per 20 cards, [sessions].
+
+        What is left at the end of a session is a block of its own from 10 cards on; fewer belong
+        to the block before.
+        """
+        most = np.zeros(rows.n, dtype=np.int64)
+        np.maximum.at(most, rows.session, rows.trial)
+        count = np.maximum((most + 1 + CARDS // 2) // CARDS, 1)
+        last = count[rows.session] - 1
+        block = np.minimum(rows.trial // CARDS, last)
+        rise = self.signed(rows, "good", block == last) - self.signed(rows, "good", block == 0)
+        return np.where(count > 1, rise, np.nan)
 
 
 class RareLossPreference(DeckMeasure):
@@ -125,12 +108,9 @@ class RareLossPreference(DeckMeasure):
     rational = "random_responder"
     dial = Dial({"alpha": -1.0}, reach=2.0, steps=9)
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the preference per 20 cards, [sessions]."""
-        every = np.ones(len(trial), dtype=bool)
-        return self.signed(session, columns["action"], every, "rare")
+        return self.signed(rows, "rare")
 
 
 class Payoff(DeckMeasure):
@@ -149,10 +129,6 @@ class Payoff(DeckMeasure):
     reason = "no card with a reward"
     dial = Dial({"loss_aversion": 1.0}, reach=2.0, steps=9)
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the mean reward, [sessions]."""
-        held = np.isfinite(columns["action"] + columns["reward"])
-        n = int(session.max(initial=-1)) + 1
-        return mean_by(session[held], columns["reward"][held], n)
+        return rows.mean(rows["reward"], np.isfinite(rows["action"] + rows["reward"]))

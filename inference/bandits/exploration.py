@@ -156,8 +156,8 @@ class Exploration(Measure):
         else:
             x, weight = GRID / TENS, self._chances.mean(axis=1)
         level, slope = _logistic(x, weight / weight.sum(), shares)
-        found = level if self.kind == "directed" else -slope * (self.unit / TENS)
-        effect: Array = (found[:, 1] - found[:, 0]) * (0.5 if self.released else 1.0)
+        result = level if self.kind == "directed" else -slope * (self.unit / TENS)
+        effect: Array = (result[:, 1] - result[:, 0]) * (0.5 if self.released else 1.0)
         return effect
 
 

@@ -7,19 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
-from knownminds.agents.play import simulate_sessions
 from knownminds.environments import RestlessBandit, Trials, correctness
-from knownminds.environments.bandits.restless_bandit import is_correct
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.measure import Dial, SubjectMeasure, Values, with_columns
-
-SESSIONS = 2**13  # that are played for a truth, over all agents together
-FEWEST = 8  # of each agent
+from knownminds.inference.measure import Dial, Values, with_columns
+from knownminds.inference.session_measure import SimulatedMeasure
 
 
-class MetaCognition(SubjectMeasure):
+class MetaCognition(SimulatedMeasure):
     """Adjusted quadratic scoring rule: mean of 1 - (correct - scaled confidence)**2.
 
     A choice is correct if it was that of the machine with the higher mean in force. Confidences
@@ -32,8 +27,6 @@ class MetaCognition(SubjectMeasure):
     released
         As in CogBench's released code, where correctness is judged after the machines have changed
         places: on the last trial of a block, right is taken for wrong.
-    n_blocks
-        The design in which `truth` is meant: the scaling hangs on the length of a session.
     """
 
     source = "Carpenter et al. 2019; Coda-Forno, Binz, Wang and Schulz 2024"
@@ -44,12 +37,12 @@ class MetaCognition(SubjectMeasure):
     violator = "change_point_observer"
     dial = Dial({"c_1": 1.0}, reach=0.6, steps=13)
 
-    def __init__(self, released: bool = False, n_blocks: int = 4):
+    def __init__(self, released: bool = False):
         self.released = released
         self.name = "meta_cognition" + ("_released" if released else "")
         ending = ", judged after the machines changed places" if released else ""
         self.summary = f"adjusted quadratic score of the confidences{ending}"
-        self.environment = RestlessBandit(n_blocks=n_blocks)
+        self.environment = RestlessBandit()
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's mean score over all answered trials."""
@@ -60,21 +53,6 @@ class MetaCognition(SubjectMeasure):
         subject, names = pd.factorize(frame["subject"])
         score = scores(correct, confidence, session)
         return Values.means(subject, score, len(names), "no answer")
-
-    def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the expected score in sessions of this design, [n].
-
-        It is the mean over sessions from a fixed seed, the same for all theta.
-        """
-        n = len(theta)
-        repeats = max(FEWEST, -(-SESSIONS // n))
-        simulated = simulate_sessions(model, np.repeat(theta, repeats, axis=0), self.environment, 0)
-        action, mean_0, mean_1 = (simulated.columns[n] for n in ("action", "mean_0", "mean_1"))
-        trial = np.tile(np.arange(self.environment.n_trials), len(theta) * repeats)
-        correct = is_correct(action, mean_0, mean_1, simulated.subject, trial, after=self.released)
-        score = scores(correct, simulated.columns["response"], simulated.subject)
-        truth: Array = score.reshape(n, -1).mean(axis=1)
-        return truth
 
 
 def scores(correct: Array, confidence: Array, session: NDArray[np.integer[Any]]) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import ReversalLearning
 from knownminds.inference.measure import Dial
-from knownminds.inference.session_measure import SessionMeasure, mean_by
+from knownminds.inference.session_measure import SessionMeasure, SessionRows, mean_by
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class _Blocks:
     right : whether the better machine was chosen, [plays]
     start, count : first answered play of each block, and how many it has, [blocks]
     session : of each block, [blocks]
-    told : blocks that follow a reversal and have an answered play, [blocks]
+    counted : blocks that follow a reversal and have an answered play, [blocks]
     """
 
     block: NDArray[np.int64]
@@ -32,14 +32,13 @@ class _Blocks:
     start: NDArray[np.int64]
     count: NDArray[np.int64]
     session: NDArray[np.int64]
-    told: NDArray[np.bool_]
+    counted: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, session: NDArray[np.int64], columns: dict[str, Array]) -> _Blocks:
+    def of(cls, rows: SessionRows) -> _Blocks:
         """Find the blocks; plays whose better machine is not known belong to none."""
-        known = np.isfinite(columns["better"])
-        session, better = session[known], columns["better"][known]
-        action = columns["action"][known]
+        known = np.isfinite(rows["better"])
+        session, better, action = rows.session[known], rows["better"][known], rows["action"][known]
         first = np.diff(session, prepend=-1) != 0
         begins = first | (np.diff(better, prepend=-1.0) != 0)
         block = np.cumsum(begins) - 1
@@ -52,12 +51,12 @@ class _Blocks:
             start=np.cumsum(count) - count,
             count=count,
             session=session[begins],
-            told=~first[begins] & (count > 0),
+            counted=~first[begins] & (count > 0),
         )
 
     def mean(self, number: Array, n_sessions: int) -> Array:
-        """Return the mean of a number of each block, [blocks], over those that tell, [sessions]."""
-        return mean_by(self.session[self.told], number[self.told], n_sessions)
+        """Return the mean of a number [blocks] over the blocks that count, [sessions]."""
+        return mean_by(self.session[self.counted], number[self.counted], n_sessions)
 
 
 class AfterReversals(SessionMeasure):
@@ -86,15 +85,13 @@ class PerseverativeErrors(AfterReversals):
     violator = "rescorla_wagner"
     dial = Dial({"kappa": 1.0}, reach=2.0, steps=9)
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the mean over reversals, [sessions]."""
-        found = _Blocks.of(session, columns)
-        before = np.concatenate([[0], np.cumsum(found.right)])
-        never = before[1:] == before[found.start][found.block]
-        errors = np.bincount(found.block, never, len(found.count)).astype(float)
-        return found.mean(errors, int(session.max(initial=-1)) + 1)
+        blocks = _Blocks.of(rows)
+        before = np.concatenate([[0], np.cumsum(blocks.right)])
+        never = before[1:] == before[blocks.start][blocks.block]
+        errors = np.bincount(blocks.block, never, len(blocks.count)).astype(float)
+        return blocks.mean(errors, rows.n)
 
 
 class TrialsToCriterion(AfterReversals):
@@ -122,17 +119,15 @@ class TrialsToCriterion(AfterReversals):
         super().__init__()
         self.on_end = on_end
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the mean over reversals, [sessions]."""
-        found = _Blocks.of(session, columns)
-        place = np.arange(len(found.block)) - found.start[found.block] + 1
-        since = np.maximum.accumulate(np.where(found.right, 0, np.arange(len(place)) + 1))
-        met = np.minimum(np.arange(len(place)) + 1 - since, place) >= self.on_end
-        plays = found.count.copy()
-        np.minimum.at(plays, found.block[met], place[met])
-        return found.mean(plays.astype(float), int(session.max(initial=-1)) + 1)
+        blocks = _Blocks.of(rows)
+        play = np.arange(len(blocks.block)) - blocks.start[blocks.block] + 1
+        since = np.maximum.accumulate(np.where(blocks.right, 0, np.arange(len(play)) + 1))
+        met = np.minimum(np.arange(len(play)) + 1 - since, play) >= self.on_end
+        plays = blocks.count.copy()
+        np.minimum.at(plays, blocks.block[met], play[met])
+        return blocks.mean(plays.astype(float), rows.n)
 
 
 class StayOrShift(SessionMeasure):
@@ -160,24 +155,19 @@ class StayOrShift(SessionMeasure):
         super().__init__()
         self.after = after
         self.name = {"win": "win_stay", "loss": "lose_shift"}[after]
-        told = {
+        what = {
             "win": "wins after which a choice is repeated",
             "loss": "losses after which it is left",
         }
-        self.summary = f"share of {told[after]}"
+        self.summary = f"share of {what[after]}"
         self.reason = f"no {after} before a play"
         self.dial = Dial({{"win": "p_stay", "loss": "p_shift"}[after]: 1.0}, reach=2.0, steps=9)
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the share, [sessions]."""
-        action, reward = columns["action"], columns["reward"]
-        follows = (np.diff(session) == 0) & (np.diff(trial) == 1)
-        follows &= np.isfinite(action[:-1] + action[1:] + reward[:-1])
-        counts = follows & ((reward[:-1] > 0) == (self.after == "win"))
+        action, reward = rows["action"], rows["reward"]
+        counts = rows.followed() & np.isfinite(action[:-1] + action[1:] + reward[:-1])
+        counts &= (reward[:-1] > 0) == (self.after == "win")
         same = action[1:] == action[:-1]
         done = same if self.after == "win" else ~same
-        return mean_by(
-            session[:-1][counts], done[counts].astype(float), int(session.max(initial=-1)) + 1
-        )
+        return mean_by(rows.session[:-1][counts], done[counts].astype(float), rows.n)

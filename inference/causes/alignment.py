@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import scipy
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
 from knownminds.inference.resampling import percentile_ends
 from knownminds.inference.ties import tied
 
@@ -22,26 +20,6 @@ RESAMPLES = 2000
 FEWEST = 3  # items, below which a rank correlation says nothing
 
 
-@dataclass(frozen=True)
-class Alignment(Result):
-    """Rank correlations of agents with a reference, within domains and over all of them.
-
-    Parameters
-    ----------
-    table : One row per agent and domain (and `POOLED`): agent, domain, rho, low, high (95%,
-        percentile bootstrap over items), items, unmatched (items without an answer or without a
-        reference), without_rho (resamples in which one side was constant) and status.
-    resamples : Of each interval.
-    """
-
-    table: pd.DataFrame
-    resamples: int
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per agent and domain."""
-        return self.table.copy()
-
-
 def alignment(
     trials: Trials | pd.DataFrame,
     reference: Trials | pd.DataFrame,
@@ -50,7 +28,7 @@ def alignment(
     resamples: int = RESAMPLES,
     seed: int = 0,
     released: bool = False,
-) -> Alignment:
+) -> pd.DataFrame:
     """Correlate each agent's answers with reference means of the same cell (Spearman 1904).
 
     An item is a question: a task in a domain, sense and direction. Repeated answers to it are
@@ -72,6 +50,13 @@ def alignment(
     released
         As in Dettki (2025): every answer is an item, repeated ones too, and is set against the
         reference mean of its letter cell (domain, sense and task, both directions together).
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per agent and domain (and `POOLED`): agent, domain, rho, low, high (95%, percentile
+        bootstrap over items), items, unmatched (items without an answer or without a reference),
+        without_rho (resamples in which one side was constant) and status.
 
     Raises
     ------
@@ -107,7 +92,7 @@ def alignment(
             row |= {"unmatched": len(part) - len(held)}
             rows.append(row | _correlated(*pair, resamples, session_stream(seed, i, k)))
     order = ["agent", "domain", "rho", "low", "high", "items", "unmatched", "without_rho", "status"]
-    return Alignment(pd.DataFrame(rows)[order], resamples)
+    return pd.DataFrame(rows)[order]
 
 
 def reference_means(reference: Trials | pd.DataFrame, *, released: bool = False) -> pd.DataFrame:

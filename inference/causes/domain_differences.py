@@ -94,9 +94,9 @@ def domain_differences(
             place = {"family": family, "of": str(name)}
             rows.append(place | _all_groups(part, across, matched))
             if pairs:
-                found = [place | row for row in _pairs(part, across, matched)]
-                adjust(found)
-                compared += found
+                result = [place | row for row in _pairs(part, across, matched)]
+                adjust(result)
+                compared += result
         adjust(rows)
         omnibus += rows
     return DomainDifferences(
@@ -123,15 +123,15 @@ def _all_groups(part: pd.DataFrame, across: str, matched: bool) -> dict[str, Any
     values = np.concatenate(samples)
     if (values == values[0]).all() or (matched and all((s == samples[0]).all() for s in samples)):
         return row | {"status": "all answers are the same"}
-    found: Any
+    result: Any
     if not matched:
-        found = scipy.stats.kruskal(*samples)
+        result = scipy.stats.kruskal(*samples)
     elif len(samples) == 2:
-        found = _signed(samples[0], samples[1])
+        result = _signed(samples[0], samples[1])
     else:
-        found = scipy.stats.friedmanchisquare(*samples)
+        result = scipy.stats.friedmanchisquare(*samples)
     return row | {
-        "statistic": float(found.statistic), "p_value": float(found.pvalue), "status": "ok"
+        "statistic": float(result.statistic), "p_value": float(result.pvalue), "status": "ok"
     }  # fmt: skip
 
 
@@ -155,8 +155,8 @@ def _pairs(part: pd.DataFrame, across: str, matched: bool) -> Iterable[dict[str,
         elif matched:
             row |= {"r": _matched_r(first, second), "p_value": float(_signed(first, second).pvalue)}
         else:
-            found = scipy.stats.mannwhitneyu(first, second, alternative="two-sided")
-            row |= {"u": float(found.statistic), "p_value": float(found.pvalue)}
+            result = scipy.stats.mannwhitneyu(first, second, alternative="two-sided")
+            row |= {"u": float(result.statistic), "p_value": float(result.pvalue)}
             row["r"] = 2 * row["u"] / (len(first) * len(second)) - 1
         yield row
 

@@ -12,7 +12,6 @@ from functools import cache, lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from knownminds.agents import Agent, NoisyOr, NoisyOrFive, NoisyOrThree
@@ -398,40 +397,6 @@ def leave_one_task_out(
     )
 
 
-def what_is_not_told(asked: NDArray[np.bool_], parameters: int) -> tuple[str, ...]:
-    """Say which parameters the answers to some questions leave open, in words; empty if none.
-
-    Parameters
-    ----------
-    asked
-        Which questions have answers, [2, 11]: direction and task.
-    parameters
-        3, 4 or 5.
-    """
-    return _open(asked.astype(bool).tobytes(), parameters)
-
-
-@lru_cache(maxsize=1024)
-def _open(asked: bytes, parameters: int) -> tuple[str, ...]:
-    projection, names = _null(asked, parameters), NAMES[parameters]
-    linked = np.abs(projection) > TOUCHED
-    _, block = scipy.sparse.csgraph.connected_components(linked, directed=False)
-    said = []
-    for b in np.unique(block):
-        own = np.flatnonzero(block == b)
-        lost = round(float(np.trace(projection[np.ix_(own, own)])))
-        if lost == 0:
-            continue
-        listed = ", ".join(names[k] for k in own)
-        if lost == len(own):
-            said.append(f"nothing is told of {listed}")
-        else:
-            left = len(own) - lost
-            what = "one combination" if left == 1 else f"{left} combinations"
-            said.append(f"of {listed} only {what} can be told")
-    return tuple(said)
-
-
 def _check(parameters: int, scoring: str, starts: int) -> None:
     if parameters not in NAMES:
         raise ValueError(
@@ -459,8 +424,7 @@ def _summary(
     around = answers.by_subject((answers.answer - grand[answers.subject]) ** 2)
     estimate, status, message = theta[:, 0].copy(), [], []
     for i, asked in enumerate(answers.asked):
-        lost = np.diag(_null(asked.tobytes(), size)) > TOUCHED
-        estimate[i, lost] = np.nan
+        estimate[i, np.diag(_null(asked.tobytes(), size)) > TOUCHED] = np.nan
         one, said = _status(asked, size, estimate[i])
         status.append(one)
         message.append(said)
@@ -487,18 +451,16 @@ def _status(mask: NDArray[np.bool_], size: int, estimate: Array) -> tuple[str, s
     """Return the status of a fit to the questions that have answers, and what it says in words."""
     if not mask.any():
         return "failed", "no answers"
-    given = np.asarray(mask.any(axis=0))
-    missing = [roman for roman, some in zip(ROMAN, given, strict=True) if not some]
-    open_ = what_is_not_told(mask, size)
+    given, names = np.asarray(mask.any(axis=0)), NAMES[size]
     with np.errstate(invalid="ignore"):
         at_end = (estimate < END) | (estimate > 1.0 - END)
-    ends = [name for name, at in zip(NAMES[size], at_end, strict=True) if at]
-    said = [f"no answers to {', '.join(missing)}"] if missing else []
-    said += open_
-    if ends:
-        said.append(f"{', '.join(ends)} at the end of the range")
-    status = "unidentified" if open_ else "boundary" if ends else "ok"
-    return status, "; ".join(said)
+    lists = {
+        "no answers to {}": [task for task, some in zip(ROMAN, given, strict=True) if not some],
+        "answers do not determine {}": [names[k] for k in np.flatnonzero(np.isnan(estimate))],
+        "{} at the end of the range": [names[k] for k in np.flatnonzero(at_end)],
+    }
+    status = "unidentified" if np.isnan(estimate).any() else "boundary" if at_end.any() else "ok"
+    return status, "; ".join(text.format(", ".join(some)) for text, some in lists.items() if some)
 
 
 @lru_cache(maxsize=1024)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import CausalInference
@@ -22,7 +21,7 @@ from knownminds.environments.causes.network_questions import (
     separated,
 )
 from knownminds.inference.measure import Dial
-from knownminds.inference.session_measure import SessionMeasure
+from knownminds.inference.session_measure import SessionMeasure, SessionRows, mean_by
 
 Pair = tuple[int, int]  # of the questions of a list
 ALIKE = 1e-9  # exact answers that differ by less are the same
@@ -56,37 +55,31 @@ class NetworkContrast(SessionMeasure):
             mean: Array = np.where(held, answered, 0.0).sum(axis=1) / held.sum(axis=1)
         return mean
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the number of each session, [sessions]."""
-        n = int(session.max(initial=-1)) + 1
-        key = _numbered(columns)
-        _, first, place = np.unique(key, return_index=True, return_inverse=True)
-        asked = {name: columns[name][first] for name in (*NETWORK, *QUESTION)}
+        _, first, which = np.unique(_numbered(rows.columns), return_index=True, return_inverse=True)
+        asked = {name: rows[name][first] for name in (*NETWORK, *QUESTION)}
         pairs = np.array(list(self.pairs(asked)), dtype=np.int64).reshape(-1, 2)
-        given = np.isfinite(columns["response"])
-        cell = (session * len(first) + place)[given]
-        count = np.bincount(cell, minlength=n * len(first))
-        total = np.bincount(cell, columns["response"][given] / 100.0, n * len(first))
-        with np.errstate(invalid="ignore"):
-            means = (total / count).reshape(n, len(first))
+        given = np.isfinite(rows["response"])
+        cell = (rows.session * len(first) + which)[given]
+        means = mean_by(cell, rows["response"][given] / 100.0, rows.n * len(first))
+        means = means.reshape(rows.n, len(first))
         exact = exact_answers(asked)
         return self.of_pairs(
             means[:, pairs[:, 0]] - means[:, pairs[:, 1]], exact[pairs[:, 0]] - exact[pairs[:, 1]]
         )
 
 
-def _numbered(columns: dict[str, Array]) -> Array:
+def _numbered(columns: Mapping[str, Array]) -> Array:
     """Give each question about each network a number of its own."""
     network = np.stack([columns[name] for name in NETWORK])
     # Rows are few kinds of networks: told apart by the first row from which one departs.
     kind = np.full(network.shape[1], -1.0)
-    found = 0
+    result = 0
     while (kind < 0).any():
         row = int(np.argmax(kind < 0))
-        kind[(network == network[:, row, None]).all(axis=0)] = found
-        found += 1
+        kind[(network == network[:, row, None]).all(axis=0)] = result
+        result += 1
     number = kind
     for name in QUESTION:
         number = number * DIGITS + columns[name] + 1.0

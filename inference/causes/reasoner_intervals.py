@@ -59,24 +59,6 @@ class ReasonerIntervals(Result):
     blocks: tuple[tuple[str, ...], ...]
     without: dict[str, tuple[Array, ...]]
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row per subject and quantity."""
-        parts = [
-            pd.DataFrame(
-                {
-                    "subject": self.subjects,
-                    "quantity": name,
-                    "value": self.value[name],
-                    "error": self.error[name],
-                    "low": self.low[name],
-                    "high": self.high[name],
-                    "blocks": [len(own) for own in self.blocks],
-                }
-            )
-            for name in self.value
-        ]
-        return pd.concat(parts, ignore_index=True)
-
     def difference(self, quantity: str, one: str, other: str) -> tuple[float, float, float]:
         """Return `one` minus `other` of a quantity, with the ends of its interval.
 

@@ -9,12 +9,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from knownminds.agents import Agent
+from knownminds.agents import Agent, NoisyOr
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import questions
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import (
+    Dial,
     Estimate,
     Measure,
     SubjectMeasure,
@@ -78,8 +79,8 @@ class ReasonerMeasure(SubjectMeasure):
         values = self.values(answers)
         lost = self.unanswered(trials)
         if len(values.value) > 1:
-            found = self.over_subjects(values)
-            return replace(found, excluded={**found.excluded, **lost})
+            result = self.over_subjects(values)
+            return replace(result, excluded={**result.excluded, **lost})
         own = self._told(t_tests(values.value[None, :]), values, "setting")
         own = replace(own, excluded={**own.excluded, **lost})
         story, stories = pd.factorize(pd.MultiIndex.from_frame(answers[["domain", "sense"]]))
@@ -111,3 +112,57 @@ class ReasonerMeasure(SubjectMeasure):
             told = reasoning_consistency.reason[i] or fit.message[i] or "no value"
             reasons.append("" if np.isfinite(number) else told)
         return Values(value, tuple(reasons))
+
+
+class Consistency(ReasonerMeasure):
+    """R2 of leaving out each task in turn: a noisy-OR fitted to the others predicts its mean.
+
+    Of the noisy-ORs with 3 and 4 parameters the one that predicts better counts. The truth is that
+    of judgements without noise: 1 in every noisy-OR. Noisy answers lower the measure, the more the
+    fewer there are, so that it tells the number of answers as well as the reasoning. As released
+    (see `ReasonerMeasure`), a noisy-OR with two different strengths has less than 1.
+    """
+
+    name = "reasoning_consistency"
+    described = "R2 of a noisy-OR, fitted without a task, in predicting that task"
+    source = "Dettki 2025"
+    bounds = (-np.inf, 1.0)
+    violator = "mutation_sampler"
+    # The first moves the mutation sampler, the second the associative reasoner.
+    dial = Dial({"lambda": 1.0, "k": -1.0}, reach=2.0, steps=9)
+
+    def of(self, found: ReasoningConsistency) -> Array:
+        """Return R2 of the better number of parameters, [N]."""
+        return found.value
+
+    def truth(self, model: type[Agent], theta: Array) -> Array:
+        """Return R2 in judgements without noise, [n]."""
+        return self.of_judgements(model, theta)
+
+
+class Determinacy(ReasonerMeasure):
+    """Leak-adjusted determinacy: mean of the strengths m1 and m2 minus the leak b, from -1 to 1.
+
+    Of the noisy-OR, fitted by least squares, that predicts left-out tasks better: the one with a
+    strength for each cause or the one with a single strength. Of other reasoners the truth is that
+    of the noisy-OR closest to their judgements; see `ReasonerMeasure` for `released`.
+    """
+
+    name = "determinacy"
+    described = "mean causal strength minus leak of the fitted noisy-OR"
+    source = "Dettki 2025"
+    bounds = (-1.0, 1.0)
+    violator = "noisy_or"
+    dial = Dial({"m": 1.0, "m1": 1.0, "m2": 1.0, "b": -1.0}, reach=4.0, steps=33)
+
+    def of(self, found: ReasoningConsistency) -> Array:
+        """Return mean strength minus leak of the better fit, [N]."""
+        return np.asarray(found.strengths[:, 1:].mean(axis=1) - found.strengths[:, 0])
+
+    def truth(self, model: type[Agent], theta: Array) -> Array:
+        """Return mean strength minus leak, [n]."""
+        if self.scoring == "pooled" or not issubclass(model, NoisyOr):
+            return self.of_judgements(model, theta)
+        values = dict(zip(model.parameters.names, np.asarray(theta, dtype=float).T, strict=True))
+        strengths = [values[name] for name in ("m", "m1", "m2") if name in values]
+        return np.asarray(np.mean(strengths, axis=0) - values["b"])

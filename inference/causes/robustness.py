@@ -3,40 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
 from knownminds.inference.measure import t_tests
 
 from .domain_differences import adjust
-
-
-@dataclass(frozen=True)
-class Robustness(Result):
-    """Differences between conditions, paired over agents.
-
-    Parameters
-    ----------
-    differences : One row per factor, pair of its levels and quantity: mean difference second -
-        first over agents, sd, low, high (95%, t interval), p_value, p_adjusted (Benjamini and
-        Hochberg 1995, over all rows), n (agents with both), missing (agents without one of them),
-        size (mean absolute difference in units of the quantity's spread), most and least (the
-        agents that change most and least).
-    agents : One row per factor and agent: change, the mean size over quantities and pairs of
-        levels, how many quantities it rests on, and the quantities that change most and least.
-    """
-
-    differences: pd.DataFrame
-    agents: pd.DataFrame
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per factor, pair of levels and quantity."""
-        return self.differences.copy()
 
 
 def robustness(
@@ -44,7 +19,7 @@ def robustness(
     quantities: Sequence[str],
     factors: Sequence[str],
     agent: str = "agent",
-) -> Robustness:
+) -> pd.DataFrame:
     """Compare quantities between the levels of factors, everything else being equal.
 
     For each pair of levels of a factor an agent's difference is the mean over the units that are
@@ -62,6 +37,15 @@ def robustness(
         Columns that tell conditions apart, such as content and prompt.
     agent
         Column that tells agents apart.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per factor, pair of its levels and quantity: mean difference second - first over
+        agents, sd, low, high (95%, t interval), p_value, p_adjusted (Benjamini and Hochberg 1995,
+        over all rows), n (agents with both), missing (agents without one of them), size (mean
+        absolute difference in units of the quantity's spread), most and least (the agents that
+        change most and least).
 
     Raises
     ------
@@ -92,23 +76,17 @@ def robustness(
     with np.errstate(invalid="ignore"):
         spread = {q: float(table[q].std(ddof=1)) for q in quantities}
     rows: list[dict[str, Any]] = []
-    sizes: list[dict[str, Any]] = []
     for factor in varied:
         others = [name for name in factors if name != factor]
         for first, second in combinations(dict.fromkeys(table[factor]), 2):
             for quantity in quantities:
-                own = _differences(table, quantity, factor, (first, second), agent, others)
-                place = {"factor": factor, "first": str(first), "second": str(second)}
-                found = own.dropna()
-                size = found.abs() / spread[quantity] if spread[quantity] > 0 else found * 0.0
-                rows.append(place | {"quantity": quantity} | _summary(own, size))
-                sizes += [
-                    {"factor": factor, "agent": str(a), "quantity": quantity, "size": value}
-                    for a, value in size.items()
-                ]
+                column = _differences(table, quantity, factor, (first, second), agent, others)
+                pair = {"factor": factor, "first": str(first), "second": str(second)}
+                known = column.dropna()
+                size = known.abs() / spread[quantity] if spread[quantity] > 0 else known * 0.0
+                rows.append(pair | {"quantity": quantity} | _summary(column, size))
     adjust(rows)
-    largest = pd.DataFrame(sizes, columns=["factor", "agent", "quantity", "size"])
-    return Robustness(pd.DataFrame(rows), _by_agent(largest))
+    return pd.DataFrame(rows)
 
 
 def _differences(
@@ -133,7 +111,7 @@ def _differences(
 def _summary(column: pd.Series[float], size: pd.Series[float]) -> dict[str, Any]:
     """Test the differences of agents, and name who changes most and least."""
     tests = t_tests(np.array([column.to_list()], dtype=float))
-    found = size.dropna()
+    result = size.dropna()
     return {
         "mean": float(tests.mean[0]),
         "sd": float(tests.standard_error[0] * np.sqrt(tests.n[0])),
@@ -143,18 +121,7 @@ def _summary(column: pd.Series[float], size: pd.Series[float]) -> dict[str, Any]
         "p_adjusted": np.nan,
         "n": int(tests.n[0]),
         "missing": int(column.isna().sum()),
-        "size": float(found.mean()) if len(found) else np.nan,
-        "most": str(found.idxmax()) if len(found) else "",
-        "least": str(found.idxmin()) if len(found) else "",
+        "size": float(result.mean()) if len(result) else np.nan,
+        "most": str(result.idxmax()) if len(result) else "",
+        "least": str(result.idxmin()) if len(result) else "",
     }
-
-
-def _by_agent(sizes: pd.DataFrame) -> pd.DataFrame:
-    """Return how much each agent changes along each factor."""
-    columns = ["factor", "agent", "change", "quantities", "most", "least"]
-    rows = []
-    for (factor, agent), part in sizes.groupby(["factor", "agent"], sort=False):
-        by = part.groupby("quantity", sort=False)["size"].mean()
-        told = (factor, agent, float(by.mean()), len(by), str(by.idxmax()), str(by.idxmin()))
-        rows.append(dict(zip(columns, told, strict=True)))
-    return pd.DataFrame(rows, columns=columns)

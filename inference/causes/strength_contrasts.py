@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import CausalStrength
@@ -14,7 +13,7 @@ from knownminds.environments.causes.causal_strength import (
     judged_power,
 )
 from knownminds.inference.measure import Dial
-from knownminds.inference.session_measure import SessionMeasure
+from knownminds.inference.session_measure import SessionMeasure, SessionRows, mean_by
 
 
 class PowerWeight(SessionMeasure):
@@ -34,14 +33,11 @@ class PowerWeight(SessionMeasure):
     violator = "strength_judge"
     dial = Dial({"w": 1.0}, reach=2.0, steps=9)
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the slope, [sessions]."""
+        columns = dict(rows.columns)
         contrast = judged_contrast(columns)
-        x = judged_power(columns) - contrast
-        y = columns["response"] / 100.0 - contrast
-        return _slope(session, x, y)
+        return rows.slope(judged_power(columns) - contrast, rows["response"] / 100.0 - contrast)
 
 
 class FrequencyIllusion(SessionMeasure):
@@ -63,36 +59,15 @@ class FrequencyIllusion(SessionMeasure):
     violator = "causal_support"
     dial = Dial({"gain": 1.0}, reach=0.5, steps=14, lowest=-6.0)
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the slope, [sessions]."""
-        a, b, c, d = (columns[name] for name in COUNTS)
-        prevents = columns["kind"] == PREVENT
+        a, b, c, d = (rows[name] for name in COUNTS)
+        prevents = rows["kind"] == PREVENT
         share = (a + c) / (a + b + c + d)
-        frequent = np.where(prevents, 1.0 - share, share)
-        answer = columns["response"] / 100.0
+        frequent, answer = np.where(prevents, 1.0 - share, share), rows["response"] / 100.0
         flat = (a * d == b * c) & np.isfinite(answer)
-        group = 2 * session + prevents
-        x = frequent - _mean_within(group, frequent, flat)
-        y = answer - _mean_within(group, answer, flat)
-        return _slope(session, np.where(flat, x, 0.0), np.where(flat, y, 0.0))
-
-
-def _mean_within(group: NDArray[np.int64], values: Array, kept: NDArray[np.bool_]) -> Array:
-    """Return the mean of what is kept of each row's group, [rows]."""
-    n = int(group.max(initial=-1)) + 1
-    total = np.bincount(group, np.where(kept, values, 0.0), n)
-    return np.asarray((total / np.maximum(np.bincount(group, kept, n), 1.0))[group])
-
-
-def _slope(session: NDArray[np.int64], x: Array, y: Array) -> Array:
-    """Return the slope through the origin in each session; NaN where no x differs from 0."""
-    n = int(session.max(initial=-1)) + 1
-    held = np.isfinite(x + y)
-    x, y = np.where(held, x, 0.0), np.where(held, y, 0.0)
-    squares = np.bincount(session, x**2, n)
-    products = np.bincount(session, x * y, n)
-    slope: Array = np.full(n, np.nan)
-    np.divide(products, squares, out=slope, where=squares > 1e-12)
-    return slope
+        group = (2 * rows.session + prevents)[flat]
+        x, y = np.zeros((2, len(flat)))
+        for sides, values in ((x, frequent[flat]), (y, answer[flat])):
+            sides[flat] = values - mean_by(group, values, 2 * rows.n)[group]
+        return rows.slope(x, y)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent, BeliefSampler
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials, make, unknown
 from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff, Context
 from knownminds.environments.chance.scenarios import context_of
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
-from knownminds.inference.measure import Dial, Measure, SubjectMeasure, Values, t_tests
+from knownminds.inference.measure import Dial, Values, t_tests
+from knownminds.inference.session_measure import SimulatedMeasure
 
 from .belief_sampler_fit import (
     Usable,
@@ -73,35 +71,7 @@ class Bias(NamedTuple):
     freedom: int
 
 
-@dataclass(frozen=True)
-class BeliefBiases(Result):
-    """Biases by scenario and mark.
-
-    Parameters
-    ----------
-    beliefs : Of which they are.
-    biases : One entry per scenario and mark, for those marks that its contexts have.
-    flagged : Contexts that were left out.
-    mass : Of the intervals.
-    """
-
-    beliefs: RevealedBeliefs
-    biases: tuple[Bias, ...]
-    flagged: int
-    mass: float
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per scenario and mark."""
-        return pd.DataFrame(self.biases, columns=list(Bias._fields))
-
-
-def belief_biases(
-    beliefs: RevealedBeliefs,
-    *,
-    even: bool = False,
-    mass: float = 0.95,
-    keep_flagged: bool = False,
-) -> BeliefBiases:
+def belief_biases(beliefs: RevealedBeliefs) -> pd.DataFrame:
     """Compute how much more the marked outcomes are believed to have than they have.
 
     As a difference: in each context in which some of the outcomes that can come have the mark and
@@ -112,32 +82,21 @@ def belief_biases(
     between contexts (White 1982), with Student's t for C - K degrees of freedom, C contexts and K
     parameters, or one less than there are contexts with the mark if these are fewer. For top-k
     tables their ends are those of the least and of the largest values that are possible, so that
-    they hold both kinds of ignorance.
+    they hold both kinds of ignorance. Flagged contexts are left out.
 
-    Parameters
-    ----------
-    even
-        Whether only contexts count in which all outcomes are equally probable: there temperature
-        has no effect.
-    mass
-        Of the intervals.
-    keep_flagged
-        Whether contexts flagged for their small mass take part.
+    Returns
+    -------
+    pandas.DataFrame
+        One row per scenario and mark that some of its contexts have, with the fields of `Bias`.
     """
     if np.isnan(beliefs.truth).any():
         raise ValueError(
             "A bias is a difference from the truth, which some contexts lack. Give set_ups when "
             "reading the beliefs."
         )
-    kept = np.zeros(len(beliefs), dtype=bool)
-    flat = np.zeros(len(beliefs), dtype=bool)
-    for k in range(len(beliefs)):
-        here = beliefs.rows(k)
-        q, p = beliefs.probability[here], beliefs.truth[here]
-        unknown_mass = np.isnan(q).any() or q[p > 0].sum() <= 0
-        kept[k] = not (unknown_mass or (beliefs.flagged[k] and not keep_flagged))
-        flat[k] = np.ptp(p) <= EVEN
-    used = kept & flat if even else kept
+    possible = np.where(beliefs.truth > 0, beliefs.probability, 0.0)
+    mass_of_possible = np.bincount(beliefs.context, possible, len(beliefs))
+    used = (mass_of_possible > 0) & ~beliefs.flagged
     biases: list[Bias] = []
     for scenario in dict.fromkeys(beliefs.scenarios):
         own = used & np.array([name == scenario for name in beliefs.scenarios])
@@ -150,9 +109,9 @@ def belief_biases(
             continue
         nearest = _Nearest.of(beliefs.part(own))
         for mark, values in differences.items():
-            low, high = _ends(values, mass)
+            low, high = _ends(values)
             contexts = values.shape[1]
-            odds, reason = nearest.log_odds(mark, contexts, mass)
+            odds, reason = nearest.log_odds(mark, contexts)
             mean, least, most = values.mean(axis=1).tolist()
             biases.append(
                 Bias(
@@ -160,7 +119,7 @@ def belief_biases(
                     contexts - 1,
                 )
             )  # fmt: skip
-    return BeliefBiases(beliefs, tuple(biases), int((~kept).sum()), mass)
+    return pd.DataFrame(biases, columns=list(Bias._fields))
 
 
 def _differences(beliefs: RevealedBeliefs, contexts: Sequence[int], mark: int) -> Array:
@@ -198,11 +157,11 @@ class _Nearest:
     @classmethod
     def of(cls, beliefs: RevealedBeliefs) -> _Nearest:
         """Fit it."""
-        used = usable("", beliefs, keep_flagged=True)
-        free = told_by(None, [used])
+        used = usable("", beliefs)
+        free = told_by(used.table)
         return cls(used, free, nearest_belief(used.table, free, fit_table(used.table, free).z))
 
-    def log_odds(self, mark: str, contexts: int, mass: float) -> tuple[Ends, str]:
+    def log_odds(self, mark: str, contexts: int) -> tuple[Ends, str]:
         """Return the bias towards a mark with its interval, or why there is none.
 
         `contexts` have outcomes with the mark and without.
@@ -214,21 +173,21 @@ class _Nearest:
             return (nothing, nothing, nothing), reason
         position = int(np.flatnonzero(self.free == at)[0])
         freedom = min(len(self.used.table.edges) - 1 - len(self.free), contexts - 1)
-        value, low, high = self._ends(self.belief, position, freedom, mass)
+        value, low, high = self._ends(self.belief, position, freedom)
         if self.used.allowed.is_open:
             for belief in extreme_beliefs(self.used, self.free, position, self.belief):
-                _, lower, upper = self._ends(belief, position, freedom, mass)
+                _, lower, upper = self._ends(belief, position, freedom)
                 low, high = min(low, lower), max(high, upper)
         return (value, low, high), ""
 
-    def _ends(self, belief: Array, number: int, freedom: int, mass: float) -> Ends:
+    def _ends(self, belief: Array, number: int, freedom: int) -> Ends:
         """Return the parameter of the sampler nearest to a belief, and the ends of its interval."""
         fit = fit_belief(self.used.table, self.free, belief)
         value = float(fit.z[number])
         if freedom < 1:
             return value, float("nan"), float("nan")
         error = float(np.sqrt(max(fit.covariance[number, number], 0.0)))
-        half = float(scipy.stats.t.ppf(0.5 + mass / 2, freedom)) * error
+        half = float(scipy.stats.t.ppf(0.975, freedom)) * error
         half = 0.0 if half <= EVEN else half
         return value, value - half, value + half
 
@@ -248,9 +207,9 @@ def _splits(marked: Array | np.ndarray, truth: Array) -> bool:
     return bool(marked[possible].any() and not marked[possible].all())
 
 
-def _ends(samples: Array, mass: float) -> tuple[float, float]:
+def _ends(samples: Array) -> tuple[float, float]:
     """Return the lower end for the least and the upper end for the largest values."""
-    tests = t_tests(samples, mass=mass)
+    tests = t_tests(samples)
     if samples.shape[1] < FEWEST:
         return float("nan"), float("nan")
     # Values that do not differ have an interval without width.
@@ -260,7 +219,7 @@ def _ends(samples: Array, mass: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-class BeliefBias(SubjectMeasure):
+class BeliefBias(SimulatedMeasure):
     """How much more often the outcomes with a mark are said than they come, as a share.
 
     Over the trials in which all outcomes are equally probable and some have the mark, the share of
@@ -277,8 +236,6 @@ class BeliefBias(SubjectMeasure):
     ----------
     mark
         One of `MARKS`.
-    cells
-        Numbers of the contexts that the truth is a mean over; None for those of the default.
     """
 
     bounds = (-1.0, 1.0)
@@ -286,17 +243,18 @@ class BeliefBias(SubjectMeasure):
     rational = "random_responder"
     violator = "belief_sampler"
 
-    def __init__(self, mark: str, cells: tuple[int, ...] | None = None):
+    def __init__(self, mark: str):
         if mark not in MARKS:
             raise ValueError(unknown("mark", mark, MARKS))
-        self.mark, self.cells = mark, cells
+        self.mark = mark
         self.name = f"{mark}_outcome_bias"
-        self.summary = f"how much more often {_TOLD[mark]} is said than it comes"
+        self.summary = f"how much more often {_CALLED[mark]} is said than it comes"
         self.environments = _SPLIT_IN[mark]
         self.settings: Mapping[str, Any] = _SETTINGS.get(mark, {})
-        self.dial = Dial({f"bias_{mark}": 1.0})
+        self.environment = make(self.environments[0], **self.settings)
+        self.dial = Dial({f"bias_{mark}": 1.0}, reach=2.0, steps=9)
 
-    def in_place(self, environment: Environment) -> Measure:
+    def in_place(self, environment: Environment) -> SimulatedMeasure:
         """Return the measure whose truth is that over the contexts of the experiment.
 
         Raises
@@ -309,15 +267,13 @@ class BeliefBias(SubjectMeasure):
                 f"{self.name} is read off what is said in {', '.join(self.environments)}; got "
                 f"{environment!r}. It knows nothing of stated probabilities."
             )
-        values = np.array([context.values for context in environment.contexts])
-        measure = _placed(self.mark, tuple(environment.cells(values).tolist()))
-        if not measure._contexts:
+        if all(self._marked(context) is None for context in environment.contexts):
             raise ValueError(
                 f"{self.name} needs contexts in which all outcomes are equally probable and some, "
-                f"but not all, are {_TOLD[self.mark]}; {environment!r} has none. Change its "
+                f"but not all, are {_CALLED[self.mark]}; {environment!r} has none. Change its "
                 f"settings, or use one of {', '.join(self.environments)}."
             )
-        return measure
+        return super().in_place(environment)
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's share of marked outcomes minus the share they should have."""
@@ -356,35 +312,6 @@ class BeliefBias(SubjectMeasure):
         stated = "correct" in frame and frame["correct"].to_numpy(dtype=float) >= 0
         return np.asarray(np.isin(cell, counting) & ~np.asarray(stated), dtype=bool)
 
-    def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the mean over the contexts of the experiment, [n]."""
-        if model.name == self.rational:
-            return np.zeros(len(theta))
-        if not issubclass(model, BeliefSampler):
-            raise ValueError(
-                f"{self.name} is known of belief samplers and random responders; got {model.name}."
-            )
-        temperature, biases = theta[:, :1], theta[:, 1 : 1 + len(MARKS)]
-        found = np.zeros((len(self._contexts), len(theta)))
-        for row, (context, marked) in zip(found, self._contexts, strict=True):
-            height = np.log(context.chance.probabilities) / temperature
-            height = height + biases @ context.marks.T.astype(float)
-            weight = np.exp(height - height.max(axis=1, keepdims=True))
-            row += (weight @ marked) / weight.sum(axis=1) - marked.mean()
-        mean: Array = found.mean(axis=0)
-        return mean
-
-    @cached_property
-    def _contexts(self) -> Sequence[tuple[Context, Array]]:
-        if self.cells is None:
-            environment = make(self.environments[0], **self.settings)
-            assert isinstance(environment, BrokenOff)
-            contexts: Iterable[Context] = environment.contexts
-        else:
-            contexts = map(context_of, self.cells)
-        found = [(context, self._marked(context)) for context in contexts]
-        return [(context, marked) for context, marked in found if marked is not None]
-
     def _marked(self, context: Context) -> Array | None:
         """Return which outcomes have the mark; None where the context does not count."""
         p = context.chance.probabilities
@@ -394,7 +321,7 @@ class BeliefBias(SubjectMeasure):
         return np.asarray(marked, dtype=float)
 
 
-_TOLD = {
+_CALLED = {
     "first": "the first outcome",
     "middle": "the outcome in the middle",
     "round": "a multiple of ten",
@@ -412,6 +339,3 @@ _SPLIT_IN = {
     "left": ("preference",),
 }
 _SETTINGS: dict[str, Mapping[str, Any]] = {"round": {"n_faces": 12}}
-
-# One object each: curves over the dial are kept by measure.
-_placed = lru_cache(maxsize=None)(BeliefBias)

@@ -13,7 +13,7 @@ from knownminds.environments.chance import choice, coins, counts, dice, linked_c
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import t_tests
 
-from .distribution_distance import FLOOR, distances_of
+from .distribution_distance import distances_of
 from .revealed_belief import RevealedBeliefs, context_name
 
 DISTANCES = ("chebyshev", "manhattan", "kl_sum")
@@ -69,17 +69,13 @@ def baseline_of(scenario: str, context: str) -> str:
     return context_name(plain, list(plain.values()))
 
 
-def context_table(
-    beliefs: RevealedBeliefs, *, floor: float = FLOOR, seed: int = 0, replicates: int = REPLICATES
-) -> pd.DataFrame:
+def context_table(beliefs: RevealedBeliefs, *, seed: int = 0) -> pd.DataFrame:
     """Return one row per context: distances of the normalised belief, and mass on the impossible.
 
     Parameters
     ----------
-    floor
-        Added to each probability in logarithms.
-    seed, replicates
-        Of the samples by which `NAME_noise` is found.
+    seed
+        Of the samples from the truth.
 
     Returns
     -------
@@ -90,58 +86,36 @@ def context_table(
         excluded_outcomes, how many of these there are (NaN and 0 where all can come). Values are
         NaN in flagged contexts.
     """
-    edges = np.array([beliefs.rows(k).start for k in range(len(beliefs))], dtype=np.int64)
-    total = np.add.reduceat(
-        np.where(np.isnan(beliefs.probability), 0.0, beliefs.probability), edges
-    )
-    usable = (total > 0) & ~beliefs.flagged
-    with np.errstate(invalid="ignore", divide="ignore"):
-        q = beliefs.probability / total[beliefs.context]
-    p = beliefs.truth
-    sizes = np.bincount(beliefs.context)
-    scale = 1.0 + floor * sizes[beliefs.context]
-    a, b = (p + floor) / scale, (q + floor) / scale
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = {
-            "chebyshev": np.maximum.reduceat(np.abs(p - q), edges),
-            "manhattan": np.add.reduceat(np.abs(p - q), edges),
-            "kl_sum": np.add.reduceat((a - b) * np.log(a / b), edges),
-        }
-    impossible = p <= 0
-    outcomes = np.add.reduceat(impossible.astype(np.int64), edges)
-    excluded = np.add.reduceat(np.where(impossible, q, 0.0), edges)
-    counted = np.add.reduceat(np.maximum(beliefs.count, 0), edges)
-    noise = [
-        _noise(p[beliefs.rows(k)], int(counted[k]), floor, seed, replicates)
-        if usable[k] and beliefs.draws[k]
-        else np.zeros(len(DISTANCES))
-        for k in range(len(beliefs))
-    ]
-    columns: dict[str, Any] = {
-        "scenario": beliefs.scenarios,
-        "context": beliefs.contexts,
-        "kind": [kind_of(s, c) for s, c in zip(beliefs.scenarios, beliefs.contexts, strict=True)],
-        "draws": beliefs.draws,
-        "retained": beliefs.retained,
-        "flag": beliefs.flags,
-    }
-    for i, name in enumerate(DISTANCES):
-        columns[name] = np.where(usable, found[name], np.nan)
-        columns[f"{name}_noise"] = np.where(usable, np.array(noise).reshape(-1, 3)[:, i], np.nan)
-    columns["excluded"] = np.where(usable & (outcomes > 0), excluded, np.nan)
-    columns["excluded_outcomes"] = outcomes
-    return pd.DataFrame(columns)
+    rows: list[dict[str, Any]] = []
+    for k, (scenario, context) in enumerate(zip(beliefs.scenarios, beliefs.contexts, strict=True)):
+        here = beliefs.rows(k)
+        p, impossible = beliefs.truth[here], beliefs.truth[here] <= 0
+        row: dict[str, Any] = {
+            "scenario": scenario, "context": context, "kind": kind_of(scenario, context),
+            "draws": beliefs.draws[k], "retained": beliefs.retained[k], "flag": beliefs.flags[k],
+        }  # fmt: skip
+        values, noise, excluded = dict.fromkeys(DISTANCES, np.nan), np.full(3, np.nan), np.nan
+        if not beliefs.flagged[k]:
+            q = beliefs.probability[here] / beliefs.retained[k]
+            values = distances_of(p, q)
+            drawn = int(np.maximum(beliefs.count[here], 0).sum())
+            noise = _noise(p, drawn, seed) if beliefs.draws[k] else np.zeros(3)
+            excluded = q[impossible].sum() if impossible.any() else np.nan
+        for name, shown in zip(DISTANCES, noise, strict=True):
+            row |= {name: float(values[name]), f"{name}_noise": shown}
+        rows.append(row | {"excluded": excluded, "excluded_outcomes": int(impossible.sum())})
+    return pd.DataFrame(rows)
 
 
-_KNOWN: dict[tuple[bytes, int, float, int, int], Array] = {}
+_KNOWN: dict[tuple[bytes, int, int], Array] = {}
 
 
-def _noise(truth: Array, n: int, floor: float, seed: int, replicates: int) -> Array:
+def _noise(truth: Array, n: int, seed: int) -> Array:
     """Return the mean of each distance over samples of n draws from the truth, [3]."""
-    key = (truth.tobytes(), n, floor, seed, replicates)
+    key = (truth.tobytes(), n, seed)
     if key not in _KNOWN:
-        drawn = session_stream(seed, 23, n).multinomial(n, truth, size=replicates) / n
-        by_name = distances_of(truth, drawn, floor)
+        drawn = session_stream(seed, 23, n).multinomial(n, truth, size=REPLICATES) / n
+        by_name = distances_of(truth, drawn)
         if len(_KNOWN) > 20_000:
             _KNOWN.clear()
         _KNOWN[key] = np.array([by_name[name].mean() for name in DISTANCES])
@@ -172,8 +146,8 @@ def increases(table: pd.DataFrame, value: str, by: Sequence[str] = ()) -> pd.Dat
     plain = rows[rows["context"] == rows["baseline"]]
     means = plain.groupby([*keys, "context"], sort=False)[value].mean().rename("baseline_value")
     others = rows[rows["context"] != rows["baseline"]]
-    found = others.join(means, on=[*keys, "baseline"])
-    return found.assign(increase=found[value] - found["baseline_value"])
+    result = others.join(means, on=[*keys, "baseline"])
+    return result.assign(increase=result[value] - result["baseline_value"])
 
 
 # Between which bounds values of contexts lie, for intervals of their means that stay within them.
@@ -202,7 +176,7 @@ def context_means(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.Dat
     DataFrame
         The keys, value, low, high (95%), n (contexts with a value), standard_error and freedom.
     """
-    found = []
+    result = []
     for key, group in rows.groupby(list(keys), sort=False):
         values = group[value].to_numpy(dtype=float)
         n = int(np.isfinite(values).sum())
@@ -212,5 +186,5 @@ def context_means(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.Dat
         if n > 1 and not np.isfinite(low):
             low = high = mean
         row = (mean if n else np.nan, low, high, n, float(tests.standard_error[0]), n - 1.0)
-        found.append((*key, *row))
-    return pd.DataFrame(found, columns=[*keys, *MEANS])
+        result.append((*key, *row))
+    return pd.DataFrame(result, columns=[*keys, *MEANS])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from scipy.special import xlogy
 
 from knownminds.agents import BeliefSampler
 from knownminds.agents.parameters import Array, Parameters
-from knownminds.environments import unknown
 from knownminds.environments.chance.outcome_grid import MARKS
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import SubjectResult
@@ -65,89 +64,53 @@ class BeliefTable(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BeliefSamplerFits(SubjectResult):
-    """Belief samplers fitted to N agents.
+class BeliefSamplerFit(SubjectResult):
+    """The belief sampler that is nearest to an agent's beliefs.
 
     Parameters
     ----------
-    fit : Estimates with their covariance, status and so on. The log-likelihood is that of the
-        counts; of distributions it is minus the sum of divergences KL(belief | model), over
-        contexts, so that 0 is a perfect fit.
-    held : Parameters that no context could tell, with the value at which they stand.
-    elsewhere, elsewhere_low, elsewhere_high : Share of what is said that is no outcome, mean over
-        contexts, [N]; for sampled beliefs of all draws together, with Wilson's interval; bounds
-        where probability could not be placed.
-    leak : Share of the retained mass on outcomes that cannot come, mean over the contexts that have
-        any, [N]; these outcomes have no part in the other parameters.
-    n_contexts, flagged : Contexts in the fit, and those that were left out since they are flagged,
-        [N].
-    least, most : The estimates' ends over all beliefs that top-k tables allow, [N, K]; the
-        estimates themselves where nothing is open, infinite where the search met no end.
+    fit : Estimates of the agent, the only subject, with their covariance and status. The
+        log-likelihood is that of the counts; of distributions it is minus the sum of divergences
+        KL(belief | model), over contexts, so that 0 is a perfect fit.
+    fixed : Parameters that no context could tell, with the value at which they stand.
+    data : Contexts in the fit, and what was left out.
+    least, most : The estimates' ends over all beliefs that top-k tables allow, [K]; the estimates
+        themselves where nothing is open, infinite where the search met no end.
     """
 
     fit: PointFit
-    held: Mapping[str, float]
-    elsewhere: Array
-    elsewhere_low: Array
-    elsewhere_high: Array
-    leak: Array
-    n_contexts: Integers
-    flagged: Integers
+    fixed: Mapping[str, float]
+    data: Usable
     least: Array
     most: Array
 
     def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
-        """One row per agent: estimates, intervals, ends, elsewhere, what was left out."""
-        ends = {
-            f"{name}_{which}": values[:, k]
-            for k, name in enumerate(self.fit.names)
-            for which, values in (("least", self.least), ("most", self.most))
-        }
-        more = {
-            "elsewhere": self.elsewhere,
-            "elsewhere_low": self.elsewhere_low,
-            "elsewhere_high": self.elsewhere_high,
-            "leak": self.leak,
-            "contexts": self.n_contexts,
-            "flagged": self.flagged,
-            **ends,
-        }
+        """One row: estimates, intervals, ends, elsewhere, what was left out."""
+        data = self.data
+        more = {name: getattr(data, name) for name in ("elsewhere", "elsewhere_low",
+                                                       "elsewhere_high", "leak")}  # fmt: skip
+        more |= {"contexts": len(data.table.edges) - 1, "flagged": data.flagged}
+        for k, name in enumerate(self.fit.names):
+            more |= {f"{name}_least": self.least[k], f"{name}_most": self.most[k]}
         return self.fit.to_frame(mass).drop(columns=["n_trials"]).assign(**more)
 
 
-def fit_belief_samplers(
-    beliefs: RevealedBeliefs | Mapping[str, RevealedBeliefs],
-    *,
-    parameters: Sequence[str] | None = None,
-    method: Literal["mle", "map"] = "mle",
-    worth: float = 1.0,
-    keep_flagged: bool = False,
-    ends: bool = True,
-) -> BeliefSamplerFits:
-    """Fit temperature and biases to the revealed beliefs of each agent.
+def fit_belief_sampler(beliefs: RevealedBeliefs, subject: str = "") -> BeliefSamplerFit:
+    """Fit temperature and biases to the revealed beliefs of an agent.
 
     log q(o) = log p(o) / T + sum of the biases of what marks o - const. Exact distributions are
     fitted by cross-entropy, each context weighing the same; counts by their multinomial
     likelihood; top-k tables as interval-censored: the divergence from the model is that of the
     nearest belief within the bounds, whose missing mass lies as the model has it where it can.
     The objective is concave in 1/T and the biases, so there is one maximum, which Fisher scoring
-    with exact derivatives finds.
+    with exact derivatives finds. All parameters are estimated that the contexts can tell.
 
     Parameters
     ----------
     beliefs
-        By name of the agent; they need a truth.
-    parameters
-        Which are estimated, of `SAMPLER`; None for all that the contexts can tell.
-    method
-        "map" adds the priors of `SAMPLER`.
-    worth
-        How many draws a distribution counts for against the prior; of no account for "mle".
-    keep_flagged
-        Whether contexts flagged for their small mass take part.
-    ends
-        Whether `least` and `most` are searched for where tables leave something open, which takes
-        some hundred fits per agent; else they are NaN there.
+        They need a truth; flagged contexts are left out.
+    subject
+        Name of the agent.
 
     Notes
     -----
@@ -159,21 +122,38 @@ def fit_belief_samplers(
     Covariances of counts are the inverse information; of distributions, which have no sampling
     error, those of the scatter between contexts (White 1982): about 0 if the model holds exactly.
     """
-    several = {"mind": beliefs} if isinstance(beliefs, RevealedBeliefs) else dict(beliefs)
-    if not several:
-        raise ValueError("At least one mind is fitted; got none.")
-    if method not in ("mle", "map"):
-        raise ValueError(f'method is "mle" or "map"; got {method!r}.')
-    if not worth > 0:
-        raise ValueError(f"worth is above 0; got {worth!r}.")
-    used = {name: usable(name, own, keep_flagged) for name, own in several.items()}
-    free = told_by(parameters, list(used.values()))
-    precision = SAMPLER.sd[free] ** -2.0 if method == "map" else np.zeros(len(free))
-    fits = [fit_table(own.table, free, precision, worth) for own in used.values()]
-    found_ends = [
-        _ends(own, free, fit.z, search=ends) for own, fit in zip(used.values(), fits, strict=True)
-    ]
-    return _assemble(used, free, method, fits, np.array(found_ends))
+    data = usable(subject, beliefs)
+    free = told_by(data.table)
+    result = fit_table(data.table, free)
+    estimated = Parameters(*(parameter for k, parameter in enumerate(SAMPLER) if k in free))
+    contexts = np.array([len(data.table.edges) - 1], dtype=np.int64)
+    z, value = result.z[None], np.array([result.value])
+    covariance = inverted(result.information[None])
+    if not data.table.counted.all():
+        scatter = result.scatter * _spare(data.table, free)
+        covariance = covariance @ scatter @ covariance
+    # Flatness is judged by what the data would say as draws.
+    promise = np.array([result.promise])
+    optimum = Optimum(z, value, result.information[None], covariance, promise)
+    status, message = statuses(estimated, "mle", optimum, contexts)
+    point_fit = PointFit(
+        model="belief_sampler",
+        method="mle",
+        subjects=(subject,),
+        parameters=estimated,
+        z=z,
+        covariance=covariance,
+        log_likelihood=value,
+        log_posterior=value,
+        status=status,
+        message=message,
+        agreement=np.ones(1),
+        n_trials=contexts,
+    )
+    default = SAMPLER.constrain(np.zeros(len(SAMPLER)))
+    fixed = {name: float(default[k]) for k, name in enumerate(SAMPLER.names) if k not in free}
+    ends = (estimated.constrain(end) for end in _ends(data, free, result.z))
+    return BeliefSamplerFit(point_fit, fixed, data, *ends)
 
 
 class TableFit(NamedTuple):
@@ -194,20 +174,9 @@ class TableFit(NamedTuple):
     promise: float
 
 
-def fit_table(
-    table: BeliefTable, free: NDArray[np.int64], precision: Array | None = None, worth: float = 1.0
-) -> TableFit:
-    """Fit the free parameters [K], positions in `SAMPLER`, by Fisher scoring with halved steps.
-
-    Parameters
-    ----------
-    precision
-        Of the priors, [K]; None for none.
-    worth
-        How many draws a distribution counts for against them.
-    """
+def fit_table(table: BeliefTable, free: NDArray[np.int64]) -> TableFit:
+    """Fit the free parameters [K], positions in `SAMPLER`, by Fisher scoring with halved steps."""
     k = len(free)
-    precision = np.zeros(k) if precision is None else precision
     reach = (REACH * SAMPLER.sd)[free]
     fit = TableFit(np.zeros(k), -np.inf, np.zeros((k, k)), np.zeros((k, k)), 0.0)
     if len(table.edges) < 2:
@@ -216,15 +185,12 @@ def fit_table(
     halvings = 0
     for _ in range(MOST_STEPS):
         z = np.clip(fit.z + step, -reach, reach)
-        value, gradient, information, scatter = _evaluate(table, free, z, worth)
-        value -= 0.5 * float(precision @ z**2)
+        value, gradient, information, scatter = _evaluate(table, free, z)
         if not value >= fit.value - 1e-14 * abs(fit.value):
             if halvings == MOST_HALVINGS:
                 break
             step, halvings = step / 2.0, halvings + 1
             continue
-        gradient = gradient - precision * z
-        information = information + np.diag(precision)
         ridge = 1e-12 * np.trace(information) + 1e-300
         step = np.linalg.solve(information + ridge * np.eye(k), gradient)
         step[(np.abs(z) >= reach) & (gradient * z > 0.0)] = 0.0
@@ -237,12 +203,12 @@ def fit_table(
 
 
 def _evaluate(
-    table: BeliefTable, free: NDArray[np.int64], z: Array, worth: float
+    table: BeliefTable, free: NDArray[np.int64], z: Array
 ) -> tuple[float, Array, Array, Array]:
     """Return the objective at z [K], its gradient, the information and the squared scores."""
     sampler = SamplerAt.of(table, free, z)
     belief = _nearest(table, sampler.shares)
-    weigh = table.spread(np.where(table.counted, table.sums(table.weight), worth))
+    weigh = table.spread(np.where(table.counted, table.sums(table.weight), 1.0))
     weigh = np.where(table.spread(table.sums(belief)) > 0.0, weigh, 0.0)  # contexts without any
     logs = np.log(np.maximum(sampler.shares, 1e-300))
     value = weigh * (
@@ -311,7 +277,12 @@ class Usable(NamedTuple):
     table : of this agent alone
     allowed : the beliefs that the tables allow; counts are taken as they are
     kept : which contexts are in the table, by all contexts
-    elsewhere, elsewhere_low, elsewhere_high, leak, flagged : see `BeliefSamplerFits`
+    elsewhere, elsewhere_low, elsewhere_high : share of what is said that is no outcome, mean over
+        contexts; for sampled beliefs of all draws together, with Wilson's interval; bounds where
+        probability could not be placed
+    leak : share of the retained mass on outcomes that cannot come, mean over the contexts that have
+        any; these outcomes have no part in the other parameters
+    flagged : contexts that were left out since they are flagged
     """
 
     table: BeliefTable
@@ -324,7 +295,7 @@ class Usable(NamedTuple):
     flagged: int
 
 
-def usable(name: str, beliefs: RevealedBeliefs, keep_flagged: bool) -> Usable:
+def usable(name: str, beliefs: RevealedBeliefs) -> Usable:
     """Lay out an agent's contexts, without flagged ones and impossible outcomes."""
     if np.isnan(beliefs.truth).any():
         raise ValueError(
@@ -332,9 +303,7 @@ def usable(name: str, beliefs: RevealedBeliefs, keep_flagged: bool) -> Usable:
             "truth when reading, or use with_truth."
         )
     retained, possible = beliefs.retained, beliefs.truth > 0
-    kept = np.isfinite(retained) & (retained > 0)
-    if not keep_flagged:
-        kept &= ~beliefs.flagged
+    kept = np.isfinite(retained) & (retained > 0) & ~beliefs.flagged
     counted = beliefs.draws > 0
     inside = np.where(possible, np.nan_to_num(beliefs.probability), 0.0)
     with np.errstate(invalid="ignore"):
@@ -378,17 +347,17 @@ def _missing(beliefs: RevealedBeliefs, context: int, possible: Booleans) -> floa
     )
 
 
-def told_by(names: Sequence[str] | None, used: Sequence[Usable]) -> NDArray[np.int64]:
-    """Return which parameters are estimated: those asked for, or all that can be told."""
-    if names is not None:
-        strange = [name for name in names if name not in SAMPLER.names]
-        if strange:
-            raise ValueError(unknown("parameter of a belief sampler", strange[0], SAMPLER.names))
-        if len(set(names)) < len(names) or not len(names):
-            raise ValueError(f"Parameters are named once each, at least one; got {list(names)}.")
-        return np.sort(np.array([SAMPLER.index(name) for name in names], dtype=np.int64))
-    # What is the same for all outcomes of each context cannot be told; nor what others make up.
-    gram = np.sum([spread_of(own.table) for own in used], axis=0)
+def told_by(table: BeliefTable) -> NDArray[np.int64]:
+    """Return the positions of the parameters that the contexts can tell.
+
+    What is the same for all outcomes of each context cannot be told; nor what others make up.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    """
+    gram = spread_of(table)
     chosen: list[int] = []
     for k in range(len(SAMPLER)):
         tried = [*chosen, k]
@@ -495,12 +464,10 @@ def extreme_beliefs(
     return used.allowed.extremes(read, start)
 
 
-def _ends(used: Usable, free: NDArray[np.int64], z: Array, *, search: bool) -> tuple[Array, Array]:
+def _ends(used: Usable, free: NDArray[np.int64], z: Array) -> tuple[Array, Array]:
     """Return the ends of each estimate over all beliefs that tables allow, in z, [K] each."""
     if not used.allowed.is_open:
         return z, z
-    if not search:
-        return np.full(len(z), np.nan), np.full(len(z), np.nan)
     start = nearest_belief(used.table, free, z)
     reach = (REACH * SAMPLER.sd)[free]
     least, most = z.copy(), z.copy()
@@ -511,59 +478,4 @@ def _ends(used: Usable, free: NDArray[np.int64], z: Array, *, search: bool) -> t
     return (
         np.where(least <= -reach, -np.inf, least),
         np.where(most >= reach, np.inf, most),
-    )
-
-
-def _assemble(
-    used: Mapping[str, Usable],
-    free: NDArray[np.int64],
-    method: str,
-    fits: Sequence[TableFit],
-    ends: Array,
-) -> BeliefSamplerFits:
-    estimated = Parameters(*(parameter for k, parameter in enumerate(SAMPLER) if k in free))
-    own = list(used.values())
-    n_contexts = np.array([len(u.table.edges) - 1 for u in own], dtype=np.int64)
-    some = n_contexts > 0
-    z = np.where(some[:, None], [fit.z for fit in fits], np.nan)
-    ends = np.where(some[:, None, None], ends, np.nan)
-    value = np.array([fit.value for fit in fits])
-    information = np.array([fit.information for fit in fits])
-    covariance = inverted(information)
-    for i, (u, fit) in enumerate(zip(own, fits, strict=True)):
-        if not u.table.counted.all():
-            covariance[i] = covariance[i] @ fit.scatter @ covariance[i] * _spare(u.table, free)
-    # Flatness is judged by what the data would say as draws.
-    promise = np.array([fit.promise for fit in fits])
-    optimum = Optimum(z, value, information, covariance, promise)
-    status, message = statuses(estimated, "mle", optimum, n_contexts)
-    prior = 0.0
-    if method == "map":
-        prior = -0.5 * (((z - estimated.mean) / estimated.sd) ** 2).sum(axis=1)
-    point_fit = PointFit(
-        model="belief_sampler",
-        method=method,
-        subjects=tuple(used),
-        parameters=estimated,
-        z=z,
-        covariance=covariance,
-        log_likelihood=value - prior,
-        log_posterior=value,
-        status=status,
-        message=message,
-        agreement=np.ones(len(z)),
-        n_trials=n_contexts,
-    )
-    at_rest = SAMPLER.constrain(np.zeros(len(SAMPLER)))
-    return BeliefSamplerFits(
-        fit=point_fit,
-        held={name: float(at_rest[k]) for k, name in enumerate(SAMPLER.names) if k not in free},
-        elsewhere=np.array([u.elsewhere for u in own]),
-        elsewhere_low=np.array([u.elsewhere_low for u in own]),
-        elsewhere_high=np.array([u.elsewhere_high for u in own]),
-        leak=np.array([u.leak for u in own]),
-        n_contexts=n_contexts,
-        flagged=np.array([u.flagged for u in own], dtype=np.int64),
-        least=estimated.constrain(ends[:, 0]),
-        most=estimated.constrain(ends[:, 1]),
     )

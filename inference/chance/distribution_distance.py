@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
 
 from .open_beliefs import OpenBeliefs, Read
-from .revealed_belief import RevealedBeliefs, Unplaced, wilson
+from .revealed_belief import CONFIDENCE, RevealedBeliefs, Unplaced, wilson
 
 FLOOR = 1e-6  # added to each probability where logarithms are taken
 REPLICATES = 2000
@@ -42,19 +42,19 @@ def manhattan(truth: Array, belief: Array) -> Array:
     return values
 
 
-def floored(probabilities: Array, floor: float = FLOOR) -> Array:
+def floored(probabilities: Array) -> Array:
     """Add the floor to each probability and divide by their sum, over the last axis."""
-    values: Array = (probabilities + floor) / (1.0 + floor * probabilities.shape[-1])
+    values: Array = (probabilities + FLOOR) / (1.0 + FLOOR * probabilities.shape[-1])
     return values
 
 
-def kullback_leibler(one: Array, other: Array, floor: float = FLOOR) -> Array:
+def kullback_leibler(one: Array, other: Array) -> Array:
     """Return sum p log(p / q) over the last axis, in nats, of floored distributions.
 
     (Kullback and Leibler 1951.) The floor is added to all probabilities of both, which are
     normalised again: the divergence stays finite where a probability is 0, and at least 0.
     """
-    p, q = floored(one, floor), floored(other, floor)
+    p, q = floored(one), floored(other)
     values: Array = np.maximum((p * np.log(p / q)).sum(axis=-1), 0.0)
     return values
 
@@ -67,9 +67,9 @@ def entropy(belief: Array) -> Array:
     return values
 
 
-def distances_of(truth: Array, belief: Array, floor: float = FLOOR) -> dict[str, Array]:
+def distances_of(truth: Array, belief: Array) -> dict[str, Array]:
     """Return all distances of normalised distributions over the last axis, by name."""
-    forth, back = kullback_leibler(truth, belief, floor), kullback_leibler(belief, truth, floor)
+    forth, back = kullback_leibler(truth, belief), kullback_leibler(belief, truth)
     return {
         "chebyshev": chebyshev(truth, belief),
         "manhattan": manhattan(truth, belief),
@@ -80,65 +80,12 @@ def distances_of(truth: Array, belief: Array, floor: float = FLOOR) -> dict[str,
     }
 
 
-@dataclass(frozen=True)
-class DistributionDistances(Result):
-    """Distances between belief and truth in C contexts, by name of the measure.
+def distribution_distances(
+    beliefs: RevealedBeliefs, *, replicates: int = REPLICATES, seed: int = 0
+) -> pd.DataFrame:
+    """Compute all distances between revealed beliefs and the truth, with intervals.
 
     Beliefs are normalised over the outcomes, and the mass that this hides stands beside them.
-
-    Parameters
-    ----------
-    beliefs : Of which they are.
-    value, low, high : [C] by measure; NaN where the context is flagged, or its truth is not known
-        (entropy needs none). The interval is a single point for exact beliefs; all that is possible
-        for top-k tables; and that of the bootstrap for sampled ones.
-    noise : What the measure would show on average if the belief were the truth, [C] by measure: 0
-        but for sampled beliefs, whose distances are too large by chance.
-    floor, mass : Added to probabilities in logarithms; of the intervals of sampled beliefs.
-    """
-
-    beliefs: RevealedBeliefs
-    value: Mapping[str, Array]
-    low: Mapping[str, Array]
-    high: Mapping[str, Array]
-    noise: Mapping[str, Array]
-    floor: float
-    mass: float
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per context and measure; the retained mass is one of the measures."""
-        b = self.beliefs
-        parts = []
-        for name in (*self.value, "retained"):
-            total = name == "retained"
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "scenario": b.scenarios,
-                        "context": b.contexts,
-                        "source": b.sources,
-                        "measure": name,
-                        "value": b.retained if total else self.value[name],
-                        "low": b.retained_low if total else self.low[name],
-                        "high": b.retained_high if total else self.high[name],
-                        "noise": np.nan if total else self.noise[name],
-                        "flag": b.flags,
-                    }
-                )
-            )
-        return pd.concat(parts, ignore_index=True)
-
-
-def distribution_distances(
-    beliefs: RevealedBeliefs,
-    *,
-    floor: float = FLOOR,
-    mass: float = 0.95,
-    replicates: int = REPLICATES,
-    seed: int = 0,
-    keep_flagged: bool = False,
-) -> DistributionDistances:
-    """Compute all distances between revealed beliefs and the truth, with intervals.
 
     Top-k tables: the least and the largest value over all ways in which the missing probability
     can lie on the outcomes or on something else. The distances are convex in the normalised
@@ -151,102 +98,97 @@ def distribution_distances(
     multinomial bootstrap takes that away again (Davison and Hinkley 1997, section 5.2), but knows
     nothing of outcomes that never came; so the interval reaches from the lower of its end and that
     of the Dirichlet posterior with the prior 1 / k (Perks 1947) to the higher one. It begins at 0
-    where a belief that is the truth would show as much in 5% of samples (1 - `mass`).
+    where a belief that is the truth would show as much in 5% of samples.
 
     Parameters
     ----------
-    floor
-        Added to each probability in Kullback-Leibler divergences.
-    mass
-        Of the intervals of sampled beliefs.
     replicates
         Bootstrap samples per context.
-    keep_flagged
-        Whether contexts that are flagged for their small mass are computed nevertheless.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per context and measure, of which the retained mass is one: scenario, context,
+        source, measure, value with low and high (95%; NaN where the context is flagged, or its
+        truth is not known, which entropy does not need), noise (what the measure would show on
+        average if the belief were the truth: 0 but for sampled beliefs, whose distances are too
+        large by chance) and flag. The interval is a single point for exact beliefs, all that is
+        possible for top-k tables, and that of the bootstrap for sampled ones.
     """
-    if not floor > 0:
-        raise ValueError(f"floor is above 0, or some divergences are infinite; got {floor!r}.")
-    if not 0 < mass < 1:
-        raise ValueError(f"mass is between 0 and 1; got {mass!r}.")
-    c = len(beliefs)
     names = MEASURES_OF_DISTANCE
-    value, low, high, noise = ({name: np.full(c, np.nan) for name in names} for _ in range(4))
-    for k in range(c):
-        own = beliefs.rows(k)
-        q = beliefs.probability[own]
-        if np.isnan(q).any() or q.sum() <= 0 or (beliefs.flagged[k] and not keep_flagged):
+    # By measure: value, low, high and noise of each context.
+    columns = {name: np.full((4, len(beliefs)), np.nan) for name in names}
+    for k in range(len(beliefs)):
+        rows = beliefs.rows(k)
+        q, p = beliefs.probability[rows], beliefs.truth[rows]
+        if beliefs.flagged[k]:
             continue
-        p = beliefs.truth[own]
-        found = distances_of(p, q / q.sum(), floor)
-        lows, highs = found, found
-        quiet = {name: np.zeros(()) for name in names}
+        value = distances_of(p, q / q.sum())
+        lows, highs, noise = value, value, dict.fromkeys(names, np.zeros(()))
         if beliefs.draws[k]:
-            lows, highs, quiet = _sampled(
-                beliefs.count[own], int(beliefs.draws[k]), p, floor, mass, replicates,
-                session_stream(seed, 21, k),
-            )  # fmt: skip
+            rng = session_stream(seed, 21, k)
+            lows, highs, noise = _sampled(beliefs.count[rows], p, replicates, rng)
         elif beliefs.unplaced[k]:
-            lows, highs = _bounds(q, beliefs.unplaced[k], own.start, p, floor)
+            lows, highs = _bounds(q, beliefs.unplaced[k], rows.start, p)
         for name in names:
             if name == "entropy" or not np.isnan(p).any():
-                value[name][k] = found[name]
-                low[name][k], high[name][k] = lows[name], highs[name]
-                noise[name][k] = quiet[name]
-    return DistributionDistances(beliefs, value, low, high, noise, floor, mass)
+                columns[name][:, k] = value[name], lows[name], highs[name], noise[name]
+    retained = beliefs.retained, beliefs.retained_low, beliefs.retained_high
+    columns["retained"] = np.stack([*retained, np.full(len(beliefs), np.nan)])
+    known = {"scenario": beliefs.scenarios, "context": beliefs.contexts, "source": beliefs.sources}
+    parts = []
+    for name, values in columns.items():
+        numbers = dict(zip(("value", "low", "high", "noise"), values, strict=True))
+        parts.append(pd.DataFrame({**known, "measure": name, **numbers, "flag": beliefs.flags}))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _sampled(
-    counts: Array | np.ndarray,
-    draws: int,
-    truth: Array,
-    floor: float,
-    mass: float,
-    replicates: int,
-    rng: np.random.Generator,
+    counts: NDArray[np.int64], truth: Array, replicates: int, rng: np.random.Generator
 ) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array]]:
     n = int(np.sum(counts))
     if n == 0:
         nothing = {name: np.array(np.nan) for name in MEASURES_OF_DISTANCE}
         return nothing, nothing, nothing
     belief = counts / n
-    found = distances_of(truth, belief, floor)
+    result = distances_of(truth, belief)
     # How many draws are outcomes at all says nothing of how they are spread: n is held.
-    again = distances_of(truth, rng.multinomial(n, belief, size=replicates) / n, floor)
+    again = distances_of(truth, rng.multinomial(n, belief, size=replicates) / n)
     # One draw's worth of prior in all (Perks 1947), so that what never came is not impossible.
     after = rng.dirichlet(counts + 1.0 / len(belief), size=replicates)
-    may_be = distances_of(truth, after, floor)
+    may_be = distances_of(truth, after)
     quiet = {name: np.array(np.nan) for name in MEASURES_OF_DISTANCE}
-    most = _largest(truth, floor)
+    most = _largest(truth)
     lows, highs = {}, {}
     for name, values in again.items():
-        ends = [0.5 - mass / 2, 0.5 + mass / 2]
+        ends = [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2]
         (lower, upper), (least, largest) = (
             np.quantile(values, ends),
             np.quantile(may_be[name], ends),
         )
-        lows[name] = np.clip(np.minimum(least, 2 * found[name] - upper), 0.0, most[name])
-        highs[name] = np.clip(np.maximum(largest, 2 * found[name] - lower), 0.0, most[name])
+        lows[name] = np.clip(np.minimum(least, 2 * result[name] - upper), 0.0, most[name])
+        highs[name] = np.clip(np.maximum(largest, 2 * result[name] - lower), 0.0, most[name])
     if not np.isnan(truth).any():
         chance = rng.multinomial(n, truth / truth.sum(), size=replicates) / n
-        shown = distances_of(truth, chance, floor)
+        shown = distances_of(truth, chance)
         quiet = {name: np.asarray(values.mean()) for name, values in shown.items()}
         quiet["entropy"] = quiet["entropy"] - entropy(truth)
         for name in MEASURES_OF_DISTANCE[:-1]:
-            if found[name] <= np.quantile(shown[name], mass):
+            if result[name] <= np.quantile(shown[name], CONFIDENCE):
                 lows[name] = np.array(0.0)
     return lows, highs, quiet
 
 
-def _largest(truth: Array, floor: float) -> dict[str, float]:
+def _largest(truth: Array) -> dict[str, float]:
     """Return the largest value that each measure can take: at a belief in one outcome alone."""
     corners = np.eye(len(truth))
-    found = distances_of(truth, corners, floor)
-    most = {name: float(np.max(values)) for name, values in found.items()}
+    result = distances_of(truth, corners)
+    most = {name: float(np.max(values)) for name, values in result.items()}
     return most | {"entropy": float(np.log(len(truth)))}
 
 
 def _bounds(
-    certain: Array, unplaced: Sequence[Unplaced], begin: int, truth: Array, floor: float
+    certain: Array, unplaced: Sequence[Unplaced], begin: int, truth: Array
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return the least and the largest value over all that can be believed."""
     units = [(mass, tuple(i - begin for i in rows)) for mass, rows in unplaced if mass > 0]
@@ -256,7 +198,7 @@ def _bounds(
     known = not np.isnan(truth).any()
     lows, highs = ({name: np.array(np.nan) for name in MEASURES_OF_DISTANCE} for _ in range(2))
     corners = _corners(allowed, truth if known else even)
-    tried = distances_of(truth, corners, floor)
+    tried = distances_of(truth, corners)
     lows["entropy"] = np.array(-_most(allowed, _negative_entropy, corners, -tried["entropy"]))
     if _least_deviation(certain, units, even, largest=False) <= MET:
         highs["entropy"] = np.array(np.log(len(certain)))
@@ -274,7 +216,7 @@ def _bounds(
         ("kl_belief_truth", (0.0, 1.0)),
         ("kl_sum", (1.0, 1.0)),
     ):
-        objective = _Divergence(floored(truth, floor), weights, floor)
+        objective = _Divergence(floored(truth), weights)
         highs[name] = np.array(_most(allowed, objective, corners, tried[name]))
         if lows["manhattan"] <= MET:  # the truth itself can be believed
             lows[name] = np.array(0.0)
@@ -366,16 +308,14 @@ class _Divergence:
 
     truth: Array
     weights: tuple[float, float]
-    floor: float
 
     def __call__(self, q: Array) -> tuple[float, Array]:
-        n = len(q)
-        e = (q + self.floor) / (1.0 + self.floor * n)
+        e = floored(q)
         ratio = np.log(e / self.truth)
         forth, back = self.weights
         value = -forth * (self.truth * ratio).sum() + back * (e * ratio).sum()
         slope = -forth * self.truth / e + back * (ratio + 1.0)
-        return float(value), slope / (1.0 + self.floor * n)
+        return float(value), slope / (1.0 + FLOOR * len(q))
 
 
 def _least_deviation(
@@ -411,23 +351,7 @@ def _least_deviation(
     return max(float(solution.fun or 0.0), 0.0) if solution.success else float("nan")
 
 
-@dataclass(frozen=True)
-class StatedErrors(Result):
-    """1 - P(correct letter) of each five-option question, [C], with its interval."""
-
-    contexts: tuple[str, ...]
-    value: Array
-    low: Array
-    high: Array
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per question."""
-        return pd.DataFrame(
-            {"context": self.contexts, "value": self.value, "low": self.low, "high": self.high}
-        )
-
-
-def stated_errors(beliefs: RevealedBeliefs, correct: Sequence[str]) -> StatedErrors:
+def stated_errors(beliefs: RevealedBeliefs, correct: Sequence[str]) -> pd.DataFrame:
     """Compute how improbable the correct letter is among those on offer.
 
     Parameters
@@ -437,10 +361,12 @@ def stated_errors(beliefs: RevealedBeliefs, correct: Sequence[str]) -> StatedErr
     correct
         The correct letter of each question.
 
-    Notes
-    -----
-    Letters are normalised; flagged questions have no value. Intervals: a point for exact ones, all
-    that is possible for top-k tables, Wilson's for sampled ones.
+    Returns
+    -------
+    pandas.DataFrame
+        One row per question: context, value, low and high. Letters are normalised; flagged
+        questions have no value. Intervals: a point for exact ones, all that is possible for top-k
+        tables, Wilson's for sampled ones.
     """
     if len(correct) != len(beliefs):
         raise ValueError(
@@ -466,7 +392,8 @@ def stated_errors(beliefs: RevealedBeliefs, correct: Sequence[str]) -> StatedErr
         else:
             ends = set_bounds(q, units_of(beliefs, k), mine)
         low[k], high[k] = 1.0 - ends[1][0], 1.0 - ends[0][0]
-    return StatedErrors(beliefs.contexts, value, low, high)
+    columns = {"context": beliefs.contexts, "value": value, "low": low, "high": high}
+    return pd.DataFrame(columns)
 
 
 def units_of(beliefs: RevealedBeliefs, context: int) -> list[tuple[float, list[int]]]:

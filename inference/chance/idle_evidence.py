@@ -4,30 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent, CorrelationWeigher, EvidenceWeigher
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials, make, unknown
 from knownminds.environments.chance import counts, linked_coins
 from knownminds.environments.chance.counts import EARLIER
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
-from knownminds.inference.measure import (
-    Dial,
-    Measure,
-    SubjectMeasure,
-    Values,
-    t_tests,
-    with_columns,
-)
+from knownminds.inference.measure import Dial, Values, t_tests, with_columns
+from knownminds.inference.session_measure import SimulatedMeasure, in_experiment
 
-from .belief_contexts import baseline_of, kind_of, values_of_context
+from .belief_contexts import SHARED, baseline_of, kind_of, values_of_context
 from .distribution_distance import set_bounds, units_of
 from .revealed_belief import CONFIDENCE, RevealedBeliefs, wilson
 
@@ -67,7 +58,7 @@ def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> Beli
     Evidence is an earlier outcome that has no influence (kind "independent"; of several, the last
     one), or a fact that names a number ("aside"). The shift is the share of the named outcome with
     the evidence minus its share in the context that lacks it alone: above 0 towards what is named,
-    below 0 away from it. A mind that is not moved has 0, whatever else it believes.
+    below 0 away from it. An agent that is not moved has 0, whatever else it believes.
 
     Contexts with the same baseline share its error, so that the interval of a mean is Student's
     over the means of such groups. Flagged contexts, and those whose baseline was not asked or is
@@ -111,11 +102,11 @@ def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> Beli
             }
         )
     table = pd.DataFrame(rows, columns=_COLUMNS)
-    found = [
+    result = [
         _mean_shift(str(scenario), str(evidence), group, mass)
         for (scenario, evidence), group in table.groupby(["scenario", "evidence"], sort=False)
     ]
-    return BeliefShifts(pd.DataFrame(found, columns=_MEANS), table, mass)
+    return BeliefShifts(pd.DataFrame(result, columns=_MEANS), table, mass)
 
 
 _COLUMNS = [
@@ -156,25 +147,20 @@ def _mean_shift(scenario: str, evidence: str, table: pd.DataFrame, mass: float) 
     }
 
 
-# What a context has in common with the one that lacks the evidence.
-_SHARED: Mapping[str, tuple[str, ...]] = {
-    "counts": ("law", "mean"),
-    "linked_coins": ("coins", "face", "weight", "correlation"),
-}
 _KIND_CODES: Mapping[str, Mapping[str, int]] = {
     name: {kind: code for code, kind in enumerate(kinds)}
     for name, kinds in (("counts", counts.KINDS), ("linked_coins", linked_coins.KINDS))
 }
 
 
-class IdlePull(SubjectMeasure):
+class IdlePull(SimulatedMeasure):
     """How much more often an outcome is said once evidence that should not matter has named it.
 
     Over the contexts with such evidence, the share of answers that say what it names minus the
     share of the same outcome in the context that lacks the evidence alone: above 0 towards what is
     named, below 0 away from it. Who is not moved has 0, whatever else is believed.
 
-    How large it is in a mind with a given bias hangs on the contexts, so its truth is that of an
+    How large it is in an agent with a given bias hangs on the contexts, so its truth is that of an
     experiment: by default `counts` as it is shipped; `in_place` takes another.
 
     Parameters
@@ -189,23 +175,21 @@ class IdlePull(SubjectMeasure):
     rational = "random_responder"
     violator = "evidence_weigher"
 
-    def __init__(self, kind: str, environment: Environment | None = None):
+    def __init__(self, kind: str):
         if kind not in IDLE:
             raise ValueError(unknown("kind", kind, IDLE))
-        self.kind, self.environment = kind, environment
+        self.kind = kind
         self.name = {"aside": "idle_fact_pull", "independent": "idle_count_pull"}[kind]
         what = {
             "aside": "a number is said once a fact that does not matter names it",
             "independent": "a count is said right after earlier ones without influence",
         }[kind]
         self.summary = f"how much more often {what}"
-        self.dial = Dial({"bias_fact" if kind == "aside" else "bias_repeat": 1.0})
-        place = environment if environment is not None else make(PLACES[kind][0])
-        self.environments = (place.name,)
-        if place.name == "linked_coins":
-            self.violator = "correlation_weigher"
+        bias = "bias_fact" if kind == "aside" else "bias_repeat"
+        self.dial = Dial({bias: 1.0}, reach=2.0, steps=9)
+        self.environment, self.environments = make(PLACES[kind][0]), PLACES[kind][:1]
 
-    def in_place(self, environment: Environment) -> Measure:
+    def in_place(self, environment: Environment) -> SimulatedMeasure:
         """Return the measure whose truth is that over the contexts of the experiment.
 
         Raises
@@ -222,7 +206,11 @@ class IdlePull(SubjectMeasure):
                 f'without such evidence; got {environment!r}. Set kinds to "single" and '
                 f'"{self.kind}" at least.'
             )
-        return IdlePull(self.kind, environment)
+        placed = in_experiment(self, environment)
+        placed.environments = (environment.name,)
+        if environment.name == "linked_coins":
+            placed.violator = "correlation_weigher"
+        return placed
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's mean difference over the contexts with evidence."""
@@ -251,38 +239,16 @@ class IdlePull(SubjectMeasure):
             mask |= np.isin(code, [kinds["single"], kinds[self.kind]])
         return mask
 
-    def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the mean difference over the contexts of the experiment, [n]."""
-        if not issubclass(model, EvidenceWeigher | CorrelationWeigher):
-            if model.name in (self.rational, "belief_sampler") and self.kind == "aside":
-                return np.zeros(len(theta))
-            if model.name == self.rational:
-                return np.zeros(len(theta))
-            raise ValueError(
-                f"{self.name} is known of evidence_weigher, correlation_weigher and who is not "
-                f"moved; got {model.name}."
-            )
-        values: Array = np.mean(
-            [
-                _shares(model, theta, told)[named] - _shares(model, theta, plain)[named]
-                for told, plain, named in self._pairs
-            ],
-            axis=0,
-        )
-        return values
-
     def _places_of(self, frame: pd.DataFrame) -> list[str]:
         if "environment" in frame:
             return [p for p in self.environments if (frame["environment"] == p).any()]
-        if self.environment is not None:
-            return [self.environment.name]
         return ["counts" if "law" in frame else "linked_coins"]
 
     def _differences(
         self, text: str, frame: pd.DataFrame, subject: NDArray[np.int64], n: int
     ) -> tuple[Array, Array]:
         """Return by subject the sum of differences, and over how many contexts, [n] each."""
-        shared, codes = list(_SHARED[text]), _KIND_CODES[text]
+        shared, codes = list(SHARED[text]), _KIND_CODES[text]
         frame = with_columns(Trials(frame), self.name, [*shared, "kind", "action"])
         action = pd.to_numeric(frame["action"], errors="coerce").to_numpy(dtype=float)
         kind = frame["kind"].to_numpy(dtype=float)
@@ -313,37 +279,3 @@ class IdlePull(SubjectMeasure):
         earlier = frame[list(EARLIER)].astype(float)
         last: Array = earlier.where(earlier >= 0).ffill(axis=1).iloc[:, -1].to_numpy(dtype=float)
         return last
-
-    @cached_property
-    def _pairs(self) -> list[tuple[dict[str, int], dict[str, int], int]]:
-        environment: Any = self.environment or make(self.environments[0])
-        kinds = _KIND_CODES[environment.name]
-        contexts = [
-            dict(zip(environment.own, context.values, strict=True))
-            for context in environment.contexts
-        ]
-        shared = _SHARED[environment.name]
-        plain = {
-            tuple(told[name] for name in shared): told
-            for told in contexts
-            if told["kind"] == kinds["single"]
-        }
-        pairs = []
-        for told in contexts:
-            if told["kind"] == kinds[self.kind]:
-                named = int(self._named(pd.DataFrame([told]))[0])
-                pairs.append((told, plain[tuple(told[name] for name in shared)], named))
-        return pairs
-
-
-def _shares(model: type[Agent], theta: Array, told: Mapping[str, int]) -> Array:
-    """Return the probability of each outcome in a context, [outcomes, n], of minds theta[n, P]."""
-    trial: Any = SimpleNamespace(**told)
-    mind: Any = model.__new__(model)
-    for name, values in zip(model.parameters.names, theta.T, strict=True):
-        setattr(mind, name, values)
-    mind.actions = told["coins"] + 1 if "coins" in told else model.n_actions
-    heights = np.array([np.broadcast_to(h, len(theta)) for h in mind.respond(trial)])
-    weights = np.exp(heights - heights.max(axis=0))
-    found: Array = weights / weights.sum(axis=0)
-    return found

@@ -132,14 +132,14 @@ class OpenBeliefs:
 
     def extreme(self, read: Callable[[Array], Read], start: Array, sign: float) -> Array:
         """Return the belief with the largest value, times the sign; see `extremes`."""
-        best, found = start, read(start)
-        highest = sign * found.value
+        best, result = start, read(start)
+        highest = sign * result.value
         for _ in range(ROUNDS):
-            belief = self.largest(sign * found.slopes)
-            found = read(belief)
-            if not sign * found.value > highest + STILL:
+            belief = self.largest(sign * result.slopes)
+            result = read(belief)
+            if not sign * result.value > highest + STILL:
                 break
-            best, highest = belief, sign * found.value
+            best, highest = belief, sign * result.value
         return best
 
 
@@ -163,10 +163,10 @@ def units_of_rows(
     unplaced: Sequence[tuple[float, Sequence[int]]], row: Integers
 ) -> list[tuple[float, tuple[int, ...]]]:
     """Return what could not be placed by rows of another table, -1 for those that it lacks."""
-    found = []
+    result = []
     for mass, rows in unplaced:
         own = row[list(rows)]
         own = own[own >= 0]
         if len(own) and mass > 0:
-            found.append((mass, tuple(own.tolist())))
-    return found
+            result.append((mass, tuple(own.tolist())))
+    return result

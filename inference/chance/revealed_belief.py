@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, compress
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
@@ -18,7 +16,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Outcome, Trials
 from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.csv_cells import csv_text, unguarded
+from knownminds.environments.record.result import Result
 
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
@@ -114,7 +112,7 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
             "Beliefs are revealed by the outcomes that are told; these questions ask for their "
             "probability. Their errors are those of distribution_distance.stated_errors."
         )
-    found = []
+    result = []
     for context in environment.contexts:
         observation = dict(zip(environment.own, context.values, strict=True))
         truth = context.chance.probabilities
@@ -126,8 +124,8 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
             # The result before may be none that the sum of both can have.
             before = said[place[0]] if place else str(context.previous)
         name = context_name(environment.own, context.values)
-        found.append(SetUp(name, said, truth, context.scenario, before, context.marks))
-    return tuple(found)
+        result.append(SetUp(name, said, truth, context.scenario, before, context.marks))
+    return tuple(result)
 
 
 def marks_of(outcomes: Sequence[str], truth: Array | None = None, previous: str = "") -> Booleans:
@@ -169,7 +167,7 @@ class Unplaced(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RevealedBeliefs:
+class RevealedBeliefs(Result):
     """Probabilities of all outcomes in C contexts, one of R rows per context and outcome.
 
     Probabilities are those before normalising: what is missing to 1 in a context has gone to
@@ -284,8 +282,6 @@ class RevealedBeliefs:
         outcomes: Sequence[str],
         *,
         extends: Extends | None = None,
-        spellings: Mapping[str, Sequence[str]] | None = None,
-        single_tokens: bool = False,
         nothing_longer: bool = False,
         set_ups: Sequence[SetUp] | None = None,
         threshold: float = LITTLE_MASS,
@@ -305,13 +301,6 @@ class RevealedBeliefs:
             number of a text longer, as `llm_adapters.outcome_tree.extends` does. None: an outcome
             that was said is taken to be over, unless the same token goes on with a letter or
             digit; this is allowed only where no outcome begins another.
-        spellings
-            For each outcome all that counts as saying it; None for the outcome with a space
-            before it and without.
-        single_tokens
-            Whether each spelling is one token of its own, so that one that a table lists cannot
-            be said by tokens it does not list.
-
         nothing_longer
             Whether to assume that what was said is over where no table shows how it goes on,
             unless it begins another outcome. Interfaces do not tell how probable the end of a
@@ -322,7 +311,10 @@ class RevealedBeliefs:
         ValueError
             If a reply has no log-probabilities, or an outcome begins another one without a rule.
         """
-        written = _spellings(outcomes, spellings)
+        if isinstance(outcomes, str) or not outcomes or len(set(outcomes)) < len(outcomes):
+            raise ValueError(f"Outcomes are a list of different strings; got {outcomes!r}.")
+        # Said with a space before it and without.
+        written = [(text, k) for k, name in enumerate(outcomes) for text in (f" {name}", name)]
         if extends is None:
             _check_prefixes(written, outcomes)
         probability, unplaced = [], []
@@ -333,7 +325,6 @@ class RevealedBeliefs:
                 written,
                 len(outcomes),
                 extends,
-                single_tokens,
                 nothing_longer,
             )
             probability.append(certain)
@@ -530,82 +521,43 @@ class RevealedBeliefs:
         """One row per context and outcome."""
         at = self.context
 
-        def pick(several: Sequence[str]) -> list[str]:
-            return [several[k] for k in at.tolist()]
+        of_context = {
+            "scenario": self.scenarios, "context": self.contexts, "source": self.sources,
+            "retained": self.retained, "retained_low": self.retained_low,
+            "retained_high": self.retained_high, "draws": self.draws, "previous": self.previous,
+            "flag": self.flags,
+        }  # fmt: skip
+        names = ("outcome", "probability", "low", "high", "count", "normalised", "truth")
+        table = pd.DataFrame({name: getattr(self, name) for name in names})
+        table = table.join(pd.DataFrame(of_context).iloc[at].reset_index(drop=True))
+        order = ("scenario", "context", "outcome", "source", *names[1:], *list(of_context)[3:])
+        return table[list(order)]
 
-        return pd.DataFrame(
-            {
-                "scenario": pick(self.scenarios),
-                "context": pick(self.contexts),
-                "outcome": self.outcome,
-                "source": pick(self.sources),
-                "probability": self.probability,
-                "low": self.low,
-                "high": self.high,
-                "count": self.count,
-                "normalised": self.normalised,
-                "truth": self.truth,
-                "retained": self.retained[at],
-                "retained_low": self.retained_low[at],
-                "retained_high": self.retained_high[at],
-                "draws": self.draws[at],
-                "previous": pick(self.previous),
-                "flag": pick(self.flags),
-            }
-        )
+    def stored(self) -> pd.DataFrame:
+        """Return all that is known as a table: `to_frame` with marks, unplaced and threshold.
 
-    def to_json(self) -> str:
-        """Return one record per context and outcome; what is unknown is null."""
-        records: str = self.to_frame().to_json(orient="records", double_precision=15)
-        return json.dumps({"threshold": self.threshold, "outcomes": json.loads(records)})
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all that is known to a file, Parquet or CSV as its name ends; `load` reads it."""
-        at = self.context
-        open_masses = []
-        for k, own in enumerate(self.unplaced):
-            begin = self.rows(k).start
-            told = [[u.mass, [i - begin for i in u.rows]] for u in own]
-            open_masses.append(json.dumps(told) if told else "")
-        marks = ["".join("1" if m else "0" for m in row) for row in self.marks.tolist()]
-        frame = self.to_frame().assign(
-            marks=marks, unplaced=[open_masses[k] for k in at.tolist()], threshold=self.threshold
-        )
-        file = Path(path)
-        if file.suffix == ".csv":
-            file.write_text(csv_text(frame), encoding="utf-8", newline="")
-        elif file.suffix == ".parquet":
-            frame.to_parquet(file.absolute(), index=False)
-        else:
-            raise ValueError(f"Beliefs are kept in .parquet or .csv files; got {file.name!r}.")
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> RevealedBeliefs:
-        """Read what `save` has written.
-
-        Raises
-        ------
-        ValueError
-            If a column is missing.
+        `of_frame` reads it, also from a file of it.
         """
-        file = Path(path)
-        if file.suffix == ".csv":
-            # As text first: fast readers of numbers are off in the last digit.
-            frame = unguarded(pd.read_csv(file, dtype=str, keep_default_na=False))
-            for name in set(_NUMBERS) & set(frame):
-                frame[name] = [float(told) if told else np.nan for told in frame[name]]
-        else:
-            frame = pd.read_parquet(file.absolute())
-        return cls.of_frame(frame)
+        unplaced = []
+        for k, several in enumerate(self.unplaced):
+            begin = self.rows(k).start
+            listed = [[u.mass, [i - begin for i in u.rows]] for u in several]
+            unplaced.append(json.dumps(listed) if listed else "")
+        marks = ["".join("1" if m else "0" for m in row) for row in self.marks.tolist()]
+        return self.to_frame().assign(
+            marks=marks,
+            unplaced=[unplaced[k] for k in self.context.tolist()],
+            threshold=self.threshold,
+        )
 
     @classmethod
     def of_frame(cls, frame: pd.DataFrame) -> RevealedBeliefs:
-        """Read the table that `save` writes; contexts stand in the order in which they appear."""
+        """Read a table as `stored` gives it; contexts stand in the order in which they appear."""
         lacking = [name for name in (*_TEXTS, *_NUMBERS) if name not in frame]
         if lacking:
             raise ValueError(
                 f"Beliefs have the columns {', '.join((*_TEXTS, *_NUMBERS))}; {lacking[0]} is "
-                "missing. Give a file that RevealedBeliefs.save has written."
+                "missing. Give a table of RevealedBeliefs.stored."
             )
         if frame.empty:
             raise ValueError("Beliefs have one row at least; the table has none.")
@@ -644,28 +596,6 @@ class RevealedBeliefs:
             unplaced=unplaced,
             threshold=float(first["threshold"].iloc[0]),
         )
-
-    def __str__(self) -> str:
-        """Contexts by source, their retained mass, and what is flagged."""
-        lines = [f"{len(self)} contexts, {len(self.outcome)} outcomes"]
-        for source in SOURCES:
-            own = np.array([s == source for s in self.sources], dtype=bool)
-            if own.any():
-                mass = self.retained[own]
-                known = mass[np.isfinite(mass)]
-                told = (
-                    f"{np.median(known):.3f} ({known.min():.3f} to {known.max():.3f})"
-                    if len(known)
-                    else "unknown"
-                )
-                lines.append(f"{source:<8}{own.sum():>6} contexts, retained mass {told}")
-        reasons = [flag.split(" ")[0] for flag in self.flags if flag]
-        if reasons:
-            lines.append(
-                f"{len(reasons)} of {len(self)} contexts are flagged, the first one: "
-                f"{next(flag for flag in self.flags if flag)}."
-            )
-        return "\n".join(lines)
 
     @cached_property
     def _edges(self) -> Integers:
@@ -810,28 +740,6 @@ def context_name(columns: Iterable[str], values: Sequence[Any]) -> str:
     return ", ".join(f"{name} {int(value)}" for name, value in zip(columns, values, strict=True))
 
 
-def _spellings(
-    outcomes: Sequence[str], declared: Mapping[str, Sequence[str]] | None
-) -> list[tuple[str, int]]:
-    if isinstance(outcomes, str) or not outcomes or len(set(outcomes)) < len(outcomes):
-        raise ValueError(f"Outcomes are a list of different strings; got {outcomes!r}.")
-    if declared is not None and set(declared) != set(outcomes):
-        differing = sorted(set(declared) ^ set(outcomes))
-        raise ValueError(
-            "Spellings are declared for each outcome and nothing else; "
-            f"{differing[0]!r} is in only one of the two."
-        )
-    written: dict[str, int] = {}
-    for k, outcome in enumerate(outcomes):
-        for text in (f" {outcome}", outcome) if declared is None else declared[outcome]:
-            if written.setdefault(text, k) != k:
-                raise ValueError(
-                    f"A spelling belongs to one outcome; {text!r} is one of "
-                    f"{outcomes[written[text]]!r} and of {outcome!r}. Leave it out of one."
-                )
-    return list(written.items())
-
-
 def _check_prefixes(written: Sequence[tuple[str, int]], outcomes: Sequence[str]) -> None:
     for text, k in written:
         for other, j in written:
@@ -878,7 +786,6 @@ def _place(
     written: Sequence[tuple[str, int]],
     n: int,
     extends: Extends | None,
-    single_tokens: bool,
     nothing_longer: bool,
 ) -> tuple[Array, tuple[Unplaced, ...]]:
     """Return what certainly lies on each of n outcomes, and what may lie on some."""
@@ -896,9 +803,6 @@ def _place(
         table = tables[path]
         unlisted = max(0.0, 1.0 - sum(table.values()))
         possible = _possible(said, written, extends)[1]
-        if single_tokens and not said:
-            listed = {token for token in table}
-            possible = {k for text, k in written if text not in listed}
         leave(reached * unlisted, possible)
         for token, p in table.items():
             outcome, possible = _possible(said + token, written, extends)

@@ -202,7 +202,7 @@ def _parts(
         return []
     rooted = table.assign(error=np.sqrt(table["error"]))
     try:
-        found = split_scores(
+        result = split_scores(
             rooted,
             "y",
             "error",
@@ -216,11 +216,11 @@ def _parts(
         return []
     rows = []
     for name, source in sources.items():
-        part = found.components[source]
+        part = result.components[source]
         rows.append(
             {"part": name, "variance": part.value, "low": part.low, "high": part.high}
-            | {"share": found.shares[source], "contexts": found.models}
-            | {"wordings": found.templates, "left_out": len(found.left_out)}
+            | {"share": result.shares[source], "contexts": result.models}
+            | {"wordings": result.templates, "left_out": len(result.left_out)}
         )
     return rows
 

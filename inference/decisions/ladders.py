@@ -12,7 +12,7 @@ from knownminds.environments import AdjustingAmount, Trials
 from knownminds.environments.decisions.adjusting_amount import LATER
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, sessions_of, with_columns
-from knownminds.inference.session_measure import SessionMeasure
+from knownminds.inference.session_measure import SessionMeasure, SessionRows
 
 COLUMNS = ("sooner_amount", "later_amount", "later_delay", "ladder", "action")
 
@@ -127,18 +127,13 @@ class AreaUnderCurve(SessionMeasure):
     violator = "hyperbolic_discounter"
     dial = Dial({"k": -1.0}, reach=2.0, steps=9)
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the mean area over later sums, [sessions]."""
-        points = pd.DataFrame(_points(session, columns))
+        points = pd.DataFrame(_points(rows.session, rows.columns))
         gains = points[points["amount"] > 0].assign(share=points["point"] / points["amount"])
         curves = gains.groupby(["session", "amount", "delay"])["share"].mean(skipna=False)
         table = curves.unstack("delay")
         delays = np.array([0.0, *table.columns])
         shares = np.column_stack([np.ones(len(table)), table.to_numpy()])
         areas = pd.Series(np.trapezoid(shares, delays / delays[-1], axis=1), table.index)
-        values: Array = np.full(int(session.max(initial=-1)) + 1, np.nan)
-        means = areas.groupby("session").mean()
-        values[means.index.to_numpy(dtype=np.int64)] = means.to_numpy()
-        return values
+        return areas.groupby("session").mean().reindex(range(rows.n)).to_numpy(dtype=float)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knownminds.agents import Agent, ProspectTheory
 from knownminds.agents.parameters import Array
 from knownminds.environments import RiskyChoice
 from knownminds.environments.decisions.risky_choice import PLACES, sure_and_risky, took_risk
 from knownminds.inference.measure import Dial, FittedMeasure
-from knownminds.inference.session_measure import SessionMeasure, mean_by
+from knownminds.inference.session_measure import SessionMeasure, SessionRows
 
 RARE = 0.25  # a stake is rare up to this chance, and likely from 1 less this on
 FAIR = 1e-6  # by what share of the stake a sure amount may differ from the mean of its gamble
@@ -53,17 +52,14 @@ class RiskAttitude(SessionMeasure):
         turned = {"alpha_loss": -1.0} if loss else {"alpha": 1.0}
         self.dial = Dial(turned, reach=2.0, steps=9)
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the share of gambles, [sessions]."""
+        columns = dict(rows.columns)
         sure, stake, chance = sure_and_risky(columns)
         taken = took_risk(columns)
-        held = np.isfinite(taken) & (np.abs(sure - stake * chance) <= FAIR * np.abs(stake))
-        held &= (chance >= 1 - RARE) if self.likely else (chance <= RARE)
-        held &= (stake < 0) == self.loss
-        n = int(session.max(initial=-1)) + 1
-        return mean_by(session[held], taken[held], n)
+        fair = np.isfinite(taken) & (np.abs(sure - stake * chance) <= FAIR * np.abs(stake))
+        fair &= (chance >= 1 - RARE) if self.likely else (chance <= RARE)
+        return rows.mean(taken, fair & ((stake < 0) == self.loss))
 
 
 class LossAversion(FittedMeasure):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import PublicGoods, Ultimatum
 from knownminds.environments.decisions.ultimatum import COLUMNS as OFFERED
 from knownminds.environments.decisions.ultimatum import PROPOSER, RESPONDER
 from knownminds.inference.measure import Dial
-from knownminds.inference.session_measure import SessionMeasure, mean_by
+from knownminds.inference.session_measure import SessionMeasure, SessionRows
 
 LOW = 0.3  # of the stake; offers below are rejected often
 CLOSE = 1e-9
@@ -32,14 +31,11 @@ class RejectedOffers(SessionMeasure):
     violator = "inequity_averse"
     dial = Dial({"alpha": 1.0}, reach=2.0, steps=9)
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the share of rejections, [sessions]."""
-        low = columns["more"] < LOW * columns["stake"] - CLOSE
-        held = (columns["role"] == RESPONDER) & low & np.isfinite(columns["action"])
-        n = int(session.max(initial=-1)) + 1
-        return mean_by(session[held], (columns["action"] == 0).astype(float)[held], n)
+        low = rows["more"] < LOW * rows["stake"] - CLOSE
+        answered = (rows["role"] == RESPONDER) & low & np.isfinite(rows["action"])
+        return rows.mean(rows["action"] == 0, answered)
 
 
 class GenerousOffers(SessionMeasure):
@@ -59,16 +55,14 @@ class GenerousOffers(SessionMeasure):
     violator = "inequity_averse"
     dial = Dial({"beta": 1.0}, reach=2.0, steps=9)
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the share of higher offers, [sessions]."""
-        less = columns["less_chance"] * (columns["stake"] - columns["less"])
-        more = columns["more_chance"] * (columns["stake"] - columns["more"])
-        costs = less > more + CLOSE * columns["stake"]
-        held = (columns["role"] == PROPOSER) & costs & np.isfinite(columns["action"])
-        n = int(session.max(initial=-1)) + 1
-        return mean_by(session[held], (columns["action"] == 1).astype(float)[held], n)
+        less, more = (
+            rows[f"{offer}_chance"] * (rows["stake"] - rows[offer]) for offer in ("less", "more")
+        )
+        costs = less > more + CLOSE * rows["stake"]
+        answered = (rows["role"] == PROPOSER) & costs & np.isfinite(rows["action"])
+        return rows.mean(rows["action"] == 1, answered)
 
 
 class ConditionalCooperation(SessionMeasure):
@@ -90,15 +84,8 @@ class ConditionalCooperation(SessionMeasure):
     violator = "conditional_cooperator"
     dial = Dial({"slope": 1.0}, reach=1.0, steps=9)
 
-    def by_session(
-        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
-    ) -> Array:
+    def by_session(self, rows: SessionRows) -> Array:
         """Return the slope, [sessions]."""
-        held = np.isfinite(columns["action"]) & np.isfinite(columns["others"])
-        whose, n = session[held], int(session.max(initial=-1)) + 1
-        x, y = columns["others"][held], columns["action"][held]
-        x = x - mean_by(whose, x, n)[whose]
-        spread = np.bincount(whose, x * x, n)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            slope: Array = np.bincount(whose, x * y, n) / np.where(spread > CLOSE, spread, np.nan)
-        return slope
+        answered = np.isfinite(rows["action"] + rows["others"])
+        others = np.where(answered, rows["others"], np.nan)
+        return rows.slope(others - rows.mean(others, answered)[rows.session], rows["action"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -23,6 +23,13 @@ ACTIONS = ("Yes", "Defer", "No")
 NEEDED = ("context", "repetition", "question", "elicitation", "part", "posterior", "state")
 UNIT = ("participant", "subject", "session", "context")
 ROW = (*UNIT, "repetition")
+CODES = {
+    "question": ("belief", "decision", "part", "given the part", "share of a distribution"),
+    "state": ("absent", "present"),
+}
+
+Integers = NDArray[np.int64]
+Names = NDArray[np.object_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,17 +82,15 @@ class BeliefDecisions:
             frame["action"].to_numpy(dtype=float, na_value=np.nan),
             frame["response"].to_numpy(dtype=float, na_value=np.nan),
         )
-        _check_answers(frame, question, answer)
-        _check_once(frame, names)
+        _check_answers(frame, question, answer, names)
         rows = frame[list(ROW)].drop_duplicates().reset_index(drop=True)
-        place = pd.MultiIndex.from_frame(rows).get_indexer(
-            pd.MultiIndex.from_frame(frame[list(ROW)])
-        )
+        index = pd.MultiIndex.from_frame(rows)
+        position = index.get_indexer(pd.MultiIndex.from_frame(frame[list(ROW)]))
         exact = frame["posterior"].to_numpy(dtype=float, na_value=np.nan)
-        columns: dict[str, Array] = {"state": _state(frame, place, len(rows))}
+        columns: dict[str, Array] = {"state": _state(frame, position, len(rows))}
         columns["posterior"] = np.full(len(rows), np.nan)
         about = (question == BELIEF) | (question == DECISION)
-        columns["posterior"][place[about]] = exact[about]
+        columns["posterior"][position[about]] = exact[about]
         parts = sorted({int(j) for j in frame["part"][question >= PART]})
         kinds = [kind for code, kind in ((SHARE, "share"), (PART, "part"), (GIVEN, "given"))
                  if (question == code).any()]  # fmt: skip
@@ -94,10 +99,10 @@ class BeliefDecisions:
         for name in wanted:
             mine = names == name
             columns[name] = np.full(len(rows), np.nan)
-            columns[name][place[mine]] = answer[mine]
+            columns[name][position[mine]] = answer[mine]
             if name[-1].isdigit():
                 columns[f"exact_{name}"] = np.full(len(rows), np.nan)
-                columns[f"exact_{name}"][place[mine]] = exact[mine]
+                columns[f"exact_{name}"][position[mine]] = exact[mine]
         return cls(
             frame=pd.concat([rows, pd.DataFrame(columns), _constant(frame, rows)], axis=1),
             counts=_counts(frame["participant"], names, np.isnan(answer), wanted),
@@ -112,22 +117,13 @@ class BeliefDecisions:
         """Their names, in order of appearance."""
         return tuple(self.frame["participant"].unique())
 
-    @property
-    def asked(self) -> dict[str, int]:
-        """How often each kind of question was asked."""
-        return self._total("asked")
-
-    @property
-    def missing(self) -> dict[str, int]:
-        """How often each kind of question has no readable answer."""
-        return self._total("missing")
-
-    def _total(self, name: str) -> dict[str, int]:
-        totals = self.counts.groupby("question", sort=False)[name].sum()
+    def total(self, column: str) -> dict[str, int]:
+        """Return for each kind of question how often it was "asked", or its answer is "missing"."""
+        totals = self.counts.groupby("question", sort=False)[column].sum()
         return {str(question): int(n) for question, n in totals.items()}
 
     @cached_property
-    def context(self) -> NDArray[np.int64]:
+    def context(self) -> Integers:
         """Number of each row's context, [n]; the same in all its repetitions, and only there."""
         number = self.frame.groupby(list(UNIT), sort=False).ngroup()
         return np.asarray(number, dtype=np.int64)
@@ -206,7 +202,7 @@ class BeliefDecisions:
         if unknown:
             raise ValueError(
                 f"This test reads the columns {', '.join(names)}; {unknown[0]!r} was not asked. "
-                f"There are {', '.join(self.asked)}."
+                f"There are {', '.join(self.total('asked'))}."
             )
         rows = np.ones(len(self.frame), dtype=np.bool_)
         excluded = {}
@@ -223,25 +219,36 @@ class BeliefDecisions:
         kept = self.frame if rows.all() else self.frame[rows].reset_index(drop=True)
         return BeliefDecisions(kept, self.counts), {why: n for why, n in excluded.items() if n}
 
-    def resampled(self, rounds: int, seed: int) -> NDArray[np.int64]:
+    def resampled(self, rounds: int, seed: int) -> Integers:
         """Return how often each row counts when contexts are drawn with replacement, [B, n]."""
         context = self.context
         return _drawn(int(context.max()) + 1, rounds, seed)[:, context]
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a copy of the table."""
-        return self.frame.copy()
+    def decided(self) -> tuple[Array, Integers, Integers, Integers]:
+        """Return plain belief, action, state and context of the rows that have all, each [n].
 
-    def __str__(self) -> str:
-        """Count contexts, rows and what is missing."""
-        text = (
-            f"{len(self)} rows of {int(self.context.max(initial=-1)) + 1} contexts, "
-            f"{len(self.participants)} participants"
-        )
-        gaps = [
-            f"{n} of {self.asked[name]} {name} missing" for name, n in self.missing.items() if n
-        ]
-        return "; ".join([text, *gaps])
+        Raises
+        ------
+        ValueError
+            If none has.
+        """
+        p, action = (self.numbers(name) for name in ("plain", "action"))
+        complete = np.isfinite(p + action)
+        if not complete.any():
+            raise ValueError("no context with both a plain belief and a decision")
+        context = np.unique(self.context[complete], return_inverse=True)[1].astype(np.int64)
+        state = self.numbers("state")[complete].astype(np.int64)
+        return p[complete], action[complete].astype(np.int64), state, context
+
+    def numbers(self, name: str) -> Array:
+        """Return a column, [n]; NaN throughout where it was never asked for."""
+        if name not in self.frame:
+            return np.full(len(self.frame), np.nan)
+        return self.frame[name].to_numpy(dtype=float)
+
+    def of_parts(self, stem: str) -> Array:
+        """Return the columns of a stem, such as "given", by part, [n, J]."""
+        return self.frame[[f"{stem}_{j}" for j in self.parts]].to_numpy(dtype=float)
 
 
 def _checked(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
@@ -265,74 +272,72 @@ def _checked(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
         action=frame.get("action", np.nan),
         response=frame.get("response", np.nan),
     )
-    text = "0 belief, 1 decision, 2 part, 3 given the part, 4 share of a distribution"
-    _check_codes(full, "question", range(5), text)
-    beliefs = full[(full["question"] == BELIEF).to_numpy()]
-    text = ", ".join(f"{i} {name}" for i, name in enumerate(ELICITATIONS))
-    _check_codes(beliefs, "elicitation", range(len(ELICITATIONS)), text)
-    _check_codes(full, "state", range(2), "0 absent, 1 present")
-    parts = full[(full["question"] >= PART).to_numpy()]
-    negative = parts["part"].to_numpy(dtype=float) < 0
-    if negative.any():
-        raise ValueError(
-            f"Questions about a part name it, from 0; {_place(parts, int(np.argmax(negative)))} "
-            f"has {parts['part'].iloc[int(np.argmax(negative))]}."
-        )
+    question = full["question"].to_numpy(dtype=float, na_value=np.nan)
+    everywhere = np.ones(len(full), dtype=bool)
+    for name, codes, rows in (
+        ("question", CODES["question"], everywhere),
+        ("elicitation", ELICITATIONS, question == BELIEF),
+        ("state", CODES["state"], everywhere),
+    ):
+        values = full[name].to_numpy(dtype=float, na_value=np.nan)
+        strange = rows & ~np.isin(values, np.arange(len(codes)))
+        rule = f"The column {name!r} holds {_listed(codes)}; {{}} has {{}}."
+        _refuse(full, strange, rule, full[name])
+    part = full["part"].to_numpy(dtype=float, na_value=np.nan)
+    rule = "Questions about a part name it, from 0; {} has {}."
+    _refuse(full, (question >= PART) & (part < 0), rule, full["part"])
     return full
 
 
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"{i} {name}" for i, name in enumerate(names))
+
+
+def _refuse(
+    frame: pd.DataFrame, strange: NDArray[np.bool_], rule: str, values: Sequence[Any] | pd.Series
+) -> None:
+    """Raise ValueError with the rule, the first strange row and its value, if there is one."""
+    if not strange.any():
+        return
+    row = int(np.argmax(strange))
+    at = frame.iloc[row]
+    trial = f", trial {at['trial']}" if "trial" in frame else ""
+    where = f"context {at['context']}, repetition {at['repetition']}{trial}"
+    raise ValueError(rule.format(where, np.asarray(values)[row]))
+
+
 @lru_cache(maxsize=4)
-def _drawn(n: int, rounds: int, seed: int) -> NDArray[np.int64]:
+def _drawn(n: int, rounds: int, seed: int) -> Integers:
     """Return how often each of n contexts is drawn, [B, n]; the same for all who have as many."""
     drawn = session_stream(seed, 30).multinomial(n, np.full(n, 1 / n), size=rounds)
     drawn.flags.writeable = False
     return np.asarray(drawn, dtype=np.int64)
 
 
-def _check_codes(frame: pd.DataFrame, column: str, codes: range, text: str) -> None:
-    values = frame[column].to_numpy(dtype=float, na_value=np.nan)
-    strange = ~np.isin(values, np.array(codes, dtype=float))
-    if strange.any():
-        row = int(np.argmax(strange))
-        raise ValueError(
-            f"The column {column!r} holds {text}; {_place(frame, row)} has "
-            f"{frame[column].iloc[row]}."
-        )
+def _check_answers(frame: pd.DataFrame, question: Integers, answer: Array, names: Names) -> None:
+    """Refuse answers that are none, and questions that were asked twice."""
+    decision = np.isfinite(answer) & (question == DECISION)
+    strange = decision & ~np.isin(answer, np.arange(len(ACTIONS)))
+    _refuse(frame, strange, f"Actions are {_listed(ACTIONS)}; {{}} has {{:g}}.", answer)
+    strange = (question != DECISION) & ((answer < 0) | (answer > 1))
+    rule = "Stated beliefs are probabilities from 0 to 1; {} has {:g}. Divide percentages by 100."
+    _refuse(frame, strange, rule, answer)
+    twice = frame.assign(question=names).duplicated([*ROW, "question"]).to_numpy()
+    rule = (
+        "A question is asked once in a context and repetition; {} asks for {} again. Give "
+        "repetitions their numbers."
+    )
+    _refuse(frame, twice, rule, names)
 
 
-def _check_answers(frame: pd.DataFrame, question: NDArray[np.int64], answer: Array) -> None:
-    given = np.isfinite(answer)
-    decided = question == DECISION
-    strange = given & decided & ~np.isin(answer, np.arange(len(ACTIONS)))
-    if strange.any():
-        row = int(np.argmax(strange))
-        text = ", ".join(f"{i} {name}" for i, name in enumerate(ACTIONS))
-        raise ValueError(f"Actions are {text}; {_place(frame, row)} has {answer[row]:g}.")
-    strange = given & ~decided & ((answer < 0) | (answer > 1))
-    if strange.any():
-        row = int(np.argmax(strange))
-        raise ValueError(
-            f"Stated beliefs are probabilities from 0 to 1; {_place(frame, row)} has "
-            f"{answer[row]:g}. Divide percentages by 100."
-        )
-
-
-def _check_once(frame: pd.DataFrame, names: NDArray[np.object_]) -> None:
-    twice = frame.assign(asked=names).duplicated([*ROW, "asked"]).to_numpy()
-    if twice.any():
-        row = int(np.argmax(twice))
-        raise ValueError(
-            "A question is asked once in a context and repetition; "
-            f"{_place(frame, row)} asks for {names[row]} again. Give repetitions their numbers."
-        )
-
-
-def _names(frame: pd.DataFrame, question: NDArray[np.int64]) -> NDArray[np.object_]:
+def _names(frame: pd.DataFrame, question: Integers) -> Names:
     """Return the column to which each trial's answer belongs."""
-    elicitation = frame["elicitation"].to_numpy(dtype=float, na_value=-1.0).astype(np.int64)
-    part = frame["part"].to_numpy(dtype=float, na_value=-1.0).astype(np.int64)
+    elicitation, part = (
+        frame[name].to_numpy(dtype=float, na_value=-1.0).astype(np.int64)
+        for name in ("elicitation", "part")
+    )
     stems = np.array(["", "action", "part_", "given_", "share_"], dtype=object)
-    names: NDArray[np.object_] = stems[question]
+    names: Names = stems[question]
     of_belief, of_part = question == BELIEF, question >= PART
     names[of_belief] = np.array(ELICITATIONS, dtype=object)[elicitation[of_belief]]
     names[of_part] = names[of_part] + part[of_part].astype(str).astype(object)
@@ -340,35 +345,26 @@ def _names(frame: pd.DataFrame, question: NDArray[np.int64]) -> NDArray[np.objec
 
 
 def _counts(
-    participant: pd.Series[Any],
-    names: NDArray[np.object_],
-    gap: NDArray[np.bool_],
-    order: list[str],
+    participant: pd.Series[Any], names: Names, gap: NDArray[np.bool_], order: list[str]
 ) -> pd.DataFrame:
     """Count by participant and kind of question what was asked and what is missing."""
-    table = pd.DataFrame({"participant": participant, "question": names, "missing": gap})
-    groups = table.groupby(["participant", "question"], sort=False)["missing"]
-    found = groups.agg(asked="size", missing="sum").reset_index()
-    place = {name: i for i, name in enumerate(order)}
-    person = {name: i for i, name in enumerate(participant.unique())}
-    by = found.assign(p=found["participant"].map(person), q=found["question"].map(place))
-    return found.loc[by.sort_values(["p", "q"]).index].reset_index(drop=True)
+    person = pd.Categorical(participant, participant.unique())
+    kind = pd.Categorical(names, order)
+    table = pd.DataFrame({"participant": person, "question": kind, "missing": gap})
+    groups = table.groupby(["participant", "question"], observed=True)["missing"]
+    counts = groups.agg(asked="size", missing="sum").reset_index()
+    return counts.astype({"participant": object, "question": object})
 
 
-def _state(frame: pd.DataFrame, numbers: NDArray[np.int64], n: int) -> Array:
+def _state(frame: pd.DataFrame, position: Integers, n: int) -> Array:
     """Return the state of each row, which must be one per context."""
     state = frame["state"].to_numpy(dtype=float)
     first = frame.groupby(list(UNIT), sort=False)["state"].transform("first").to_numpy(dtype=float)
-    differs = state != first
-    if differs.any():
-        row = int(np.argmax(differs))
-        raise ValueError(
-            "The state is drawn once per context; "
-            f"{_place(frame, row)} says {state[row]:g}, an earlier trial of context "
-            f"{frame['context'].iloc[row]} says {first[row]:g}. Give contexts their own numbers."
-        )
+    rule = "The state is drawn once per context; {} has {:g}, an earlier trial of the same context "
+    rule += "another one. Give contexts their own numbers."
+    _refuse(frame, state != first, rule, state)
     values = np.empty(n)
-    values[numbers] = state
+    values[position] = state
     return values
 
 
@@ -384,9 +380,3 @@ def _constant(frame: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame(index=rows.index)
     first = frame.drop_duplicates(list(UNIT)).set_index(list(UNIT))[constant]
     return first.loc[pd.MultiIndex.from_frame(rows[list(UNIT)])].reset_index(drop=True)
-
-
-def _place(frame: pd.DataFrame, row: int) -> str:
-    at = frame.iloc[row]
-    trial = f", trial {at['trial']}" if "trial" in frame else ""
-    return f"context {at['context']}, repetition {at['repetition']}{trial}"

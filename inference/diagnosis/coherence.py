@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -24,6 +25,7 @@ from knownminds.inference.measure import (
     Estimate,
     Measure,
     Values,
+    counts_of,
     t_tests,
     without_interval,
 )
@@ -38,16 +40,16 @@ from .belief_decisions import (
     SHARE,
     BeliefDecisions,
 )
+from .coherence_test import CoherenceTest
 from .conditional_independence import (
-    NEIGHBOURS,
     conditional_independence,
     conditional_mutual_information,
-    exchanged_mean,
+    excess_information,
 )
-from .elicitation_consistency import PLAIN, distances, elicitation_consistency
-from .iterated_expectation import MedianRatio, SignedGap, iterated_expectation, signed_gap
-from .monotone_choice import counts_by_bin, monotone_choice, turning
-from .predictive_gain import exchanged_gain, predictive_gain
+from .elicitation_consistency import PLAIN, elicitation_consistency, elicitation_distances
+from .iterated_expectation import iterated_expectation, ratios, signed_gap
+from .monotone_choice import monotone_choice, turning
+from .predictive_gain import predictive_gain, saved_share
 
 SIMULATED = 128  # known agents that are simulated for a truth
 AT_ONCE = 32  # of them, which bounds the memory
@@ -56,92 +58,19 @@ STEPS = 6  # of a dial; who turns it to either side deviates, so that most begin
 EXCHANGES = 50  # of states, for the mean of an estimate under the null
 
 
-@dataclass(frozen=True)
-class SubjectAnswers:
-    """What one subject said, one entry per context and repetition.
-
-    Parameters
-    ----------
-    context, state : [n]; contexts are numbered from 0.
-    action : [n]; NaN where none was taken, or none was asked for.
-    beliefs : By elicitation, [n].
-    parts, givens : P(z in B_j | x) and P(state 1 | x, z in B_j), [n, J].
-    elicitation : How P(z in B_j | x) was asked for, of `PART_COLUMNS`; "" if it was not.
-    """
-
-    context: NDArray[np.int64]
-    state: NDArray[np.int64]
-    action: Array
-    beliefs: Mapping[str, Array]
-    parts: Array
-    givens: Array
-    elicitation: str = ""
-
-    @classmethod
-    def of(cls, data: BeliefDecisions) -> SubjectAnswers:
-        """Return what the only participant of `data` said."""
-        frame = data.frame
-        how = next(iter(data.part_elicitations), "")
-
-        def side_by_side(kind: str) -> Array:
-            return frame[[f"{kind}_{j}" for j in data.parts]].to_numpy(dtype=float)
-
-        return cls(
-            context=data.context,
-            state=frame["state"].to_numpy(dtype=np.int64),
-            action=frame["action"].to_numpy(dtype=float),
-            beliefs={e: frame[e].to_numpy(dtype=float) for e in ELICITATIONS if e in frame},
-            parts=side_by_side(PART_COLUMNS.get(how, "")),
-            givens=side_by_side("given"),
-            elicitation=how,
-        )
-
-    def decisions(self) -> BeliefDecisions:
-        """Return the same as a table, of a subject without a name."""
-        known = self.context, self.state
-        order = pd.Series(np.zeros(len(self.context))).groupby(self.context).cumcount().to_numpy()
-        frame = pd.DataFrame({"context": known[0], "repetition": order, "state": known[1]})
-        frame = frame.assign(participant="", subject="", session="0", action=self.action)
-        for name, said in self.beliefs.items():
-            frame[name] = said
-        column = PART_COLUMNS.get(self.elicitation, "part")
-        for kind, side in ((column, self.parts), ("given", self.givens)):
-            for j in range(side.shape[1]):
-                frame[f"{kind}_{j}"] = side[:, j]
-        stems = ("part_", "share", "given")
-        asked = ["action", *self.beliefs, *(n for n in frame if str(n)[:5] in stems)]
-        counts = [
-            {"participant": "", "question": str(name), "asked": len(frame),
-             "missing": int(frame[name].isna().sum())}
-            for name in asked
-        ]  # fmt: skip
-        return BeliefDecisions(frame, pd.DataFrame(counts))
-
-    def decided(self) -> tuple[Array, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return plain belief, action, state and context of the rows that have all.
-
-        Raises
-        ------
-        ValueError
-            If none has.
-        """
-        p = self.beliefs.get(PLAIN, np.full(len(self.context), np.nan))
-        held = np.isfinite(p) & np.isfinite(self.action)
-        if not held.any():
-            raise ValueError("no context with both a plain belief and a decision")
-        context = np.unique(self.context[held], return_inverse=True)[1]
-        action = self.action[held].astype(np.int64)
-        return p[held], action, self.state[held], context.astype(np.int64)
-
-
 class Coherence(Measure):
     """A measure of each subject's answers to `diagnosis`, with a test of a single subject.
 
-    Of several subjects the mean is told, with the interval of `t_tests` over them. Contexts are a
+    Of several subjects it is the mean, with the interval of `t_tests` over them. Contexts are a
     subject's own, so those of different subjects are never compared.
 
     What known agents have of it hangs on the design and has no closed form: their truth is the mean
     over simulated sessions of the experiment, the same draws for all agents.
+
+    Parameters
+    ----------
+    released
+        Whether the measure is as published; there is no null and no test then.
 
     Attributes
     ----------
@@ -149,6 +78,12 @@ class Coherence(Measure):
         The questions that it reads.
     exact
         Whether rational agents have the null value to the last digit.
+    unit
+        What a subject's estimate rests on: "context" or "row".
+    scale
+        Value of the measure for a value of 1 in the table of its test.
+    published
+        What the released form is, in a few words.
     """
 
     source = "Yamin et al. 2026"
@@ -159,30 +94,45 @@ class Coherence(Measure):
     asks: tuple[str, ...] = ("belief", "decision")
     elicited: tuple[str, ...] = (PLAIN,)
     stands_for_all: int = SIMULATED  # agents that are simulated for a truth
-    released: bool
+    unit: ClassVar[str] = "context"
+    scale: ClassVar[float] = 1.0
+    published: ClassVar[str]
     environment: Diagnosis | None = None
 
+    def __init__(self, released: bool = False):
+        self.released = released
+        if released:
+            self.name = f"{self.name}_released"
+            self.summary, self.rational, self.null = self.published, "", float("nan")
+
     @abstractmethod
-    def value(self, answers: SubjectAnswers) -> float:
+    def value(self, data: BeliefDecisions) -> float:
         """Read the measure off one subject; NaN or ValueError with a reason if there is none."""
 
     @abstractmethod
-    def single(self, data: BeliefDecisions) -> Estimate:
-        """Estimate and test the measure of a single subject."""
+    def test(self, data: BeliefDecisions) -> CoherenceTest:
+        """Test one subject."""
 
-    def told(
-        self,
-        value: float,
-        error: float,
-        ends: tuple[float, float],
-        p_value: float,
-        unit: tuple[int, str],
-        excluded: Mapping[str, int],
-    ) -> Estimate:
-        """Return the estimate of a single subject; as released, without a test."""
-        tested = float("nan") if self.released else p_value
-        n, name = unit
-        return Estimate(self.name, value, error, *ends, n, name, tested, dict(excluded))
+    def single(self, data: BeliefDecisions) -> Estimate:
+        """Estimate and test the measure of a single subject; as released, without a test."""
+        result = self.test(data)
+        if self.released:
+            names, shift = ("published", "published_low", "published_high", "published_error"), 0.0
+        else:
+            names, shift = ("value", "low", "high", "standard_error"), float(result["null"])
+        value, low, high, error = (self.scale * float(result[name]) for name in names)
+        shift *= self.scale
+        return Estimate(
+            self.name,
+            value - shift,
+            error,
+            low - shift,
+            high - shift,
+            int(result["n"]) if self.unit == "row" else result.contexts,
+            self.unit,
+            float("nan") if self.released else float(result["p_value"]),
+            {reason: n for reason, n in result["excluded"].items() if n},
+        )
 
     def in_place(self, environment: Environment) -> Measure:
         """Return the measure whose truth is that of the experiment."""
@@ -201,13 +151,12 @@ class Coherence(Measure):
         data = BeliefDecisions.read(trials, by="subject")
         if len(data.participants) == 1:
             return self.single(data)
-        found = self.over_subjects(self._values(data), data)
-        return replace(found, excluded={**found.excluded, **self.unanswered(trials)})
+        estimate = self.over_subjects(self._values(data), data)
+        return replace(estimate, excluded={**estimate.excluded, **self.unanswered(trials)})
 
     def over_subjects(self, values: Values, data: BeliefDecisions) -> Estimate:
         """Return mean, interval and test over subjects; who all have the null never reject it."""
         tests = t_tests(values.value[None, :], self.null, bounds=self.bounds)
-        reasons = [reason for reason in values.reason if reason]
         known = values.value[np.isfinite(values.value)]
         same = len(known) > 1 and bool((known == self.null).all())
         none = len(known) > 0 and not same and not np.isfinite(tests.low[0])
@@ -220,7 +169,7 @@ class Coherence(Measure):
             n=int(tests.n[0]),
             unit="subject",
             p_value=1.0 if same else float(tests.p_value[0]),
-            excluded={reason: reasons.count(reason) for reason in dict.fromkeys(reasons)},
+            excluded=counts_of([reason for reason in values.reason if reason]),
             note=without_interval(len(known), "subject", tests.standard_error[0]) if none else "",
         )
 
@@ -229,29 +178,25 @@ class Coherence(Measure):
         if model.name == self.rational and self.exact:
             return np.full(len(theta), self.null)
         rounds = -(-self.stands_for_all // len(theta))
-        found = np.array(
-            [self.value(a) for a in self._simulated(model, np.tile(theta, (rounds, 1)))]
-        )
-        return np.asarray(np.nanmean(found.reshape(rounds, -1), axis=0))
+        given = {} if self.environment is None else self.environment.settings
+        questions = [q for q in self.asks if q in given.get("questions", self.asks)]
+        elicited = [e for e in self.elicited if e in given.get("elicitations", self.elicited)]
+        narrow = {**given, "questions": questions, "elicitations": elicited}
+        environment = _made(json.dumps(narrow, sort_keys=True))
+        several = np.tile(theta, (rounds, 1))
+        values = [self.value(data) for data in answers_of(model, several, environment, SEED)]
+        return np.asarray(np.nanmean(np.array(values).reshape(rounds, -1), axis=0))
 
     def _values(self, data: BeliefDecisions) -> Values:
-        found, reasons = [], []
-        for _, own in data.each():
+        values, reasons = [], []
+        for _, subject in data.each():
             try:
-                found.append(self.value(SubjectAnswers.of(own)))
-                reasons.append("" if np.isfinite(found[-1]) else "no value")
+                values.append(self.value(subject))
+                reasons.append("" if np.isfinite(values[-1]) else "no value")
             except ValueError as error:
-                found.append(float("nan"))
+                values.append(float("nan"))
                 reasons.append(str(error))
-        return Values(np.array(found), tuple(reasons))
-
-    def _simulated(self, model: type[Agent], theta: Array) -> Iterator[SubjectAnswers]:
-        """Let agents live one session each and yield what they say."""
-        given = {} if self.environment is None else self.environment.settings
-        asked = [q for q in self.asks if q in given.get("questions", self.asks)]
-        elicited = [e for e in self.elicited if e in given.get("elicitations", self.elicited)]
-        narrow = {**given, "questions": asked, "elicitations": elicited}
-        yield from answers_of(model, theta, _made(json.dumps(narrow, sort_keys=True)), SEED)
+        return Values(np.array(values), tuple(reasons))
 
 
 class ConditionalIndependence(Coherence):
@@ -272,41 +217,31 @@ class ConditionalIndependence(Coherence):
         it.
     """
 
+    name = "conditional_independence"
+    summary = "what decisions tell of the state beyond the stated belief"
+    published = f"{summary}; as it is, 1.96 errors of resampled rows around it"
     violator = "outcome_peeker"
     dial = Dial({"delta": 1.0}, reach=1.0, steps=STEPS, lowest=0.0)
 
     def __init__(self, calibrated: bool = False, released: bool = False):
-        self.calibrated, self.released = calibrated, released
-        self.name = "conditional_independence" + ("_calibrated" if calibrated else "")
-        self.name += "_released" if released else ""
-        self.summary = "what decisions tell of the state beyond the stated belief"
-        self.summary += ", made isotonic" if calibrated else ""
-        if released:
-            self.rational, self.null = "", float("nan")
-            self.summary += "; as it is, 1.96 errors of resampled rows around it"
+        self.calibrated = calibrated
+        if calibrated:
+            self.name, made = f"{self.name}_calibrated", ", made isotonic"
+            self.summary += made
+            self.published = self.published.replace(";", f"{made};")
+        super().__init__(released)
 
-    def value(self, answers: SubjectAnswers) -> float:
+    def value(self, data: BeliefDecisions) -> float:
         """Return the estimate less its mean over exchanges, or the estimate itself."""
-        p, action, state, context = answers.decided()
+        p, action, state, context = data.decided()
         if self.released:
             return conditional_mutual_information(p, action, state, calibrated=self.calibrated)
-        found, null = exchanged_mean(
-            p, action, state, context, EXCHANGES, NEIGHBOURS, self.calibrated
-        )
-        return found - null
+        return excess_information(p, action, state, context, EXCHANGES, self.calibrated)
 
-    def single(self, data: BeliefDecisions) -> Estimate:
-        """Return the estimate and the test by permutation, or the published interval."""
-        found = conditional_independence(
-            data, calibrated=self.calibrated, bootstraps=500 if self.released else 0
-        )
-        shift = 0.0 if self.released else found.null_mean
-        low, high, error = found.low, found.high, found.standard_error
-        if self.released and found.published is not None:
-            low, high = found.published.low, found.published.high
-            error = found.published.standard_error
-        ends, unit = (low - shift, high - shift), (found.contexts, "context")
-        return self.told(found.estimate - shift, error, ends, found.p_value, unit, found.excluded)
+    def test(self, data: BeliefDecisions) -> CoherenceTest:
+        """Return the test by permutation, with the published interval."""
+        bootstraps = 500 if self.released else 0
+        return conditional_independence(data, calibrated=self.calibrated, bootstraps=bootstraps)
 
 
 class PredictiveGain(Coherence):
@@ -323,38 +258,29 @@ class PredictiveGain(Coherence):
         state that tells nothing costs, so there is no null value.
     """
 
+    name = "predictive_gain"
+    summary = "share of the log-loss of decisions that knowing the state saves"
+    published = f"{summary}, against the belief alone"
     bounds = (-np.inf, 1.0)
     violator = "outcome_peeker"
     dial = Dial({"delta": 1.0}, reach=1.0, steps=STEPS, lowest=0.0)
     stands_for_all = 64  # each is learnt five times
+    scale = 0.01
 
-    def __init__(self, released: bool = False):
-        self.released = released
-        self.name = "predictive_gain" + ("_released" if released else "")
-        self.summary = "share of the log-loss of decisions that knowing the state saves"
-        if released:
-            self.rational, self.null = "", float("nan")
-            self.summary += ", against the belief alone"
-
-    def value(self, answers: SubjectAnswers) -> float:
+    def value(self, data: BeliefDecisions) -> float:
         """Return the share of the loss."""
-        p, action, state, context = answers.decided()
         try:
-            return exchanged_gain(p, action, state, context, against_belief=self.released)
+            return saved_share(*data.decided(), against_belief=self.released)
         except ImportError as error:
             raise ValueError(str(error)) from None
 
-    def single(self, data: BeliefDecisions) -> Estimate:
-        """Return the share, and the test by exchange in the contexts not learnt from."""
+    def test(self, data: BeliefDecisions) -> CoherenceTest:
+        """Return the test by exchange in the contexts not learnt from."""
         try:
-            found = predictive_gain(data, learner="tree", replicates=0 if self.released else 1000)
+            replicates = 0 if self.released else 1000
+            return predictive_gain(data, learner="tree", replicates=replicates)
         except ImportError as error:
             raise ValueError(str(error)) from None
-        gain = found.belief
-        told = gain if gain.excess is None else gain.excess
-        ends, unit = (told.low / 100, told.high / 100), (found.contexts, "context")
-        value, own = told.percent / 100, told.standard_error / 100
-        return self.told(value, own, ends, gain.p_value, unit, found.excluded)
 
 
 class MonotoneChoice(Coherence):
@@ -372,53 +298,44 @@ class MonotoneChoice(Coherence):
         state is less probable have many, and those with none have some by chance: no null.
     """
 
+    name = "monotone_choice"
+    summary = "share of pairs of beliefs between which choice turns round"
+    published = "share of pairs of beliefs between which the bolder action falls, at .05"
     bounds = (0.0, 1.0)
     violator = "non_monotone_decider"
     dial = Dial({"kappa": 1.0}, steps=STEPS, lowest=0.0)
+    unit = "row"
 
     def __init__(self, released: bool = False):
-        self.released = released
-        self.name = "monotone_choice" + ("_released" if released else "")
-        self.summary = "share of pairs of beliefs between which choice turns round"
+        super().__init__(released)
         if released:
-            self.rational, self.null = "", float("nan")
-            self.summary = "share of pairs of beliefs between which the bolder action falls, at .05"
             # What moves it most is not the violation but a liking for the bolder action where the
             # state is less probable.
             self.dial = Dial({"u_yes_1": -1.0, "u_yes_0": 1.0}, reach=4.0, steps=9, lowest=-4.0)
 
-    def value(self, answers: SubjectAnswers) -> float:
+    def value(self, data: BeliefDecisions) -> float:
         """Return the share of pairs of bins."""
-        p, action, _, _ = answers.decided()
-        fallen, turned, _ = turning(counts_by_bin(p, action))
+        p, action, _, _ = data.decided()
+        fallen, turned, _ = turning(p, action)
         return fallen if self.released else turned
 
-    def single(self, data: BeliefDecisions) -> Estimate:
-        """Return the share, its interval over resampled contexts, and the test of turning."""
-        found = monotone_choice(data)
-        value, error, *ends = (
-            (found.fraction, found.standard_error, found.low, found.high)
-            if self.released
-            else (found.turned, found.turned_error, found.turned_low, found.turned_high)
-        )
-        unit = (int(found.n.sum()), "row")
-        return self.told(value, error, (ends[0], ends[1]), found.p_turning, unit, found.excluded)
+    def test(self, data: BeliefDecisions) -> CoherenceTest:
+        """Return the test of turning, with the interval over resampled contexts."""
+        return monotone_choice(data)
 
     def over_subjects(self, values: Values, data: BeliefDecisions) -> Estimate:
         """Return the mean share, and the combined test of subjects who may all have none."""
         estimate = super().over_subjects(values, data)
         if self.released:
             return estimate
-        p_values = []
-        for (_, some), reason in zip(data.each(), values.reason, strict=True):
-            if not reason:
-                p, action, _, _ = SubjectAnswers.of(some).decided()
-                p_values.append(turning(counts_by_bin(p, action))[2])
-        together = np.array([p for p in p_values if np.isfinite(p)])
-        combined = (
-            float(scipy.stats.combine_pvalues(together).pvalue) if len(together) else float("nan")
-        )
-        return replace(estimate, p_value=combined)
+        p_values = [
+            turning(*subject.decided()[:2])[2]
+            for (_, subject), reason in zip(data.each(), values.reason, strict=True)
+            if not reason
+        ]
+        known = np.array([p for p in p_values if np.isfinite(p)])
+        combined = scipy.stats.combine_pvalues(known).pvalue if len(known) else np.nan
+        return replace(estimate, p_value=float(combined))
 
 
 class ElicitationConsistency(Coherence):
@@ -435,34 +352,40 @@ class ElicitationConsistency(Coherence):
         taken off for repetitions that differ among themselves.
     """
 
+    name = "elicitation_consistency"
+    summary = "squared distance between beliefs that are asked for in other words"
+    published = "distance of mean answers from the plain ones, noise included"
     asks = ("belief",)
     elicited = ELICITATIONS
     violator = "frame_dependent"
     dial = Dial({"kappa": 1.0}, reach=2.0, steps=STEPS, lowest=0.0)
 
     def __init__(self, released: bool = False):
-        self.released = released
-        self.name = "elicitation_consistency" + ("_released" if released else "")
+        super().__init__(released)
         self.bounds = (0.0, 1.0) if released else UNBOUNDED
-        self.summary = "squared distance between beliefs that are asked for in other words"
-        if released:
-            self.rational, self.null = "", float("nan")
-            self.summary = "distance of mean answers from the plain ones, noise included"
 
-    def value(self, answers: SubjectAnswers) -> float:
+    def value(self, data: BeliefDecisions) -> float:
         """Return the mean over elicitations."""
-        found = distances(answers.context, answers.beliefs)
-        column = [d.rmse_means if self.released else d.excess for d in found]
-        return float(np.mean(column))
+        distances = elicitation_distances(data).values()
+        return float(np.mean([means if self.released else excess for excess, means in distances]))
+
+    def test(self, data: BeliefDecisions) -> CoherenceTest:
+        """Return the test by exchange within contexts."""
+        return elicitation_consistency(data)
 
     def single(self, data: BeliefDecisions) -> Estimate:
-        """Return the mean over elicitations, and the test by exchange within contexts."""
-        found = elicitation_consistency(data)
-        n = min(d.contexts for d in found.distances)
-        p_value = min(1.0, len(found.distances) * min(d.p_value for d in found.distances))
-        value, low, high, error = found.means if self.released else found.excess
-        missing = {f"no {name}": k for name, k in found.missing.items() if k}
-        return self.told(value, error, (low, high), p_value, (n, "context"), missing)
+        """Return the mean over elicitations, with Holm's correction of their tests."""
+        result = self.test(data)
+        p_values = result.table["p_value"].iloc[1:]
+        row = result.frames["summary"].iloc[int(self.released)]
+        return Estimate(
+            self.name,
+            *(float(row[name]) for name in ("value", "standard_error", "low", "high")),
+            result.contexts,
+            self.unit,
+            float("nan") if self.released else min(1.0, len(p_values) * float(p_values.min())),
+            {f"no {e}": n for e in ELICITATIONS if (n := data.total("missing").get(e, 0))},
+        )
 
 
 class IteratedExpectation(Coherence):
@@ -485,72 +408,66 @@ class IteratedExpectation(Coherence):
         As published: median over answers of the distance over p(x).
     """
 
+    name = "iterated_expectation"
+    summary = "by how much beliefs given the parts exceed the belief in the whole"
+    published = "median distance of beliefs given the parts from that in the whole"
     asks = ("belief", "expectation")
     exact = False
     violator = "incoherent_believer"
 
     def __init__(self, released: bool = False):
-        self.released = released
-        self.name = "iterated_expectation" + ("_released" if released else "")
+        super().__init__(released)
         self.bounds = (0.0, np.inf) if released else UNBOUNDED
-        self.summary = "by how much beliefs given the parts exceed the belief in the whole"
         self.dial = Dial({"kappa": 1.0}, reach=2.0, steps=STEPS, lowest=0.0 if released else -2.0)
-        if released:
-            self.rational, self.null = "", float("nan")
-            self.summary = "median distance of beliefs given the parts from that in the whole"
 
-    def value(self, answers: SubjectAnswers) -> float:
+    def value(self, data: BeliefDecisions) -> float:
         """Return the mean difference, or the median ratio."""
-        p = answers.beliefs.get(PLAIN, np.full(len(answers.context), np.nan))
-        total = (answers.parts * answers.givens).sum(axis=1)
-        held = np.isfinite(p) & np.isfinite(total) & (answers.parts.shape[1] > 0)
-        if not held.any():
+        stem = next(iter(data.part_elicitations), "")
+        sides = (
+            data.numbers(PLAIN),
+            data.of_parts(PART_COLUMNS.get(stem, "")),
+            data.of_parts("given"),
+        )
+        total = sides[0] + (sides[1] * sides[2]).sum(axis=1)
+        if not data.parts or not np.isfinite(total).any():
             raise ValueError("no context with beliefs in the whole and all its parts")
         if self.released:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.abs(total - p)[held] / p[held]
+            ratio = ratios(*sides)
             ratio = ratio[np.isfinite(ratio)]
             return float(np.median(ratio)) if len(ratio) else float("nan")
-        return float(signed_gap(p, answers.parts, answers.givens, answers.context).mean())
+        return float(signed_gap(*sides, data.context).mean())
+
+    def test(self, data: BeliefDecisions) -> CoherenceTest:
+        """Return the t test over contexts, and the median with its bootstrap."""
+        return iterated_expectation(data)
 
     def _values(self, data: BeliefDecisions) -> Values:
         """Read all subjects by one elicitation of the parts."""
-        found = super()._values(data)
+        values = super()._values(data)
         how = next(iter(data.part_elicitations), "")
-        own = [next(iter(some.part_elicitations), "") for _, some in data.each()]
-        other = np.array([bool(each) and each != how for each in own])
+        each = [next(iter(subject.part_elicitations), "") for _, subject in data.each()]
+        other = np.array([bool(one) and one != how for one in each])
         said = "asked for p(z | x) otherwise than others"
-        reasons = (said if off else why for off, why in zip(other, found.reason, strict=True))
-        return Values(np.where(other, np.nan, found.value), tuple(reasons))
-
-    def single(self, data: BeliefDecisions) -> Estimate:
-        """Return the mean and its t test over contexts, or the median and its bootstrap."""
-        found = iterated_expectation(data)
-        own: MedianRatio | SignedGap = found.stated if self.released else found.gap
-        ends, unit = (own.low, own.high), (own.contexts, "context")
-        return self.told(
-            own.value, own.standard_error, ends, found.gap.p_value, unit, found.excluded
-        )
+        reasons = (said if off else why for off, why in zip(other, values.reason, strict=True))
+        return Values(np.where(other, np.nan, values.value), tuple(reasons))
 
 
 def answers_of(
     model: type[Agent], theta: Array, environment: Diagnosis, seed: int, *address: int
-) -> Iterator[SubjectAnswers]:
-    """Let agents with parameters theta[n, P] live a session each and yield what they say."""
+) -> Iterator[BeliefDecisions]:
+    """Simulate a session of each agent with parameters theta[n, P] and yield its answers."""
     for first in range(0, len(theta), AT_ONCE):
         some = np.arange(first, min(first + AT_ONCE, len(theta)))
         addresses = np.column_stack([*(np.full_like(some, part) for part in address), some])
         simulated = simulate_sessions(model, theta[some], environment, seed, addresses=addresses)
-        asked = list(environment.elicitations)
-        yield from _laid_out(simulated.columns, len(some), asked, environment.n_parts)
+        yield from _laid_out(simulated.columns, len(some), environment)
 
 
 @lru_cache(maxsize=64)  # one object for each experiment, known to the dials
 def _placed(measure: Coherence, settings: str) -> Coherence:
-    coherence = object.__new__(type(measure))
-    coherence.__dict__.update(measure.__dict__)
-    coherence.environment = _made(settings)
-    return coherence
+    placed = copy.copy(measure)
+    placed.environment = _made(settings)
+    return placed
 
 
 @lru_cache(maxsize=64)  # contexts are found once for each
@@ -561,30 +478,30 @@ def _made(settings: str) -> Diagnosis:
 
 
 def _laid_out(
-    columns: Mapping[str, NDArray[Any]], n: int, elicited: list[str], parts: int
-) -> Iterator[SubjectAnswers]:
-    """Yield what each of n simulated agents said; all were asked the same, slot after slot."""
+    columns: Mapping[str, NDArray[Any]], n: int, environment: Diagnosis
+) -> Iterator[BeliefDecisions]:
+    """Yield what each of n simulated agents said; all were asked the same, trial after trial."""
     table = {name: column.reshape(n, -1) for name, column in columns.items()}
     question, elicitation, part = (table[k][0] for k in ("question", "elicitation", "part"))
-    asked = {e: (question == BELIEF) & (elicitation == ELICITATIONS.index(e)) for e in elicited}
+    trials = {
+        e: (question == BELIEF) & (elicitation == ELICITATIONS.index(e))
+        for e in environment.elicitations
+    }
+    about = next(iter(trials.values()), question == DECISION)
+    for kind, stem in ((SHARE, "share"), (PART, "part"), (GIVEN, "given")):
+        if (question == kind).any():
+            parts = range(environment.n_parts)
+            trials |= {f"{stem}_{j}": (question == kind) & (part == j) for j in parts}
     decided = question == DECISION
-    slots = asked[elicited[0]] if elicited else decided
-    shared, parted = bool((question == SHARE).any()), bool((question == PART).any())
+    rows = int(about.sum())
+    asked = [*trials, *(["action"] if decided.any() else [])]
+    counts = {"participant": "", "question": asked, "asked": rows, "missing": 0}
     for i in range(n):
-        said = {name: table[name][i] for name in ("response", "context", "state")}
-        action = table["action"][i][decided].astype(float)
-        n_slots = int(slots.sum())
-
-        def of_parts(kind: int, said: Any = said, n_slots: int = n_slots) -> Array:
-            found = [said["response"][(question == kind) & (part == j)] for j in range(parts)]
-            return np.array(found).T if len(found[0]) else np.empty((n_slots, 0))
-
-        yield SubjectAnswers(
-            context=said["context"][slots].astype(np.int64),
-            state=said["state"][slots].astype(np.int64),
-            action=action if len(action) else np.full(n_slots, np.nan),
-            beliefs={e: said["response"][where] for e, where in asked.items()},
-            parts=of_parts(SHARE if shared else PART),
-            givens=of_parts(GIVEN),
-            elicitation="distribution" if shared else "separate" if parted else "",
-        )
+        context = table["context"][i][about].astype(np.int64)
+        repetition = pd.Series(context).groupby(context).cumcount().to_numpy()
+        known = {"context": context, "repetition": repetition, "state": table["state"][i][about]}
+        said = {name: table["response"][i][where] for name, where in trials.items()}
+        action = table["action"][i][decided].astype(float) if decided.any() else np.nan
+        who = {"participant": "", "subject": "", "session": "0"}
+        frame = pd.DataFrame({**who, **known, "action": action, **said})
+        yield BeliefDecisions(frame, pd.DataFrame(counts))

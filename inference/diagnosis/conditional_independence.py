@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -12,10 +11,10 @@ from scipy.special import digamma, ndtri
 from knownminds.agents.compiled import compiled, read_only
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
-from knownminds.environments.record.result import Result
-from knownminds.inference.resampling import percentile_ends
+from knownminds.inference.resampling import Resampled, percentile_ends
 
 from .belief_decisions import BeliefDecisions
+from .coherence_test import CoherenceTest, reading
 
 NEIGHBOURS = 3  # of the estimator, as published
 CLOSE = 1e-9  # distances that differ by less are the same: .31 - .30 is not .30 - .29 in floats
@@ -26,97 +25,6 @@ WIDTH = 0.05  # most that stated beliefs differ within a block
 Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class RowBootstrap:
-    """The published reading: an interval around the estimate from resampled rows, as a test.
-
-    The published intervals are symmetric about the estimate (Wald): 1.96 standard errors to either
-    side, the standard error being that of the estimates from resampled rows. As a test that is
-    conservative: repetitions are each other's neighbours, which lowers the estimate.
-
-    The percentile interval of the same bootstraps is kept beside it, and is no test: a row drawn
-    twice has itself as a neighbour, which adds some .01 to .03 to each bootstrap, so that it lies
-    above zero for many rational deciders.
-
-    Parameters
-    ----------
-    standard_error : Of the estimates of the bootstraps; NaN for a single one.
-    low, high : Ends of the published interval: the estimate and 1.96 standard errors to either
-        side.
-    mean : Of the estimates of the bootstraps; no estimate itself.
-    percentile_low, percentile_high : Ends of the 95% percentile interval.
-    replicates : How many bootstraps.
-    """
-
-    standard_error: float
-    low: float
-    high: float
-    mean: float
-    percentile_low: float
-    percentile_high: float
-    replicates: int
-
-    @property
-    def above_zero(self) -> bool:
-        """Whether the published interval, which is around the estimate, lies above zero."""
-        return bool(self.low > 0)
-
-    @property
-    def percentile_above_zero(self) -> bool:
-        """Whether the percentile interval lies above zero."""
-        return bool(self.percentile_low > 0)
-
-
-@dataclass(frozen=True)
-class ConditionalIndependenceTest(Result):
-    """How much the action tells of the state beyond the stated belief, in nats, and its test.
-
-    Parameters
-    ----------
-    estimate
-        k-nearest-neighbour estimate of I(action; state | belief); can be negative.
-    standard_error, low, high
-        By random halves of the contexts, and the 95% interval; to be held against `null_mean`, not
-        against zero, from which the estimate differs under the null.
-    null_mean, null_low, null_high
-        Mean and central 95% of the estimate under permutation.
-    p_value
-        Share of permutations with an estimate as large or larger, the data counted as one.
-    published
-        The published reading of the same data.
-    rows, contexts
-        What it rests on.
-    exchangeable
-        Contexts with a neighbour that has another state; only these make permutations differ.
-    k, replicates, calibrated
-        As asked for.
-    excluded
-        Rows that were left out, by reason.
-    """
-
-    estimate: float
-    standard_error: float
-    low: float
-    high: float
-    null_mean: float
-    null_low: float
-    null_high: float
-    p_value: float
-    published: RowBootstrap | None
-    rows: int
-    contexts: int
-    exchangeable: int
-    k: int
-    replicates: int
-    calibrated: bool
-    excluded: dict[str, int]
-
-    @property
-    def excess(self) -> float:
-        """Estimate minus its mean under the null."""
-        return self.estimate - self.null_mean
-
-
 def conditional_independence(
     data: BeliefDecisions,
     *,
@@ -125,15 +33,14 @@ def conditional_independence(
     calibrated: bool = False,
     replicates: int = 1000,
     bootstraps: int = 500,
-    block: int = BLOCK,
-    width: float = WIDTH,
     seed: int = 0,
-) -> ConditionalIndependenceTest:
+) -> CoherenceTest:
     """Test whether action and state are independent given the stated belief.
 
-    The estimator is that of Mesner & Shalizi (2020) with 0/1 distances between actions and
-    between states and |dp| between beliefs; all within the distance of the k-th neighbour are
-    counted, ties too.
+    The estimator, in nats, is that of Mesner & Shalizi (2020) with 0/1 distances between actions
+    and between states and |dp| between beliefs; all within the distance of the k-th neighbour are
+    counted, ties too. Its standard error is by random halves of the contexts. It is held against
+    the null, its mean under permutation, not against zero.
 
     The state is drawn once per context, so contexts are what can be exchanged: the test permutes
     the states of contexts with nearly the same belief (mean over their repetitions). A decider
@@ -146,6 +53,12 @@ def conditional_independence(
     That makes wide ties in which action and state vary together; the regression is therefore
     fitted anew in each permutation.
 
+    The published reading puts 1.96 standard errors of resampled rows around the estimate (Wald).
+    As a test it is conservative: repetitions are each other's neighbours, which lowers the
+    estimate. `percentile_low` and `percentile_high` are the percentiles of the same bootstraps,
+    and no test: a row drawn twice has itself as a neighbour, which adds some .01 to .03 to each
+    (`bootstrap_mean` is their mean), so that they lie above zero for many rational deciders.
+
     Parameters
     ----------
     belief
@@ -154,78 +67,47 @@ def conditional_independence(
         Neighbours; 1 or more.
     replicates, bootstraps
         Permutations, and bootstraps of the published reading (0 for none).
-    block, width
-        Contexts in a block, and the most by which their beliefs may differ. Contexts with the
-        same belief always share a block.
 
     Raises
     ------
     ValueError
         If no row has belief, action and state, or a setting is out of range.
     """
-    if k < 1 or replicates < 1 or bootstraps < 0 or block < 2 or not width >= 0:
+    if k < 1 or replicates < 1 or bootstraps < 0:
         raise ValueError(
-            "k and replicates are 1 or more, bootstraps and width 0 or more, block 2 or more; got "
-            f"k={k}, replicates={replicates}, bootstraps={bootstraps}, width={width}, "
-            f"block={block}."
+            "k and replicates are 1 or more and bootstraps 0 or more; got "
+            f"k={k}, replicates={replicates}, bootstraps={bootstraps}."
         )
-    held, excluded = data.complete("action", belief)
-    frame = held.frame
-    p = frame[belief].to_numpy(dtype=float)
-    action = frame["action"].to_numpy(dtype=np.int64)
-    state = frame["state"].to_numpy(dtype=np.int64)
-    context = held.context
+    complete, excluded = data.complete("action", belief)
+    p = complete.numbers(belief)
+    action, state = (complete.numbers(name).astype(np.int64) for name in ("action", "state"))
+    context = complete.context
     problem = _Problem(p, action, k, calibrated)
     estimate = float(problem.estimates(state[None, :])[0])
-
-    n_contexts = int(context.max()) + 1
-    of_context = np.zeros(n_contexts, dtype=np.int64)
-    of_context[context] = state
-    mean = np.bincount(context, p) / np.bincount(context)
-    blocks = neighbourhoods(mean, block, width)
     rng = session_stream(seed, 31)
-    null = problem.estimates(permuted(of_context, blocks, replicates, rng)[:, context])
-    # Equal up to the order of summation is equal.
-    p_value = (1 + int((null >= estimate - 1e-12).sum())) / (replicates + 1)
-    null_low, null_high = np.quantile(null, [0.025, 0.975])
+    null = problem.estimates(exchanged_states(p, state, context, replicates, rng))
     error = problem.standard_error(state, context, HALVES, session_stream(seed, 33))
     half = float(ndtri(0.975)) * error
-    ones = np.bincount(blocks, of_context) / np.bincount(blocks)
-    return ConditionalIndependenceTest(
-        estimate=estimate,
-        standard_error=error,
-        low=estimate - half,
-        high=estimate + half,
-        null_mean=float(null.mean()),
-        null_low=float(null_low),
-        null_high=float(null_high),
-        p_value=p_value,
-        published=_published(problem, state, estimate, bootstraps, seed) if bootstraps else None,
-        rows=len(p),
-        contexts=n_contexts,
-        exchangeable=int(((ones > 0) & (ones < 1))[blocks].sum()),
-        k=k,
-        replicates=replicates,
-        calibrated=calibrated,
+    published, more = Resampled(estimate), {}
+    if bootstraps:
+        rounds = problem.estimates(state[None, :], _drawn(len(state), bootstraps, seed))
+        low, high, spread = percentile_ends(rounds)
+        around = estimate - 1.96 * spread, estimate + 1.96 * spread
+        published = Resampled(estimate, *around, spread)
+        more = {"percentile_low": low, "percentile_high": high}
+        more["bootstrap_mean"] = float(rounds.mean())
+    row = reading(
+        "calibrated" if calibrated else "",
+        Resampled(estimate, estimate - half, estimate + half, error),
+        null=float(null.mean()),
+        # Equal up to the order of summation is equal.
+        p_value=(1 + int((null >= estimate - 1e-12).sum())) / (replicates + 1),
+        n=len(p),
+        published=published,
         excluded=excluded,
+        **more,
     )
-
-
-def _published(
-    problem: _Problem, state: Integers, estimate: float, bootstraps: int, seed: int
-) -> RowBootstrap:
-    """Resample rows, as published."""
-    rounds = problem.estimates(state[None, :], _drawn(len(state), bootstraps, seed))
-    low, high, spread = percentile_ends(rounds)
-    return RowBootstrap(
-        standard_error=spread,
-        low=estimate - 1.96 * spread,
-        high=estimate + 1.96 * spread,
-        mean=float(rounds.mean()),
-        percentile_low=low,
-        percentile_high=high,
-        replicates=bootstraps,
-    )
+    return CoherenceTest.of([row], int(context.max()) + 1)
 
 
 @lru_cache(maxsize=4)
@@ -262,24 +144,43 @@ def conditional_mutual_information(
     return float(_Problem(p, action, k, calibrated).estimates(state[None, :], rounds)[0])
 
 
-def exchanged_mean(
+def excess_information(
     p: Array,
     action: Integers,
     state: Integers,
     context: Integers,
     replicates: int,
-    k: int = NEIGHBOURS,
     calibrated: bool = False,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """Return the estimate, and its mean with states exchanged as in `conditional_independence`."""
-    problem = _Problem(p, action, k, calibrated)
+) -> float:
+    """Return the estimate less its mean with states exchanged as in `conditional_independence`."""
+    problem = _Problem(p, action, NEIGHBOURS, calibrated)
+    drawn = exchanged_states(p, state, context, replicates, session_stream(0, 31))
+    return float(problem.estimates(state[None, :])[0] - problem.estimates(drawn).mean())
+
+
+def exchanged_states(
+    p: Array,
+    state: Integers,
+    context: Integers,
+    replicates: int,
+    rng: np.random.Generator,
+    group: Integers | None = None,
+) -> Integers:
+    """Return R permutations of states[n] between contexts with nearly the same belief, [R, n].
+
+    Belief is the mean of p[n] in a context. With group[n], such as folds, which is the same in a
+    context, only contexts of a group exchange.
+    """
+    n = int(context.max()) + 1
     mean = np.bincount(context, p) / np.bincount(context)
-    of_context = np.zeros(len(mean), dtype=np.int64)
-    of_context[context] = state
-    drawn = permuted(of_context, neighbourhoods(mean), replicates, session_stream(seed, 31))
-    estimate = float(problem.estimates(state[None, :])[0])
-    return estimate, float(problem.estimates(drawn[:, context]).mean())
+    of_context, group_of = np.zeros((2, n), dtype=np.int64)
+    of_context[context], group_of[context] = state, 0 if group is None else group
+    blocks = np.zeros(n, dtype=np.int64)
+    for number in range(int(group_of.max()) + 1):
+        mine = group_of == number
+        blocks[mine] = neighbourhoods(mean[mine]) + n * number
+    blocks = np.unique(blocks, return_inverse=True)[1]
+    return permuted(of_context, blocks, replicates, rng)[:, context]
 
 
 def neighbourhoods(p: Array, block: int = BLOCK, width: float = WIDTH) -> Integers:
@@ -364,9 +265,9 @@ class _Problem:
             return float("nan")
         rank = np.argsort(np.argsort(rng.random((rounds, n)), axis=1), axis=1)
         weight = (rank < n // 2).astype(np.int64)[:, context]
-        found = self.estimates(state[None, :], weight)
+        result = self.estimates(state[None, :], weight)
         kept = n // 2 / n
-        return float(found.std() * np.sqrt(kept / (1 - kept)))
+        return float(result.std() * np.sqrt(kept / (1 - kept)))
 
 
 @compiled()
@@ -374,7 +275,7 @@ def _estimates(values, place, action, state, weight, n_actions, k, calibrated, p
     """Return the estimate for each replicate; states or weights may be the same in all."""
     n, m = len(place), len(values)
     replicates = max(len(state), len(weight))
-    found = np.empty(replicates)
+    result = np.empty(replicates)
     cells = 2 * n_actions  # cell = 2 action + state
     count = np.zeros((cells, m), np.int64)
     # Rows with a value before v: of the cell, the action, the state, all.
@@ -432,8 +333,8 @@ def _estimates(values, place, action, state, weight, n_actions, k, calibrated, p
                     - psi[of_state[s, high] - of_state[s, low] - 1]
                     + psi[of_all[high] - of_all[low] - 1]
                 )
-        found[r] = value / total
-    return found
+        result[r] = value / total
+    return result
 
 
 @compiled()

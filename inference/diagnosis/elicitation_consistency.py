@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,256 +11,188 @@ from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
-from knownminds.inference.resampling import Ends, percentile_ends
+from knownminds.inference.resampling import resampled
 
 from .belief_decisions import ELICITATIONS, BeliefDecisions
+from .coherence_test import NONE, CoherenceTest, reading
 
 PLAIN = ELICITATIONS[0]
+SPREAD = "sd of plain"  # names the row of the spread
 AT_A_TIME = 1_000_000  # answers that are exchanged at a time, which take 8 MB
-
-
-@dataclass(frozen=True)
-class ElicitationDistance:
-    """How far the beliefs stated under another elicitation are from the plain ones.
-
-    Parameters
-    ----------
-    elicitation : Its name.
-    contexts : With an answer to both.
-    rmse_means : Root mean square over contexts of the difference between the means over
-        repetitions, as in the published table.
-    rmse_answers : Of single answers against the mean of the plain ones, as in the published
-        formula.
-    shift : Mean difference, elicitation minus plain.
-    means_low, means_high, answers_low, answers_high, shift_low, shift_high : Ends of 95% intervals,
-        contexts being resampled.
-    null_means, null_answers : Mean of the two distances if elicitations are exchanged within
-        contexts: what repeats that differ among themselves bring about alone.
-    p_value : Share of such exchanges with an `rmse_means` as large or larger.
-    excess : Mean square difference of means less its mean over all such exchanges: about 0 where
-        nothing but repetitions differs.
-    """
-
-    elicitation: str
-    contexts: int
-    rmse_means: float
-    means_low: float
-    means_high: float
-    rmse_answers: float
-    answers_low: float
-    answers_high: float
-    shift: float
-    shift_low: float
-    shift_high: float
-    null_means: float
-    null_answers: float
-    p_value: float
-    excess: float
-
-
-@dataclass(frozen=True)
-class ElicitationConsistencyTest(Result):
-    """Spread of the plain answers, and the distance of the other elicitations from them.
-
-    Parameters
-    ----------
-    spread
-        Standard deviation between repetitions of the plain question in a context, pooled over
-        contexts; NaN without repetitions.
-    spread_low, spread_high
-        Its 95% interval, contexts being resampled.
-    contexts
-        With two plain answers or more.
-    distances
-        Of the elicitations that were asked.
-    excess, means
-        Means over elicitations of their `excess` and `rmse_means`: value, ends of the 95%
-        interval and standard error, contexts being resampled.
-    missing
-        Answers that are not there, by elicitation.
-    """
-
-    spread: float
-    spread_low: float
-    spread_high: float
-    contexts: int
-    distances: tuple[ElicitationDistance, ...]
-    excess: tuple[float, float, float, float]
-    means: tuple[float, float, float, float]
-    missing: Mapping[str, int]
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per elicitation."""
-        return pd.DataFrame([asdict(distance) for distance in self.distances])
 
 
 def elicitation_consistency(
     data: BeliefDecisions, *, replicates: int = 1000, bootstraps: int = 500, seed: int = 0
-) -> ElicitationConsistencyTest:
+) -> CoherenceTest:
     """Compare the beliefs stated under each elicitation with the plain ones.
 
     Distances between noisy answers are above zero although the belief is the same. So the test
     exchanges the answers to the two questions within contexts, which changes nothing if they are
-    answered alike.
+    answered alike: p is the share of exchanges with a distance as large or larger, null the mean
+    distance of exchanges.
+
+    The first row is the spread of plain answers, their standard deviation between repetitions of a
+    context, pooled over contexts. Each other elicitation has a row. Its value is the root mean
+    square over contexts of the difference between means over repetitions, as in the published
+    table. Published is that of single answers against the mean of the plain ones, as in the
+    published formula. `mean_shift` is the mean difference, elicitation minus plain; `excess` is the
+    mean square difference of means less its mean over all exchanges. The frame "summary" has the
+    means over elicitations of excess and value.
 
     Raises
     ------
     ValueError
         If the plain question, or every other, was not asked or never answered.
     """
-    beliefs = {name: data.frame[name].to_numpy() for name in ELICITATIONS if name in data.frame}
-    answers = _answered(data.context, beliefs)
+    answers = _answered(data)
     plain = answers.pop(PLAIN)
     n = len(plain)
     weight = np.ones((1 + bootstraps, n))
     rng = session_stream(seed, 34)
     weight[1:] = rng.multinomial(n, np.full(n, 1 / n), size=bootstraps)
     count = np.isfinite(plain).sum(axis=1)
-    repeated = count > 1
     residual = np.where(np.isfinite(plain), plain - _mean(plain)[:, None], 0.0)
-    squares = np.where(repeated, (residual**2).sum(axis=1), 0.0)
+    squares = np.where(count > 1, (residual**2).sum(axis=1), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        spread = np.sqrt(weight @ squares / (weight @ np.where(repeated, count - 1, 0)))
-    found = [
-        _distance(name, plain, other, weight, replicates, session_stream(seed, 35, i))
-        for i, (name, other) in enumerate(answers.items())
+        spread = np.sqrt(weight @ squares / (weight @ np.where(count > 1, count - 1, 0)))
+    repeated = int((count > 1).sum())
+    status = "ok" if np.isfinite(spread[0]) else "no context was asked about twice"
+    rows = [reading(SPREAD, resampled(spread), n=repeated, unit="context", status=status)]
+    missing, rounds = data.total("missing"), []
+    for i, (name, other) in enumerate(answers.items()):
+        row, some = _distance(name, plain, other, weight, replicates, session_stream(seed, 35, i))
+        row["excluded"] = {f"no {e}": missing.get(e, 0) for e in (PLAIN, name)}
+        rows.append(row)
+        rounds.append(some)
+    means = np.mean(rounds, axis=0)
+    names = ("excess", "value")
+    summary = [
+        {"of": of} | resampled(some)._asdict() for of, some in zip(names, means, strict=True)
     ]
-    return ElicitationConsistencyTest(
-        spread=float(spread[0]),
-        spread_low=_ends(spread).low,
-        spread_high=_ends(spread).high,
-        contexts=int(repeated.sum()),
-        distances=tuple(distance for distance, _, _ in found),
-        excess=_summary(np.mean([excess for _, excess, _ in found], axis=0)),
-        means=_summary(np.mean([means for _, _, means in found], axis=0)),
-        missing={name: data.missing[name] for name in ELICITATIONS if name in data.missing},
-    )
+    contexts = min(row["n"] for row in rows[1:])
+    return CoherenceTest.of(rows, contexts, summary=pd.DataFrame(summary))
 
 
-@dataclass(frozen=True)
-class BareDistance:
-    """`rmse_means` and `excess` of an `ElicitationDistance`, without intervals."""
-
-    elicitation: str
-    rmse_means: float
-    excess: float
-
-
-def distances(context: NDArray[np.int64], beliefs: Mapping[str, Array]) -> tuple[BareDistance, ...]:
-    """Return how far each elicitation's answers[n] are from the plain ones.
+def elicitation_distances(data: BeliefDecisions) -> dict[str, tuple[float, float]]:
+    """Return `excess` and value of each elicitation, as in `elicitation_consistency`.
 
     Raises
     ------
     ValueError
         If the plain question, or every other, was not asked or never answered.
     """
-    answers = _answered(context, beliefs)
+    answers = _answered(data)
     plain = answers.pop(PLAIN)
-    found = []
+    distances = {}
     for name, other in answers.items():
-        both = np.isfinite(plain).any(axis=1) & np.isfinite(other).any(axis=1)
-        difference, *_ = _differences(plain[both], other[both])
-        means = float(np.sqrt((difference**2).mean())) if both.any() else float("nan")
-        excess = float(_excess(plain[both], other[both]).mean()) if both.any() else float("nan")
-        found.append(BareDistance(name, means, excess))
-    return tuple(found)
-
-
-def _answered(context: NDArray[np.int64], beliefs: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the answers to each elicitation that has some, side by side for each context."""
-    found = {name: _by_context(context, said) for name, said in beliefs.items()}
-    found = {name: said for name, said in found.items() if np.isfinite(said).any()}
-    if PLAIN not in found or len(found) < 2:
-        raise ValueError(
-            f"Consistency is between the plain question and others ({', '.join(ELICITATIONS[1:])});"
-            f" there are answers to {', '.join(found) or 'none'}. Ask for more elicitations."
+        terms = _Terms.of(plain, other)
+        excess, squared = (
+            float(values.mean()) if len(values) else np.nan
+            for values in (terms.excess, terms.difference**2)
         )
-    return found
+        distances[name] = excess, float(np.sqrt(squared))
+    return distances
 
 
-def _excess(plain: Array, other: Array) -> Array:
-    """Return per context the squared difference of means less its mean over exchanges.
+class _Terms(NamedTuple):
+    """What the C contexts with answers to both elicitations contribute.
 
-    The latter is the variance of all answers times 1 / n + 1 / m, as in any random partition.
+    Parameters
+    ----------
+    both : which contexts those are
+    difference : of the means, elicitation minus plain, [C]
+    squares, count : sum of squares of single answers from the plain mean, and their number, [C]
+    excess : squared difference of means less its mean over exchanges, [C]: the variance of all
+        answers times 1 / n + 1 / m, as in any random partition
     """
-    together = np.concatenate([plain, other], axis=1)
-    held = np.isfinite(together)
-    n = held.sum(axis=1)
-    residual = np.where(held, together - _mean(together)[:, None], 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        variance = np.where(n > 1, (residual**2).sum(axis=1) / (n - 1), 0.0)
-    parts = sum(1.0 / np.isfinite(side).sum(axis=1) for side in (plain, other))
-    difference: Array = (_mean(other) - _mean(plain)) ** 2 - variance * parts
-    return difference
+
+    both: NDArray[np.bool_]
+    difference: Array
+    squares: Array
+    count: NDArray[np.int64]
+    excess: Array
+
+    @classmethod
+    def of(cls, plain: Array, other: Array) -> _Terms:
+        """Compute them from answers side by side, [contexts, repetitions]."""
+        both = np.isfinite(plain).any(axis=1) & np.isfinite(other).any(axis=1)
+        plain, other = plain[both], other[both]
+        centre, given = _mean(plain), np.isfinite(other)
+        difference = _mean(other) - centre
+        squares = np.where(given, (other - centre[:, None]) ** 2, 0.0).sum(axis=1)
+        together = np.concatenate([plain, other], axis=1)
+        answered = np.isfinite(together)
+        n = answered.sum(axis=1)
+        residual = np.where(answered, together - _mean(together)[:, None], 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variance = np.where(n > 1, (residual**2).sum(axis=1) / (n - 1), 0.0)
+        parts = sum(1.0 / np.isfinite(side).sum(axis=1) for side in (plain, other))
+        return cls(both, difference, squares, given.sum(axis=1), difference**2 - variance * parts)
 
 
-def _summary(rounds: Array) -> tuple[float, float, float, float]:
-    """Return the value, its 95% interval and its standard error, of [1 + B]."""
-    return float(rounds[0]), *_ends(rounds)
-
-
-def _by_context(context: NDArray[np.int64], said: Array) -> Array:
-    """Return the answers[n] about each context side by side, [C, R]; NaN where there is none."""
+def _answered(data: BeliefDecisions) -> dict[str, Array]:
+    """Return the answers to each elicitation that has some, side by side for each context."""
+    context = data.context
     order = np.argsort(context, kind="stable")
     count = np.bincount(context)
-    number = np.empty(len(context), dtype=np.int64)
-    number[order] = np.arange(len(context)) - np.repeat(np.cumsum(count) - count, count)
-    values = np.full((len(count), int(count.max())), np.nan)
-    values[context, number] = said
-    return values
+    repetition = np.empty(len(context), dtype=np.int64)
+    repetition[order] = np.arange(len(context)) - np.repeat(np.cumsum(count) - count, count)
+    answers = {}
+    for name in ELICITATIONS:
+        values = np.full((len(count), int(count.max())), np.nan)
+        values[context, repetition] = data.numbers(name)
+        if np.isfinite(values).any():
+            answers[name] = values
+    if PLAIN not in answers or len(answers) < 2:
+        raise ValueError(
+            f"Consistency is between the plain question and others ({', '.join(ELICITATIONS[1:])});"
+            f" there are answers to {', '.join(answers) or 'none'}. Ask for more elicitations."
+        )
+    return answers
 
 
 def _mean(answers: Array) -> Array:
     """Return means over the last axis; NaN where all is missing."""
-    held = np.isfinite(answers)
+    given = np.isfinite(answers)
     with np.errstate(invalid="ignore"):
-        mean: Array = np.where(held, answers, 0.0).sum(axis=-1) / held.sum(axis=-1)
+        mean: Array = np.where(given, answers, 0.0).sum(axis=-1) / given.sum(axis=-1)
     return mean
 
 
 def _distance(
     name: str, plain: Array, other: Array, weight: Array, replicates: int, rng: np.random.Generator
-) -> tuple[ElicitationDistance, Array, Array]:
-    """Return the distance, and its excess and `rmse_means` in the data and each bootstrap."""
-    both = np.isfinite(plain).any(axis=1) & np.isfinite(other).any(axis=1)
-    if not both.any():
-        rounds = np.full(len(weight), np.nan)
-        return ElicitationDistance(name, 0, *(float("nan"),) * 13), rounds, rounds
-    plain, other, weight = plain[both], other[both], weight[:, both]
-    difference, squares, count = _differences(plain, other)
+) -> tuple[dict[str, Any], Array]:
+    """Return the row of an elicitation, and its excess and value in each round, [2, 1 + B]."""
+    terms = _Terms.of(plain, other)
+    n = int(terms.both.sum())
+    if not n:
+        return reading(name, NONE, n=0, unit="context"), np.full((2, len(weight)), np.nan)
+    plain, other, weight = plain[terms.both], other[terms.both], weight[:, terms.both]
     with np.errstate(invalid="ignore", divide="ignore"):
         contexts = weight.sum(axis=1)
-        means = np.sqrt(weight @ difference**2 / contexts)
-        single = np.sqrt(weight @ squares / (weight @ count))
-        shift = weight @ difference / contexts
-        excess = weight @ _excess(plain, other) / contexts
+        means = np.sqrt(weight @ terms.difference**2 / contexts)
+        single = np.sqrt(weight @ terms.squares / (weight @ terms.count))
+        excess = weight @ terms.excess / contexts
     exchanged = np.empty((2, replicates))
     together = np.concatenate([plain, other], axis=1)
-    n_plain, held = np.isfinite(plain).sum(axis=1), np.isfinite(together)
+    n_plain, answered = np.isfinite(plain).sum(axis=1), np.isfinite(together)
     step = max(1, AT_A_TIME // together.size)
     for begin in range(0, replicates, step):
         some = slice(begin, min(begin + step, replicates))
         key = rng.random((some.stop - some.start, *together.shape))
-        exchanged[:, some] = _exchanged(together, held, n_plain, key)
-    elicitation_distance = ElicitationDistance(
-        elicitation=name,
-        contexts=int(both.sum()),
-        rmse_means=float(means[0]),
-        means_low=_ends(means).low,
-        means_high=_ends(means).high,
-        rmse_answers=float(single[0]),
-        answers_low=_ends(single).low,
-        answers_high=_ends(single).high,
-        shift=float(shift[0]),
-        shift_low=_ends(shift).low,
-        shift_high=_ends(shift).high,
-        null_means=float(exchanged[0].mean()),
-        null_answers=float(exchanged[1].mean()),
+        exchanged[:, some] = _exchanged(together, answered, n_plain, key)
+    row = reading(
+        name,
+        resampled(means),
+        null=float(exchanged[0].mean()),
         p_value=(1 + int((exchanged[0] >= means[0] - 1e-12).sum())) / (replicates + 1),
+        n=n,
+        unit="context",
+        published=resampled(single),
+        mean_shift=float(terms.difference.mean()),
         excess=float(excess[0]),
     )
-    return elicitation_distance, excess, means
+    return row, np.stack([excess, means])
 
 
 @compiled()
@@ -271,7 +202,7 @@ def _exchanged(answers, held, n_plain, key):  # type: ignore[no-untyped-def]
     In each of B rounds, plain takes those answers of a context whose keys[B, C, R] are the lowest.
     """
     rounds, contexts, most = key.shape
-    found = np.empty((2, rounds))
+    result = np.empty((2, rounds))
     said, keys, others = np.empty(most), np.empty(most), np.empty(most)
     for b in range(rounds):
         means, squares, count = 0.0, 0.0, 0
@@ -297,19 +228,6 @@ def _exchanged(answers, held, n_plain, key):  # type: ignore[no-untyped-def]
             for k in range(left):
                 squares += (others[k] - first) ** 2
             count += left
-        found[0, b] = np.sqrt(means / contexts)
-        found[1, b] = np.sqrt(squares / count)
-    return found
-
-
-def _differences(plain: Array, other: Array) -> tuple[Array, Array, NDArray[np.int64]]:
-    """Return per context the difference of means, the squares of single answers, their number."""
-    centre = _mean(plain)
-    held = np.isfinite(other)
-    squares = np.where(held, (other - centre[..., None]) ** 2, 0.0).sum(axis=-1)
-    return _mean(other) - centre, squares, held.sum(axis=-1)
-
-
-def _ends(values: Array) -> Ends:
-    """Return the interval over values[1:], if the data, values[0], have one."""
-    return percentile_ends(values[1:] if np.isfinite(values[0]) else values[:0])
+        result[0, b] = np.sqrt(means / contexts)
+        result[1, b] = np.sqrt(squares / count)
+    return result

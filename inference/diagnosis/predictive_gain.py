@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -13,15 +12,14 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
-from knownminds.inference.resampling import percentile_ends
+from knownminds.inference.resampling import Resampled, resampled
 
 from .belief_decisions import ACTIONS, ELICITATIONS, BeliefDecisions
-from .conditional_independence import neighbourhoods, permuted
+from .coherence_test import NONE, CoherenceTest, reading
+from .conditional_independence import exchanged_states
 
 FOLDS = 5
 FLOOR = 1e-3  # share of every prediction that is spread over all actions
-
 LEAF = 25  # rows in a leaf of a tree, at least
 EXCHANGES = 50  # of states, for the mean of a loss under the null
 
@@ -40,98 +38,29 @@ class Classifier(Protocol):
         """Return the probability of each class, [n, K]."""
 
 
-@dataclass(frozen=True)
-class Excess:
-    """Percent by which the log-loss is smaller with the state than with exchanged states.
-
-    Parameters
-    ----------
-    percent, low, high, standard_error : The share, its 95% interval and standard error, contexts
-        being resampled.
-    """
-
-    percent: float
-    low: float
-    high: float
-    standard_error: float
-
-
-@dataclass(frozen=True)
-class Gain:
-    """Log-loss with and without the state, in new contexts.
-
-    Parameters
-    ----------
-    without, with_state : Mean log-loss per row in nats.
-    percent : By how much it is smaller with the state, in percent; negative where it is larger.
-    low, high, standard_error : 95% interval of the percentage and its standard error, contexts
-        being resampled.
-    p_value : Share of exchanges of the state among predicted contexts of nearly the same belief
-        with as large a gain or larger; NaN if none were asked for.
-    null_mean : Mean percentage of the exchanges; NaN if none were asked for.
-    excess : Against the exchanges; None if none were asked for.
-    """
-
-    without: float
-    with_state: float
-    percent: float
-    low: float
-    high: float
-    standard_error: float
-    p_value: float
-    null_mean: float
-    excess: Excess | None
-
-    @property
-    def above_zero(self) -> bool:
-        """Whether the interval lies above zero: the published reading."""
-        return bool(self.low > 0)
-
-
-@dataclass(frozen=True)
-class PredictiveGainTest(Result):
-    """The gain beyond the belief, and beyond the belief and the evidence.
-
-    Parameters
-    ----------
-    belief
-        A ~ p against A ~ (p, state).
-    evidence
-        A ~ (p, x) against A ~ (p, x, state); None without evidence.
-    rows, contexts, folds, learner
-        What it rests on.
-    excluded
-        Rows left out, by reason.
-    """
-
-    belief: Gain
-    evidence: Gain | None
-    rows: int
-    contexts: int
-    folds: int
-    learner: str
-    excluded: Mapping[str, int]
-
-
 def predictive_gain(
     data: BeliefDecisions,
     *,
     belief: str = ELICITATIONS[0],
     features: Sequence[str] = (),
     learner: Learner | Callable[[int], Classifier] = "gradient_boosting",
-    folds: int = FOLDS,
     bootstraps: int = 500,
     replicates: int = 1000,
     seed: int = 0,
-) -> PredictiveGainTest:
+) -> CoherenceTest:
     """Predict actions of new contexts from the belief, with and without the state.
 
-    Contexts stay together in a fold, so no repetition of a tested context is learnt from. A state
-    that says nothing still costs: the model with it learns noise, so the expected gain of a
-    rational decider is below zero, and "above zero", the published reading, is no test of known
-    size. The test holds what was learnt fixed and exchanges the states of the contexts that are
-    predicted, among those of the same fold with nearly the same belief (holdout randomization,
-    Tansey et al. 2022; neighbourhoods as in `conditional_independence`).
+    Contexts stay together in one of five folds, so no repetition of a tested context is learnt
+    from. A state that says nothing still costs: the model with it learns noise, so the expected
+    gain of a rational decider is below zero, and an interval above zero, the published reading, is
+    no test of known size. The test holds what was learnt fixed and exchanges the states of the
+    contexts that are predicted, among those of the same fold with nearly the same belief (holdout
+    randomization, Tansey et al. 2022; neighbourhoods as in `conditional_independence`).
+
+    The value is the percentage by which the log-loss is smaller than with exchanged states.
+    Published is that against the loss without the state; `without` is that loss, per row in nats,
+    and `null_mean` the mean percentage of the exchanges. The first row compares A ~ (p, state) with
+    A ~ p; with features, the second compares A ~ (p, x, state) with A ~ (p, x).
 
     Parameters
     ----------
@@ -142,8 +71,6 @@ def predictive_gain(
     learner
         "gradient_boosting" (scikit-learn's HistGradientBoosting), "catboost", "tree" (one decision
         tree, quick), or a function of a seed that returns a classifier of one's own.
-    folds
-        Of the cross-validation.
     bootstraps, replicates, seed
         Of the intervals, and of the exchanges (0 for none).
 
@@ -154,112 +81,81 @@ def predictive_gain(
     ImportError
         If the learner's package is missing.
     """
-    held, excluded = data.complete("action", belief)
-    frame = held.frame
-    context = held.context
+    complete, excluded = data.complete("action", belief)
+    context = complete.context
     n_contexts = int(context.max()) + 1
-    if not 2 <= folds <= n_contexts:
+    if n_contexts < FOLDS:
         raise ValueError(
-            f"Folds are 2 or more and at most the contexts; got {folds} of {n_contexts} contexts."
+            f"Predictive gain needs {FOLDS} contexts, one for each fold; got {n_contexts}. Give "
+            "more of them."
         )
     make = _learner(learner)
-    p = frame[belief].to_numpy(dtype=float)
-    action = frame["action"].to_numpy(dtype=np.int64)
-    state = frame["state"].to_numpy(dtype=np.int64)
-    fold = folds_of(context, folds, seed)
-    draws = held.resampled(bootstraps, seed)
-    others = _exchanged(p, state, context, fold, replicates, seed)
-
-    def gain(known: Array) -> Gain:
-        without = _losses(make, known, action, fold, seed)
-        of_state = _losses_by_state(make, known, state, action, fold, seed)
-        found = of_state[np.arange(len(state)), state]
-        percent, low, high, error = _percent(found, without, draws)
-        excess = None
-        reached = null_mean = float("nan")
-        if len(others):
-            null = of_state[np.arange(len(state)), others]
+    p = complete.numbers(belief)
+    action, state = (complete.numbers(name).astype(np.int64) for name in ("action", "state"))
+    fold, draws = folds_of(context, FOLDS, seed), complete.resampled(bootstraps, seed)
+    rng = session_stream(seed, 36)
+    others = exchanged_states(p, state, context, replicates, rng, fold) if replicates else None
+    known = {"beyond belief, %": p[:, None]}
+    if features:
+        evidence = features_of(complete.frame, features)
+        known["and evidence, %"] = np.column_stack([p[:, None], evidence])
+    rows = []
+    for of, x in known.items():
+        without = _losses(make, x, action, fold, seed)
+        losses = _losses_by_state(make, x, state, action, fold, seed)
+        told = losses[np.arange(len(state)), state]
+        value, p_value, null_mean = NONE, np.nan, np.nan
+        if others is not None:
+            null = losses[np.arange(len(state)), others]
             totals = null.sum(axis=1)
-            reached = (1 + int((totals <= found.sum() + 1e-9).sum())) / (len(others) + 1)
+            p_value = (1 + int((totals <= told.sum() + 1e-9).sum())) / (len(others) + 1)
             null_mean = 100 * float(1 - totals.mean() / without.sum())
-            excess = Excess(*_percent(found, null.mean(axis=0), draws))
-        return Gain(
-            without=float(without.mean()),
-            with_state=float(found.mean()),
-            percent=percent,
-            low=low,
-            high=high,
-            standard_error=error,
-            p_value=reached,
-            null_mean=null_mean,
-            excess=excess,
+            value = _percent(told, null.mean(axis=0), draws)
+        rows.append(
+            reading(
+                of,
+                value,
+                null=0.0,
+                p_value=p_value,
+                n=len(p),
+                published=_percent(told, without, draws),
+                excluded=excluded,
+                without=float(without.mean()),
+                null_mean=null_mean,
+            )
         )
-
-    return PredictiveGainTest(
-        belief=gain(p[:, None]),
-        evidence=gain(np.column_stack([p, features_of(frame, features)])) if features else None,
-        rows=len(p),
-        contexts=n_contexts,
-        folds=folds,
-        learner=learner if isinstance(learner, str) else getattr(learner, "__name__", "own"),
-        excluded=excluded,
-    )
+    return CoherenceTest.of(rows, n_contexts)
 
 
-def exchanged_gain(
+def saved_share(
     p: Array,
     action: NDArray[np.int64],
     state: NDArray[np.int64],
     context: NDArray[np.int64],
     *,
     against_belief: bool = False,
-    seed: int = 0,
 ) -> float:
     """Return the share of log-loss that a tree saves with the state, against exchanged states.
 
     Or, `against_belief`, against a tree that knows the belief alone. `predictive_gain` has it with
     interval and test.
     """
-    fold = folds_of(context, min(FOLDS, int(context.max()) + 1), seed)
-    of_state = _losses_by_state(_tree, p[:, None], state, action, fold, seed)
-    found = of_state[np.arange(len(state)), state]
+    fold = folds_of(context, min(FOLDS, int(context.max()) + 1), 0)
+    losses = _losses_by_state(_tree, p[:, None], state, action, fold, 0)
+    told = losses[np.arange(len(state)), state]
     if against_belief:
-        other = _losses(_tree, p[:, None], action, fold, seed)
+        other = _losses(_tree, p[:, None], action, fold, 0)
     else:
-        others = _exchanged(p, state, context, fold, EXCHANGES, seed)
-        other = of_state[np.arange(len(state)), others].mean(axis=0)
-    return float(1 - found.sum() / other.sum())
+        others = exchanged_states(p, state, context, EXCHANGES, session_stream(0, 36), fold)
+        other = losses[np.arange(len(state)), others].mean(axis=0)
+    return float(1 - told.sum() / other.sum())
 
 
-def _exchanged(
-    p: Array,
-    state: NDArray[np.int64],
-    context: NDArray[np.int64],
-    fold: NDArray[np.int64],
-    replicates: int,
-    seed: int,
-) -> NDArray[np.int64]:
-    """Return states exchanged among contexts of a fold with nearly the same belief, [R, n]."""
-    n = int(context.max()) + 1
-    mean = np.bincount(context, p) / np.bincount(context)
-    of_context, fold_of_context = np.zeros((2, n), dtype=np.int64)
-    of_context[context], fold_of_context[context] = state, fold
-    blocks = np.zeros(n, dtype=np.int64)
-    for f in range(int(fold.max()) + 1):
-        mine = fold_of_context == f
-        blocks[mine] = neighbourhoods(mean[mine]) + n * f
-    blocks = np.unique(blocks, return_inverse=True)[1]
-    return permuted(of_context, blocks, replicates, session_stream(seed, 36))[:, context]
-
-
-def _percent(
-    values: Array, other: Array, draws: NDArray[np.int64]
-) -> tuple[float, float, float, float]:
-    """Return by how many percent a loss is smaller, the ends of its interval, its error."""
+def _percent(values: Array, other: Array, draws: NDArray[np.int64]) -> Resampled:
+    """Return by how many percent a loss is smaller than another."""
     with np.errstate(invalid="ignore", divide="ignore"):
         rounds = 100 * (1 - (draws @ values) / (draws @ other))
-    percent = 100 * float(1 - values.sum() / other.sum())
-    return percent, *percentile_ends(rounds)
+    return resampled(np.concatenate([[100 * (1 - values.sum() / other.sum())], rounds]))
 
 
 def folds_of(context: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
@@ -309,12 +205,10 @@ def scikit_learn(what: str) -> None:
 def _learner(name: Learner | Callable[[int], Classifier]) -> Callable[[int], Classifier]:
     if callable(name):
         return name
-    if name == "gradient_boosting":
-        scikit_learn("Predictive gain by gradient boosting")
-        return _gradient_boosting
-    if name == "tree":
-        scikit_learn("Predictive gain by a decision tree")
-        return _tree
+    if name not in LEARNERS:
+        raise ValueError(
+            f"Learners are {', '.join(LEARNERS)}, or a function of a seed; got {name!r}."
+        )
     if name == "catboost":
         try:
             import catboost  # noqa: F401
@@ -322,10 +216,10 @@ def _learner(name: Learner | Callable[[int], Classifier]) -> Callable[[int], Cla
             raise ImportError(
                 "Predictive gain by CatBoost needs the catboost package: pip install catboost"
             ) from None
-        return _catboost
-    raise ValueError(
-        f"Learners are gradient_boosting, catboost, tree, or a function of a seed; got {name!r}."
-    )
+    else:
+        what = {"tree": "a decision tree", "gradient_boosting": "gradient boosting"}[name]
+        scikit_learn(f"Predictive gain by {what}")
+    return LEARNERS[name]
 
 
 def _gradient_boosting(seed: int) -> Classifier:
@@ -354,6 +248,13 @@ def _catboost(seed: int) -> Classifier:
         depth=6, iterations=1000, random_seed=seed, verbose=False, allow_writing_files=False
     )
     return made
+
+
+LEARNERS: dict[str, Callable[[int], Classifier]] = {
+    "gradient_boosting": _gradient_boosting,
+    "catboost": _catboost,
+    "tree": _tree,
+}
 
 
 def _losses(

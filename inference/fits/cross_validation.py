@@ -275,15 +275,6 @@ class CrossValidation(Result):
             }
         )
 
-    def __str__(self) -> str:
-        """Total, and how many subjects failed."""
-        good = np.isfinite(self.log_score)
-        return (
-            f"{self.model}: cross-validated log-likelihood {self.log_score[good].sum():.1f} over "
-            f"{good.sum()} subjects, sequences told apart by {' and '.join(self.by)}; "
-            f"{self.status.count('failed')} failed"
-        )
-
 
 def cross_validate(
     data: ModelData,

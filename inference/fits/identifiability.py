@@ -27,7 +27,6 @@ from .point import FLAT_POSTERIOR
 NULL = 1e-12
 TOUCHED = 1e-5  # a null direction has a component along a parameter, or a contrast, above this
 EQUAL = 1e-3  # weights that agree to this relative precision are read as equal
-MINOR = 0.2  # in words about weak directions, parts below this share of the largest are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +103,7 @@ class Identifiability(Result):
         """What cannot be told, and what hardly can, in words; empty if there is nothing."""
         if not len(self.names):
             return ()
-        return (*self._lost(), *self._lost_at_each_theta(), *self._lost_at_some(), *self._weak())
+        return (*self._lost(), *self._turning(), *self._weak())
 
     def estimable(self, weights: Mapping[str, float]) -> bool:
         """Say whether sessions tell a contrast of the parameters.
@@ -184,39 +183,14 @@ class Identifiability(Result):
             told = vectors[:, values < 0.5] / self.parameters.sd[block, None]
             yield _only_through([self.parameters[self.names[k]] for k in block], told.T)
 
-    def _lost_at_each_theta(self) -> Iterator[str]:
-        """Say what is null at every theta along a direction that turns with theta."""
+    def _turning(self) -> Iterator[str]:
+        """Say how many directions are null at each theta, or at some, that differ between theta."""
         missing = self._missing
-        turning = missing.min() - self.null.shape[1]
-        if turning <= 0:
-            return
-        projections = self.null_at[self._usable][missing == missing.min()]
-        projections = projections - self.null @ self.null.T
-        linked = (np.abs(projections) > TOUCHED).any(axis=0)
-        blocks = list(_blocks(linked))
-        single = [block[0] for block in blocks if len(block) == 1]
-        blocks = [block for block in blocks if len(block) > 1]
-        if single:  # at some theta this one is null, at others that one
-            blocks.append(np.array(single))
-        for block in blocks:
-            names = [self.names[k] for k in block]
-            lost = np.trace(projections.mean(axis=0)[np.ix_(block, block)])
-            left = len(block) - round(float(lost))
-            what = "a combination" if left == 1 else f"{left} combinations"
-            verb = "depends" if left == 1 else "depend"
-            yield (
-                f"{_listed(names)} cannot {'both' if len(names) == 2 else 'all'} be told from a "
-                f"session (only {what} that {verb} on their values)"
-            )
-
-    def _lost_at_some(self) -> Iterator[str]:
-        missing = self._missing
-        more = int((missing > missing.min()).sum())
+        each, more = int(missing.min()) - self.null.shape[1], int((missing > missing.min()).sum())
+        if each > 0:
+            yield f"a session says nothing along {each} more, which differ between theta"
         if more:
-            yield (
-                f"at {more} of {len(missing)} theta a session says nothing along one more "
-                "direction or several"
-            )
+            yield f"at {more} of {len(missing)} theta a session says nothing along further ones"
 
     @cached_property
     def _missing(self) -> NDArray[np.int64]:
@@ -225,18 +199,13 @@ class Identifiability(Result):
         return np.asarray(np.round(trace), dtype=np.int64)
 
     def _weak(self) -> Iterator[str]:
-        """Say along which directions nearly all of the prior sd is left."""
-        k, lost = len(self.names), np.linalg.norm(self.null, axis=1) > TOUCHED
+        """Say of which parameters nearly all of the prior sd is left."""
+        lost = np.linalg.norm(self.null, axis=1) > TOUCHED
         weak = (self.posterior_share > FLAT_POSTERIOR) & ~lost
         for i in np.flatnonzero(weak):
-            yield _hardly(self.names[i], self.posterior_share[i])
-        rest = _complement(np.hstack([self.null, np.eye(k)[:, weak]]))
-        values, vectors = np.linalg.eigh(rest.T @ self._posterior.mean(axis=0) @ rest)
-        for value, vector in zip(values[::-1], (rest @ vectors).T[::-1], strict=True):
-            if np.sqrt(value) > FLAT_POSTERIOR:
-                size = np.abs(vector)
-                main = np.where(size >= MINOR * size.max(), vector, 0.0) / self.parameters.sd
-                yield _hardly(_expression(list(self.parameters), main), np.sqrt(value))
+            # Rounded down, since only the null leaves all.
+            left = np.floor(1000.0 * self.posterior_share[i]) / 10.0
+            yield f"{self.names[i]}: hardly at all; a session leaves {left:.1f}% of its prior sd"
 
 
 def identifiability(
@@ -402,7 +371,7 @@ def _gradients(
     """Gradients on the natural scale of M x sessions sessions at their true values, lapse last."""
     truth = np.repeat(values, sessions, axis=0)
     lapse = None if rates is None else np.repeat(rates, sessions)
-    # theta number i is drawn at (seed, i); session number n is lived at (seed, 0, n).
+    # theta number i is drawn at (seed, i); session number n is simulated at (seed, 0, n).
     simulated = simulate_sessions(model, truth, environment, seed, address=(0,), lapse=lapse)
     columns = simulated.columns
     separate = [columns[n].astype(np.int64) for n in model.separate if n in columns]
@@ -489,12 +458,6 @@ def _combinations(parameters: Sequence[Parameter], values: Array) -> str:
         if len(parameters) == 2:
             return f"their {'ratio' if multiplied else 'difference'}"
     return _expression(parameters, weights)
-
-
-def _hardly(what: str, share: float) -> str:
-    """Say how little is learned; rounded down, since only the null leaves all."""
-    left = np.floor(1000.0 * share) / 10.0
-    return f"{what}: hardly at all; a session leaves {left:.1f}% of its prior sd"
 
 
 def _expression(parameters: Sequence[Parameter], weights: Array) -> str:

@@ -21,6 +21,9 @@ from knownminds.environments.later import pandas as pd
 _GONE = {"action": MISSING, "response": -np.inf}
 
 
+ROWS = 2048  # of subjects times points that a kernel takes at once
+
+
 @dataclass(frozen=True)
 class ModelData:
     """The trials of many subjects as one model reads them.
@@ -299,3 +302,34 @@ class Unknowns:
             return data.log_likelihood(own, lapse)
         total, gradient = data.log_likelihood(self.whole(own), lapse)
         return total, gradient[:, [*self.columns, *([len(self.full)] if self.lapse else [])]]
+
+
+class LikelihoodAtPoints:
+    """Log-likelihoods of N subjects at S points each, many in one call of the kernel.
+
+    Parameters
+    ----------
+    data, unknowns
+        The trials of the subjects, and what is unknown of them.
+    points
+        S, how many points there are at a time.
+    """
+
+    def __init__(self, data: ModelData, unknowns: Unknowns, points: int) -> None:
+        self.data, self.unknowns, self.points = data, unknowns, points
+        self.copies = min(points, max(1, ROWS // max(len(data), 1)))
+        self._repeated = self._copied(self.copies)
+
+    def __call__(self, z: Array) -> Array:
+        """Return the log-likelihoods, [S, N], at z [S, N, K] on the unconstrained scale."""
+        total = np.empty(z.shape[:2])
+        for first in range(0, len(z), self.copies):
+            some = z[first : first + self.copies]
+            rows = self._repeated if len(some) == self.copies else self._copied(len(some))
+            theta = self.unknowns.parameters.constrain(some.reshape(-1, z.shape[2]))
+            values = self.unknowns.log_likelihood(rows, theta)[0]
+            total[first : first + len(some)] = values.reshape(some.shape[:2])
+        return total
+
+    def _copied(self, copies: int) -> ModelData:
+        return self.data.repeat(np.tile(np.arange(len(self.data)), copies))

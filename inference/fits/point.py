@@ -127,20 +127,6 @@ class PointFit(SubjectResult):
         subjects = records(self.to_frame(mass))
         return {"model": self.model, "method": self.method, "subjects": subjects}
 
-    def __str__(self) -> str:
-        """Median estimates over subjects and the count of each status."""
-        lines = [f"{self.model}, {self.method}, {len(self.subjects)} subjects"]
-        lines.append(f"{'parameter':<16}{'median':>9}{'quartiles':>20}{'median se (z)':>15}")
-        usable = np.array([s != "failed" for s in self.status])
-        for k, name in enumerate(self.names):
-            values = self.estimate[usable, k]
-            if len(values):
-                q1, q2, q3 = np.quantile(values, [0.25, 0.5, 0.75])
-                error = np.nanmedian(self.standard_error[usable, k])
-                lines.append(f"{name:<16}{q2:>9.3f}{f'{q1:.3f} to {q3:.3f}':>20}{error:>15.3f}")
-        lines.append(", ".join(f"{n} {status}" for status, n in self.counts().items() if n))
-        return "\n".join(lines)
-
 
 def maximum_likelihood(
     model: type[Agent],

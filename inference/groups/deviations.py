@@ -73,13 +73,13 @@ class Deviations:
     def pairs(self) -> NDArray[np.int64]:
         """Deviations that are correlated, (later, earlier), in order of the later one, [P, 2]."""
         q = len(self.names)
-        found = [
+        result = [
             (i, j)
             for i in range(q)
             for j in range(i)
             if self.block[i] == self.block[j] and self.block[i] != ALONE
         ]
-        return np.array(found, dtype=np.int64).reshape(-1, 2)
+        return np.array(result, dtype=np.int64).reshape(-1, 2)
 
     @property
     def pair_names(self) -> tuple[str, ...]:
@@ -103,12 +103,12 @@ class Deviations:
         deviations of a block of n, the partial correlation with its j-th one (from 0) has a
         symmetric beta law with the parameter eta + (n - 2 - j) / 2.
         """
-        found = []
+        result = []
         for i, j in self.pairs:
             block = self.block == self.block[i]
             earlier = int(block[:j].sum())
-            found.append(CONCENTRATION + (int(block.sum()) - 2 - earlier) / 2)
-        return np.array(found)
+            result.append(CONCENTRATION + (int(block.sum()) - 2 - earlier) / 2)
+        return np.array(result)
 
     def roots(self, turn: Array) -> Array:
         """Return the Cholesky roots [S, Q, Q] of the correlations, from x of each pair [S, P]."""

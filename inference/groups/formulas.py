@@ -41,29 +41,6 @@ class Regressors:
     parameter: NDArray[np.int64]
     by_subject: Array
 
-    @classmethod
-    def of(
-        cls, formula: str | Sequence[str], subjects: pd.DataFrame, parameters: Parameters
-    ) -> Regressors:
-        """Build from formulas between subjects, such as "alpha_positive ~ condition".
-
-        Categories enter as differences from the first level (in sorted order). The intercept
-        is the group mean itself.
-
-        Raises
-        ------
-        ValueError
-            Naming the parameter or column that does not exist, varies within subjects, or has
-            a single value.
-        """
-        terms = read_formulas(formula, parameters)
-        for term in terms:
-            _check_columns(term, term.columns, subjects, list(map(str, subjects.columns)))
-        made = _regressors(terms, subjects, parameters)
-        if made is None:
-            raise ValueError(f"A formula needs a regressor besides the intercept; got {formula!r}.")
-        return made
-
 
 @dataclass(frozen=True)
 class Term:
@@ -145,7 +122,7 @@ class GroupDesign:
         possible = [str(c) for c in frame.columns if c not in (*ANSWERS, OWN)]
         changing = []
         for term in terms:
-            _check_columns(term, term.columns, frame, possible, trials=True)
+            _check_columns(term, frame, possible)
             _check_group(term, unit)
             changing += [c for c in term.columns if _changes(frame[c], subject).any()]
         within = tuple(dict.fromkeys(changing))
@@ -271,34 +248,20 @@ def _columns_of(text: str, formula: str) -> tuple[str, ...]:
         raise ValueError(f"The formula {formula!r} cannot be read: {error}") from None
 
 
-def _check_columns(
-    term: Term,
-    columns: Sequence[str],
-    frame: pd.DataFrame,
-    possible: list[str],
-    *,
-    trials: bool = False,
-) -> None:
-    for column in columns:
+def _check_columns(term: Term, frame: pd.DataFrame, possible: list[str]) -> None:
+    for column in term.columns:
         if column not in possible:
             near = get_close_matches(column, possible, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
             known = ", ".join(possible) or "none"
-            rule = (
-                "a column of the trials" if trials else "a column that is constant within subjects"
-            )
             raise ValueError(
-                f"A regressor is {rule}; {column!r} in {term.text!r} is not. There are: "
-                f"{known}.{hint}"
+                f"A regressor is a column of the trials; {column!r} in {term.text!r} is not. There "
+                f"are: {known}.{hint}"
             )
         lost = np.flatnonzero(frame[column].isna())
-        if len(lost) and trials:
-            raise ValueError(
-                f"Every trial needs a {column!r}; {_place(frame, int(lost[0]))} has none."
-            )
         if len(lost):
             raise ValueError(
-                f'Every subject needs a {column!r}; "{frame.index[lost[0]]}" has none.'
+                f"Every trial needs a {column!r}; {_place(frame, int(lost[0]))} has none."
             )
 
 
@@ -405,15 +368,15 @@ def _slopes(term: Term, frame: pd.DataFrame, owner: NDArray[np.int64]) -> dict[s
     """Return by name the values with which subjects' deviations of a formula enter their rows."""
     if term.own is None:
         return {}
-    found = _matrix(f"1 + {term.own}", frame, term.text)
-    for column, values in found.items():
+    result = _matrix(f"1 + {term.own}", frame, term.text)
+    for column, values in result.items():
         most, least = (pd.Series(values).groupby(owner).agg(way) for way in ("max", "min"))
         if ((most - least) > 0).sum() < 2:
             raise ValueError(
                 f"Deviations are seen in subjects who had several values; {column!r} in "
                 f"{term.text!r} changes within fewer than two. Leave it out of the parentheses."
             )
-    return {f"{term.parameter} ~ {column}": values for column, values in found.items()}
+    return {f"{term.parameter} ~ {column}": values for column, values in result.items()}
 
 
 def _deviations(

@@ -152,13 +152,13 @@ class GroupDensity:
             "turn": (p,),
             "eta": (n, q),
         }
-        found, begin = {}, 0
+        result, begin = {}, 0
         for name, shape in shapes.items():
             size = int(np.prod(shape))
             if size:
-                found[name] = slice(begin, begin + size), shape
+                result[name] = slice(begin, begin + size), shape
             begin += size
-        return found
+        return result
 
     @property
     def size(self) -> int:

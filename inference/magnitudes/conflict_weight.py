@@ -31,12 +31,12 @@ class _ConflictMeasure(SubjectMeasure):
         subject, names = pd.factorize(frame["subject"])
         columns = {name: frame[name].to_numpy(dtype=float) for name in _NEEDED}
         answered = np.isfinite(columns["response"])
-        found = []
+        result = []
         for k in range(len(names)):
             own = (subject == k) & answered
-            found.append(self._of({name: column[own] for name, column in columns.items()}))
-        value = np.array([v for v, _ in found])
-        return Values(value, tuple(why for _, why in found))
+            result.append(self._of({name: column[own] for name, column in columns.items()}))
+        value = np.array([v for v, _ in result])
+        return Values(value, tuple(why for _, why in result))
 
     def _of(self, own: dict[str, Array]) -> tuple[float, str]:
         """Return the measure of one subject, or NaN and the reason."""

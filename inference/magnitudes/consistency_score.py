@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -38,41 +38,34 @@ class Comparison(NamedTuple):
         """What is looked at: the blur is in the image alone."""
         return IMAGE if self.ablation in NOISE else BOTH
 
-    def __str__(self) -> str:
-        """Return task and condition."""
-        return f"{self.task} {self.ablation}"
-
 
 COMPARISONS = tuple(Comparison(task, ablation) for task in MULTIMODAL for ablation in ABLATIONS)
 
 
-def prior_weight(answers: Answers, *, shared: bool = False) -> Array:
+def prior_weight(answers: Answers) -> Array:
     """Return the weight of the prior in the data and each bootstrap, [B]; NaN if unknown.
 
     The static Bayesian observer answers (1 - w) x + w mu_p; its most likely w is 1 minus the
     least-squares slope of answers on stimuli, held in [0, 1], with a prior mean, and so an
     intercept, of its own in each window.
-
-    Parameters
-    ----------
-    shared
-        Whether one prior mean serves all windows.
     """
-    slope, _ = slopes(answers, shared=shared)
-    return np.clip(1.0 - slope, 0.0, 1.0)
+    return np.clip(1.0 - slopes(answers)[0], 0.0, 1.0)
 
 
-def slopes(answers: Answers, *, shared: bool = False) -> tuple[Array, Array]:
-    """Return least-squares slope and residual standard deviation, [B] each; NaN if unknown."""
-    held = np.isfinite(answers.response)
-    response = np.where(held, answers.response, 0.0)
-    weight = answers.weight * held
-    window = np.zeros(len(answers), dtype=np.int64) if shared else answers.window
-    x, y = (_within(column, window, weight) for column in (answers.value, response))
+def slopes(answers: Answers) -> tuple[Array, Array]:
+    """Return least-squares slopes within windows and residual deviations, [B] each.
+
+    Row 0 are the data, the others bootstraps; NaN where stimuli do not vary or nothing was
+    answered. 1 minus the slope is regression to the mean (Hollingworth 1910).
+    """
+    answered = np.isfinite(answers.response)
+    response = np.where(answered, answers.response, 0.0)
+    weight = answers.weight * answered
+    x, y = (_within(column, answers.window, weight) for column in (answers.value, response))
     with np.errstate(invalid="ignore", divide="ignore"):
         slope = (weight * x * y).sum(axis=1) / (weight * x**2).sum(axis=1)
         residual = y - slope[:, None] * x
-        free = weight.sum(axis=1) - len(np.unique(window[held])) - 1
+        free = weight.sum(axis=1) - len(np.unique(answers.window[answered])) - 1
         sigma = np.sqrt((weight * residual**2).sum(axis=1) / np.where(free > 0, free, np.nan))
     return np.where(np.isfinite(slope), slope, np.nan), sigma
 
@@ -101,94 +94,59 @@ def shift_scores(base: Array, ablation: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class KnownScores:
-    """What a known agent earns in the same design.
-
-    Parameters
-    ----------
-    observer : "non-adapting": its prior weight is that of the participant's base condition in all
-        conditions; "adapting": it is larger by `shift` in each ablation; "perfect": it is 0
-        everywhere. All have the noise of the participant's answers and its prior means.
-    score : Of each simulated participant, [R].
-    shifts : By comparison, how much larger its prior weight is than the base's, [R] each.
-    """
-
-    observer: str
-    score: Array
-    shifts: Mapping[Comparison, Array] = field(default_factory=dict)
-
-    @property
-    def expected(self) -> float:
-        """Mean score."""
-        return float(self.score.mean())
-
-    @property
-    def sd(self) -> float:
-        """Standard deviation of the score."""
-        return float(self.score.std(ddof=1))
-
-    def reaching(self, score: float) -> float:
-        """Share of the simulated participants with at least this score."""
-        return float((self.score >= score).mean())
-
-
-@dataclass(frozen=True)
 class ConsistencyScore(Result):
     """The Bayesian consistency score of a participant, and what to hold it against.
 
     Parameters
     ----------
-    base, ablation : Prior weights by comparison, each [B]: the data, then bootstraps; NaN if
-        missing.
-    reason : By comparison, why there is no score; "" if there is.
+    base, ablation : Prior weights by comparison, in the order of `COMPARISONS`, [15, B]: the data,
+        then bootstraps; NaN if missing.
+    reason : Why a comparison has no score; "" if it has, [15].
     low, high : Ends of the bootstrap percentile interval of the total; NaN without bootstraps.
-    mass : Of that interval.
-    known : Scores of known agents with the participant's noise; empty if a comparison is missing.
+    known : Scores of simulated participants with the noise of this one and its prior means, [R] by
+        observer; empty if a comparison is missing. "non-adapting": the prior weight is that of the
+        base condition in all conditions; "adapting": it is larger by .2 in each ablation;
+        "perfect": it is 0 everywhere.
+    null_shift : By how much the ablation's prior weight of those that do not adapt is larger than
+        the base's, [15, R].
     """
 
-    base: Mapping[Comparison, Array]
-    ablation: Mapping[Comparison, Array]
-    reason: Mapping[Comparison, str]
+    base: Array
+    ablation: Array
+    reason: tuple[str, ...]
     low: float
     high: float
-    mass: float
-    known: tuple[KnownScores, ...]
+    known: Mapping[str, Array]
+    null_shift: Array
 
     @property
-    def scores(self) -> dict[Comparison, Array]:
-        """-1, 0 or 1 by comparison, each [B]."""
-        return {c: shift_scores(self.base[c], self.ablation[c]) for c in self.base}
+    def scores(self) -> Array:
+        """-1, 0 or 1 by comparison, [15, B]."""
+        return shift_scores(self.base, self.ablation)
 
     @property
     def total(self) -> Array:
         """Sum over all comparisons, [B], from -15 to 15; NaN if one is missing."""
-        total: Array = np.sum(list(self.scores.values()), axis=0)
-        return total
+        return np.asarray(self.scores.sum(axis=0))
 
     @property
     def missing(self) -> tuple[str, ...]:
         """The comparisons without a score, with the reason."""
-        return tuple(f"{c}: {why}" for c, why in self.reason.items() if why)
+        pairs = zip(COMPARISONS, self.reason, strict=True)
+        return tuple(f"{c.task} {c.ablation}: {why}" for c, why in pairs if why)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per comparison."""
-        scores = self.scores
-        return pd.DataFrame(
-            {
-                "task": c.task,
-                "ablation": c.ablation,
-                "modality": c.modality,
-                "base": self.base[c][0],
-                "weight": self.ablation[c][0],
-                "shift": self.ablation[c][0] - self.base[c][0],
-                "score": scores[c][0],
-                "reason": self.reason[c],
-            }
-            for c in self.base
-        )
+        table = pd.DataFrame(COMPARISONS)
+        table["modality"] = [c.modality for c in COMPARISONS]
+        base, weight = self.base[:, 0], self.ablation[:, 0]
+        return table.assign(
+            base=base, weight=weight, shift=weight - base, score=self.scores[:, 0],
+            reason=self.reason,
+        )  # fmt: skip
 
     def effects(self, mass: float = 0.95) -> pd.DataFrame:
-        """Return shifts of the prior weight with their sign, held against minds that never adapt.
+        """Return shifts of the prior weight with their sign, held against agents that never adapt.
 
         One row for all comparisons together, one per ablation and one per comparison: `shift` is
         the mean of prior weight in the ablation minus that in the base. The null are the simulated
@@ -208,25 +166,24 @@ class ConsistencyScore(Result):
         task, ablation ("all" where several are taken together), shift, low, high, p_value; without
         a null (no replicates, or a comparison is missing) there are no rows.
         """
-        null = next((m.shifts for m in self.known if m.observer == KNOWN_OBSERVERS[0]), {})
-        if not null:
-            return pd.DataFrame(columns=["task", "ablation", "shift", "low", "high", "p_value"])
-        ablations = dict.fromkeys(c.ablation for c in null)
-        sets = [("all", "all", list(null))]
-        sets += [("all", a, [c for c in null if c.ablation == a]) for a in ablations]
-        sets += [(c.task, c.ablation, [c]) for c in null]
+        columns = ["task", "ablation", "shift", "low", "high", "p_value"]
+        if not self.known:
+            return pd.DataFrame(columns=columns)
+        everything = range(len(COMPARISONS))
+        sets = [("all", "all", list(everything))]
+        sets += [
+            ("all", a, [k for k in everything if COMPARISONS[k].ablation == a]) for a in ABLATIONS
+        ]
+        sets += [(*COMPARISONS[k], [k]) for k in everything]
         rows = []
         for task, ablation, several in sets:
-            seen = float(np.mean([self.ablation[c][0] - self.base[c][0] for c in several]))
-            drawn = np.mean([null[c] for c in several], axis=0)
-            tails = [int((drawn >= seen).sum()), int((drawn <= seen).sum())]
+            shift = float((self.ablation - self.base)[several, 0].mean())
+            drawn = self.null_shift[several].mean(axis=0)
+            tails = [int((drawn >= shift).sum()), int((drawn <= shift).sum())]
             p = min(1.0, 2 * (1 + min(tails)) / (1 + len(drawn)))
             below, above = np.quantile(drawn, [(1 - mass) / 2, (1 + mass) / 2])
-            rows.append(
-                {"task": task, "ablation": ablation, "shift": seen, "low": seen - float(above),
-                 "high": seen - float(below), "p_value": p}
-            )  # fmt: skip
-        return pd.DataFrame(rows)
+            rows.append((task, ablation, shift, shift - float(above), shift - float(below), p))
+        return pd.DataFrame(rows, columns=columns)
 
 
 def consistency_score(
@@ -234,11 +191,8 @@ def consistency_score(
     participant: str = "",
     *,
     mass: float = 0.68,
-    shared: bool = False,
-    shift: float = SHIFT,
     replicates: int = REPLICATES,
     seed: int = 0,
-    comparisons: Sequence[Comparison] = COMPARISONS,
 ) -> ConsistencyScore:
     """Score the shifts of a participant's prior weight in all ablations.
 
@@ -253,85 +207,54 @@ def consistency_score(
         Their bootstraps give the interval.
     mass
         Of the percentile interval.
-    shared
-        Whether one prior mean serves all windows.
-    shift
-        By how much the prior weight of the known agent that adapts grows.
     replicates, seed
         Of the known agents; 0 for none.
-    comparisons
-        Which are summed.
     """
-    base, ablation, reason = {}, {}, {}
-    cells: list[_Pair] = []
-    for c in comparisons:
-        pairs = [
-            answers.cells.get((participant, c.task, condition, c.modality))
-            for condition in (BASE, c.ablation)
-        ]
-        weights = [None if cell is None else prior_weight(cell, shared=shared) for cell in pairs]
-        nothing = np.full(_rounds(answers), np.nan)
-        base[c], ablation[c] = (nothing if w is None else w for w in weights)
-        reason[c] = _why(c, pairs, weights)
-        if pairs[0] is not None and pairs[1] is not None and not reason[c]:
-            cells.append(_Pair(c, pairs[0], pairs[1]))
-    known: tuple[KnownScores, ...] = ()
-    if replicates and len(cells) == len(comparisons):
-        known = tuple(
-            KnownScores(name, *_simulate(cells, name, shift, shared, replicates, seed + k))
-            for k, name in enumerate(KNOWN_OBSERVERS)
-        )
-    result = ConsistencyScore(base, ablation, reason, np.nan, np.nan, mass, known)
-    low, high = percentile_interval(result.total, mass)
-    return ConsistencyScore(base, ablation, reason, low, high, mass, known)
-
-
-class _Pair(NamedTuple):
-    comparison: Comparison
-    base: Answers
-    ablation: Answers
-
-
-def _rounds(answers: MagnitudeAnswers) -> int:
-    return max((len(cell.weight) for cell in answers.cells.values()), default=1)
-
-
-def _why(c: Comparison, pairs: Sequence[Answers | None], weights: Sequence[Array | None]) -> str:
-    """Say what a comparison lacks; "" if nothing."""
-    lost = [
-        f"no {name} trials with {c.modality}"
-        for name, cell in zip((BASE, c.ablation), pairs, strict=True)
-        if cell is None
-    ]
-    lost += [
-        f"too few answers in {name} with {c.modality}"
-        for name, weight in zip((BASE, c.ablation), weights, strict=True)
-        if weight is not None and not np.isfinite(weight[0])
-    ]
-    return ", ".join(lost)
+    rounds = max((len(cell.weight) for cell in answers.cells.values()), default=1)
+    weights = np.full((2, len(COMPARISONS), rounds), np.nan)
+    reasons, pairs = [], []
+    for k, c in enumerate(COMPARISONS):
+        lacking, cells = [], []
+        for side, condition in enumerate((BASE, c.ablation)):
+            cell = answers.cells.get((participant, c.task, condition, c.modality))
+            if cell is None:
+                lacking.append(f"no {condition} trials with {c.modality}")
+                continue
+            cells.append(cell)
+            weights[side, k] = prior_weight(cell)
+            if not np.isfinite(weights[side, k, 0]):
+                lacking.append(f"too few answers in {condition} with {c.modality}")
+        reasons.append(", ".join(lacking))
+        if not lacking:
+            pairs.append((cells[0], cells[1]))
+    known: dict[str, Array] = {}
+    null_shift = np.empty((0, 0))
+    if replicates and len(pairs) == len(COMPARISONS):
+        for k, observer in enumerate(KNOWN_OBSERVERS):
+            first, second = _simulate(pairs, observer, replicates, seed + k)
+            known[observer] = shift_scores(first, second).sum(axis=0)
+            null_shift = second - first if k == 0 else null_shift
+    total = shift_scores(*weights).sum(axis=0)
+    ends = percentile_interval(total, mass)
+    return ConsistencyScore(*weights, tuple(reasons), *ends, known, null_shift)
 
 
 def _simulate(
-    cells: Sequence[_Pair], observer: str, shift: float, shared: bool, replicates: int, seed: int
-) -> tuple[Array, dict[Comparison, Array]]:
-    """Return the scores of known agents in these designs, [R], and their shifts."""
+    pairs: Sequence[tuple[Answers, Answers]], observer: str, replicates: int, seed: int
+) -> tuple[Array, Array]:
+    """Return prior weights of a known agent in base and ablation, [15, R] each."""
     rng = session_stream(seed, 11)
     drawn: dict[tuple[str, str, str], Array] = {}  # each base condition is played once
-
-    def weight_of(c: Comparison, condition: str, played: Answers, base: Answers) -> Array:
-        key = (c.task, condition, c.modality)
-        if key not in drawn:
-            drawn[key] = _play(played, base, observer, shift * (condition != BASE), shared,
-                               replicates, rng)  # fmt: skip
-        return drawn[key]
-
-    total = np.zeros(replicates)
-    shifts: dict[Comparison, Array] = {}
-    for c, base, ablation in cells:
-        first, second = weight_of(c, BASE, base, base), weight_of(c, c.ablation, ablation, base)
-        total += shift_scores(first, second)
-        shifts[c] = second - first
-    return total, shifts
+    sides: tuple[list[Array], list[Array]] = ([], [])
+    for c, (base, ablation) in zip(COMPARISONS, pairs, strict=True):
+        for side, played in enumerate((base, ablation)):
+            condition = c.ablation if side else BASE
+            key = (c.task, condition, c.modality)
+            if key not in drawn:
+                shift = SHIFT * (condition != BASE)
+                drawn[key] = _play(played, base, observer, shift, replicates, rng)
+            sides[side].append(drawn[key])
+    return np.array(sides[0]), np.array(sides[1])
 
 
 def _play(
@@ -339,7 +262,6 @@ def _play(
     base: Answers,
     observer: str,
     shift: float,
-    shared: bool,
     replicates: int,
     rng: np.random.Generator,
 ) -> Array:
@@ -347,27 +269,24 @@ def _play(
 
     Prior means and noise are those that the base condition shows.
     """
-    slope, sigma = slopes(base, shared=shared)
+    slope, sigma = slopes(base)
     weight, noise = float(np.clip(1.0 - slope[0], 0.0, 1.0)), float(np.nan_to_num(sigma[0]))
-    held = np.isfinite(played.response)
-    x, window = played.value[held], played.window[held]
-    means = {k: _prior_mean(base, k, weight, shared) for k in np.unique(window).tolist()}
+    answered = np.isfinite(played.response)
+    x, window = played.value[answered], played.window[answered]
+    means = {k: _prior_mean(base, k, weight) for k in np.unique(window).tolist()}
     centre = np.array([means[k] for k in window.tolist()])
     aim = {"non-adapting": weight, "adapting": min(weight + shift, 1.0), "perfect": 0.0}[observer]
     mean = (1.0 - aim) * x + aim * centre
     said = mean + noise * rng.standard_normal((replicates, len(x)))
     # No answer lies beyond the scale.
     np.clip(said, 0.0, played.ceiling, out=said)
-    deviation = x.copy()
-    for k in np.unique(window) if not shared else (None,):
-        mine = np.ones(len(x), dtype=bool) if k is None else window == k
-        deviation[mine] -= x[mine].mean()
+    deviation = _within(x, window, np.ones((1, len(x))))[0]
     return np.clip(1.0 - said @ deviation / (deviation @ deviation), 0.0, 1.0)
 
 
-def _prior_mean(base: Answers, window: int, weight: float, shared: bool) -> float:
+def _prior_mean(base: Answers, window: int, weight: float) -> float:
     """Return the prior mean that fits the base condition; the middle where there is no prior."""
-    mine = np.isfinite(base.response) & (shared | (base.window == window))
+    mine = np.isfinite(base.response) & (base.window == window)
     if not mine.any():
         mine = np.isfinite(base.response)
     x, y = base.value[mine], base.response[mine]

@@ -171,7 +171,7 @@ def combine(pairs: CuePairs) -> CueCombination:
         against[name] = relative_error(answers, second + weight[:, None] * (first - second))
     with np.errstate(invalid="ignore", divide="ignore"):
         efficiency = {
-            name: np.where(error > 0, found / error, np.nan) for name, found in against.items()
+            name: np.where(error > 0, result / error, np.nan) for name, result in against.items()
         }
     return CueCombination(
         error, weights, against, efficiency, len(pairs), pairs.left_out, pairs.matched
@@ -234,7 +234,7 @@ def _least_variance(first: Array, second: Array, weight: Array, *, together: boo
         a, b = centred(first), centred(second)
         va, vb = ((weight * e**2).sum(axis=1) / total for e in (a, b))
         shared = (weight * a * b).sum(axis=1) / total if together else np.zeros(len(weight))
-        found = (vb - shared) / (va + vb - 2 * shared)
+        result = (vb - shared) / (va + vb - 2 * shared)
     # Where both vary alike in all, or not at all, every weight is as good: half and half.
-    flat: NDArray[np.bool_] = ~np.isfinite(found)
-    return np.where(flat, 0.5, found)
+    flat: NDArray[np.bool_] = ~np.isfinite(result)
+    return np.where(flat, 0.5, result)

@@ -154,8 +154,8 @@ class _Items:
     def linear_weight(self) -> Array:
         """Fit each subject's weight of the text in [0, 1]."""
         spread = self.text - self.image
-        found = self.sum(spread * (self.both - self.image)) / self.sum(spread**2)
-        return np.clip(found, 0.0, 1.0)
+        result = self.sum(spread * (self.both - self.image)) / self.sum(spread**2)
+        return np.clip(result, 0.0, 1.0)
 
     def precise_weight(self) -> Array:
         """Return the weight of the text by the inverse variances of both errors."""

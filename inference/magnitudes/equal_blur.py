@@ -62,7 +62,7 @@ class EqualBlur(Result):
 
 
 def equal_blur(trials: Trials, *, seed: int = 0) -> EqualBlur:
-    """Find the blur at which one mind's answers to pictures vary as much as those to words.
+    """Find the blur at which one agent's answers to pictures vary as much as those to words.
 
     Answers to words alone vary around their line over the value by sigma_text; those to pictures
     alone with the variance sigma_image**2 + (per_pixel blur)**2, by maximum likelihood (Fisher
@@ -73,7 +73,7 @@ def equal_blur(trials: Trials, *, seed: int = 0) -> EqualBlur:
     Parameters
     ----------
     trials
-        Of one mind, with words and pictures alone and several blurs: `cue_conflict` with the
+        Of one agent, with words and pictures alone and several blurs: `cue_conflict` with the
         condition "gradual_noise".
     seed
         Of the bootstrap.
@@ -101,13 +101,13 @@ def equal_blur(trials: Trials, *, seed: int = 0) -> EqualBlur:
             "The blur of equal reliability takes pictures of several blurs; all have "
             f"{image['blur'][0]:g} px. Run cue_conflict with condition=gradual_noise."
         )
-    found, why = _found(text, image)
+    result, why = _found(text, image)
     rng = np.random.default_rng(seed)
     drawn = np.array([_found(_again(text, rng), _again(image, rng))[0][0] for _ in range(ROUNDS)])
     low, high = np.quantile(drawn, [0.025, 0.975], method="nearest")
     if why:
-        found[0], low, high = np.nan, np.nan, np.nan
-    blur, words, sharp, grows = found
+        result[0], low, high = np.nan, np.nan, np.nan
+    blur, words, sharp, grows = result
     n_text, n_image = (len(own["value"]) for own in cues)
     return EqualBlur(blur, float(low), float(high), words, sharp, grows, n_text, n_image, why)
 
@@ -133,9 +133,9 @@ def _squares(own: dict[str, Array]) -> Array:
     windows = np.unique(own["window"])
     lines = [own["value"], *((own["window"] == window).astype(float) for window in windows)]
     design = np.column_stack(lines)
-    found, *_ = np.linalg.lstsq(design, own["response"], rcond=None)
-    rest = (own["response"] - design @ found) / found[0]
-    squares: Array = rest**2 * len(rest) / max(len(rest) - len(found), 1)
+    result, *_ = np.linalg.lstsq(design, own["response"], rcond=None)
+    rest = (own["response"] - design @ result) / result[0]
+    squares: Array = rest**2 * len(rest) / max(len(rest) - len(result), 1)
     return squares
 
 

@@ -1,10 +1,9 @@
-"""What evidence for a factor is worth: that of the same answers from minds without it."""
+"""What evidence for a factor is worth: that of the same answers from agents without it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,83 +11,15 @@ import pandas as pd
 from knownminds.agents.magnitudes.observers import EPSILON, WINDOWS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream, unknown
-from knownminds.environments.record.result import Result
+from knownminds.inference.fits.point import PointFit
 
-from .factor_evidence import VARIANTS, FactorEvidence, factor_evidence
-from .observer_fits import ObserverFits, fit_observers
+from .factor_evidence import VARIANTS, factor_evidence
+from .observer_fits import aic_of, fit_observers
 
 CALIBRATED = ("bayesian", "sequential")
 REPLICATES = 99
 _STREAM = 37
 _FARTHEST = 700.0  # whose exponential is finite
-
-
-@dataclass(frozen=True)
-class CalibratedEvidence(Result):
-    """Evidence for a factor beside that of simulated minds without it, for N participants.
-
-    Parameters
-    ----------
-    factor
-        "bayesian" or "sequential".
-    subjects
-        Names of the N.
-    null
-        The most likely variant without the factor, by participant; "" where all fits failed.
-    evidence
-        As `factor_evidence` gives it, [N].
-    simulated
-        That of the minds without it, [N, R]; NaN where a fit failed.
-    """
-
-    factor: str
-    subjects: tuple[str, ...]
-    null: tuple[str, ...]
-    evidence: Array
-    simulated: Array
-
-    @property
-    def p_value(self) -> Array:
-        """Share of the minds without the factor whose evidence is at least as high, [N].
-
-        (1 + their number) / (1 + simulated), so that it is never 0 and a test at any level holds
-        that level (Davison and Hinkley 1997, 4.2).
-        """
-        known = np.isfinite(self.simulated)
-        with np.errstate(invalid="ignore"):
-            higher = (self.simulated >= self.evidence[:, None] - 1e-12) & known
-        p = (1.0 + higher.sum(axis=1)) / (1.0 + known.sum(axis=1))
-        return np.where(np.isfinite(self.evidence) & known.any(axis=1), p, np.nan)
-
-    @property
-    def probability(self) -> Array:
-        """The most that the p-value can speak for the factor, as a probability, [N].
-
-        1 / (1 - 1 / (e p log p)) below p = 1/e, and .5 above: the posterior probability from even
-        odds, if the alternative is the one that the answers favour most (Sellke, Bayarri and
-        Berger 2001). A p of .05 is a probability of .71, one of .01 is .89.
-        """
-        p = self.p_value
-        with np.errstate(invalid="ignore"):
-            bound = -math.e * p * np.log(p)
-        return np.where(np.isnan(p), np.nan, np.where(p < 1 / math.e, 1 / (1 + bound), 0.5))
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per participant."""
-        low, middle, high = _quantiles(self.simulated)
-        return pd.DataFrame(
-            {
-                "subject": self.subjects,
-                "factor": self.factor,
-                "evidence": self.evidence,
-                "null": self.null,
-                "null_low": low,
-                "null_median": middle,
-                "null_high": high,
-                "p_value": self.p_value,
-                "probability": self.probability,
-            }
-        )
 
 
 def calibrated_evidence(
@@ -98,10 +29,10 @@ def calibrated_evidence(
     replicates: int = REPLICATES,
     seed: int = 0,
     workers: int | None = None,
-) -> CalibratedEvidence:
-    """Hold evidence for a factor against that of minds without it, who saw the same stimuli.
+) -> pd.DataFrame:
+    """Hold evidence for a factor against that of agents without it, who saw the same stimuli.
 
-    Raw evidence is a share of likelihoods at their maxima, and minds without a factor show much of
+    Raw evidence is a share of likelihoods at their maxima, and agents without a factor show much of
     it by chance: a variant with more means or a free gain fits any noise better than a straight
     line does. So the most likely variant without the factor is fitted to each participant, answers
     where the participant did, and all variants are fitted again to each such data set.
@@ -117,6 +48,14 @@ def calibrated_evidence(
     workers
         Threads; None for one per core.
 
+    Returns
+    -------
+    pandas.DataFrame
+        One row per participant: subject, factor, evidence (as `factor_evidence` gives it), null
+        (the most likely variant without the factor; "" where all fits failed), null_low,
+        null_median and null_high (5%, 50% and 95% of the evidence of the simulated agents),
+        p_value and probability (see `p_value_of` and `probability_of`).
+
     Raises
     ------
     ValueError
@@ -127,12 +66,13 @@ def calibrated_evidence(
     if replicates < 1:
         raise ValueError(f"Calibration needs at least 1 simulated data set; got {replicates}.")
     fits = fit_observers(trials, workers=workers)
-    found = factor_evidence(_aic(fits), fits.subjects)
-    best = [_null(fits, factor, i) for i in range(len(fits.subjects))]
+    subjects = next(iter(fits.values())).subjects
+    evidence = factor_evidence(aic_of(fits))[factor].to_numpy()
+    best = [_null(fits, factor, i) for i in range(len(subjects))]
     frame = trials.to_frame().assign(response_of=lambda table: table["response"])
     whose = frame["subject"].astype("str").to_numpy()
     pieces = []
-    for i, (subject, name) in enumerate(zip(fits.subjects, best, strict=True)):
+    for i, (subject, name) in enumerate(zip(subjects, best, strict=True)):
         if not name:
             continue
         rows = frame[whose == subject]
@@ -142,36 +82,67 @@ def calibrated_evidence(
         answers[:, rows["response_of"].isna().to_numpy()] = np.nan
         for r, response in enumerate(answers):
             pieces.append(rows.assign(subject=f"{i}/{r}", response=response))
-    simulated = np.full((len(fits.subjects), replicates), np.nan)
+    simulated = np.full((len(subjects), replicates), np.nan)
     if pieces:
         again = pd.concat(pieces, ignore_index=True).drop(columns="response_of")
         refits = fit_observers(Trials.from_frame(again), workers=workers)
-        evidence = factor_evidence(_aic(refits), refits.subjects)
-        for name, value in zip(refits.subjects, evidence.evidence[factor], strict=True):
+        names = next(iter(refits.values())).subjects
+        again_evidence = factor_evidence(aic_of(refits))[factor]
+        for name, value in zip(names, again_evidence, strict=True):
             i, r = map(int, name.split("/"))
             simulated[i, r] = value
-    return CalibratedEvidence(factor, fits.subjects, tuple(best), _of(found, factor), simulated)
+    quantiles = np.full((3, len(subjects)), np.nan)
+    known = np.isfinite(simulated).any(axis=1)
+    if known.any():
+        quantiles[:, known] = np.nanquantile(simulated[known], (0.05, 0.5, 0.95), axis=1)
+    p_value = p_value_of(evidence, simulated)
+    columns = {"subject": subjects, "factor": factor, "evidence": evidence, "null": best}
+    columns |= dict(zip(("null_low", "null_median", "null_high"), quantiles, strict=True))
+    return pd.DataFrame(columns | {"p_value": p_value, "probability": probability_of(p_value)})
 
 
-def _of(found: FactorEvidence, factor: str) -> Array:
-    return np.asarray(found.evidence[factor], dtype=float)
+def p_value_of(evidence: Array, simulated: Array) -> Array:
+    """Return the share of agents without the factor whose evidence is at least as high, [N].
+
+    (1 + their number) / (1 + simulated), so that it is never 0 and a test at any level holds that
+    level (Davison and Hinkley 1997, 4.2).
+
+    Parameters
+    ----------
+    evidence, simulated
+        Of each participant, [N], and of the agents without the factor, [N, R]; NaN where a fit
+        failed.
+    """
+    known = np.isfinite(simulated)
+    with np.errstate(invalid="ignore"):
+        higher = (simulated >= evidence[:, None] - 1e-12) & known
+    p = (1.0 + higher.sum(axis=1)) / (1.0 + known.sum(axis=1))
+    return np.where(np.isfinite(evidence) & known.any(axis=1), p, np.nan)
 
 
-def _aic(fits: ObserverFits) -> Mapping[str, Array]:
-    return {
-        name: np.where([status == "failed" for status in fit.status], np.nan, fit.aic)
-        for name, fit in fits.items()
-    }
+def probability_of(p_value: Array) -> Array:
+    """Return the most that p-values can speak for a factor, as probabilities, [N].
+
+    1 / (1 - 1 / (e p log p)) below p = 1/e, and .5 above: the posterior probability from even odds,
+    if the alternative is the one that the answers favour most (Sellke, Bayarri and Berger 2001). A
+    p of .05 is a probability of .71, one of .01 is .89.
+    """
+    with np.errstate(invalid="ignore"):
+        bound = -math.e * p_value * np.log(p_value)
+    low = np.where(p_value < 1 / math.e, 1 / (1 + bound), 0.5)
+    return np.where(np.isnan(p_value), np.nan, low)
 
 
-def _null(fits: ObserverFits, factor: str, i: int) -> str:
+def _null(fits: Mapping[str, PointFit], factor: str, i: int) -> str:
     """Return the most likely variant without the factor; "" if none could be fitted."""
-    aic = {n: float(v[i]) for n, v in _aic(fits).items() if not VARIANTS[n][factor]}
+    aic = {n: float(v[i]) for n, v in aic_of(fits).items() if not VARIANTS[n][factor]}
     known = {name: value for name, value in aic.items() if np.isfinite(value)}
     return min(known, key=lambda name: known[name]) if known else ""
 
 
-def _line(fits: ObserverFits, name: str, i: int, rows: pd.DataFrame) -> tuple[Array, float]:
+def _line(
+    fits: Mapping[str, PointFit], name: str, i: int, rows: pd.DataFrame
+) -> tuple[Array, float]:
     """Return the mean of each answer on the observer's own scale, and its noise."""
     own = dict(zip(fits[name].names, fits[name].estimate[i].tolist(), strict=True))
     x = rows["value"].to_numpy(dtype=float) / rows["unit"].to_numpy(dtype=float)
@@ -191,11 +162,3 @@ def _held(answers: Array, rows: pd.DataFrame, logarithmic: bool) -> Array:
     unit, ceiling = (rows[name].to_numpy(dtype=float) for name in ("unit", "ceiling"))
     held: Array = np.clip(answers * unit, 0.0, ceiling)
     return held
-
-
-def _quantiles(simulated: Array) -> tuple[Array, Array, Array]:
-    known = np.isfinite(simulated).any(axis=1)
-    found = np.full((3, len(simulated)), np.nan)
-    if known.any():
-        found[:, known] = np.nanquantile(simulated[known], (0.05, 0.5, 0.95), axis=1)
-    return found[0], found[1], found[2]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import unknown
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
 
 # What each variant of an observer is; `output` is what is done to its estimate.
 OUTPUTS = ("none", "gain", "affine")
@@ -37,47 +37,9 @@ NUISANCE: dict[str, tuple[str, ...]] = {
 FACTORS = tuple(NUISANCE)
 
 
-@dataclass(frozen=True)
-class FactorEvidence(Result):
-    """The probability that each factor is there, head to head, for each of N fits.
-
-    Parameters
-    ----------
-    subjects : Names of what was fitted, N.
-    evidence : By factor, [N], from 0 (not there) to 1; NaN where no cell has both levels.
-    cells : By factor, [N]: how many cells have both levels.
-    missing : Variants without a finite AIC, for each of the N.
-    """
-
-    subjects: tuple[str, ...]
-    evidence: Mapping[str, Array]
-    cells: Mapping[str, Array]
-    missing: tuple[tuple[str, ...], ...]
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per fit and factor."""
-        return pd.DataFrame(
-            [
-                {
-                    "subject": subject,
-                    "factor": factor,
-                    "evidence": self.evidence[factor][i],
-                    "cells": int(self.cells[factor][i]),
-                    "missing": ", ".join(self.missing[i]),
-                }
-                for i, subject in enumerate(self.subjects)
-                for factor in self.evidence
-            ]
-        )
-
-
 def factor_evidence(
-    aic: Mapping[str, Array | Sequence[float] | float],
-    subjects: Sequence[str] | None = None,
-    *,
-    variants: Mapping[str, Mapping[str, bool | str]] = VARIANTS,
-    nuisance: Mapping[str, Sequence[str]] = NUISANCE,
-) -> FactorEvidence:
+    aic: Mapping[str, Array | Sequence[float] | float], subjects: Sequence[str] | None = None
+) -> pd.DataFrame:
     """Turn the AICs of model variants into evidence for each factor.
 
     Each variant weighs exp(-dAIC / 2). In each cell of the nuisance factors, the best variant with
@@ -91,10 +53,13 @@ def factor_evidence(
         missing.
     subjects
         Names of the N.
-    variants
-        What each variant is, by factor.
-    nuisance
-        By factor of interest, the factors that define its cells.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per fit: subject; for each factor the probability that it is there, from 0 to 1
+        (NaN where no cell has both levels), and FACTOR_cells, how many cells have both levels;
+        missing, the variants without a finite AIC.
 
     Raises
     ------
@@ -104,38 +69,34 @@ def factor_evidence(
     if not aic:
         raise ValueError("Evidence for a factor needs the AIC of several variants; got none.")
     for name in aic:
-        if name not in variants:
-            raise ValueError(unknown("variant of an observer", name, variants))
+        if name not in VARIANTS:
+            raise ValueError(unknown("variant of an observer", name, VARIANTS))
     table = np.array([np.atleast_1d(np.asarray(v, dtype=float)) for v in aic.values()])
-    given = dict(zip(aic, table, strict=True))
-    n = table.shape[1]
-    names = tuple(subjects) if subjects is not None else tuple(map(str, range(n)))
+    given, n = dict(zip(aic, table, strict=True)), table.shape[1]
+    names = list(subjects) if subjects is not None else list(map(str, range(n)))
     if len(names) != n:
         raise ValueError(f"Each of the {n} fits has a name; got {len(names)} names.")
-    log_weight = {
-        name: np.where(np.isfinite(row), -0.5 * row, -np.inf) for name, row in given.items()
-    }
-    evidence, cells = {}, {}
-    for factor, held in nuisance.items():
+    columns: dict[str, Any] = {"subject": names}
+    for factor, nuisance in NUISANCE.items():
         best: dict[tuple[bool | str, ...], dict[bool, Array]] = {}
-        for name, weight in log_weight.items():
-            what = variants[name]
-            cell = best.setdefault(tuple(what[k] for k in held), {})
-            level = bool(what[factor])
+        for name, row in given.items():
+            what = VARIANTS[name]
+            cell = best.setdefault(tuple(what[k] for k in nuisance), {})
+            level, weight = bool(what[factor]), np.where(np.isfinite(row), -0.5 * row, -np.inf)
             cell[level] = np.maximum(cell.get(level, np.full(n, -np.inf)), weight)
         pairs = [(cell[True], cell[False]) for cell in best.values() if len(cell) == 2]
-        evidence[factor], cells[factor] = _share(pairs, n)
-    lost = [
-        tuple(name for name in variants if not np.isfinite(given.get(name, np.full(n, np.nan))[i]))
-        for i in range(n)
+        columns[factor], columns[f"{factor}_cells"] = _share(pairs, n)
+    known = {name: np.isfinite(given.get(name, np.full(n, np.nan))) for name in VARIANTS}
+    columns["missing"] = [
+        ", ".join(name for name, finite in known.items() if not finite[i]) for i in range(n)
     ]
-    return FactorEvidence(names, evidence, cells, tuple(lost))
+    return pd.DataFrame(columns)
 
 
-def _share(pairs: list[tuple[Array, Array]], n: int) -> tuple[Array, Array]:
+def _share(pairs: list[tuple[Array, Array]], n: int) -> tuple[Array, NDArray[np.int64]]:
     """Return the share of the first of each pair in the cells that have both, and their number."""
     if not pairs:
-        return np.full(n, np.nan), np.zeros(n)
+        return np.full(n, np.nan), np.zeros(n, dtype=np.int64)
     there, absent = (np.array(side) for side in zip(*pairs, strict=True))
     both = np.isfinite(there) & np.isfinite(absent)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -143,4 +104,4 @@ def _share(pairs: list[tuple[Array, Array]], n: int) -> tuple[Array, Array]:
         against = logsumexp(np.where(both, absent, -np.inf), axis=0)
         share: Array = np.asarray(expit(for_it - against))
     count = both.sum(axis=0)
-    return np.where(count > 0, share, np.nan), count.astype(float)
+    return np.where(count > 0, share, np.nan), count

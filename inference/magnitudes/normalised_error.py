@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
 
-from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
-from knownminds.environments import Trials
+from knownminds.environments import MarkerLocation, Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.measure import Dial, SubjectMeasure, Values, with_columns
+from knownminds.inference.measure import Dial, Values, with_columns
+from knownminds.inference.session_measure import SimulatedMeasure
 
 from .magnitude_answers import TASKS, Answers, middles
 
@@ -63,11 +62,10 @@ def bias_and_variance(answers: Answers) -> tuple[float, float]:
     return float((mean**2).sum() / constant), float(((error - mean) ** 2).sum() / constant)
 
 
-class NormalisedError(SubjectMeasure):
+class NormalisedError(SimulatedMeasure):
     """NRMSE over all trials of a subject: 0 is perfect, 1 as good as a constant answer.
 
-    Its truth is known of the static Bayesian observer in the shipped windows of
-    `marker_location`; answers beyond the scale are cut off there.
+    Its truth is that of `marker_location` as shipped; answers beyond the scale are cut off there.
     """
 
     name = "normalised_error"
@@ -78,7 +76,10 @@ class NormalisedError(SubjectMeasure):
     bounds = (0.0, np.inf)
     rational = ""
     violator = "static_bayes_observer"
-    dial = Dial({"sigma": 1.0}, reach=2.0, steps=81)
+    dial = Dial({"sigma": 1.0}, reach=2.0, steps=17)
+
+    def __init__(self) -> None:
+        self.environment = MarkerLocation()
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's NRMSE."""
@@ -95,37 +96,3 @@ class NormalisedError(SubjectMeasure):
             error = np.sqrt(sums[0] / sums[1])
         error = np.where(np.isfinite(error), error, np.nan)
         return Values(error, tuple("no answer" if np.isnan(e) else "" for e in error))
-
-    def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the root of the expected squared error of agents with parameters theta[n, P]."""
-        names = model.parameters.names
-        if model.name != self.violator:
-            raise ValueError(
-                f"The true {self.name} is known of {self.violator}; got {model.name}. "
-                "Choose that model."
-            )
-        prior, noise = theta[:, names.index("w_prior")], theta[:, names.index("sigma")]
-        total, constant = np.zeros(len(theta)), 0.0
-        for low, name in ((0.1, "mu_short"), (0.3, "mu_medium"), (0.5, "mu_long")):
-            x = np.linspace(low, low + 0.4, 11)
-            mean = (1 - prior)[:, None] * x + (prior * theta[:, names.index(name)])[:, None]
-            total += clipped_error(mean, noise[:, None], x, 1.0).sum(axis=1)
-            constant += float(((x - x.mean()) ** 2).sum())
-        error: Array = np.sqrt(total / constant)
-        return error
-
-
-def clipped_error(mean: Array, sigma: Array, value: Array, ceiling: float) -> Array:
-    """Return E (clip(mean + sigma e, 0, ceiling) - value)**2 of a standard normal e."""
-    a, b = -mean / sigma, (ceiling - mean) / sigma
-    density_a, density_b = (np.exp(-0.5 * e * e) / np.sqrt(2 * np.pi) for e in (a, b))
-    inside = ndtr(b) - ndtr(a)
-    off = mean - value
-    # First and second moment of the error within the scale, and the two ends.
-    first = sigma * (density_a - density_b)
-    second = sigma**2 * (inside + a * density_a - b * density_b)
-    error: Array = (
-        off**2 * inside + 2 * off * first + second
-        + value**2 * ndtr(a) + (ceiling - value) ** 2 * ndtr(-b)
-    )  # fmt: skip
-    return error

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, unknown
-from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import PointFit, maximum_likelihood
 
@@ -29,92 +25,15 @@ OBSERVERS = tuple(
 STARTS = 2  # besides those that the models name
 
 
-@dataclass(frozen=True)
-class ObserverFits(Result, Mapping[str, PointFit]):
-    """The most likely parameters of several observers for the same N participants, by model.
-
-    Parameters
-    ----------
-    fits
-        By model. "flat" and "boundary" mean that the answers cannot tell the parameters (gain and
-        offset of the static observers never); their log-likelihood and AIC are what they are.
-    """
-
-    fits: Mapping[str, PointFit]
-
-    def __getitem__(self, name: str) -> PointFit:
-        """Return the fit of a model."""
-        if name not in self.fits:
-            raise ValueError(unknown("fitted observer", name, tuple(self.fits)))
-        return self.fits[name]
-
-    def __iter__(self) -> Iterator[str]:
-        """Go through the names of the models."""
-        return iter(self.fits)
-
-    def __len__(self) -> int:
-        """Count the models."""
-        return len(self.fits)
-
-    @property
-    def subjects(self) -> tuple[str, ...]:
-        """Names of the participants."""
-        return next(iter(self.fits.values())).subjects
-
-    @cached_property
-    def aic(self) -> Array:
-        """Akaike's criterion, [N, M]; NaN where a fit failed.
-
-        Densities are per unit of the task in all models, so that those on a log scale (whose
-        Jacobian is counted) stand beside the others.
-        """
-        return np.column_stack(
-            [
-                np.where([s == "failed" for s in fit.status], np.nan, fit.aic)
-                for fit in self.fits.values()
-            ]
-        )
-
-    @cached_property
-    def best(self) -> tuple[str, ...]:
-        """Name of the model with the smallest AIC, [N]; empty where all fits failed."""
-        names, table = tuple(self.fits), np.where(np.isnan(self.aic), np.inf, self.aic)
-        first = table.argmin(axis=1)
-        found = np.isfinite(table.min(axis=1))
-        return tuple(names[k] if f else "" for k, f in zip(first, found, strict=True))
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per participant and model."""
-        least = np.nanmin(np.where(np.isnan(self.aic), np.inf, self.aic), axis=1)
-        parts = []
-        for k, (name, fit) in enumerate(self.fits.items()):
-            values = [
-                dict(zip(fit.names, row, strict=True)) for row in fit.estimate.round(12).tolist()
-            ]
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "subject": fit.subjects,
-                        "model": name,
-                        "log_likelihood": fit.log_likelihood,
-                        "n_parameters": len(fit.names),
-                        "aic": self.aic[:, k],
-                        "delta_aic": self.aic[:, k] - least,
-                        "bic": fit.bic,
-                        "n_trials": fit.n_trials,
-                        "status": fit.status,
-                        "message": fit.message,
-                        "parameters": values,
-                    }
-                )
-            )
-        return pd.concat(parts, ignore_index=True)
-
-
 def fit_observers(
     trials: Trials, models: Sequence[str] = OBSERVERS, *, workers: int | None = None
-) -> ObserverFits:
-    """Fit observers of magnitudes by `maximum_likelihood`, each to each subject.
+) -> dict[str, PointFit]:
+    """Fit observers of magnitudes by `maximum_likelihood`, each to each subject, by model.
+
+    "flat" and "boundary" mean that the answers cannot tell the parameters (gain and offset of the
+    static observers never); their log-likelihood and AIC are what they are. Densities are per unit
+    of the task in all models, so that AICs of those on a log scale (whose Jacobian is counted)
+    stand beside the others.
 
     Parameters
     ----------
@@ -141,4 +60,12 @@ def fit_observers(
         data = read[key].read_by(model) if key in read else ModelData.read(model, trials)
         read.setdefault(key, data)
         fits[name] = maximum_likelihood(model, data, starts=STARTS, workers=workers, inner=fits)
-    return ObserverFits(fits)
+    return fits
+
+
+def aic_of(fits: Mapping[str, PointFit]) -> dict[str, Array]:
+    """Return Akaike's criterion of each model, [N]; NaN where a fit failed."""
+    return {
+        name: np.where([status == "failed" for status in fit.status], np.nan, fit.aic)
+        for name, fit in fits.items()
+    }

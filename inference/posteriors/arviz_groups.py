@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.groups.deviations import Deviations
+from knownminds.inference.groups.hyperprior import HyperpriorDraws
 
 if TYPE_CHECKING:
     from .group_model import HierarchicalFit
@@ -70,19 +72,19 @@ def log_likelihood_group(fit: HierarchicalFit) -> xr.Dataset:
     chosen = (np.arange(chains)[:, None] * draws + kept).ravel()
     shape = (chains, len(kept))
     by_subject = marginal_log_likelihood(fit, chosen, 0, PROPOSALS)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "subject": (("chain", "draw", "subject_name"), by_subject.reshape(*shape, -1))
     }
     trials = trial_log_likelihood(fit.data, fit.unknowns, fit.draws[chosen])
     if trials is not None:
         values = trials.astype(np.float32).reshape(*shape, -1)
-        found["trial"] = (("chain", "draw", "row"), values)
+        result["trial"] = (("chain", "draw", "row"), values)
     coordinates = {
         "chain": posterior["chain"].to_numpy(),
         "draw": posterior["draw"].to_numpy()[kept],
         "subject_name": list(fit.owners),
     }
-    return xr.Dataset(found, coords=coordinates)
+    return xr.Dataset(result, coords=coordinates)
 
 
 def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> Array | None:
@@ -93,7 +95,7 @@ def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> A
     """
     sequence, within, position = data.sequences.in_order()
     subject = data.sequences.subject[sequence]
-    found = np.empty((len(theta), len(sequence)))
+    result = np.empty((len(theta), len(sequence)))
     first = np.arange(len(sequence)) - within
     length = within + 1 if data.model.remembers else np.ones_like(within)
     begin = first if data.model.remembers else np.arange(len(sequence))
@@ -111,14 +113,14 @@ def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> A
             data.n_actions,
         )  # fmt: skip
         for s, values in enumerate(theta):
-            found[s, a:b] = unknowns.log_likelihood(prefix, values[subject[rows]])[0]
+            result[s, a:b] = unknowns.log_likelihood(prefix, values[subject[rows]])[0]
     if data.model.remembers:
-        before = np.concatenate([np.zeros((len(theta), 1)), found[:, :-1]], axis=1)
-        found = found - np.where(within == 0, 0.0, before)
+        before = np.concatenate([np.zeros((len(theta), 1)), result[:, :-1]], axis=1)
+        result = result - np.where(within == 0, 0.0, before)
     total = np.zeros(len(data))
-    np.add.at(total, subject, found[0])
+    np.add.at(total, subject, result[0])
     whole = unknowns.log_likelihood(data, theta[0])[0]
-    return found if np.allclose(total, whole, rtol=1e-6, atol=1e-6) else None
+    return result if np.allclose(total, whole, rtol=1e-6, atol=1e-6) else None
 
 
 def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
@@ -126,37 +128,21 @@ def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
 
     Also effect, slope_sd and correlation where the group has them; crossed levels are left out.
     """
-    parameters = fit.parameters
-    rng = np.random.default_rng([seed, 11])
-    size, k = (1, DRAWS), len(parameters)
-    mean = parameters.mean + parameters.sd * rng.standard_normal((*size, k))
-    scale = np.array([parameter.group_sd for parameter in parameters])
-    sd = np.abs(scale * rng.standard_normal((*size, k)))
-    n = len(fit.subjects)
-    dims = ("chain", "draw")
+    parameters, n, k = fit.parameters, len(fit.owners), len(fit.names)
+    rng, dims = np.random.default_rng([seed, 11]), ("chain", "draw")
+    own = fit.deviations or Deviations.plain(parameters, n, fit.correlated)
+    drawn = HyperpriorDraws.of(parameters, own, fit.regressors, DRAWS, rng)
+    away = rng.standard_normal((DRAWS, n, len(own.names)))
+    z = (drawn.expected + own.enter(away @ np.swapaxes(drawn.roots(own), 1, 2)))[None]
+    mean, sd = drawn.mean[None], drawn.spread[None, :, :k]
     more: dict[str, Any] = {}
-    if fit.deviations is None or (fit.deviations.simple and not fit.correlated):
-        z = mean[:, :, None] + sd[:, :, None] * rng.standard_normal((*size, n, k))
-        if fit.regressors is not None:
-            z = z + _prior_effects(fit, rng, more)
-    else:
-        own = fit.deviations
-        slopes = np.abs(
-            np.array([scale[m] for m in own.moved[k:]])
-            * rng.standard_normal((DRAWS, len(own.slopes)))
-        )
-        partial = 2.0 * rng.beta(own.exponents, own.exponents, (DRAWS, len(own.pairs))) - 1.0
-        spread = np.concatenate([sd[0], slopes], axis=1)
-        root = spread[:, :, None] * own.roots(np.arctanh(partial))
-        away = rng.standard_normal((DRAWS, own.n_subjects, len(own.names)))
-        z = mean[:, :, None] + own.enter(away @ np.swapaxes(root, 1, 2))[None]
-        if fit.regressors is not None:
-            z = z + _prior_effects(fit, rng, more)
-        if fit.slopes:
-            more["slope_sd"] = ((*dims, "slope"), slopes[None])
-        if fit.correlated:
-            found = own.correlations(np.arctanh(partial), np.ones_like(spread))
-            more["correlation"] = ((*dims, "pair"), found[None])
+    if fit.regressors is not None:
+        more["effect"] = ((*dims, "term"), drawn.effect[None])
+    if fit.slopes:
+        more["slope_sd"] = ((*dims, "slope"), drawn.spread[None, :, k:])
+    if fit.correlated:
+        correlation = own.correlations(drawn.turn, np.ones_like(drawn.spread))
+        more["correlation"] = ((*dims, "pair"), correlation[None])
     values = {
         "group_mean": ((*dims, "parameter"), mean),
         "group_sd": ((*dims, "parameter"), sd),
@@ -176,17 +162,6 @@ def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
     return xr.Dataset(values, coords=coordinates)
 
 
-def _prior_effects(fit: HierarchicalFit, rng: np.random.Generator, more: dict[str, Any]) -> Array:
-    """Draw regression weights into `more`; return what they add to all rows [1, draws, M, K]."""
-    assert fit.regressors is not None
-    moved = fit.regressors.parameter
-    effect = fit.parameters.sd[moved] * rng.standard_normal((DRAWS, len(moved)))
-    more["effect"] = (("chain", "draw", "term"), effect[None])
-    onto = np.eye(len(fit.names))[moved]
-    added: Array = ((effect[:, None] * fit.regressors.by_subject) @ onto)[None]
-    return added
-
-
 def predicted_group(
     data: ModelData, rows: dict[str, NDArray[np.float32]], observed: xr.Dataset
 ) -> xr.Dataset:
@@ -196,8 +171,8 @@ def predicted_group(
     """
     _, _, position = data.sequences.in_order()
     values = {
-        name: (("chain", "draw", "row"), found[None][..., position])
-        for name, found in rows.items()
+        name: (("chain", "draw", "row"), result[None][..., position])
+        for name, result in rows.items()
         if name in observed
     }
     count = len(next(iter(rows.values()), ()))

@@ -87,13 +87,13 @@ def save_posterior(
     ImportError
         If nothing that writes netCDF is installed.
     """
-    found: Any = fit
-    if not hasattr(found, "to_netcdf"):
-        found = _tree(*_contents(found, data, predicted))  # without the seconds to import ArviZ
+    result: Any = fit
+    if not hasattr(result, "to_netcdf"):
+        result = _tree(*_contents(result, data, predicted))  # without the seconds to import ArviZ
     file = Path(path)
     part = file.with_name(f".{file.name}.part")
     try:
-        found.to_netcdf(str(part), engine=_engine())
+        result.to_netcdf(str(part), engine=_engine())
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)

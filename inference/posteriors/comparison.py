@@ -15,7 +15,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 from knownminds.inference.fits.cross_validation import Folds, SequenceData
-from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.fits.model_data import LikelihoodAtPoints, ModelData, Unknowns
 from knownminds.inference.fits.point import PointFit
 from knownminds.inference.groups.deviations import Deviations
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from .group_model import HierarchicalFit
 
 PROPOSALS = 256  # per subject and draw of the group, a power of two
-GROUP_DRAWS = 500
-ROWS_AT_ONCE = 2**15  # of all subjects, whose likelihoods are computed in one call
 DEGREES_OF_FREEDOM = 5.0
 SUBJECTS_AT_ONCE = 512  # whose posteriors are held in memory when sequences are left out
 
@@ -73,31 +71,6 @@ class LeaveOneOut(Result):
         return pd.DataFrame(
             {"subject": self.subjects, "elpd": self.elpd, "pareto_k": self.pareto_k}
         )
-
-    def __str__(self) -> str:
-        """Total, error, and how many subjects it cannot be trusted for."""
-        return (
-            f"{self.model}: elpd {self.total:.1f} (se {self.standard_error:.1f}) over "
-            f"{len(self.subjects)} subjects, {self.unreliable} with Pareto k above "
-            f"{LARGEST_PARETO_K}"
-        )
-
-
-def leave_one_subject_out(fit: HierarchicalFit, seed: int = 0) -> LeaveOneOut:
-    """Estimate by PSIS how well the group predicts each subject when it is left out.
-
-    The likelihood of a subject is integrated over its own parameters, p(y_i | group) =
-    E[p(y_i | z_i)], z_i from the group: conditional on z_i, leaving a subject out would leave its
-    parameters without data and importance sampling without overlap (Merkle, Furr and
-    Rabe-Hesketh 2019; Vehtari, Gelman and Gabry 2017). The integral is by importance sampling
-    with bounded weights.
-    """
-    count = fit.posterior.sizes["chain"] * fit.posterior.sizes["draw"]
-    chosen = np.unique(np.linspace(0, count - 1, min(GROUP_DRAWS, count)).astype(int))
-    marginal = marginal_log_likelihood(fit, chosen, seed)
-    log_weights, pareto_k = smooth_weights(-marginal.T)
-    elpd = logsumexp(log_weights + marginal.T, axis=1)
-    return LeaveOneOut(fit.model, fit.owners, elpd, pareto_k)
 
 
 def leave_one_sequence_out(
@@ -156,7 +129,8 @@ def _leave_out(
     n, (subject, _) = len(cut.data), cut.pairs
     elpd, pareto_k = np.empty(len(subject)), np.empty(len(subject))
     for chosen in cut.chunks():  # bounds the memory: draws x pairs
-        log_likelihood = _at_draws(cut.only(chosen), unknowns, own.z_draws[:, subject[chosen]])
+        at_draws = LikelihoodAtPoints(cut.only(chosen), unknowns, len(own.z_draws))
+        log_likelihood = at_draws(own.z_draws[:, subject[chosen]]).T
         log_weights, pareto_k[chosen] = smooth_weights(-log_likelihood)
         elpd[chosen] = logsumexp(log_weights + log_likelihood, axis=1)
     lost = np.array(own.status) == "failed"
@@ -164,7 +138,8 @@ def _leave_out(
     again = np.flatnonzero(poor & refit).astype(np.int64)
     if len(again):
         rest = draw_from(cut.without(again))
-        log_likelihood = _at_draws(cut.only(again), unknowns, rest.z_draws)
+        at_draws = LikelihoodAtPoints(cut.only(again), unknowns, len(rest.z_draws))
+        log_likelihood = at_draws(rest.z_draws).T
         exact = logsumexp(log_likelihood, axis=1) - np.log(len(rest.z_draws))
         elpd[again] = np.where(np.array(rest.status) == "failed", np.nan, exact)
         nuts = np.array(rest.method) == "nuts"
@@ -176,12 +151,6 @@ def _leave_out(
     return total, worst, np.bincount(subject[again], minlength=n).astype(np.int64)
 
 
-def _at_draws(data: ModelData, unknowns: Unknowns, z_draws: Array) -> Array:
-    """Log-likelihood [N, draws] of data at z_draws [draws, N, K]."""
-    constrain = unknowns.parameters.constrain
-    return np.stack([unknowns.log_likelihood(data, constrain(z))[0] for z in z_draws], axis=1)
-
-
 def marginal_log_likelihood(
     fit: HierarchicalFit, chosen: NDArray[np.int64], seed: int = 0, proposals: int = PROPOSALS
 ) -> Array:
@@ -191,7 +160,7 @@ def marginal_log_likelihood(
     is a power of two.
     """
     law = GroupLaw.of(fit)
-    at_once = _Several.of(fit.data, fit.unknowns, proposals)
+    at_once = LikelihoodAtPoints(fit.data, fit.unknowns, proposals)
     return law.marginals(at_once, law.standardised(fit), chosen, seed)
 
 
@@ -212,7 +181,7 @@ def marginals_of_others(
     rows = np.arange(len(fit.data))
     if fit.deviations is not None:
         rows = np.flatnonzero(np.isin(fit.deviations.subject, whose))
-    at_once = _Several.of(fit.data.repeat(rows), fit.unknowns, proposals)
+    at_once = LikelihoodAtPoints(fit.data.repeat(rows), fit.unknowns, proposals)
     standard = GroupLaw.of(fit).standardised(fit)[:, whose]
     return others.marginals(at_once, standard, np.arange(len(others.spread)), seed)
 
@@ -257,23 +226,23 @@ class GroupLaw:
         return np.swapaxes(np.linalg.solve(self.root, np.swapaxes(away, 1, 2)), 1, 2)
 
     def marginals(
-        self, at_once: _Several, standard: Array, chosen: NDArray[np.int64], seed: int
+        self, at_once: LikelihoodAtPoints, standard: Array, chosen: NDArray[np.int64], seed: int
     ) -> Array:
         """Integrate subjects' likelihoods over their own deviations, [chosen, N].
 
         By proposals that are matched to draws of their standardised deviations, [D, N, Q].
         """
-        eta, log_weight = _proposals(standard, seed, at_once.proposals)
+        eta, log_weight = _proposals(standard, seed, at_once.points)
         marginal = np.empty((len(chosen), standard.shape[1]))
         for row, s in enumerate(chosen):
             deviation = self.spread[s] * eta if self.root is None else eta @ self.root[s].T
             if self.rows is not None:
                 deviation = self.rows.enter(deviation)
-            log_likelihood = at_once.log_likelihood(self.expected[s] + deviation)
+            log_likelihood = at_once(self.expected[s] + deviation)
             if self.rows is not None:
                 log_likelihood = self.rows.summed(log_likelihood)
             marginal[row] = logsumexp(log_likelihood + log_weight, axis=0)
-        return marginal - float(np.log(at_once.proposals))
+        return marginal - float(np.log(at_once.points))
 
 
 def _proposals(standard: Array, seed: int, count: int) -> tuple[Array, Array]:
@@ -301,34 +270,6 @@ def _proposals(standard: Array, seed: int, count: int) -> tuple[Array, Array]:
         prior = scipy.stats.norm.logpdf(eta[:, i]).sum(axis=1)
         log_weight[:, i] = prior - np.logaddexp(prior, matched) + np.log(2.0)
     return eta, log_weight
-
-
-@dataclass(frozen=True)
-class _Several:
-    """Several proposals of all subjects in one call: kernels are faster than what calls them."""
-
-    unknowns: Unknowns
-    proposals: int
-    rows: int
-    repeated: ModelData
-
-    @classmethod
-    def of(cls, data: ModelData, unknowns: Unknowns, proposals: int) -> _Several:
-        trials = max(int(data.sequences.length.sum()), 1)
-        at_once = 1 << max(min(ROWS_AT_ONCE // trials, proposals).bit_length() - 1, 0)
-        return cls(
-            unknowns, proposals, len(data), data.repeat(np.tile(np.arange(len(data)), at_once))
-        )
-
-    def log_likelihood(self, z: Array) -> Array:
-        """Log-likelihoods [proposals, rows] at z [proposals, rows, K]."""
-        theta = self.unknowns.parameters.constrain(z)
-        parts = np.split(theta, len(theta) * self.rows // len(self.repeated))
-        found = [
-            self.unknowns.log_likelihood(self.repeated, part.reshape(-1, theta.shape[2]))[0]
-            for part in parts
-        ]
-        return np.concatenate([each.reshape(-1, self.rows) for each in found])
 
 
 def compare(fits: Mapping[str, PointFit]) -> pd.DataFrame:

@@ -53,12 +53,11 @@ class Convergence:
         return "not converged" if self.reasons else "converged"
 
 
-def check_convergence(
-    posterior: xr.Dataset, effects: Sequence[str], divergences: int
-) -> Convergence:
-    """Judge the draws of group_mean, group_sd, effect, correlation, level_sd and z.
+def group_terms(posterior: xr.Dataset, effects: Sequence[str]) -> dict[str, Array]:
+    """Return the draws [chains, draws] of what describes a group, by name.
 
-    What cannot be computed fails.
+    Means have the names of the parameters; spreads are "sd(NAME)" and, over crossed levels,
+    "sd(NAME | FACTOR)"; regression weights "NAME ~ REGRESSOR"; correlations "cor(NAME, NAME)".
     """
     terms: dict[str, Array] = {}
     for variable, dimension, pattern in GROUP_TERMS:
@@ -72,6 +71,17 @@ def check_convergence(
             for name in map(str, posterior["parameter"].to_numpy()):
                 own = posterior["level_sd"].sel(factor=factor, parameter=name)
                 terms[f"sd({name} | {factor})"] = own.transpose("chain", "draw").to_numpy()
+    return terms
+
+
+def check_convergence(
+    posterior: xr.Dataset, effects: Sequence[str], divergences: int
+) -> Convergence:
+    """Judge the draws of group_mean, group_sd, effect, correlation, level_sd and z.
+
+    What cannot be computed fails.
+    """
+    terms = group_terms(posterior, effects)
     draws = np.stack(list(terms.values()), axis=2)
     scores = {"r_hat": r_hat(draws), "ess_bulk": ess(draws), "ess_tail": ess(draws, "tail")}
     table = pd.DataFrame(scores, index=pd.Index(list(terms)))

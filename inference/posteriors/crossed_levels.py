@@ -69,12 +69,12 @@ class Levels:
         indicator = np.zeros((len(values), len(self.names)))
         for column in self.of_subject.T:
             indicator[np.arange(len(values)), column] = 1.0
-        found, _, rank, _ = np.linalg.lstsq(indicator, values, rcond=None)
-        rest = values - indicator @ found
+        result, _, rank, _ = np.linalg.lstsq(indicator, values, rcond=None)
+        rest = values - indicator @ result
         variance = (rest**2).sum(axis=0) / max(len(values) - rank, 1)
         per_unit = 1.0 / indicator.sum(axis=0)
         error = np.array([per_unit[self.factor == f].mean() for f in range(len(self.factors))])
-        return variance, self.contrasts.T @ found, error[self.of_contrast][:, None] * variance
+        return variance, self.contrasts.T @ result, error[self.of_contrast][:, None] * variance
 
     def spread_out(
         self, centre: Array, sd: Array, contrast: Array, mean: Array, prior_sd: Array, seed: int

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from knownminds.agents.parameters import Array
-from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.fits.model_data import LikelihoodAtPoints, ModelData, Unknowns
 from knownminds.inference.fits.point import PointFit, fit_points
 
 from .posterior import DEGREES_OF_FREEDOM, POINTS_PER_BATCH
@@ -21,7 +21,6 @@ POOR = 0.1  # weights that are worth a smaller share of the points are proposed 
 MORE = 4  # times as many points
 LEAST = 10.0  # what the weights of a usable subject are worth at least, in points
 STARTS = 2  # of the search for the mode: a proposal need not be perfect
-ROWS = 2048  # evaluated at once: trials are laid out for so many, and used for all points
 
 Density = Callable[[Array, NDArray[np.int64]], Array]  # of z [n, S, K] of so many subjects
 
@@ -99,17 +98,17 @@ def evidence(
         return _log_likelihood(data, unknowns, chosen, z) + parameters.log_prior(z)[0]
 
     everyone = np.arange(n)
-    found = _integrated(log_posterior, everyone, centre, covariance, points)
-    poor = np.flatnonzero(~(found.worth >= POOR * points))
+    result = _integrated(log_posterior, everyone, centre, covariance, points)
+    poor = np.flatnonzero(~(result.worth >= POOR * points))
     if len(poor):
-        known = np.isfinite(found.z[poor]).all(axis=1) & _positive(found.covariance[poor])
-        centre[poor] = np.where(known[:, None], found.z[poor], centre[poor])
-        wider = np.where(known[:, None, None], found.covariance[poor], covariance[poor])
+        known = np.isfinite(result.z[poor]).all(axis=1) & _positive(result.covariance[poor])
+        centre[poor] = np.where(known[:, None], result.z[poor], centre[poor])
+        wider = np.where(known[:, None, None], result.covariance[poor], covariance[poor])
         again = _integrated(log_posterior, poor, centre[poor], wider + 1e-3 * prior, MORE * points)
-        better = again.worth > np.nan_to_num(found.worth[poor])
-        for name, mine in vars(found).items():
+        better = again.worth > np.nan_to_num(result.worth[poor])
+        for name, mine in vars(result).items():
             mine[poor[better]] = getattr(again, name)[better]
-    return found
+    return result
 
 
 def evidence_given(
@@ -169,18 +168,8 @@ def _log_likelihood(
     data: ModelData, unknowns: Unknowns, chosen: NDArray[np.int64], z: Array
 ) -> Array:
     """Return the log-likelihood [n, S] of the chosen subjects at points z [n, S, K]."""
-    n, points, k = z.shape
-    copies = min(points, max(1, ROWS // n))
-    rows = data.repeat(np.tile(chosen, copies))
-    total = np.empty((points, n))
-    for first in range(0, points, copies):
-        some = z[:, first : first + copies].transpose(1, 0, 2)
-        count = len(some)
-        theta = unknowns.parameters.constrain(some.reshape(-1, k))
-        if count < copies:
-            rows = data.repeat(np.tile(chosen, count))
-        total[first : first + count] = unknowns.log_likelihood(rows, theta)[0].reshape(count, n)
-    return total.T
+    at_points = LikelihoodAtPoints(data.repeat(chosen), unknowns, z.shape[1])
+    return at_points(z.transpose(1, 0, 2)).T
 
 
 def _integrated(

@@ -25,7 +25,7 @@ from knownminds.inference.groups.group_density import GroupDensity
 from knownminds.inference.subject_table import subject_table
 
 from .arviz_groups import statistics_of
-from .convergence import Convergence, check_convergence
+from .convergence import Convergence, check_convergence, group_terms
 from .crossed_levels import Levels, in_units, units_of
 from .sampling import (
     OutOfTimeError,
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     import pymc as pm
 
 ROUNDS = 5
-# In prior sds: within these the group that coordinates go by is taken as it was found.
+TUNE = 500
+# In prior sds: within these the group that coordinates go by is taken as estimated.
 LEAST_SPREAD, MOST_SPREAD = 0.2, 5.0
 
 
@@ -154,8 +155,8 @@ class HierarchicalFit(SubjectResult):
         if self.correlated:
             assert self.deviations is not None
             later, earlier = self.deviations.pairs.T
-            found = stacked(self.posterior, "correlation", "pair")
-            whole[:, later, earlier] = whole[:, earlier, later] = found
+            result = stacked(self.posterior, "correlation", "pair")
+            whole[:, later, earlier] = whole[:, earlier, later] = result
         return spread[:, :, None] * np.linalg.cholesky(whole + 1e-12 * np.eye(k))
 
     @cached_property
@@ -215,27 +216,9 @@ class HierarchicalFit(SubjectResult):
 
     def terms(self) -> list[tuple[str, Array, Support | None]]:
         """Return what describes the group: name, draws [S], and the scale they are told on."""
-        terms: list[tuple[str, Array, Support | None]] = []
-        for name in self.names:
-            draws = self.posterior["group_mean"].sel(parameter=name).to_numpy().ravel()
-            terms.append((name, draws, self.parameters[name].support))
-        for name in self.names:
-            draws = self.posterior["group_sd"].sel(parameter=name).to_numpy().ravel()
-            terms.append((f"sd({name})", draws, None))
-        for name in self.slopes:
-            draws = self.posterior["slope_sd"].sel(slope=name).to_numpy().ravel()
-            terms.append((f"sd({name})", draws, None))
-        for name in self.effects:
-            draws = self.posterior["effect"].sel(term=name).to_numpy().ravel()
-            terms.append((name, draws, None))
-        for name in self.pairs:
-            draws = self.posterior["correlation"].sel(pair=name).to_numpy().ravel()
-            terms.append((f"cor({name})", draws, None))
-        for factor in self.levels.factors if self.levels else ():
-            for name in self.names:
-                spread = self.posterior["level_sd"].sel(factor=factor, parameter=name)
-                terms.append((f"sd({name} | {factor})", spread.to_numpy().ravel(), None))
-        return terms
+        supports = {name: self.parameters[name].support for name in self.names}
+        terms = group_terms(self.posterior, self.effects)
+        return [(name, draws.ravel(), supports.get(name)) for name, draws in terms.items()]
 
     def levels_differ(self, term: str) -> float:
         """Return the Bayes factor for levels that differ, of the term "sd(NAME | FACTOR)".
@@ -243,9 +226,8 @@ class HierarchicalFit(SubjectResult):
         The density of the spread at 0 under the prior over that under the posterior (Savage and
         Dickey), the latter from a kernel estimate of the draws on both sides of 0.
         """
-        name, _, factor = term.removeprefix("sd(").removesuffix(")").partition(" | ")
-        draws = self.posterior["level_sd"].sel(factor=factor, parameter=name).to_numpy().ravel()
-        return self._spread_differs(draws, name)
+        draws = group_terms(self.posterior, ())[term].ravel()
+        return self._spread_differs(draws, term.removeprefix("sd(").partition(" | ")[0])
 
     def subjects_differ(self, name: str) -> float:
         """Return the Bayes factor for subjects that differ in a parameter, as `levels_differ`.
@@ -263,21 +245,6 @@ class HierarchicalFit(SubjectResult):
         # Either sign of a spread is the same group, so the density is smooth and even at 0.
         after = float(scipy.stats.gaussian_kde(np.concatenate([draws, -draws]))(0.0)[0])
         return float(prior / max(after, np.finfo(float).tiny))
-
-    def level_frame(self, mass: float = 0.9) -> pd.DataFrame:
-        """One row per crossed level and parameter: its deviation, on the unconstrained scale.
-
-        Columns: factor, level, parameter, mean, sd, low, high; empty without crossed factors.
-        """
-        rows = []
-        for name in self.levels.names if self.levels else ():
-            factor, _, value = name.partition("=")
-            for parameter in self.names:
-                draws = self.posterior["deviation"].sel(level=name, parameter=parameter).to_numpy()
-                low, high = np.quantile(draws, [0.5 - mass / 2, 0.5 + mass / 2])
-                rows.append((factor, value, parameter, draws.mean(), draws.std(), low, high))
-        columns = ["factor", "level", "parameter", "mean", "sd", "low", "high"]
-        return pd.DataFrame(rows, columns=columns)
 
     def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
         """One row per subject: posterior means and interval ends on the natural scale."""
@@ -322,7 +289,7 @@ class Sampling(TypedDict, total=False):
         Chains run side by side; None for one per core.
     rounds
         How often to sample at most: as long as the verdict is "not converged", anew in coordinates
-        that go by the group as it was found; where draws were too few, with twice the tuning and
+        that go by the group as estimated; where draws were too few, with twice the tuning and
         draws, and after divergences with smaller steps. The last round counts; `settings` of the
         fit says how it was sampled, and `tried` what was tried.
     seconds
@@ -343,18 +310,24 @@ class Sampling(TypedDict, total=False):
     tell: Tell | None
 
 
+class Group(TypedDict, total=False):
+    """What a group is made of, as `hierarchical` takes it."""
+
+    formula: str | Sequence[str] | None
+    unit: Sequence[str] | None
+    crossed: Sequence[str] | None
+    fixed: Mapping[str, float] | None
+    lapse: bool
+    all_trials: bool
+    correlated: bool
+
+
+class GroupAndSampling(Group, Sampling, total=False):
+    """What `hierarchical` takes besides model and trials."""
+
+
 def hierarchical(
-    model: type[Agent],
-    trials: Trials | ModelData,
-    *,
-    formula: str | Sequence[str] | None = None,
-    unit: Sequence[str] | None = None,
-    crossed: Sequence[str] | None = None,
-    fixed: Mapping[str, float] | None = None,
-    lapse: bool = False,
-    all_trials: bool = False,
-    correlated: bool = False,
-    **sampling: Unpack[Sampling],
+    model: type[Agent], trials: Trials | ModelData, **options: Unpack[GroupAndSampling]
 ) -> HierarchicalFit:
     """Sample the posterior of a group: each subject's parameters and the law they come from.
 
@@ -395,21 +368,14 @@ def hierarchical(
     ValueError
         If arguments do not fit the data, or the first round is not done in time.
     """
-    group = GroupModel.of(
-        model,
-        trials,
-        formula=formula,
-        unit=unit,
-        crossed=crossed,
-        fixed=fixed,
-        lapse=lapse,
-        all_trials=all_trials,
-        correlated=correlated,
-    )
+    of_sampling = Sampling.__annotations__
+    sampling: Any = {name: value for name, value in options.items() if name in of_sampling}
+    rest: Any = {name: value for name, value in options.items() if name not in of_sampling}
+    group = GroupModel.of(model, trials, **rest)
     return group.sample(group.data, **sampling)
 
 
-def pymc_model(model: type[Agent], trials: Trials | ModelData, **group: Any) -> pm.Model:
+def pymc_model(model: type[Agent], trials: Trials | ModelData, **group: Unpack[Group]) -> pm.Model:
     """Return the group that `hierarchical` samples as a PyMC model, to be read and extended.
 
     `group` are the arguments of `hierarchical` but for those of `Sampling`. Samplers of PyMC and
@@ -529,7 +495,6 @@ class GroupModel:
         cls,
         data: ModelData,
         *,
-        regressors: Regressors | None = None,
         levels: Levels | None = None,
         fixed: Mapping[str, float] | None = None,
         lapse: bool = False,
@@ -544,6 +509,7 @@ class GroupModel:
                 f"A hierarchical fit needs a free parameter; {data.model.name} has none left. "
                 "Compare its log-likelihood instead (method map)."
             )
+        regressors = None
         if design is not None:
             regressors, deviations = design.regressors, design.deviations
             if levels is not None:
@@ -577,29 +543,18 @@ class GroupModel:
             data, self.unknowns, chosen, self.deviations, self.regressors, self.levels
         )
 
-    def sample(
-        self,
-        data: ModelData,
-        *,
-        chains: int = 4,
-        draws: int = 1000,
-        tune: int = 500,
-        target_accept: float = 0.8,
-        seed: int = 0,
-        cores: int | None = None,
-        rounds: int = ROUNDS,
-        seconds: float | None = None,
-        tell: Tell | None = None,
-    ) -> HierarchicalFit:
+    def sample(self, data: ModelData, **sampling: Unpack[Sampling]) -> HierarchicalFit:
         """Sample the posterior for these data, whose shape is that of the model; see `Sampling`."""
         if len(data) != self.n_subjects or data.model is not self.model:
             raise ValueError(
                 f"The model was built for {self.n_subjects} subjects of {self.model.name}; got "
                 f"{len(data)} of {data.model.name}. Build another GroupModel."
             )
+        own: Any = {"tune": TUNE, **sampling}
+        rounds, seconds = own.pop("rounds", ROUNDS), own.pop("seconds", None)
+        tell, settings = own.pop("tell", None), Settings(**own)
         if rounds < 1:
             raise ValueError(f"Sampling needs at least one round; got rounds={rounds}.")
-        settings = Settings(chains, draws, tune, target_accept, seed, cores)
         clock = Clock(seconds, tell or _silent)
         fit: HierarchicalFit | None = None
         tried: list[str] = []
@@ -646,7 +601,7 @@ class GroupModel:
     def coordinates(
         self, data: ModelData, found: HierarchicalFit | None = None
     ) -> SubjectCoordinates:
-        """Return the coordinates to sample in, from the priors or from the group as it was found.
+        """Return the coordinates to sample in, from the priors or from the group as estimated.
 
         The expansion of a subject's likelihood, not the posterior, hangs on it. Subjects who
         stand far apart, or close together, lie elsewhere than the priors would have them.
@@ -682,9 +637,9 @@ class GroupModel:
         if len(self.deviations.pairs):
             turn = stacked(posterior, "turn", "pair")
             signed = stacked(posterior, "signed_sd", "deviation")
-            found = self.deviations.correlations(turn, signed).reshape(*shape, -1)
+            result = self.deviations.correlations(turn, signed).reshape(*shape, -1)
             kept = kept.drop_vars(["turn", "pair"], errors="ignore")
-            kept = kept.assign(correlation=((*dims, "pair"), found))
+            kept = kept.assign(correlation=((*dims, "pair"), result))
             names["pair"] = list(self.deviations.pair_names)
         if self.effects:
             names["term"] = list(self.effects)

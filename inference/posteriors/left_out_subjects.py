@@ -13,6 +13,7 @@ from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.groups.deviations import Deviations
 from knownminds.inference.groups.formulas import GroupDesign, Regressors
+from knownminds.inference.groups.hyperprior import HyperpriorDraws
 
 from .arviz_scores import LARGEST_PARETO_K, smooth_weights
 from .comparison import GroupLaw, LeaveOneOut, marginal_log_likelihood, marginals_of_others
@@ -55,7 +56,7 @@ class PredictedSubjects:
     rows: Deviations | None = None
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Draw theta [n, K] on the natural scale: minds like a row of parameters each.
+        """Draw theta [n, K] on the natural scale: agents like a row of parameters each.
 
         Of rows that are expected elsewhere, by a formula, any is as likely as any other.
         """
@@ -200,25 +201,9 @@ class _Asked:
         self, deviations: Deviations, regressors: Regressors | None, rows: Deviations | None
     ) -> GroupLaw:
         """Draw a group from what is known beforehand: nobody is left to tell of it."""
-        rng, parameters = np.random.default_rng([self.seed, 5]), self.unknowns.parameters
-        size = CHAINS * DRAWS
-        scale = np.array([p.group_sd for p in parameters])[deviations.moved]
-        expected = rng.normal(parameters.mean, parameters.sd, (size, len(parameters)))[:, None]
-        spread = np.abs(rng.normal(0.0, scale, (size, len(scale))))
-        if regressors is not None:
-            effect = rng.normal(
-                0.0, parameters.sd[regressors.parameter], (size, len(regressors.names))
-            )
-            weighted = effect[:, None] * regressors.by_subject
-            expected = expected + weighted @ np.eye(len(parameters))[regressors.parameter]
-        root = None
-        if len(deviations.pairs):
-            alike = (
-                2.0
-                * rng.beta(
-                    deviations.exponents, deviations.exponents, (size, len(deviations.pairs))
-                )
-                - 1.0
-            )
-            root = spread[:, :, None] * deviations.roots(np.arctanh(alike))
-        return GroupLaw(expected, spread, root, rows)
+        rng = np.random.default_rng([self.seed, 5])
+        drawn = HyperpriorDraws.of(
+            self.unknowns.parameters, deviations, regressors, CHAINS * DRAWS, rng
+        )
+        root = drawn.roots(deviations) if len(deviations.pairs) else None
+        return GroupLaw(drawn.expected, drawn.spread, root, rows)

@@ -34,11 +34,11 @@ def stacking_weights(elpd: Array) -> Array:
         return -float(np.log(mixed).mean()), -(density / mixed[:, None]).mean(axis=0)
 
     sum_to_one = {"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like}
-    found = scipy.optimize.minimize(
+    result = scipy.optimize.minimize(
         loss, np.full(m, 1.0 / m), jac=True, method="SLSQP", bounds=[(0.0, 1.0)] * m,
         constraints=[sum_to_one], options={"ftol": 1e-12, "maxiter": 1000},
     )  # fmt: skip
-    weights: Array = np.clip(found.x, 0.0, None)
+    weights: Array = np.clip(result.x, 0.0, None)
     shares: Array = weights / weights.sum()
     return shares
 
@@ -105,10 +105,10 @@ def _most_frequent(counts: Array) -> Array:
     integral over one of them.
     """
     u = (np.arange(GRID) + 0.5) / GRID
-    found = np.empty(len(counts))
+    result = np.empty(len(counts))
     for k, own in enumerate(counts):
         x = scipy.stats.gamma.ppf(u, own)
         below = [scipy.stats.gamma.logcdf(x, other) for j, other in enumerate(counts) if j != k]
-        found[k] = np.exp(np.sum(below, axis=0)).mean() if below else 1.0
-    total: Array = found / found.sum()
+        result[k] = np.exp(np.sum(below, axis=0)).mean() if below else 1.0
+    total: Array = result / result.sum()
     return total

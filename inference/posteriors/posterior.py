@@ -16,7 +16,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import SubjectResult, records
-from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.fits.model_data import LikelihoodAtPoints, ModelData, Unknowns
 from knownminds.inference.fits.point import PointFit, maximum_a_posteriori
 from knownminds.inference.subject_table import subject_table
 
@@ -97,15 +97,6 @@ class Posterior(SubjectResult):
         """What `to_json` holds."""
         return {"model": self.fit.model, "subjects": records(self.to_frame(mass))}
 
-    def __str__(self) -> str:
-        """Count subjects, draws and the ways they were made."""
-        ways = ", ".join(f"{self.method.count(w)} by {w}" for w in sorted(set(self.method)))
-        failed = self.status.count("failed")
-        return (
-            f"{self.fit.model}, posteriors of {len(self.subjects)} subjects, "
-            f"{len(self.z_draws)} draws each ({ways}; {failed} failed)"
-        )
-
 
 def posterior(
     model: type[Agent],
@@ -151,10 +142,10 @@ def posterior(
             z, log_weights = _propose(
                 data.repeat(batch), unknowns, centre[batch], covariance[batch], points
             )
-            smoothed, found = smooth_weights(log_weights.T)
+            smoothed, result = smooth_weights(log_weights.T)
             weights = np.exp(smoothed)
             worth = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
-            pareto_k[batch] = np.where(worth >= enough, found, np.inf)
+            pareto_k[batch] = np.where(worth >= enough, result, np.inf)
             for i, subject in enumerate(batch):
                 # The same stream for each subject, so that no result depends on the batches.
                 chosen = _resample(weights[i], draws, np.random.default_rng([seed, 1]))
@@ -187,11 +178,8 @@ def _propose(
     base = scipy.stats.t.ppf(np.clip(points, 1e-12, 1 - 1e-12), DEGREES_OF_FREEDOM)
     log_density = scipy.stats.t.logpdf(base, DEGREES_OF_FREEDOM).sum(axis=1)
     z = centre + np.einsum("nij,sj->sni", np.linalg.cholesky(covariance), base)
-    log_posterior = np.empty(z.shape[:2])
-    parameters = unknowns.parameters
-    for s in range(len(z)):
-        total, _ = unknowns.log_likelihood(data, parameters.constrain(z[s]))
-        log_posterior[s] = total + parameters.log_prior(z[s])[0]
+    log_posterior = LikelihoodAtPoints(data, unknowns, len(z))(z)
+    log_posterior += unknowns.parameters.log_prior(z)[0]
     log_weights = log_posterior - log_density[:, None]
     return z, np.where(np.isfinite(log_weights), log_weights, -np.inf)
 

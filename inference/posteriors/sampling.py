@@ -106,25 +106,6 @@ class StoppedError(BrokenOffError):
     """Sampling was stopped by hand."""
 
 
-@dataclass(frozen=True)
-class ChainProgress:
-    """How far a chain is: draws done and to be done, tuning included, and divergences."""
-
-    done: int
-    whole: int
-    divergences: int
-
-    def told(self, number: int, seconds: float) -> str:
-        """Say it, `seconds` after sampling began, with an estimate of the time that is left."""
-        left = ""
-        if 0 < self.done < self.whole:
-            left = f", about {seconds * (self.whole - self.done) / self.done:.0f} s left"
-        return (
-            f"chain {number}: {self.done} of {self.whole} draws, {self.divergences} divergences"
-            f"{left}"
-        )
-
-
 class _Listening:
     """A compiled model whose sampler says how far its chains are.
 
@@ -152,12 +133,20 @@ class _Listening:
     def _hear(self, filled: str) -> None:
         self.heard = filled
 
-    def chains(self) -> list[ChainProgress]:
-        """Return how far chains are; none until something was heard."""
-        try:
-            return [ChainProgress(*map(int, row.split())) for row in self.heard.split(";")[:-1]]
-        except (TypeError, ValueError):
-            return []
+    def chains(self, seconds: float) -> list[str]:
+        """Return a line for each chain, `seconds` after the beginning; none if nothing is known.
+
+        It holds draws done and to be done, tuning included, divergences, and the time left.
+        """
+        lines = []
+        for number, row in enumerate(self.heard.split(";")[:-1], start=1):
+            done, whole, divergences = map(int, row.split())
+            left = f", about {seconds * (whole - done) / done:.0f} s left" if done else ""
+            left = left if done < whole else ""
+            lines.append(
+                f"chain {number}: {done} of {whole} draws, {divergences} divergences{left}"
+            )
+        return lines
 
 
 def run_nutpie(
@@ -211,11 +200,8 @@ def _wait(running: Any, listening: Any, seconds: float | None, tell: Tell | None
         if tell is None:
             continue
         gone = perf_counter() - begun
-        chains = listening.chains()
-        for number, chain in enumerate(chains, start=1):
-            tell(chain.told(number, gone))
-        if not chains:
-            tell(f"still sampling after {gone:.0f} s")
+        for line in listening.chains(gone) or [f"still sampling after {gone:.0f} s"]:
+            tell(line)
 
 
 def so_far(trace: Any) -> dict[str, xr.Dataset] | None:
@@ -250,8 +236,8 @@ def kernel_inputs(data: ModelData, lapse: bool = False) -> dict[str, NDArray[Any
 
 def dataset_of(trace: Any, name: str) -> xr.Dataset:
     """Return a group of an InferenceData (ArviZ 0) or a DataTree (ArviZ 1) as a Dataset."""
-    found = trace[name]
-    dataset: xr.Dataset = found.to_dataset() if hasattr(found, "to_dataset") else found
+    result = trace[name]
+    dataset: xr.Dataset = result.to_dataset() if hasattr(result, "to_dataset") else result
     return dataset
 
 

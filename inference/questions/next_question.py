@@ -291,11 +291,11 @@ def _questions_of(model: type[Agent], environment: Environment, design: Design) 
         brought = environment.follow(design, np.full(n, -1))
     depends = {name: brought[name] for name in environment.fields.dependent if name in brought}
     shown = {**design.table, **depends}
-    found = {name: np.asarray(shown[name], dtype=float) for name in wanted if name in shown}
+    result = {name: np.asarray(shown[name], dtype=float) for name in wanted if name in shown}
     if environment.given == "either":  # whether an action or a number is asked for
         seen = {name: np.asarray(shown[name]) for name in environment.fields.stimulus}
-        found["asks_action"] = (np.asarray(environment.asks(seen)) == "action").astype(float)
-    return found or {"alike": np.zeros(n)}
+        result["asks_action"] = (np.asarray(environment.asks(seen)) == "action").astype(float)
+    return result or {"alike": np.zeros(n)}
 
 
 def _data(
@@ -350,8 +350,8 @@ class _Actions:
 
     def information(self, weights: Array) -> tuple[Array, Array]:
         """Return entropy of the answer less what remains of it where theta is known; no error."""
-        found = _information(self.shares, self.entropy, weights)
-        return found, np.zeros(len(found))
+        result = _information(self.shares, self.entropy, weights)
+        return result, np.zeros(len(result))
 
 
 @lru_cache(maxsize=8)
@@ -373,21 +373,21 @@ def _prior_table(
 def _entropies(shares):  # type: ignore[no-untyped-def]
     """Return the entropy of the actions, [kinds, n]."""
     kinds, actions, n = shares.shape
-    found = np.zeros((kinds, n))
+    result = np.zeros((kinds, n))
     for k in range(kinds):
         for a in range(actions):
             for s in range(n):
                 p = shares[k, a, s]
                 if p > 0.0:
-                    found[k, s] -= p * np.log(p)
-    return found
+                    result[k, s] -= p * np.log(p)
+    return result
 
 
 @compiled(fastmath={"reassoc", "contract"})
 def _information(shares, entropy, weights):  # type: ignore[no-untyped-def]
     """Return the mutual information of action and parameters for each kind of question."""
     kinds, actions, n = shares.shape
-    found = np.empty(kinds)
+    result = np.empty(kinds)
     for k in range(kinds):
         total = 0.0
         for a in range(actions):
@@ -399,8 +399,8 @@ def _information(shares, entropy, weights):  # type: ignore[no-untyped-def]
         left = 0.0
         for s in range(n):
             left += weights[s] * entropy[k, s]
-        found[k] = total - left
-    return found
+        result[k] = total - left
+    return result
 
 
 @dataclass

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import e, exp, inf, log, sqrt
@@ -46,43 +46,10 @@ _NODES = 400  # of the integral over effect sizes
 
 
 @dataclass(frozen=True)
-class Look:
-    """What a rule found at one look.
-
-    Parameters
-    ----------
-    units : how many sessions (or subjects) it looked at
-    estimate, low, high, p_value : of the measure, with its 95% interval
-    statistic : what is held against the rule: the p-value, the Bayes factor or the width
-    bound : what it is held against; of a Bayes factor the upper one
-    stop : whether to stop here
-    found : "effect", "no effect" or "" where nothing is concluded
-    """
-
-    units: int
-    estimate: float
-    low: float
-    high: float
-    p_value: float
-    statistic: float
-    bound: float
-    stop: bool
-    found: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it by name, fit for JSON: what is no number is None."""
-        told = asdict(self)
-        return {
-            name: None if isinstance(value, float) and not np.isfinite(value) else value
-            for name, value in told.items()
-        }
-
-
-@dataclass(frozen=True)
 class StoppingRule:
     """When to stop: at which numbers of units is looked, and what ends the asking.
 
-    A unit is a session of one mind, or a subject.
+    A unit is a session of one agent, or a subject.
 
     Parameters
     ----------
@@ -237,22 +204,31 @@ class StoppingRule:
         effect = np.asarray(statistic <= level)
         return np.asarray(statistic), effect | last, effect, nothing
 
-    def look(self, measure: SubjectMeasure, trials: Trials, look: int) -> Look:
-        """Look at the trials of so many units, each a subject of the record."""
+    def look(self, measure: SubjectMeasure, trials: Trials, look: int) -> dict[str, Any]:
+        """Look at the trials of so many units, each a subject of the record.
+
+        Returns
+        -------
+        dict
+            Fit for JSON, None for what is no number: units; estimate, low, high and p_value of the
+            measure, with its 95% interval; statistic (the p-value, the Bayes factor or the width)
+            and bound, what it is held against (of a Bayes factor the upper one); stop, whether to
+            stop here; found, "effect", "no effect" or "" where nothing is concluded.
+        """
         values = measure.values(trials)
         tests = t_tests(values.value[None, :], measure.null, bounds=measure.bounds_of(values.value))
         statistic, stop, effect, none = self.judge(tests, look, measure.null)
-        return Look(
-            units=self.looks[look],
-            estimate=float(tests.mean[0]),
-            low=float(tests.low[0]),
-            high=float(tests.high[0]),
-            p_value=float(tests.p_value[0]),
-            statistic=float(statistic[0]),
-            bound=self.bound(look),
-            stop=bool(stop[0]),
-            found="effect" if effect[0] else "no effect" if none[0] else "",
-        )
+        numbers = {
+            "estimate": tests.mean[0], "low": tests.low[0], "high": tests.high[0],
+            "p_value": tests.p_value[0], "statistic": statistic[0], "bound": self.bound(look),
+        }  # fmt: skip
+        result = "effect" if effect[0] else "no effect" if none[0] else ""
+        return {
+            "units": self.looks[look],
+            **{name: float(v) if np.isfinite(v) else None for name, v in numbers.items()},
+            "stop": bool(stop[0]),
+            "found": result,
+        }
 
     def bound(self, look: int) -> float:
         """Return what the statistic of a look is held against."""
@@ -294,7 +270,7 @@ class StopBy:
 
     def __call__(self, trials: Trials, look: int) -> dict[str, Any]:
         """Look at the trials of so many sessions."""
-        return self.rule.look(self.measure, trials, look).to_dict()
+        return self.rule.look(self.measure, trials, look)
 
 
 def _plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from knownminds import recover, simulated_data
+from knownminds import recover, simulate
 from knownminds.agents import RescorlaWagner
 from knownminds.environments import make
 
@@ -29,7 +29,7 @@ def refused(knownminds):
 
 @pytest.fixture(scope="module")
 def trials():
-    return simulated_data(RescorlaWagner, make(PLACE), subjects=3)
+    return simulate(make(PLACE), RescorlaWagner, subjects=3)
 
 
 @pytest.fixture
@@ -75,8 +75,8 @@ def table(trials):
         (("calibrate", PLACE, "--subjects", "3"), "3"),
         (("calibrate", PLACE, "--set", "beta=3"), "--fix"),
         (("calibrate", PLACE, "--method", "mle"), "map"),
-        (("prior", PLACE, "--minds", "1"), "--minds"),
-        (("channel", PLACE, "--contaminate", "refused=0.1"), "refusal"),
+        (("simulate", PLACE, "--report", "--subjects", "1"), "--subjects"),
+        (("audit", "channel", "--set", "contaminants=refused=0.1"), "refusal"),
         (("power", PLACE, "--effect", "optimism=0.1"), "optimism_bias"),
         (("power", PLACE, "--effect", "optimism_bias"), "optimism_bias"),
         (("power", PLACE, "--effect", "optimism_bias=0.1"), "2"),

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds import fit, run, sample, score
+from knownminds import fit, run, score
+from knownminds import simulate as simulate_verb
 from knownminds.agents import (
     AGENTS,
     BalloonPumper,
@@ -20,17 +21,25 @@ from knownminds.environments import (
     InstrumentalLearning,
     ProbabilisticReasoning,
     Trials,
+    make,
 )
 from knownminds.inference import MEASURES, ModelData, maximum_a_posteriori
 
-SAMPLES = ["instrumental_learning", "two_step", "line_ratio", "balloon_risk", "coins"]
+SAMPLES = {
+    "instrumental_learning": "rescorla_wagner_dual",
+    "two_step": "two_step_reduced",
+    "line_ratio": "static_bayes_observer",
+    "balloon_risk": "balloon_pumper",
+    "coins": "belief_sampler",
+}
 
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory):
     """A file of four people, of whom one has given no answer and one has left two out."""
     file = tmp_path_factory.mktemp("people") / "people.csv"
-    frame = sample("instrumental_learning", subjects=4, seed=1).trials.frame.copy()
+    trials = simulate_verb("instrumental_learning", "rescorla_wagner_dual", subjects=4, seed=1)
+    frame = trials.to_frame()[[c for c in trials.frame if not str(c).startswith("true_")]]
     gone = (frame["subject"].astype(str) == "3") | (
         (frame["subject"].astype(str) == "2") & frame["trial"].isin([5, 40])
     )
@@ -41,20 +50,17 @@ def people(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_sample_is_read_again_and_is_what_its_truth_does(name, tmp_path, knownminds):
-    file = tmp_path / "s.csv"
-    code, _, err = knownminds("sample", name, "--out", file, "--subjects", 2, "--seed", 3, "--json")
+def test_a_simulated_file_is_read_again_and_is_what_its_truth_does(name, tmp_path, knownminds):
+    file, model = tmp_path / "s.csv", AGENTS[SAMPLES[name]]
+    words = ("simulate", name, "--out", file, "--subjects", 2, "--seed", 3, "--json")
+    code, said, err = knownminds(*words)
     assert code == 0, err
-    truth = pd.read_csv(tmp_path / "s_truth.csv")
     back = Trials.load(file)
-    assert truth["subject"].astype(str).tolist() == list(back.subjects) == ["0", "1"]
-    hidden = {f"true_{column}" for column in truth} | set(truth) - {"subject"}
-    assert not hidden & set(back.frame)
+    truth = back.frame.drop_duplicates("subject")[[f"true_{n}" for n in model.parameters.names]]
+    told = pd.DataFrame(json.loads(said)["truth"]).drop(columns="subject")
+    np.testing.assert_allclose(told.to_numpy(), truth.to_numpy(), rtol=1e-14)
     # Whoever has the parameters in the file gives these very answers.
-    made = sample(name, subjects=2, seed=3)
-    model = AGENTS[made.model]
-    theta = truth[list(model.parameters.names)].to_numpy()
-    again = simulate(model, theta, made.environment, 3, address=(0,)).frame
+    again = simulate(model, truth.to_numpy(), make(name), 3, address=(0,)).frame
     for column in {"action", "response"} & set(again):
         here, there = (f[column].astype(float) for f in (back.frame, again))
         np.testing.assert_allclose(here, there, rtol=1e-14)

@@ -169,21 +169,31 @@ def test_a_table_of_hbayesdm_goes_out_as_it_came_in(make_file, tmp_path):
 
 
 def test_casinos_are_not_joined_to_one_course_of_learning(tmp_path):
-    found = knownminds.sample(make("instrumental_learning", n_visits=3), subjects=2, seed=1)
-    knownminds.export_trials(found.trials, tmp_path / "b.txt", "hbayesdm")
+    played = make("instrumental_learning", n_visits=3)
+    trials = knownminds.simulate(played, "rescorla_wagner_dual", subjects=2, seed=1)
+    knownminds.export_trials(trials, tmp_path / "b.txt", "hbayesdm")
     table = pd.read_csv(tmp_path / "b.txt", sep="\t")
     assert table["subjID"].nunique() == 2 * 4
-    frame = found.trials.frame
+    frame = trials.frame
     own = frame[frame["subject"].astype(str) == "1"].query("context == 2")
     assert (table.loc[table["subjID"] == "1 | 2", "choice"] - 1).tolist() == own["action"].tolist()
 
 
-@pytest.mark.parametrize("name", ["instrumental_learning", "two_step", "reversal_learning"])
-def test_reaction_times_go_out_for_hssm_and_come_back(name, tmp_path):
-    found = knownminds.sample(name, subjects=2, seed=5)
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("instrumental_learning", "rescorla_wagner_dual"),
+        ("two_step", "two_step_reduced"),
+        ("reversal_learning", "rescorla_wagner"),
+    ],
+)
+def test_reaction_times_go_out_for_hssm_and_come_back(name, model, tmp_path):
+    simulated = knownminds.simulate(name, model, subjects=2, seed=5).frame
+    columns = [column for column in simulated if not str(column).startswith("true_")]
+    trials = Trials.from_frame(simulated[columns], environment=make(name))
     with pytest.raises(ValueError, match="rt_s"):
-        knownminds.export_trials(found.trials, tmp_path / "h.csv", "hssm")
-    timed = Trials.from_frame(found.trials.frame.assign(rt_s=0.25), environment=found.environment)
+        knownminds.export_trials(trials, tmp_path / "h.csv", "hssm")
+    timed = Trials.from_frame(trials.frame.assign(rt_s=0.25), environment=make(name))
     knownminds.export_trials(timed, tmp_path / "h.csv", "hssm")
     back = knownminds.import_trials([tmp_path / "h.csv"])
     for column in timed.frame:
@@ -296,7 +306,7 @@ def test_a_table_of_other_names_is_read_by_a_map(tmp_path, knownminds):
         (["import", "FILE", "--out", "t.csv", "--from", "cogbench"], "cogbench"),
         (["import", "FILE", "--out", "t.csv", "--map", "none.toml"], "none.toml"),
         (["import", "FILE", "--out", "t.csv", "--map", "subjec=subject"], "subjec"),
-        (["schema", "coinz"], "coins"),
+        (["show", "--schema", "coinz"], "coins"),
     ],
 )
 def test_bad_input_ends_with_two_and_leaves_nothing(words, name, tmp_path, knownminds, monkeypatch):

@@ -31,11 +31,11 @@ from knownminds.inference import (
     cross_validate,
     hierarchical,
     leave_one_sequence_out,
-    leave_one_subject_out,
     maximum_a_posteriori,
     maximum_likelihood,
     posterior,
 )
+from knownminds.inference.posteriors.left_out_subjects import predict_left_out
 
 
 def learners(n, visits=24, seed=1, model=RescorlaWagnerDual, **more):
@@ -430,8 +430,9 @@ def test_the_group_and_what_moves_it_come_back(group):
 
 
 def test_leaving_a_subject_out_prefers_the_model_that_made_the_data(group):
-    *_, trials, fit = group
-    result = leave_one_subject_out(fit)
+    *_, trials, _ = group
+    data = ModelData.read(RescorlaWagner, trials)
+    result = predict_left_out(data, seed=1, workers=1).left_out
     chance = len(trials) * np.log(0.5)
     assert result.total > chance + 3 * result.standard_error
     # Leaving out can only cost: the density of a subject's trials is below its best likelihood.

@@ -17,11 +17,8 @@ from knownminds.inference import (
     MEASURES,
     BeliefDecisions,
     Coherence,
-    Consistency,
-    Determinacy,
     Estimate,
     FittedMeasure,
-    OptimismBias,
     ParameterMeasure,
     SubjectMeasure,
     conditional_independence,
@@ -31,6 +28,7 @@ from knownminds.inference import (
     monotone_choice,
     predictive_gain,
 )
+from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
 
 SMALL = {
     "diagnosis": {"n_contexts": 40, "repeats": 2},
@@ -258,7 +256,7 @@ def estimated(name, turn, part):
     measure = MEASURES[name]
     model = AGENTS[measure.rational if turn is None else measure.violator]
     place = make(measure.environments[0], **measure.settings)
-    if isinstance(measure, FittedMeasure | Determinacy | Consistency):
+    if isinstance(measure, FittedMeasure | ReasonerMeasure):
         # Long sessions: what a prior pulls away, or noise takes from a share of variance, goes
         # with one over the number of trials.
         n, size = 40, place.size or "repeats"
@@ -396,19 +394,18 @@ def test_intervals_over_sessions_cover_as_often_as_they_say():
 def coherent(name, data):
     """Both forms of a test of coherence, from the function that says all of it."""
     if name.startswith("conditional_independence"):
-        estimate = conditional_independence(data, calibrated="calibrated" in name)
-        return estimate.estimate - estimate.null_mean, estimate.estimate
+        test = conditional_independence(data, calibrated="calibrated" in name)
+        return test["value"] - test["null"], test["published"]
     if name == "predictive_gain":
-        gain = predictive_gain(data, learner="tree").belief
-        return gain.excess.percent / 100, gain.percent / 100
+        test = predictive_gain(data, learner="tree")
+        return test["value"] / 100, test["published"] / 100
     if name == "monotone_choice":
-        estimate = monotone_choice(data)
-        return estimate.turned, estimate.fraction
-    if name == "elicitation_consistency":
-        estimate = elicitation_consistency(data)
-        return estimate.excess[0], estimate.means[0]
-    estimate = iterated_expectation(data)
-    return estimate.gap.value, estimate.stated.value
+        test = monotone_choice(data)
+    elif name == "elicitation_consistency":
+        return tuple(elicitation_consistency(data).frames["summary"]["value"])
+    else:
+        test = iterated_expectation(data)
+    return test["value"], test["published"]
 
 
 def reasoned(pooled, trials):
@@ -440,7 +437,7 @@ def test_the_released_form_of_a_measure_is_not_the_corrected_one(released):
         forms = coherent(name, BeliefDecisions.read(trials, by="subject"))
         values = [measure.estimate(trials).value for measure in (corrected, published)]
         assert values == pytest.approx(forms, rel=1e-9)
-    elif isinstance(corrected, Determinacy | Consistency):
+    elif isinstance(corrected, ReasonerMeasure):
         unequal = np.array([[0.3, 0.1, 0.9, 0.4, 0.1]])  # causes of different strength
         trials = simulate(AGENTS["noisy_or"], unequal, make("collider"), 1)
         forms = [reasoned(pooled, trials)[name] for pooled in (False, True)]
@@ -469,7 +466,7 @@ def test_the_optimism_bias_of_a_subject_is_read_off_its_fit():
         DUAL, DUAL.parameters.draw(session_stream(3), 6), make("instrumental_learning"), 3
     )
     fit = maximum_a_posteriori(DUAL, trials)
-    values = OptimismBias().values(trials)
+    values = MEASURES["optimism_bias"].values(trials)
     assert np.array_equal(values.value, fit.estimate[:, 0] - fit.estimate[:, 1])
     parameter = ParameterMeasure(DUAL, "beta").estimate(trials)
     assert parameter.value == pytest.approx(fit.estimate[:, 2].mean())
@@ -486,7 +483,7 @@ def test_subjects_who_never_answered_are_counted_and_not_replaced():
     frame["action"] = frame["action"].astype("Int64").mask(silent)
     frame["reward"] = frame["reward"].mask(silent)
     frame.loc[silent, "outcome"] = "refused"
-    measure = OptimismBias()
+    measure = MEASURES["optimism_bias"]
     estimate = measure.estimate(Trials.from_frame(frame))
     others = np.delete(measure.values(whole).value, [3, 7])
     assert estimate.n == 8

@@ -9,9 +9,9 @@ from scipy.special import expit
 from scipy.stats import chi2, chisquare, t
 
 import knownminds
-from knownminds.agents import Parameter, Parameters, RescorlaWagner, simulate
-from knownminds.environments import InstrumentalLearning
-from knownminds.inference import posterior
+from knownminds.agents import AGENTS, Parameter, Parameters, RescorlaWagner, simulate
+from knownminds.environments import InstrumentalLearning, Trials, make
+from knownminds.inference import maximum_a_posteriori, posterior
 
 PLACE = "instrumental_learning"
 EIGHT = (
@@ -32,22 +32,38 @@ CHANCE = 3.3 / sqrt(N - 2)
 # Recovery and its negative control
 
 
-@pytest.fixture(scope="module")
-def eight():
-    result = knownminds.gates(EIGHT, kinds=["recovery", "shuffled"], small=True, workers=1)
-    return result["Gates"].sort_index()
+def shuffled(trials):
+    """Answers with what they brought, permuted within sessions (and stages)."""
+    frame, rng = trials.to_frame(), np.random.default_rng(1)
+    keys = ["subject", "session", *(["stage"] if "stage" in frame else [])]
+    order = np.arange(len(frame))
+    for rows in frame.groupby(keys, sort=False).indices.values():
+        order[rows] = rng.permutation(rows)
+    moved = [name for name in ("action", "response", "reward", "outcome") if name in frame]
+    frame[moved] = frame[moved].iloc[order].reset_index(drop=True)
+    return Trials.from_frame(frame)
 
 
 @pytest.mark.parametrize("name", EIGHT)
-def test_the_recommended_design_gives_the_parameters_back_and_a_shuffled_one_does_not(eight, name):
-    recovery, control = (eight.loc[gate, name] for gate in ("recovery", "shuffled"))
-    assert set(recovery["attempted"]) == {N}
-    assert set(recovery["failed"]) == {0}
-    assert (recovery["r"].map(float) > CHANCE).all()
+def test_the_recommended_design_gives_the_parameters_back_and_a_shuffled_one_does_not(name):
+    model = AGENTS[name]
+    design = model.recommended
+    environment = make(design.environment, **design.settings)
+    given = {"subjects": N, "sessions": design.sessions, "trials": design.trials, "seed": 1}
+    result = knownminds.recover(environment, name, workers=1, **given)
+    assert (result.attempted, result.failed) == (N, 0)
+    r = result["Estimates"]["r"].map(float)
+    assert (r > CHANCE).all()
     # 90% intervals of 30 subjects: four binomial errors of .055.
-    assert (abs(recovery["coverage"].map(float) - 0.9) < 4 * sqrt(0.09 / N)).all()
-    r, shuffled = (control[name].map(float) for name in ("r", "r_shuffled"))
-    assert (shuffled < np.minimum(CHANCE, r - 0.2)).mean() >= 0.5
+    covers = result["Intervals"]["90% covers"].map(float)
+    assert (abs(covers - 0.9) < 4 * sqrt(0.09 / N)).all()
+    trials = knownminds.simulate(environment, name, **given)
+    truth = trials.frame.drop_duplicates("subject").set_index("subject")
+    fit = maximum_a_posteriori(model, shuffled(trials), workers=1)
+    truth = truth.loc[list(fit.subjects), [f"true_{n}" for n in model.parameters.names]]
+    z = model.parameters.unconstrain(truth.to_numpy(dtype=float))
+    control = np.array([np.corrcoef(z[:, k], fit.z[:, k])[0, 1] for k in range(z.shape[1])])
+    assert (np.nan_to_num(control) < np.minimum(CHANCE, r.to_numpy() - 0.2)).mean() >= 0.5
 
 
 @pytest.fixture(scope="module")
@@ -358,7 +374,8 @@ def test_designs_that_tell_nothing_lose_to_those_that_do():
 def test_ranges_of_the_prior_are_those_of_other_minds_of_it():
     """Five, 50 and 95% of the minds have a mean reward below what is said."""
     n = 400
-    result = knownminds.prior(PLACE, "rescorla_wagner", minds=n, seed=3, workers=1)
+    given = {"subjects": n, "seed": 3, "report": True, "workers": 1}
+    result = knownminds.simulate(PLACE, "rescorla_wagner", **given)
     assert len(result.rows) == n
     theta = RescorlaWagner.parameters.draw(np.random.default_rng(1), 4000)
     frame = simulate(RescorlaWagner, theta, InstrumentalLearning(), 1).frame

@@ -44,9 +44,9 @@ STUDIES = {
     "audit": ("audit", "optimism_bias", *TRIALS, "--effect", 0.2, "--subjects", 5,
               "--replicates", 20),
     "shortcuts": ("audit", "shortcuts", "--environment", "marker_location", "--replicates", 3),
-    "channel": ("channel", PLACE, "--model", "rescorla_wagner", "--subjects", 3, *TRIALS,
-                "--contaminate", "none", "--contaminate", "refusal=0.1"),
-    "prior": ("prior", PLACE, "--model", "rescorla_wagner", "--minds", 40),
+    "channel": ("audit", "channel", "--environment", PLACE, "--subjects", 3, *TRIALS, "--set",
+                "model=rescorla_wagner", "--set", 'contaminants=["none", "refusal=0.1"]'),
+    "check": ("simulate", PLACE, "--model", "rescorla_wagner", "--subjects", 40, "--report"),
     "budget": ("budget", PLACE, *LLM, "--subjects", 3, *TRIALS),
     "fit": ("fit", "trials.csv", "--model", "rescorla_wagner"),
 }  # fmt: skip

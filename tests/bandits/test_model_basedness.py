@@ -4,7 +4,8 @@ import pytest
 
 from knownminds.agents import TwoStepHybrid, simulate
 from knownminds.environments import Trials, TwoStep
-from knownminds.inference import MEASURES, ModelBasedness
+from knownminds.inference import MEASURES
+from knownminds.inference.bandits.model_basedness import ModelBasedness
 
 BOTH = (ModelBasedness(), ModelBasedness(released=True))
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import their_files
 
-from knownminds.validation.data.scores_of_trials import SCRIPT, score
+from knownminds.validation.data.scores_of_trials import score
 from knownminds.validation.imports.importing import import_tables
 
 
@@ -54,7 +54,7 @@ def newton(x, y):
 
 def test_urns_are_regressed_without_intercept_and_numbers_above_one_are_held(tmp_path):
     made = their_files.urns(seed=4, runs=40)
-    found, measured = scored(made, tmp_path)
+    found, _ = scored(made, tmp_path)
     x, y, near = [], [], []
     for row in rows_of(made):
         prior, red = float(row["prior"]), row["red_observation"] == "True"
@@ -74,12 +74,6 @@ def test_urns_are_regressed_without_intercept_and_numbers_above_one_are_held(tmp
     usual, _ = scored(made, tmp_path, released=False)
     assert usual["prior_weighting"]["n"] == found["prior_weighting_released"]["n"] - 1
     assert usual["performance"]["value"] != pytest.approx(mean(near), abs=1e-6)
-    # What is followed and what differs is told, and kept.
-    told = measured[SCRIPT].set_index("measure")
-    assert set(told.index) == set(found)
-    assert told.loc["prior_weighting_released", "rows"] == 0
-    assert told.loc["prior_weighting_released", "followed"].startswith("no intercept")
-    assert {"experiment", "differs"} < set(told.reset_index().columns)
 
 
 def test_exploration_goes_by_true_means_and_forced_plays_count_in_the_mean(tmp_path):
@@ -124,7 +118,7 @@ def test_choices_before_a_swap_are_judged_after_it(tmp_path):
 
 def test_days_are_regressed_by_least_squares(tmp_path):
     made = their_files.days(seed=4, runs=8)
-    found, measured = scored(made, tmp_path)
+    found, _ = scored(made, tmp_path)
     rows, paid = [], []
     lost = {(0, 4), (2, 6)}  # days without a readable shuttle and without a readable alien
     at = {}
@@ -148,7 +142,3 @@ def test_days_are_regressed_by_least_squares(tmp_path):
     runs = sorted({run for run, _ in paid})
     means = [mean(p for r, p in paid if r == run) for run in runs]
     assert found["performance"]["value"] == pytest.approx(mean(means), abs=1e-9)
-    told = measured[SCRIPT].set_index("measure").to_dict("index")
-    assert told["performance"]["rows"] == 2
-    assert told["model_basedness_released"]["rows"] == 1
-    assert [row["measure"] for row in measured.to_dict()["tables"][SCRIPT]] == list(told)

@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 
 from knownminds.agents import BalloonPumper, RandomResponder
-from knownminds.environments import Trials
-from knownminds.inference import MEASURES, Risk
+from knownminds.environments import BalloonRisk, Trials
+from knownminds.inference import MEASURES
 
 MEASURE = MEASURES["risk"]
 
@@ -43,7 +43,9 @@ def test_the_truth_of_random_answers_is_that_of_the_formula():
 
 def test_in_another_design_another_value_is_true():
     theta = np.array([[0.9, 0.05, 1.0, 0.4]])
-    few, many = (Risk(n_balloons=n).truth(BalloonPumper, theta)[0] for n in (1, 20))
+    few, many, small = (
+        MEASURE.in_place(BalloonRisk(**design)).truth(BalloonPumper, theta)[0]
+        for design in ({"n_balloons": 1}, {"n_balloons": 20}, {"maxima": (4,)})
+    )
     assert many > few + 1  # who expects the worst learns that most pumps hold
-    small = Risk(maxima=(4,)).truth(BalloonPumper, theta)[0]
     assert small < 4

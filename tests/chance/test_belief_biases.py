@@ -34,7 +34,7 @@ def exact(temperature=1.0, places=PLACES, **biases):
 
 
 def of(found, scenario, mark):
-    return next(b for b in found.biases if (b.scenario, b.mark) == (scenario, mark))
+    return next(b for b in found.itertuples() if (b.scenario, b.mark) == (scenario, mark))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def of(found, scenario, mark):
 )
 def test_a_single_bias_of_a_sampler_is_its_difference_of_log_odds(mark, scenarios):
     found = belief_biases(exact(**{mark: 0.6}))
-    assert {b.scenario for b in found.biases if b.mark == mark} == set(scenarios)
+    assert set(found[found["mark"] == mark]["scenario"]) == set(scenarios)
     for scenario in scenarios:
         bias = of(found, scenario, mark)
         assert bias.log_odds == pytest.approx(0.6, abs=FITTED)
@@ -95,7 +95,7 @@ def test_a_bias_that_looks_like_another_is_not_told():
     same[0, [MARKS.index("first"), MARKS.index("repeat")]] = True
     set_up = SetUp("two", ("A", "B"), [0.5, 0.5], "choice", "A", same)
     counts = RevealedBeliefs.sampled([[30, 20]], [0], ("A", "B"), set_ups=[set_up])
-    for bias in belief_biases(counts).biases:
+    for bias in belief_biases(counts).itertuples():
         assert np.isnan(bias.log_odds)
         assert "cannot be told from temperature and other biases" in bias.reason
         assert bias.value == pytest.approx(0.1)
@@ -108,7 +108,7 @@ def test_unbiased_samplers_have_no_bias_and_planted_ones_come_back_from_every_so
     for k, bent in enumerate(
         [{}, {"temperature": 1.7}, {"temperature": 0.8, **dict.fromkeys(MARKS, 0.5)}]
     ):
-        for bias in belief_biases(seen(source, 100 + k, **bent)).biases:
+        for bias in belief_biases(seen(source, 100 + k, **bent)).itertuples():
             wanted = bent.get(bias.mark, 0.0)
             if source != "sampled":
                 assert bias.log_odds == pytest.approx(wanted, abs=FITTED)

@@ -10,7 +10,7 @@ from knownminds.inference.chance.belief_sampler_fit import (
     SAMPLER,
     BeliefTable,
     _nearest,
-    fit_belief_samplers,
+    fit_belief_sampler,
 )
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs, set_ups_of
 
@@ -34,20 +34,20 @@ def sampled(theta, draws, seed):
 
 
 def test_exact_beliefs_give_back_all_parameters():
-    found = fit_belief_samplers(exact(THETA[0], **BIASES))
+    found = fit_belief_sampler(exact(THETA[0], **BIASES))
     assert found.fit.names == SAMPLER.names
     np.testing.assert_allclose(found.fit.estimate[0], THETA, rtol=1e-6)
     assert found.fit.status == ("ok",)
     assert found.fit.log_likelihood[0] == pytest.approx(0.0, abs=1e-9)
-    assert found.elsewhere[0] == pytest.approx(0.1)
-    assert found.leak[0] == pytest.approx(0.0, abs=1e-12)
-    assert found.held == {}
+    assert found.data.elsewhere == pytest.approx(0.1)
+    assert found.data.leak == pytest.approx(0.0, abs=1e-12)
+    assert found.fixed == {}
     assert json.loads(found.to_json())[0]["temperature"] == pytest.approx(1.3)
 
 
 def test_the_fit_of_counts_is_the_maximum_of_the_multinomial_likelihood():
     beliefs = sampled(THETA, 50, 1)
-    found = fit_belief_samplers(beliefs)
+    found = fit_belief_sampler(beliefs)
 
     def against(z):
         total = 0.0
@@ -76,20 +76,21 @@ def test_the_fit_of_counts_is_the_maximum_of_the_multinomial_likelihood():
 def test_parameters_are_recovered_from_samples_with_intervals_that_hold_them(draws):
     rng = np.random.default_rng(draws)
     theta = np.column_stack([np.exp(rng.normal(0, 0.3, 30)), rng.normal(0, 0.5, (30, 6))])
-    found = fit_belief_samplers({f"{i}": sampled(t, draws, i) for i, t in enumerate(theta)})
-    low, high = found.fit.interval(0.9)
+    found = [fit_belief_sampler(sampled(t, draws, i)) for i, t in enumerate(theta)]
+    low, high = (np.concatenate([one.fit.interval(0.9)[end] for one in found]) for end in (0, 1))
+    estimate = np.concatenate([one.fit.estimate for one in found])
     held = (low <= theta) & (theta <= high)
     # 210 intervals: 189 expected, 4 standard errors 17.4
     assert 171 <= held.sum() <= 206
     for k in range(7):
-        r = np.corrcoef(found.fit.estimate[:, k], theta[:, k])[0, 1]
-        mixed = np.corrcoef(found.fit.estimate[::-1, k], theta[:, k])[0, 1]
+        r = np.corrcoef(estimate[:, k], theta[:, k])[0, 1]
+        mixed = np.corrcoef(estimate[::-1, k], theta[:, k])[0, 1]
         assert r > 0.8
         assert abs(mixed) < 0.7  # other minds' parameters are not recovered
-    np.testing.assert_allclose(found.elsewhere, 0.1, atol=0.02)
-    assert (
-        (found.elsewhere_low < found.elsewhere) & (found.elsewhere < found.elsewhere_high)
-    ).all()
+    for one in found:
+        data = one.data
+        assert data.elsewhere == pytest.approx(0.1, abs=0.02)
+        assert data.elsewhere_low < data.elsewhere < data.elsewhere_high
 
 
 def test_the_nearest_belief_within_bounds_is_that_of_a_search():

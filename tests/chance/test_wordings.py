@@ -58,10 +58,12 @@ def test_the_pull_of_idle_facts_is_read_and_known(model, place):
         if context.values[-1] >= 0:
             p = context.chance.probabilities[context.values[-1]]
             shifts.append(np.e * p / (1 + (np.e - 1) * p) - p)
-    truth = measure.truth(model, np.array(theta[:1]))[0]
-    assert truth == pytest.approx(np.mean(shifts), abs=3e-4)  # heed is .999
+    truth = np.mean(shifts)  # but for 3e-4, heed being .999
     found = measure.estimate(trials)
     assert abs(found.value - truth) < 4 * found.standard_error
+    # The truth is simulated with seven times as many sessions.
+    simulated = measure.truth(model, np.array(theta[:1]))[0]
+    assert abs(simulated - truth) < 4 * found.standard_error / np.sqrt(2048 / 300) + 3e-4
     read = belief_shifts(RevealedBeliefs.of_trials(trials, place)).shifts.set_index("evidence")
     own = read.loc["idle fact"]
     # Groups of contexts weigh as contexts do here: the same number of facts each.

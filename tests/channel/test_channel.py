@@ -6,8 +6,8 @@ import pytest
 from knownminds.environments import Outcome, session_stream
 from knownminds.llm_adapters import Synthetic
 from knownminds.validation.channel import channel_study as channels
-from knownminds.validation.channel.channel_study import channel, say
 from knownminds.validation.engine.study import Rows
+from knownminds.validation.power.audit import audit, say
 
 PLACE, MODEL = "instrumental_learning", "rescorla_wagner_dual"
 DIRTY = "refusal=0.05,malformed=0.05,truncation=0.05,verbosity=0.2"
@@ -47,10 +47,17 @@ class Dull(Synthetic):
 
 
 def speak_as(kind, monkeypatch):
-    def seated(mind, environment, seed, address, contaminants):
-        return kind(mind, environment, seed, *address, contaminants=contaminants)
+    def seated(agent, environment, seed, address, contaminants):
+        return kind(agent, environment, seed, *address, contaminants=contaminants)
 
     monkeypatch.setattr(channels, "participant", seated)
+
+
+def channel(contaminants, *, subjects, seed=0, out=None, **settings):
+    return audit(
+        "channel", environment=PLACE, subjects=subjects, trials=48, seed=seed, out=out, workers=1,
+        settings={"model": MODEL, "contaminants": list(contaminants), **settings},
+    )  # fmt: skip
 
 
 def rows_of(result, cell):
@@ -68,7 +75,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def spoken(folder):
-    return channel(PLACE, MODEL, contaminants=SETS, subjects=12, trials=48, out=folder, workers=1)
+    return channel(SETS, subjects=12, out=folder)
 
 
 # What comes through
@@ -123,7 +130,7 @@ def test_the_bounds_lie_around_the_estimates_and_cover_at_least_as_often(spoken)
     assert verdict(spoken, label, "bounds") in words
 
 
-def test_the_same_minds_speak_with_each_set_of_contaminants(spoken):
+def test_the_same_agents_speak_with_each_set_of_contaminants(spoken):
     clean, dirty = (rows_of(spoken, c) for c in (0, 2))
     for name in NAMES:
         np.testing.assert_array_equal(clean[f"true_{name}"], dirty[f"true_{name}"])
@@ -160,7 +167,7 @@ def test_where_every_subject_failed_nothing_is_confirmed(folder, spoken):
 
 def test_a_speaker_that_says_something_else_once_is_found_out(monkeypatch):
     speak_as(Dull, monkeypatch)
-    result = channel(PLACE, MODEL, contaminants=["none"], subjects=3, trials=48, workers=1)
+    result = channel(["none"], subjects=3)
     trials = result["Trials"].loc["none"]
     assert trials["differ"] >= 3  # what follows the odd choice may differ as well
     assert trials["estimates differ"] > 0
@@ -171,10 +178,7 @@ def test_a_speaker_that_says_something_else_once_is_found_out(monkeypatch):
 @pytest.mark.long
 def test_answers_missing_not_at_random_mislead_the_plain_interval_and_not_the_bounds(monkeypatch):
     speak_as(Shy, monkeypatch)
-    result = channel(
-        PLACE, MODEL, contaminants=["none"], subjects=40, trials=48, truth={"beta": 2.0}, seed=2,
-        workers=1,
-    )  # fmt: skip
+    result = channel(["none"], subjects=40, seed=2, beta=2.0)
     trials = result["Trials"].loc["none"]
     assert 0.1 < trials["not read"] / trials["trials"] < 0.4
     covers = result["Intervals at 90%"].loc["none"]

@@ -13,8 +13,7 @@ from knownminds import confuse, power, recover
 from knownminds.validation.engine import engine as running
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import read_study
-from knownminds.validation.pages.result_page import page_text
-from knownminds.validation.pages.tables import latex
+from knownminds.validation.pages.result_page import latex, page_text
 from knownminds.validation.report import read_result, report
 
 PLACE, SMALL = "instrumental_learning", {"trials": [24, 48], "workers": 1}
@@ -157,7 +156,7 @@ def test_every_figure_and_table_is_there_as_files_with_the_numbers_of_the_study(
             errors = [score.error for score in designs[name]]
             assert drawn[f"{name}_error"].tolist() == pytest.approx(errors)
     printed = file.with_suffix(".tex").read_text()
-    assert printed.count(r"\\") == len(designs) + 1
+    assert printed.count(r" \\") == len(designs) + 1
     assert printed.count("{") == printed.count("}")
     assert latex("a_b & 50%", ["x"], [["$"]]).count("\\") > 5
     content = json.loads((folder / "result.json").read_text())

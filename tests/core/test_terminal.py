@@ -5,7 +5,7 @@ import pytest
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, make
 from knownminds.validation.cli import main
-from knownminds.validation.engine.sample import usual_model
+from knownminds.validation.engine.usual_models import usual_model
 
 
 def said(capsys, *words):

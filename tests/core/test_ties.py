@@ -58,7 +58,7 @@ def test_an_agent_whose_answers_come_in_another_order_is_aligned_as_much(turn):
     first, second = ORDERS[::turn]
     trials = judged({"one": {"weather": [first, second, [50], [70]]}})
     reference = judged({"people": {"weather": [[20], [20], [60], [80]]}})
-    found = alignment(trials, reference, resamples=1).to_frame()["rho"][0]
+    found = alignment(trials, reference, resamples=1)["rho"][0]
     exact = spearmanr([20, 20, 50, 70], [20, 20, 60, 80]).statistic
     assert found == pytest.approx(exact, abs=1e-12)
 

@@ -1,6 +1,7 @@
 """The independence test against a plain estimator, and against deciders that are known."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from deciders import decided
 from scipy.optimize import isotonic_regression
@@ -80,7 +81,7 @@ def rational():
 
 
 def test_truthful_rational_deciders_are_accused_as_often_as_the_level_says(rational) -> None:
-    p_value = np.array([found.p_value for found in rational])
+    p_value = np.array([found["p_value"] for found in rational])
     # 100 deciders: standard error .022 at .05, .05 at .5; three of them.
     assert np.mean(p_value <= 0.05) <= 0.05 + 0.066
     assert abs(np.mean(p_value <= 0.5) - 0.5) <= 0.15
@@ -89,27 +90,25 @@ def test_truthful_rational_deciders_are_accused_as_often_as_the_level_says(ratio
 def test_the_published_interval_is_around_the_estimate_and_its_percentiles_are_no_test(
     rational,
 ) -> None:
-    published = [found.published for found in rational]
-    for found in rational:
-        around = (found.published.low + found.published.high) / 2
-        assert around == pytest.approx(found.estimate, abs=1e-12)
-    half = np.array([found.published.high - found.estimate for found in rational])
-    error = np.array([bootstrap.standard_error for bootstrap in published])
-    assert half == pytest.approx(1.96 * error, abs=1e-12)
+    rows = pd.concat([found.table for found in rational])
+    around = (rows["published_low"] + rows["published_high"]) / 2
+    assert around.to_numpy() == pytest.approx(rows["value"].to_numpy(), abs=1e-12)
+    half = (rows["published_high"] - rows["value"]).to_numpy()
+    assert half == pytest.approx(1.96 * rows["published_error"].to_numpy(), abs=1e-12)
     # An interval of 95% around what is 0 lies above it in 2.5%: 2.5 of 100, with an sd of 1.6.
     # Estimates of rational deciders lie below 0, so there are fewer.
-    assert sum(bootstrap.above_zero for bootstrap in published) <= 7
+    assert (rows["published_low"] > 0).sum() <= 7
     # Percentile intervals do so in 39% of the audit's deciders; .1 is 6 standard errors below.
-    assert np.mean([bootstrap.percentile_above_zero for bootstrap in published]) > 0.1
-    added = np.mean([found.published.mean - found.estimate for found in rational])
+    assert np.mean(rows["percentile_low"] > 0) > 0.1
+    added = np.mean(rows["bootstrap_mean"] - rows["value"])
     assert 0.01 < added < 0.03  # what a row as its own neighbour adds
 
 
 def test_the_calibrated_test_keeps_its_level() -> None:
     p_value = [
-        conditional_independence(
-            decided(i), calibrated=True, replicates=99, bootstraps=0, seed=i
-        ).p_value
+        conditional_independence(decided(i), calibrated=True, replicates=99, bootstraps=0, seed=i)[
+            "p_value"
+        ]
         for i in range(40)
     ]
     # Standard error .034; three of them.
@@ -129,7 +128,7 @@ def test_permuting_rows_instead_of_contexts_would_accuse_rational_deciders() -> 
         p_value = [
             conditional_independence(
                 type(data)(frame, data.counts), replicates=99, bootstraps=0, seed=i
-            ).p_value
+            )["p_value"]
             for frame in (idle, rows)
         ]
         accused.append([p <= 0.05 for p in p_value])

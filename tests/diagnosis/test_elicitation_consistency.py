@@ -12,25 +12,25 @@ def test_the_distances_are_those_of_the_definition() -> None:
     data.frame["plain"] = [0.1, 0.3, 0.5, 0.5]
     data.frame["squared"] = [0.3, 0.3, 0.7, 0.5]
     found = elicitation_consistency(data, replicates=10, bootstraps=10)
-    assert found.spread == pytest.approx(np.sqrt((0.01 + 0.01) / 2))
-    (distance,) = found.distances
-    assert distance.rmse_means == pytest.approx(0.1)
-    assert distance.rmse_answers == pytest.approx(np.sqrt((0.01 + 0.01 + 0.04 + 0.0) / 4))
-    assert distance.shift == pytest.approx(0.1)
+    assert found["value"] == pytest.approx(np.sqrt((0.01 + 0.01) / 2))
+    distance = found.reading("squared")
+    assert distance.value == pytest.approx(0.1)
+    assert distance.published == pytest.approx(np.sqrt((0.01 + 0.01 + 0.04 + 0.0) / 4))
+    assert distance.mean_shift == pytest.approx(0.1)
 
 
 def test_beliefs_stated_alike_are_accused_as_often_as_the_level_says() -> None:
     found = [
-        elicitation_consistency(decided(i, report_noise=0.3), replicates=99, bootstraps=2, seed=i)
+        elicitation_consistency(
+            decided(i, report_noise=0.3), replicates=99, bootstraps=2, seed=i
+        ).reading("squared")
         for i in range(100)
     ]
-    p_value = np.array([f.distances[0].p_value for f in found])
+    p_value, distance, null = np.array([(f.p_value, f.value, f.null) for f in found]).T
     # Standard error .022 at .05 and .05 at .5; three of them.
     assert np.mean(p_value <= 0.05) <= 0.05 + 0.066
     assert abs(np.mean(p_value <= 0.5) - 0.5) <= 0.15
     # Noise alone brings about a distance, and the exchange says which.
-    distance = np.array([f.distances[0].rmse_means for f in found])
-    null = np.array([f.distances[0].null_means for f in found])
     assert distance.mean() > 0.02
     assert distance.mean() == pytest.approx(null.mean(), rel=0.02)
 
@@ -40,7 +40,7 @@ def test_missing_answers_are_left_out_of_their_context_alone() -> None:
     data.frame.loc[[0, 1, 2], "squared"] = np.nan
     data.frame.loc[3, "plain"] = np.nan
     found = elicitation_consistency(data, replicates=19, bootstraps=10)
-    assert found.distances[0].contexts == 3
+    assert found.reading("squared").n == 3
     rest = data.frame[data.frame["context"] > 0].groupby("context")[["plain", "squared"]].mean()
     expected = np.sqrt(((rest["squared"] - rest["plain"]) ** 2).mean())
-    assert found.distances[0].rmse_means == pytest.approx(expected)
+    assert found.reading("squared").value == pytest.approx(expected)

@@ -5,9 +5,9 @@ import pytest
 from deciders import decided
 
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
-from knownminds.inference.diagnosis.iterated_expectation import (
-    iterated_expectation,
-)
+from knownminds.inference.diagnosis.iterated_expectation import iterated_expectation
+
+EXACT = "ratio if exact, asked singly"
 
 
 def believing(seed: int = 1, *, incoherence: float = 0.0, decimals: int = 9) -> BeliefDecisions:
@@ -32,26 +32,24 @@ def believing(seed: int = 1, *, incoherence: float = 0.0, decimals: int = 9) -> 
 
 def test_coherent_beliefs_stated_exactly_have_no_error() -> None:
     found = iterated_expectation(believing())
-    assert found.stated.value == pytest.approx(0.0, abs=1e-7)
-    assert found.mass == pytest.approx(1.0)
-    assert found.stated.rows == 300
-    assert found.stated.contexts == 100
+    assert found["published"] == pytest.approx(0.0, abs=1e-7)
+    assert found["mass"] == pytest.approx(1.0)
+    assert found["n"] == 100
+    assert found.reading(EXACT).n == 300
 
 
 def test_the_ratio_is_the_incoherence_that_was_put_in() -> None:
     found = iterated_expectation(believing(incoherence=0.2))
-    assert found.stated.value == pytest.approx(0.2, abs=1e-6)
-    assert found.stated.low == pytest.approx(0.2, abs=1e-6)
+    assert found["published"] == pytest.approx(0.2, abs=1e-6)
+    assert found["published_low"] == pytest.approx(0.2, abs=1e-6)
 
 
 def test_rounding_alone_lifts_the_ratio_and_is_said_beside_it() -> None:
     found = iterated_expectation(believing(decimals=2))
-    assert found.stated.value > 0.003
-    assert found.rounding is not None
-    assert found.rounding.value == pytest.approx(found.stated.value, abs=1e-12)
-    exactly = iterated_expectation(believing())
-    assert exactly.rounding is not None
-    assert exactly.rounding.value == pytest.approx(found.stated.value, abs=1e-12)
+    assert found["published"] > 0.003
+    for other in (found, iterated_expectation(believing())):
+        ratio = other.reading(EXACT).value
+        assert ratio == pytest.approx(found["published"], abs=1e-12)
 
 
 def test_the_interval_holds_the_median_of_the_population_as_often_as_it_says() -> None:
@@ -62,7 +60,7 @@ def test_the_interval_holds_the_median_of_the_population_as_often_as_it_says() -
         off = np.repeat(np.exp(rng.standard_normal(100)) * 0.1, 3)
         for name in ("given_0", "given_1"):
             data.frame[name] = data.frame[f"exact_{name}"] * (1 + off)
-        found = iterated_expectation(data, bootstraps=200, seed=i).stated
-        held += found.low <= 0.1 <= found.high
+        found = iterated_expectation(data, bootstraps=200, seed=i)
+        held += found["published_low"] <= 0.1 <= found["published_high"]
     # 95 of 100, standard error 2.2; three of them.
     assert held >= 87

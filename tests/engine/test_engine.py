@@ -12,13 +12,19 @@ import pandas as pd
 import pytest
 
 from knownminds.environments import make, session_stream
-from knownminds.validation.engine.engine import ShareDone, run
+from knownminds.validation.engine import engine
+from knownminds.validation.engine.engine import ShareDone
+from knownminds.validation.engine.question import Running
 from knownminds.validation.engine.study import Cell, Rows, Study
 
 # The works below live in this file, which worker processes cannot import: send them by value.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 PLACE = "instrumental_learning"
+
+
+def run(study, work, say, **running):
+    return engine.run(study, work, say, Running(**running))
 
 
 def a_study(subjects=60, replicates=1, seed=5, unit="subject", batch=5, **fields):

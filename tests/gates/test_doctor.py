@@ -3,9 +3,9 @@ import json
 import pytest
 
 from knownminds.llm_adapters import ADAPTERS
+from knownminds.validation import doctor as doctors
 from knownminds.validation.cli import main
-from knownminds.validation.gates import doctor as doctors
-from knownminds.validation.gates.doctor import COMPLETE, KEYS, doctor
+from knownminds.validation.doctor import COMPLETE, KEYS, doctor
 
 LINES = (
     "numpy>=2.0",

@@ -41,13 +41,13 @@ def test_a_mind_that_adapts_earns_nearly_all_and_far_more_than_one_that_does_not
     found = consistency_score(read(adapting, rounds=20), "a", replicates=400)
     assert found.total[0] >= 13
     assert found.low <= found.total[0] <= found.high + 1
-    minds = {mind.observer: mind for mind in found.known}
-    assert set(minds) == {"non-adapting", "adapting", "perfect"}
+    assert set(found.known) == {"non-adapting", "adapting", "perfect"}
     # 15 signs, of which 3 and 2 in each task share their base: variance 3 (5 + 8/3) = 23.
-    assert abs(minds["non-adapting"].expected) < 4 * np.sqrt(23 / 400)
-    assert minds["non-adapting"].sd == pytest.approx(np.sqrt(23), rel=0.2)
-    assert minds["non-adapting"].reaching(found.total[0]) < 0.02
-    assert minds["adapting"].expected > 12
+    steady = found.known["non-adapting"]
+    assert abs(steady.mean()) < 4 * np.sqrt(23 / 400)
+    assert steady.std(ddof=1) == pytest.approx(np.sqrt(23), rel=0.2)
+    assert (steady >= found.total[0]).mean() < 0.02
+    assert found.known["adapting"].mean() > 12
     assert len(json.loads(found.to_json())) == 15
 
 
@@ -57,10 +57,10 @@ def test_a_missing_condition_is_named_and_leaves_no_score(adapting: pd.DataFrame
     found = consistency_score(read(less), "a")
     assert np.isnan(found.total[0])
     assert found.missing == ("line_ratio verbal: no verbal trials with text+image",)
-    scores = {c: found.scores[c][0] for c in found.base}
-    assert np.isnan([v for c, v in scores.items() if c.task == "line_ratio"]).any()
-    assert sum(v for c, v in scores.items() if c.task == "maze_distance") >= 3
-    assert found.known == ()
+    scores = found.to_frame().set_index("task")["score"]
+    assert scores["line_ratio"].isna().any()
+    assert scores["maze_distance"].sum() >= 3
+    assert found.known == {}
     silent = adapting.copy()
     silent.loc[adapting["condition"] == verbal, "response"] = np.nan
     assert "too few answers in verbal" in consistency_score(read(silent), "a").missing[0]

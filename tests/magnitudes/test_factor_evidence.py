@@ -16,7 +16,7 @@ def test_evidence_is_the_share_of_the_best_in_each_cell() -> None:
         "kalman_observer": 9.0,
         "kalman_observer_log": 40.0,
     }
-    found = factor_evidence(aic).evidence
+    found = factor_evidence(aic)
     weight = {name: np.exp(-0.5 * (value - 8.0)) for name, value in aic.items()}
     # Cells of BAYESIAN: linear scale and log scale; the best of each family within them.
     there = weight["static_bayes_observer"] + weight["static_bayes_observer_log"]
@@ -31,8 +31,8 @@ def test_evidence_is_the_share_of_the_best_in_each_cell() -> None:
     there = sum(weight[name] for name in logs)
     absent = sum(weight[name.removesuffix("_log")] for name in logs)
     assert found["weber"][0] == pytest.approx(there / (there + absent), rel=1e-12)
-    cells = factor_evidence(aic).cells
-    assert [int(cells[f][0]) for f in ("bayesian", "weber", "sequential")] == [2, 3, 2]
+    cells = [f"{factor}_cells" for factor in ("bayesian", "weber", "sequential")]
+    assert found[cells].iloc[0].tolist() == [2, 3, 2]
 
 
 def test_a_failed_fit_is_a_missing_variant_and_not_a_weak_one() -> None:
@@ -40,9 +40,8 @@ def test_a_failed_fit_is_a_missing_variant_and_not_a_weak_one() -> None:
     aic["linear_observer"] = np.array([10.0, np.nan])
     aic["linear_observer_log"] = np.array([10.0, np.nan])
     found = factor_evidence(aic, ["a", "b"])
-    assert found.evidence["bayesian"][0] == pytest.approx(0.5)
-    assert np.isnan(found.evidence["bayesian"][1])
-    assert found.evidence["weber"][1] == pytest.approx(0.5)
-    assert found.missing == ((), ("linear_observer", "linear_observer_log"))
-    assert "b" in str(found)
-    assert len(found.to_frame()) == 6
+    assert found["bayesian"][0] == pytest.approx(0.5)
+    assert np.isnan(found["bayesian"][1])
+    assert found["weber"][1] == pytest.approx(0.5)
+    assert found["missing"].tolist() == ["", "linear_observer, linear_observer_log"]
+    assert found["subject"].tolist() == ["a", "b"]

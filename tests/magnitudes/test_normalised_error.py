@@ -14,7 +14,6 @@ from knownminds.inference import MEASURES
 from knownminds.inference.magnitudes.magnitude_answers import Answers, MagnitudeAnswers
 from knownminds.inference.magnitudes.normalised_error import (
     bias_and_variance,
-    clipped_error,
     normalised_error,
 )
 
@@ -42,16 +41,14 @@ def test_bias_and_variance_sum_to_the_squared_error() -> None:
     assert np.isnan(bias_and_variance(once)[1])
 
 
-def test_the_error_of_answers_cut_off_at_the_ends_is_the_integral() -> None:
-    for mean, sigma, value in ((0.5, 0.1, 0.45), (0.05, 0.2, 0.1), (0.9, 0.6, 0.7)):
+def squared_error(value: float, mean: float, sigma: float) -> float:
+    """Expected squared error of an answer that is cut off at the ends of the scale, 0 and 1."""
 
-        def squared(y: float) -> float:
-            return (y - value) ** 2 * norm.pdf(y, mean, sigma)  # noqa: B023
+    def squared(y: float) -> float:
+        return float((y - value) ** 2 * norm.pdf(y, mean, sigma))
 
-        whole = quad(squared, 0, 1)[0]
-        whole += value**2 * norm.cdf(0, mean, sigma) + (1 - value) ** 2 * norm.sf(1, mean, sigma)
-        found = clipped_error(np.array(mean), np.array(sigma), np.array(value), 1.0)
-        assert found == pytest.approx(whole, rel=1e-7)
+    ends = value**2 * norm.cdf(0, mean, sigma) + (1 - value) ** 2 * norm.sf(1, mean, sigma)
+    return float(quad(squared, 0, 1)[0] + ends)
 
 
 def test_simulated_minds_have_the_error_that_their_parameters_imply() -> None:
@@ -64,8 +61,17 @@ def test_simulated_minds_have_the_error_that_their_parameters_imply() -> None:
         {"subject": lived.subject.astype(str), "trial": lived.trial, **lived.columns}
     )
     values = measure.values(Trials.from_frame(frame)).value  # type: ignore[attr-defined]
-    truth = measure.truth(model, theta[:1])[0]
+    total, constant = 0.0, 0.0
+    for low, name in ((0.1, "mu_short"), (0.3, "mu_medium"), (0.5, "mu_long")):
+        for x in np.linspace(low, low + 0.4, 11):
+            mean = 0.6 * x + 0.4 * mind[name]
+            total += squared_error(x, mean, mind["sigma"])
+            constant += (x - low - 0.2) ** 2
+    truth = np.sqrt(total / constant)
     # The root is concave: a single subject's lies below by about var / (2 x), a share of .003.
     error = values.std() / np.sqrt(len(values))
     assert np.sqrt(np.mean(values**2)) == pytest.approx(truth, abs=4 * error)
+    # The truth of the measure is simulated, with seven times as many sessions.
+    simulated = measure.truth(model, theta[:1])[0]
+    assert simulated == pytest.approx(truth, abs=4 * error / np.sqrt(2048 / 300))
     assert abs(values.mean() - measure.truth(model, theta[:1] * 0.9)[0]) > 4 * error

@@ -30,4 +30,3 @@ def test_the_observer_that_answered_is_found_and_the_scale_with_it():
     for trials, scale, other in ((bent, "_log", ""), (straight, "", "_log")):
         fits = fit_observers(trials, ["linear_observer", "linear_observer_log"])
         assert (fits["linear_observer" + scale].aic < fits["linear_observer" + other].aic - 5).all()
-        assert set(fits.best) == {"linear_observer" + scale}

@@ -39,9 +39,10 @@ def test_deviations_of_people_and_places_are_told_apart(crossed_fit):
     fit, person, place = crossed_fit
     assert fit.verdict == "converged", fit.reasons
     assert len(fit.subjects) == N_PEOPLE * N_PLACES
-    found = fit.level_frame().query("parameter == 'b_prior'")
+    draws = fit.posterior["deviation"].sel(parameter="b_prior").stack(s=("chain", "draw"))
+    found = draws.mean("s").to_dataframe("mean").assign(sd=draws.std("s"))
     for factor, truth in (("subject", person), ("place", place)):
-        own = found[found["factor"] == factor]
+        own = found[found.index.str.startswith(f"{factor}=")]
         error = own["mean"] - (truth - truth.mean())
         # Each deviation rests on 48 or 108 answers with an error near .3 and on units whose own
         # sd is .1; the common mean is shared, which the posterior sd knows.

@@ -7,7 +7,7 @@ from scipy.special import expit, logsumexp
 
 from knownminds.agents import RescorlaWagner, simulate
 from knownminds.environments import InstrumentalLearning, Trials
-from knownminds.inference import ModelData, Unknowns, hierarchical, leave_one_subject_out
+from knownminds.inference import ModelData, Unknowns, hierarchical
 from knownminds.inference.groups.contrasts import contrasts_of, negligible
 from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.posteriors.comparison import marginal_log_likelihood
@@ -154,9 +154,6 @@ def test_leaving_a_subject_out_takes_its_rows_together(fitted):
         error = own.std() / own.mean() / np.sqrt(size)
         # Monte-Carlo errors of both, ours being of 256 points of a better proposal.
         assert abs(logsumexp(total) - np.log(size) - got[who]) < 4 * error + 0.3
-    loo = leave_one_subject_out(found)
-    assert loo.subjects == found.owners
-    assert np.isfinite(loo.elpd).all()
 
 
 def by_hand(found):

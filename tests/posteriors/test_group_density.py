@@ -11,11 +11,11 @@ from knownminds.inference import (
     ModelData,
     Unknowns,
     hierarchical,
-    leave_one_subject_out,
 )
 from knownminds.inference.groups.deviations import Deviations
-from knownminds.inference.groups.formulas import GroupDesign, Regressors
+from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.posteriors import sampling
+from knownminds.inference.posteriors.comparison import marginal_log_likelihood
 from knownminds.inference.posteriors.crossed_levels import Levels
 from knownminds.inference.posteriors.sampling import OutOfTimeError, Settings, StoppedError
 
@@ -33,13 +33,12 @@ def trials():
 
 def kinds(trials):
     """Every kind of group model: what is handed to `GroupModel.build`."""
-    unknowns = Unknowns.of(RescorlaWagner)
+    parameters = Unknowns.of(RescorlaWagner).parameters
     formula = ["alpha ~ age", "beta ~ C(place)"]
-    subjects = trials.subject_frame()
     return {
         "plain": {},
         "held and lapse": {"fixed": {"beta": 2.0}, "lapse": True},
-        "regressors": {"regressors": Regressors.of(formula, subjects, unknowns.parameters)},
+        "regressors": {"design": GroupDesign.of(formula, trials.frame, RescorlaWagner, parameters)},
         "correlated": {"correlated": True, "lapse": True},
         "crossed": {"levels": Levels.of(["place", "drug"], trials, trials.frame["subject"])},
     }
@@ -195,4 +194,4 @@ def test_correlated_parameters_are_found_to_be():
     found = fit.posterior["correlation"].stack(s=("chain", "draw")).sel(pair="alpha, beta")
     whole = (roots @ np.swapaxes(roots, 1, 2))[:, 0, 1]
     np.testing.assert_allclose(whole / (spread[:, 0] * spread[:, 1]), found, rtol=1e-6)
-    assert np.isfinite(leave_one_subject_out(fit).elpd).all()
+    assert np.isfinite(marginal_log_likelihood(fit, np.array([0, 300]))).all()

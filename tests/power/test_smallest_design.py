@@ -12,7 +12,7 @@ from knownminds.validation.engine.scores import NOTHING
 from knownminds.validation.engine.scores import share as share_of
 from knownminds.validation.power import operating_characteristics
 from knownminds.validation.power import smallest_design as smallest_design_module
-from knownminds.validation.power.power_study import power, read_power
+from knownminds.validation.power.power_study import power, read
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def first(sizes, power, target):
 def drawn(monkeypatch, power):
     """Let each run of a search be a binomial number of rejections with this power of its size."""
 
-    def run(study, work, summarise, **running):
+    def step(study, name):
         (cell,) = study.cells
         share = power(cell.sessions)
         rejected = session_stream(study.seed, cell.data_key).binomial(study.replicates, share)
@@ -58,7 +58,8 @@ def drawn(monkeypatch, power):
         table = pd.DataFrame([row]).set_index(["subjects", "sessions", "trials"])
         return Result("t", tables={"Designs": table})
 
-    monkeypatch.setattr(smallest_design_module, "run", run)
+    monkeypatch.setattr(smallest_design_module, "computed_steps", lambda *_: step)
+    monkeypatch.setattr(smallest_design_module, "say", lambda result: result)
     monkeypatch.setattr(smallest_design_module, "check_step_loop", lambda study: None)
 
 
@@ -145,7 +146,7 @@ def test_a_search_goes_on_from_a_half_deleted_folder(tmp_path, monkeypatch):
         return seen(study, batch, *rest)
 
     monkeypatch.setattr(operating_characteristics, "live", counted)
-    some = read_power(tmp_path)
+    some = read(tmp_path)
     assert (some.finished, list(steps(some))) == (False, list(steps(found))[:3])
     assert some.verdicts["the smallest design"].word == "not finished"
     again = search(1.0, out=tmp_path)

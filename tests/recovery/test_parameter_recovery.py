@@ -8,6 +8,7 @@ from scipy.stats import norm
 from knownminds.agents import AGENTS, RescorlaWagnerDual, simulate
 from knownminds.environments import make
 from knownminds.validation.engine.engine import run
+from knownminds.validation.engine.question import Running
 from knownminds.validation.engine.study import Rows, read_study
 from knownminds.validation.recovery.parameter_recovery import fit_batch, recover, say, shuffled
 from knownminds.validation.recovery.readable_range import BANDS, unreadable
@@ -35,7 +36,7 @@ def test_a_study_cut_differently_gives_the_same_numbers(tmp_path):
     first = recover(PLACE, MODEL, subjects=40, seed=2, workers=1, out=tmp_path)
     study, _ = read_study(tmp_path)
     small = dataclasses.replace(study, cells=(dataclasses.replace(study.cells[0], batch=7),))
-    again = run(small, fit_batch, say, workers=2, backend="threads")
+    again = run(small, fit_batch, say, Running(workers=2, backend="threads"))
     pd.testing.assert_frame_equal(numbers(first.rows), numbers(again.rows), check_exact=True)
     assert again["Estimates"].equals(first["Estimates"])
 
@@ -50,7 +51,7 @@ def test_a_missing_interval_does_not_hold_the_truth(tmp_path):
     given = {"subjects": 100, "intervals": "laplace", "workers": 1}
     clean = recover(PLACE, "perseverator", **given, out=tmp_path)
     study, _ = read_study(tmp_path)
-    some = run(study, without_some_intervals, say, workers=1)
+    some = run(study, without_some_intervals, say, Running(workers=1))
     rows = clean.rows[clean.rows.index % 10 != 0]
     held = rows["true_kappa"].between(rows["low_90_kappa"], rows["high_90_kappa"])
     assert some["Estimates"].loc["kappa", "r"] == clean["Estimates"].loc["kappa", "r"]

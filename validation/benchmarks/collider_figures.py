@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from knownminds.inference.causes.markov_violation import COMPLIANT
+from knownminds.inference.causes.cell_contrast import COMPLIANT
 from knownminds.validation.pages import figures as draw
 
 from .views import PEOPLE_COLOUR, WHO, looks_of, mark_people, wide_panels

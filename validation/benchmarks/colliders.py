@@ -13,8 +13,8 @@ import pandas as pd
 
 from knownminds.inference.causes.alignment import POOLED
 from knownminds.inference.causes.causal_answers import causal_answers
+from knownminds.inference.causes.cell_contrast import COMPLIANT
 from knownminds.inference.causes.domain_differences import DOMAINS
-from knownminds.inference.causes.markov_violation import COMPLIANT
 from knownminds.inference.causes.robustness import robustness
 from knownminds.validation.causes.causal_profile import (
     ALL_PARAMETERS,
@@ -498,7 +498,7 @@ def contrasts(data: Answers) -> Shown:
     varied = [name for name in WHERE if models[name].nunique() > 1]
     if not varied:
         return (pd.DataFrame(),)
-    rows = robustness(models, QUANTITIES, varied, WHO).differences
+    rows = robustness(models, QUANTITIES, varied, WHO)
     columns: Mapping[str, Cell] = {
         "quantity": lambda row: row["quantity"].replace("_", " "), "mean": ends("mean"),
         "p adjusted": "p_adjusted", "models": "n", "left out": "missing", "size": "size",

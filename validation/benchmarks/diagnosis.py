@@ -23,12 +23,11 @@ from knownminds.inference import maximum_a_posteriori
 from knownminds.inference.diagnosis.belief_decisions import BELIEF, DECISION, BeliefDecisions
 from knownminds.inference.diagnosis.calibration import calibration, reliability
 from knownminds.inference.diagnosis.iterated_expectation import iterated_expectation
-from knownminds.inference.diagnosis.monotone_choice import monotone_choice
+from knownminds.inference.diagnosis.monotone_choice import FALLS, monotone_choice
 from knownminds.inference.posteriors.evidence import laplace_evidence
 from knownminds.validation.data.trials_of_runs import CONDITIONS
 from knownminds.validation.diagnosis.coherence_tests import (
     ELICITATION,
-    FALLS,
     GAIN,
     INDEPENDENCE,
     ITERATED,
@@ -239,7 +238,7 @@ def shares(data: Answers) -> Shown:
     """Share of the bolder action among two by stated belief, in five bins of it: lines of whoever
     maximises expected utility with noise only rise or only fall.
     """
-    rows = each(data, lambda own: monotone_choice(own, bootstraps=0).shares())
+    rows = each(data, lambda own: monotone_choice(own, bootstraps=0).frames["shares"])
     if not len(rows):
         return (rows,)
     both = rows["chose_first"] + rows["chose_second"]
@@ -296,14 +295,14 @@ def baselines(read: Beliefs, about: About) -> pd.DataFrame:
         if data_set in rows or not own.evidence or not own.parts:
             continue
         try:
-            baseline = iterated_expectation(
+            test = iterated_expectation(
                 own, features=own.evidence, forest=True, bootstraps=ROUNDS, seed=about.seed
-            ).baseline
+            )
         except (ValueError, ImportError):
             continue
-        if baseline is not None:
-            row = {"value": baseline.value, "low": baseline.low, "high": baseline.high}
-            rows[data_set] = {SET: data_set} | row
+        table = test.table
+        forests = table[table["of"].str.startswith("ratio of forests")]
+        rows[data_set] = {SET: data_set} | forests.iloc[0][["value", "low", "high"]].to_dict()
     found = pd.DataFrame(list(rows.values()), columns=[SET, "value", "low", "high"])
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)

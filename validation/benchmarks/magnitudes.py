@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments import CONDITIONS, MODALITIES
-from knownminds.inference.magnitudes.consistency_score import MOST, REPLICATES
+from knownminds.inference.magnitudes.consistency_score import MOST, REPLICATES, slopes
 from knownminds.inference.magnitudes.cue_combination import MEANINGS
 from knownminds.inference.magnitudes.factor_evidence import FACTORS
 from knownminds.inference.magnitudes.magnitude_answers import (
@@ -23,7 +23,6 @@ from knownminds.inference.magnitudes.magnitude_answers import (
     MagnitudeAnswers,
 )
 from knownminds.inference.magnitudes.magnitude_composite import BAYES, MASS, ROUNDS
-from knownminds.inference.magnitudes.window_slopes import window_slopes
 from knownminds.inference.resampling import percentile_interval
 from knownminds.validation.magnitudes.magnitude_frames import (
     MagnitudeFrames,
@@ -149,7 +148,7 @@ def regression(data: Answers) -> Shown:
     for who in everything.answers.participants:
         for (_, task, condition, modality), cell in everything.answers.of(who):
             if condition == BASE:
-                values = 1.0 - window_slopes(cell)
+                values = 1.0 - slopes(cell)[0]
                 low, high = percentile_interval(values, mass)
                 row = {WHO: who, "task": task, "modality": modality}
                 rows.append(row | {"value": float(values[0]), "low": low, "high": high})

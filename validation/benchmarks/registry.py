@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from knownminds.environments import unknown
-from knownminds.validation.studies import load
+from knownminds.validation.engine.question import load
 
 if TYPE_CHECKING:
     from .paper import Paper
@@ -25,5 +25,5 @@ def plan_of(name: str) -> Path:
 
 def paper_of(name: str) -> Paper:
     """Return a paper by name."""
-    paper: Paper = load(f"benchmarks.{name}:PAPER")
+    paper: Paper = load(f"benchmarks.{name}", "PAPER")
     return paper

@@ -23,7 +23,7 @@ from knownminds.inference.chance.belief_contexts import (
     kind_of,
     values_of_context,
 )
-from knownminds.inference.chance.belief_sampler_fit import SAMPLER, fit_belief_samplers
+from knownminds.inference.chance.belief_sampler_fit import SAMPLER, fit_belief_sampler
 from knownminds.inference.chance.distribution_distance import (
     MEASURES_OF_DISTANCE,
     distribution_distances,
@@ -168,7 +168,7 @@ def contexts_of(data: Answers) -> pd.DataFrame:
 
 def _every_measure(rows: pd.DataFrame, own: RevealedBeliefs, naive: Any, seed: int) -> pd.DataFrame:
     """Return contexts with every distance and its interval, the naive reading, and laws' peaks."""
-    distances = distribution_distances(own, seed=seed).to_frame()
+    distances = distribution_distances(own, seed=seed)
     for name in MEASURES_OF_DISTANCE:
         one = distances[distances["measure"] == name]
         rows[name] = one["value"].to_numpy()
@@ -410,7 +410,7 @@ def biases(data: Answers) -> Shown:
     has a temperature and the other biases beside it. Intervals are of 95%, over contexts.
     """
     parts = [
-        belief_biases(own).to_frame().assign(**{WHO: who, FORM: form})
+        belief_biases(own).assign(**{WHO: who, FORM: form})
         for (who, form), own in data.once(material).beliefs.items()
         if not own.flagged.all()
     ]
@@ -453,7 +453,7 @@ def samplers(data: Answers) -> Shown:
     rows = []
     for (who, form), own in data.once(material).beliefs.items():
         try:
-            fit = fit_belief_samplers({who: own}).to_frame()
+            fit = fit_belief_sampler(own, who).to_frame()
         except ValueError as error:  # too little is left to be fitted
             fit = pd.DataFrame({"status": [str(error)]})
         rows.append(fit.assign(**{WHO: who, FORM: form}))
@@ -749,7 +749,7 @@ def _with_ends(rows: pd.DataFrame, revealed: Revealed) -> pd.DataFrame:
         names = zip(own.scenarios, own.contexts, strict=True)
         kept = np.array([(who, form, *name) in wanted for name in names])
         if kept.any():
-            told = distribution_distances(own.part(kept)).to_frame()
+            told = distribution_distances(own.part(kept))
             parts.append(told[told["measure"].isin(DISTANCES)].assign(**{WHO: who, FORM: form}))
     ends_ = pd.concat(parts).pivot(index=keys, columns="measure", values=["low", "high"])
     pairs: list[Any] = ends_.columns.to_list()

@@ -99,7 +99,7 @@ def compute(question: Calibrate) -> Result:
     }
     study = Study("calibrate", (cell,), question.replicates, question.seed, "replicate", asked)
     check_step_loop(study)
-    return run(study, rank_batch, say, **question.running)
+    return run(study, rank_batch, say, question)
 
 
 def calibration_cell(question: Calibrate) -> Cell:
@@ -359,11 +359,9 @@ def _noticed_table(n: int, level: float) -> pd.DataFrame:
 
 def draw_ranks(ecdf: pd.DataFrame) -> Figure:
     """Draw the ECDF of the ranks minus the uniform one, with its band, a panel per quantity."""
-    groups = list(ecdf.groupby("quantity", sort=False))
-    figure, axes = draw.panels(len(groups), height=2.5)
-    for axis, (name, own) in zip(axes, groups, strict=True):
+    figure, panels = draw.panel_each(ecdf, "quantity", height=2.5)
+    for axis, own in panels:
         draw.limit(axis, 0, "-")
-        draw.entitle(axis, str(name))
         axis.fill_between(
             own["z"], own["lower"], own["upper"], color=draw.GREY, alpha=0.25, linewidth=0
         )
@@ -372,5 +370,5 @@ def draw_ranks(ecdf: pd.DataFrame) -> Figure:
         axis.plot(out["z"], out["difference"], "s", color=draw.ORANGE, markersize=3)
         axis.set_xticks([0, 0.5, 1])
         axis.set_xlabel("rank / 100")
-    axes[0].set_ylabel("ECDF - uniform")
+    panels[0][0].set_ylabel("ECDF - uniform")
     return figure

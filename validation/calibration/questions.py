@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from knownminds.validation.engine.question import (
     ExperimentQuestion,
@@ -17,7 +17,7 @@ from knownminds.validation.engine.question import (
 if TYPE_CHECKING:
     from knownminds.agents import Agent
     from knownminds.environments import Environment
-    from knownminds.validation.engine.result import Result
+    from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
 
 @frozen_question
@@ -80,6 +80,7 @@ class Calibrate(ExperimentQuestion["Result"]):
 
     command: ClassVar[str] = "calibrate"
     verb: ClassVar[str] = "calibrate"
+    computed_in: ClassVar[str] = "calibration.calibration"
 
     environment: Environment | str = argument(kw_only=False)
     model: type[Agent] | str = positional(kw_only=False)
@@ -96,14 +97,3 @@ class Calibrate(ExperimentQuestion["Result"]):
     around: str | os.PathLike[str] | None = None
     questions: int | None = None
     adaptive: str | None = None
-
-    def asked(self) -> dict[str, Any]:
-        """What was asked."""
-        around = None if self.around is None else str(self.around)
-        return super().asked() | {"fix": dict(self.fixed or {}), "around": around}
-
-    def answer(self) -> Result:
-        """Compute the study."""
-        from .calibration import compute
-
-        return compute(self)

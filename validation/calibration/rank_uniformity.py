@@ -234,11 +234,11 @@ def chance_noticed(
 def _rank_law(n_ranks: int, shift: float, width: float) -> Array:
     """Chance of each rank under a posterior that is wrong as in `chance_noticed`, [L + 1]."""
     z = np.linspace(-8.0, 8.0, 801)
-    place = (shift + z) / width
+    position = (shift + z) / width
     rank = np.arange(n_ranks + 1)[:, None]
-    # Binomial, given the place of the truth; in logarithms, since SciPy's overflows far out.
+    # Binomial, given the position of the truth; in logarithms, since SciPy's overflows far out.
     ways = gammaln(n_ranks + 1) - gammaln(rank + 1) - gammaln(n_ranks - rank + 1)
-    chances = np.exp(ways + rank * log_ndtr(place) + (n_ranks - rank) * log_ndtr(-place))
+    chances = np.exp(ways + rank * log_ndtr(position) + (n_ranks - rank) * log_ndtr(-position))
     law = chances @ np.exp(-(z**2) / 2)
     return np.asarray(law / law.sum())
 

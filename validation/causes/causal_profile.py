@@ -25,7 +25,7 @@ from knownminds.inference.causes.causal_answers import (
     causal_answers,
     judgements,
 )
-from knownminds.inference.causes.cell_contrast import CellContrast
+from knownminds.inference.causes.cell_contrast import CellContrast, complies
 from knownminds.inference.causes.domain_differences import domain_differences
 from knownminds.inference.causes.least_squares_reasoner import (
     PLACES,
@@ -33,7 +33,6 @@ from knownminds.inference.causes.least_squares_reasoner import (
     Scoring,
     leave_one_task_out,
 )
-from knownminds.inference.causes.markov_violation import complies
 from knownminds.inference.causes.reasoner_intervals import ReasonerIntervals, reasoner_intervals
 from knownminds.inference.measure import t_tests
 
@@ -128,7 +127,7 @@ def causal_profile(
     units, intervals = _with_intervals(read, units, scoring, released)
     aligned = pd.DataFrame()
     if reference is not None:
-        aligned = alignment(read, reference, UNIT, seed=seed, released=released).table
+        aligned = alignment(read, reference, UNIT, seed=seed, released=released)
     tests = list(_domain_tests(read, agent, conditions))
     omnibus, pairs = (
         pd.concat([part[k] for part in tests], ignore_index=True) if tests else pd.DataFrame()
@@ -202,11 +201,13 @@ def _contrast(
     if not own["task"].isin([measure.plus, measure.minus]).any():
         return [np.nan] * len(subjects), {}
     cells = measure.by_cell(own)
-    value = dict(zip(cells.subjects, measure.over_cells(cells).value.tolist(), strict=True))
+    value = cells.groupby("subject", observed=True)["value"].mean()
     lost: dict[str, set[tuple[str, str]]] = {}
-    for subject, cell, task in cells.gaps():
-        lost.setdefault(subject, set()).add((cell, task))
-    return [value.get(name, np.nan) for name in subjects], lost
+    for task, column in ((measure.plus, "plus"), (measure.minus, "minus")):
+        lacking = cells[cells[column].isna()]
+        for subject, cell in zip(lacking["subject"], lacking["cell"], strict=True):
+            lost.setdefault(subject, set()).add((cell, task))
+    return [float(value.get(name, np.nan)) for name in subjects], lost
 
 
 def _theta(found: ReasoningConsistency) -> Array:
@@ -296,11 +297,10 @@ def _with_intervals(
         if not read["task"].isin([measure.plus, measure.minus]).any():
             continue
         cells = measure.by_cell(read)
-        tests = t_tests(cells.value, bounds=measure.bounds)
-        at = units[UNIT].map({s: k for k, s in enumerate(cells.subjects)}).to_numpy()
-        units[f"{name}_low"], units[f"{name}_high"] = tests.low[at], tests.high[at]
-        units[f"{name}_error"] = tests.standard_error[at]
-        units[f"{name}_freedom"] = tests.n[at] - 1.0
+        by_cell = cells.pivot(index="subject", columns="cell", values="value").reindex(units[UNIT])
+        tests = t_tests(by_cell.to_numpy(dtype=float), bounds=measure.bounds)
+        units[f"{name}_low"], units[f"{name}_high"] = tests.low, tests.high
+        units[f"{name}_error"], units[f"{name}_freedom"] = tests.standard_error, tests.n - 1.0
     return units, intervals
 
 

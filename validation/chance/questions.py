@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
-
-from knownminds.validation.engine.question import Question, asks, frozen_question, option
-from knownminds.validation.options import Seed
+from knownminds.validation.engine.question import Question, argument, frozen_question, read_with
 from knownminds.validation.reading import read_numbers
 
 if TYPE_CHECKING:
@@ -30,43 +27,51 @@ class RevealQuestion(Question["Revealed"]):
     Parameters
     ----------
     scenarios
-        Of dice, coins, choice and preference, all of them if there is none; and of counts and
-        linked_coins, which the paper has not.
+        dice, coins, choice, preference; all of them if none is named. Beyond the paper: counts,
+        linked_coins.
     form
-        "continuation" or "question", see `BrokenOff`; None for the former where the source is
-        exact, and the latter elsewhere.
+        continuation or question, see `BrokenOff`; None for the former where the source is exact,
+        and the latter elsewhere.
     source
-        "exact": the probability of whole outcomes under a local model. "top-k": from the most
-        probable tokens that an interface tells, with bounds. "sampled": from counts of answers.
-        None for the best one that a model has; one without log-probabilities is refused.
+        exact, top-k or sampled; the best one there is. "exact": the probability of whole outcomes
+        under a local model. "top-k": from the most probable tokens that an interface tells, with
+        bounds. "sampled": from counts of answers. A model without log-probabilities is refused.
     draws
-        Answers to each context, of sampled beliefs, and of a known agent's top-k tables.
+        Answers to each context, if sampled. Also of a known agent's top-k tables.
     top
-        Alternatives that are told with each token.
+        Alternatives told with each token, if top-k.
     stated
-        Whether the five-option question about one outcome of each context is asked as well.
+        Ask for probabilities as well: the five-option question about one outcome of each context.
     distractors
-        Its wrong options: "published" or "plausible".
+        published or plausible: the wrong probabilities on offer.
     asking
-        How it is asked: "whole", as the original does, or "gap", see `BrokenOff`.
+        whole or gap: how probabilities are asked for. "whole" is as the original does, see
+        `BrokenOff`.
     even_faces
-        Whether only dice with an even number of faces are thrown.
+        Leave odd dice out.
     only
-        Sizes of the grid to stay with: n_dice, n_faces, n_coins, n_options; those that a scenario
-        does not have leave it whole.
+        NAME=VALUE: a parameter of a known agent, or n_dice, n_faces, n_coins, n_options. Sizes of
+        the grid to stay with; those that a scenario does not have leave it whole.
     chat
-        Whether a context that a local model continues stands in its chat template, as a message
-        that it has begun; otherwise the model gets the text alone.
+        Put texts that go on into the chat template. A context that a local model continues is then
+        a message that it has begun; otherwise the model gets the text alone.
     signs
-        Whether an exact reading looks at what follows a sign behind an outcome ("7.5").
+        Look at what follows a sign behind an outcome (7.5).
     threshold
-        Least retained mass of a context that is not flagged.
+        Least retained mass of a context without a flag.
     wordings
-        In how many wordings each context is asked, the shipped one first. All that is told of
-        beliefs is of the first; what the others move is told beside it.
-    truth, tokens, space, leak
-        Of a known agent: its parameters; "single", "digits" or "pairs" (byte-pair); the share of
-        its outcomes with a space before them; and of what it says that is no outcome.
+        Wordings in which each context is asked, the shipped one first. All that is told of beliefs
+        is of the first; what the others move is told beside it.
+    truth
+        Parameters of a known agent.
+    tokens
+        single, digits or pairs: how the outcomes of a known agent are cut (byte-pair).
+    space
+        Of a known agent: share of its outcomes with a space before them.
+    leak
+        Of a known agent: share of what it says that is no outcome.
+    seed
+        Everything random follows from it.
 
     Raises
     ------
@@ -76,63 +81,34 @@ class RevealQuestion(Question["Revealed"]):
 
     command: ClassVar[str] = "reveal"
     verb: ClassVar[str] = "reveal"
-    help: ClassVar[str] = (
-        "Read how probable each outcome of chance is to a model, beside what it states."
-    )
 
-    scenarios: Sequence[str] = asks(
-        Annotated[
-            list[str] | None,
-            typer.Argument(
-                help="dice, coins, choice, preference; all of them if none is named. Beyond the "
-                "paper: counts, linked_coins."
-            ),
-        ],
-        default=(),
-        untyped=None,
-        kw_only=False,
+    scenarios: Sequence[str] = argument(default=())
+    source: Source | None = None
+    form: Form | None = None
+    draws: int = 50
+    top: int = 20
+    stated: bool = True
+    distractors: Distractors = "published"
+    asking: Asking = "whole"
+    even_faces: bool = False
+    chat: bool = False
+    signs: bool = True
+    threshold: float = 0.5
+    wordings: int = 1
+    only: Mapping[str, int] = read_with(
+        partial(read_numbers, "--set"), "--set", default=(), several=True
     )
-    source: Source | None = option(
-        str | None, "exact, top-k or sampled; the best one there is.", default=None
-    )
-    form: Form | None = option(str | None, "continuation or question.", default=None)
-    draws: int = option(int, "Answers to each context, if sampled.", default=50)
-    top: int = option(int, "Alternatives told with each token, if top-k.", default=20)
-    stated: bool = option(bool, "Ask for probabilities as well.", default=True)
-    distractors: Distractors = option(
-        str, "published or plausible: the wrong probabilities on offer.", default="published"
-    )
-    asking: Asking = option(str, "whole or gap: how probabilities are asked for.", default="whole")
-    even_faces: bool = option(bool, "Leave odd dice out.", default=False, flag="--even-faces")
-    chat: bool = option(
-        bool, "Put texts that go on into the chat template.", default=False, flag="--chat"
-    )
-    signs: bool = option(bool, "Look at what follows a sign behind an outcome (7.5).", default=True)
-    threshold: float = option(float, "Least retained mass without a flag.", default=0.5)
-    wordings: int = option(
-        int, "Wordings in which each context is asked, the shipped one first.", default=1
-    )
-    only: Mapping[str, int] = option(
-        list[str] | None,
-        "NAME=VALUE: a parameter of a known mind, or n_dice, ...",
-        default=None,
-        flag="--set",
-        name="values",
-        read=partial(read_numbers, "--set"),
-    )
-    truth: Mapping[str, float] = field(default_factory=dict, kw_only=True)  # by --set as well
-    tokens: Tokenisation = option(
-        str, "single, digits or pairs: how a known mind is cut.", default="digits"
-    )
-    space: float = option(float, "Of a known mind: share with a space before.", default=0.5)
-    leak: float = option(float, "Of a known mind: share that is no outcome.", default=0.0)
-    seed: int = asks(Seed, default=0)
+    truth: Mapping[str, float] = field(default_factory=dict, metadata={"typed": False})
+    tokens: Tokenisation = "digits"
+    space: float = 0.5
+    leak: float = 0.0
+    seed: int = 0
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that were typed; of --set, sizes of the grid, and the others."""
         found = super().read(given)
-        values = found.pop("only", {})
+        values = found.pop("only", None) or {}
         found["only"] = {name: int(value) for name, value in values.items() if name in GRID}
         found["truth"] = {name: value for name, value in values.items() if name not in GRID}
         return found

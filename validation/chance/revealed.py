@@ -157,11 +157,11 @@ class Revealed:
                 for kind in ("naive", "known")
             }
             parts = [(*who, own) for who, own in self.beliefs.items()]
-            _stacked(path, parts).assign(**more).to_parquet(path / BELIEFS, index=False)
+            _stacked(parts).assign(**more).to_parquet(path / BELIEFS, index=False)
             self.stated.to_parquet(path / ANSWERS, index=False)
             if self.reworded:
                 again = [(who, "", own) for who, own in self.reworded.items()]
-                _stacked(path, again).to_parquet(path / REWORDED, index=False)
+                _stacked(again).to_parquet(path / REWORDED, index=False)
             content = {name: getattr(self, name) for name in ("options", "versions", "seconds")}
             write_text(path / FILE, json.dumps(plain(content), indent=1))
 
@@ -292,12 +292,7 @@ def _sent(how: Mapping[str, Any]) -> str:
     return "; ".join(f"{what} {SENT[form]}" for what, form in how.get("sent", {}).items())
 
 
-def _stacked(folder: Path, parts: Sequence[tuple[str, str, RevealedBeliefs]]) -> pd.DataFrame:
+def _stacked(parts: Sequence[tuple[str, str, RevealedBeliefs]]) -> pd.DataFrame:
     """Return the tables of several beliefs one below the other."""
-    frames = []
-    for k, (who, form, own) in enumerate(parts):
-        place = folder / f".part-{k}.parquet"
-        own.save(place)
-        frames.append(pd.read_parquet(place.absolute()).assign(model=who, form=form))
-        place.unlink()
+    frames = [own.stored().assign(model=who, form=form) for who, form, own in parts]
     return pd.concat(frames, ignore_index=True)

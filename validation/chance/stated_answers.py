@@ -52,8 +52,8 @@ def stated_frame(model: str, beliefs: RevealedBeliefs, questions: Readings | Non
         if letters.draws[several[0]]:
             error = _counted_error(questions, several)
         else:
-            ends = (errors.value, errors.low, errors.high)
-            error = [float(np.mean(end[usable])) for end in ends] if usable else UNKNOWN
+            ends = errors[["value", "low", "high"]].iloc[usable]
+            error = ends.mean().tolist() if usable else UNKNOWN
         values = [
             beliefs.truth[beliefs.rows(k)][outcome],
             *shares,

@@ -1,4 +1,4 @@
-"""The channel round trip: known minds that answer in words, beside the same minds directly."""
+"""The channel round trip: known agents that answer in words, beside the same agents directly."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from knownminds.agents import AGENTS, Agent, Contaminants
 from knownminds.agents.play import Player
@@ -26,7 +27,7 @@ from knownminds.environments import (
 )
 from knownminds.environments.words.final_answers import MARKER
 from knownminds.inference.fits.missing_answers import METHODS, missing_answer_bounds
-from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_a_posteriori, maximum_likelihood
 from knownminds.llm_adapters import Adapter, Synthetic, run_session
 from knownminds.validation.engine.arguments import (
@@ -35,8 +36,10 @@ from knownminds.validation.engine.arguments import (
     one_of,
     resolve_environment,
     resolve_model,
+    set_to,
+    settings_asked,
+    several,
 )
-from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import (
     Lived,
     Subjects,
@@ -44,28 +47,35 @@ from knownminds.validation.engine.population import (
     draw_subjects,
     live,
 )
-from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.scores import coverage
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import (
-    RATES_LEVEL,
+    CONFIRMED,
+    LEAST_FITS,
+    MOST_FAILURES,
+    Held,
     Verdict,
-    judge_bounds,
-    judge_outcomes,
-    judge_trials,
+    judge,
+    not_judged,
+    reason,
+    too_few,
 )
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.reading import read_rates
 
-from .questions import Channel
+if TYPE_CHECKING:
+    from knownminds.validation.power.questions import Audit
 
+OPTIONS = ("environment", "subjects", "sessions", "trials")
 CONTAMINANTS = (
     Contaminants(),
     Contaminants(malformed=0.05, refusal=0.05),
     Contaminants(malformed=0.1, refusal=0.05, truncation=0.05, verbosity=0.2),
 )
 MASS = 0.9
+RATES_LEVEL = 0.05  # of the test that outcome rates are those of the dials, over a whole study
 SESSIONS_PER_BATCH = 20  # two seconds
 MOST_POINTS = 300  # of each set of contaminants and panel
 NOTES = (
@@ -83,13 +93,11 @@ NOTES = (
     "coverage and counted.",
 )
 CAPTION = (
-    "Estimate from the words against that of the same mind directly. Bars: the bounds, from the "
+    "Estimate from the words against that of the same agent directly. Bars: the bounds, from the "
     "lowest to the highest estimate over all that the missing answers could have been."
 )
 _WHERE = ["subject", "session", "trial"]
 PATHS = ("direct_", "", "bounds_")  # prefixes of intervals: directly, in words, and the bounds
-
-channel = verb(Channel, __name__)
 
 
 def contaminants_text(contaminants: Contaminants) -> str:
@@ -104,10 +112,40 @@ def parse_contaminants(text: str) -> Contaminants:
     return read_rates("--contaminate", pairs, Contaminants)
 
 
-def compute(question: Channel) -> Result:
-    """Answer what `channel` is asked."""
-    environment = resolve_environment(question.environment, question.trials)
-    agent, method, fixed = resolve_model(question.model), question.method, question.fixed
+def study(question: Audit) -> Study:
+    """Ask whether known agents come through words as they are, and bounds hold what is lost.
+
+    Each subject takes its sessions twice: directly, and in words, from the prompt through a text
+    that may be contaminated to the parser. Both must be the same, trial by trial, but for what was
+    not read. Each trial must say what became of its answer, as often as the dials do, and the
+    bounds over what the missing answers could have been must hold the true parameters. The same
+    subjects with the same random numbers answer with each set of contaminants.
+
+    Parameters
+    ----------
+    question
+        Its settings are those of the experiment, true values of the model, and `model`, `method`
+        ("map" or "mle"), `lapse` (a rate), `contaminants` (texts, "refusal=0.05,malformed=0.05" or
+        "none"; those of `CONTAMINANTS` if none).
+
+    Raises
+    ------
+    ValueError
+        At the first setting that does not fit; nothing is written then.
+    """
+    given: dict[str, Any] = {
+        "model": "",
+        "method": "map",
+        "lapse": 0.0,
+        "contaminants": CONTAMINANTS,
+    }
+    given |= dict(question.settings or {})
+    environment = resolve_environment(question.environment or "instrumental_learning")
+    agent = resolve_model(given.pop("model") or usual_model(environment.name))
+    method, lapse, wanted = given.pop("method"), given.pop("lapse"), given.pop("contaminants")
+    named = {name: given.pop(name) for name in agent.parameters.names if name in given}
+    (trials,) = several(question.trials)
+    environment = resolve_environment(set_to(environment, given), trials)
     agent.check_plays(environment)
     if agent.given != "action":
         raise ValueError(
@@ -115,50 +153,52 @@ def compute(question: Channel) -> Result:
             "gives numbers. Choose a model of actions alone."
         )
     one_of("method", method, METHODS)
-    truth = check_truth(agent.parameters, question.truth)
-    if len(Unknowns.of(agent, fixed, question.fit_lapse).parameters) == 0:
-        raise ValueError(f"Estimates are compared; {agent.name} has no parameter left to estimate.")
-    wanted = CONTAMINANTS if question.contaminants is None else question.contaminants
-    sets = [parse_contaminants(c) if isinstance(c, str) else c for c in wanted]
+    if len(agent.parameters) == 0:
+        raise ValueError(f"Estimates are compared; {agent.name} has no parameter to estimate.")
+    sets = [parse_contaminants(one) if isinstance(one, str) else one for one in several(wanted)]
     if not sets:
         raise ValueError('A channel needs a set of contaminants, "none" for instance; got none.')
     if any(one.lapse for one in sets):
         raise ValueError(
             "A lapse is part of the decision, in words or not; got it among the contaminants. "
-            "Give it as lapse (--lapse)."
+            "Give it as a setting (--set lapse=)."
         )
     cells = tuple(
         Cell(
             environment.name,
             environment.settings,
             agent.name,
-            truth,
-            check_lapse(question.lapse),
+            check_truth(agent.parameters, named),
+            check_lapse(lapse),
             sessions=question.sessions,
             subjects=question.subjects,
             method=method,
-            options={
-                "contaminants": asdict(one),
-                "fixed": dict(fixed or {}),
-                "fit_lapse": question.fit_lapse,
-            },
+            options={"contaminants": asdict(one)},
             batch=max(1, SESSIONS_PER_BATCH // max(question.sessions, 1)),
         )
         for one in sets
     )
     asked = question.asked() | {
-        "contaminate": [contaminants_text(one) for one in sets],
+        "environment": environment.name,
         "trials": environment.n_trials,
+        "set": {
+            **settings_asked(environment),
+            **named,
+            "model": agent.name,
+            "method": method,
+            **({"lapse": lapse} if lapse else {}),
+            "contaminants": [contaminants_text(one) for one in sets],
+        },
     }
-    study = Study("channel", cells, 1, question.seed, "subject", asked)
-    check_step_loop(study)
-    return run(study, speak_batch, say, **question.running)
+    made = Study("audit", cells, 1, question.seed, "subject", asked)
+    check_step_loop(made)
+    return made
 
 
-def speak_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
+def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Let the subjects of a batch live both ways, and fit both: the work of a round trip."""
     cell = study.cells[batch.cell]
-    model, fixed, lapse = AGENTS[cell.model], cell.options["fixed"], cell.options["fit_lapse"]
+    model = AGENTS[cell.model]
     subjects = draw_subjects(study, batch)
     direct = live(study, batch, subjects)
     words = in_words(study, batch, subjects)
@@ -166,22 +206,16 @@ def speak_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
 
     fitter = maximum_likelihood if cell.method == "mle" else maximum_a_posteriori
     data = ModelData.read(model, direct.trials(), environment.n_actions)
-    straight = fitter(model, data, fixed=fixed, lapse=lapse, workers=threads)
+    straight = fitter(model, data, workers=threads)
     bounds = missing_answer_bounds(
         model,
         words,
         method="mle" if cell.method == "mle" else "map",
-        fixed=fixed,
-        lapse=lapse,
         n_actions=environment.n_actions,
         workers=threads,
     )
     plain = bounds.fit
-    unknowns = Unknowns.of(model, fixed, lapse)
-    true = subjects.theta[:, unknowns.columns]
-    if lapse:
-        true = np.column_stack([true, np.full(len(true), cell.lapse)])
-
+    true = subjects.theta
     columns: dict[str, Any] = _compared(study, batch, subjects, direct, words)
     apart = np.abs(plain.z - straight.z).max(axis=1)
     columns["apart"] = np.where(bounds.n_missing == 0, apart, np.nan)
@@ -189,7 +223,7 @@ def speak_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     columns["status"] = np.where(lost, "failed", plain.status)
     columns["message"] = np.where(lost, straight.message, plain.message)
     intervals = [estimates.interval(MASS) for estimates in (straight, plain, bounds)]
-    for k, name in enumerate(unknowns.parameters.names):
+    for k, name in enumerate(model.parameters.names):
         columns |= {f"true_{name}": true[:, k], f"direct_{name}": straight.estimate[:, k]}
         columns |= {name: plain.estimate[:, k]}
         columns |= {f"lowest_{name}": bounds.low[:, k], f"highest_{name}": bounds.high[:, k]}
@@ -389,9 +423,8 @@ def _outcome_table(rows: pd.DataFrame, cell: Cell) -> pd.DataFrame:
 
 def _interval_table(usable: pd.DataFrame, cell: Cell) -> pd.DataFrame:
     """Return of each parameter how often intervals hold the truth, and how wide they are."""
-    fixed, fit_lapse = cell.options["fixed"], cell.options["fit_lapse"]
     table = []
-    for name in Unknowns.of(AGENTS[cell.model], fixed, fit_lapse).parameters.names:
+    for name in AGENTS[cell.model].parameters.names:
         columns = [[f"true_{name}", f"{p}low_{name}", f"{p}high_{name}"] for p in PATHS]
         ends = (usable.reindex(columns=c).to_numpy(dtype=float).T for c in columns)
         direct, words, bounds = (coverage(*each) for each in ends)
@@ -405,18 +438,46 @@ def _judged(
     trials: pd.Series[Any], outcomes: pd.DataFrame, intervals: pd.DataFrame, level: float
 ) -> dict[str, Verdict]:
     """Return the verdicts on trials, outcomes and bounds of a set of contaminants."""
-    n, failed, subjects = int(trials["trials"]), int(trials["failed"]), int(trials["subjects"])
-    named = outcomes.set_index("outcome")
-    counts = {str(name): int(count) for name, count in named["trials"].items()}
-    bounds = dict(zip(intervals["parameter"], intervals["bounds cover"], strict=True))
-    missing = int(trials["not read"])
+    count = int(trials["trials"])
+    if count == 0:
+        empty = not_judged("no trial took place")
+        return {"trials": empty, "outcomes": empty, "bounds": not_judged("no answer is missing")}
+    apart, differing = trials["estimates differ"], int(trials["differ"])
+    told = "no subject to compare" if np.isnan(apart) else f"estimates differ by {apart:.2g}"
+    n = int(outcomes["trials"].sum())
+    differ = [
+        reason(str(row["outcome"]), row["trials"] / n, np.nan, row["expected"])
+        for row in outcomes.to_dict("records")
+        if n and binomtest(row["trials"], n, row["expected"]).pvalue < level
+    ]
+    counted = f"{n:,} of {count:,} trials have an outcome"
     return {
-        "trials": judge_trials(int(trials["differ"]), n, float(trials["estimates differ"])),
-        "outcomes": judge_outcomes(counts, dict(named["expected"]), n, level),
-        "bounds": judge_bounds(
-            bounds, n=subjects - failed, missing=missing, failed=failed / subjects
+        "trials": Verdict(
+            CONFIRMED[int(differing > 0 or apart > 0)],
+            (f"{differing:,} of {count:,} trials differ", told),
         ),
+        "outcomes": Verdict(CONFIRMED[int(n != count or bool(differ))], (counted, *differ)),
+        "bounds": _judge_bounds(trials, intervals),
     }
+
+
+def _judge_bounds(trials: pd.Series[Any], intervals: pd.DataFrame) -> Verdict:
+    """Judge whether bounds on estimates that lack answers hold the truth of each parameter."""
+    n, failed = int(trials["subjects"] - trials["failed"]), trials["failed"] / trials["subjects"]
+    if trials["not read"] == 0:
+        return not_judged("no answer is missing")
+    if n < LEAST_FITS:
+        return too_few(n, LEAST_FITS)
+    if failed > MOST_FAILURES:
+        return not_judged(reason("failed", failed, np.nan, MOST_FAILURES))
+    covers = dict(zip(intervals["parameter"], intervals["bounds cover"], strict=True))
+    lowest = min(covers, key=lambda name: covers[name].value)
+    text = reason(f"bounds of {lowest} cover", covers[lowest].value, covers[lowest].error, MASS)
+    held = [
+        Held.bar(MASS - score.value, score.error, text if name == lowest else "")
+        for name, score in covers.items()
+    ]
+    return judge(CONFIRMED, held, n)
 
 
 def _points(usable: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -433,27 +494,13 @@ def _points(usable: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 def draw_words_against_direct(points: pd.DataFrame) -> Figure:
     """Draw each parameter's estimate from words against the direct one, with its bounds."""
-    groups = list(points.groupby("parameter", sort=False))
-    figure, axes = draw.panels(len(groups))
+    figure, panels = draw.panel_each(points)
     labels = list(points["contaminants"].unique())
     looks = dict(zip(labels, draw.styles(len(labels)), strict=True))
-    for axis, (name, whole) in zip(axes, groups, strict=True):
-        for label, group in whole.groupby("contaminants", sort=False):
-            some = group.iloc[:: -(-len(group) // MOST_POINTS)]
-            colour, marker, _ = looks[label]
-            # As pixels inside the SVG: thousands of vector marks make a heavy page.
-            axis.vlines(
-                some["direct"], some["low"], some["high"],
-                color=colour, alpha=0.4, linewidth=0.8, rasterized=True,
-            )  # fmt: skip
-            axis.plot(
-                some["direct"], some["in words"], marker, label=label,
-                color=colour, markersize=2.5, alpha=0.7, linewidth=0, rasterized=True,
-            )  # fmt: skip
-        low, high = draw.limits(whole["direct"].to_numpy(), whole["in words"].to_numpy())
-        axis.plot([low, high], [low, high], color=draw.GREY, linewidth=1, zorder=0)
-        axis.set(xlim=(low, high), ylim=(low, high), xlabel="directly", ylabel="in words")
-        draw.entitle(axis, str(name))
-        axis.set_box_aspect(1)
-    draw.key(figure, axes[0], columns=2)
+    for axis, rows in panels:
+        for label, group in rows.groupby("contaminants", sort=False):
+            draw.dots(axis, group, "direct", "in words", looks[label], label, MOST_POINTS)
+        draw.diagonal(axis, rows, "direct", "in words")
+        axis.set(xlabel="directly", ylabel="in words")
+    draw.key(figure, panels[0][0], columns=2)
     return figure

@@ -1,7 +1,7 @@
-"""The `knownminds` command: each verb is a file that parses, calls and prints.
+"""The `knownminds` command: each verb is a question, and what is done with it.
 
 Nothing that computes is imported here but inside the functions that need it, so that help and
-completion answer at once (tests/core/test_command_speed.py).
+completion answer at once.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import typer
 
+from . import data, language_models, look, studies  # noqa: F401 - they add their commands
 from .application import app
 from .plugins import load_all, taken_from
 
@@ -24,24 +24,18 @@ COMPLETING = "_KNOWNMINDS_COMPLETE"  # set by shells that ask for completions
 
 # What people do, and the commands for it, in the order of the help.
 GROUPS = {
-    "Look around": ("list_all", "show", "data.schema", "models.doctor"),
-    "Plan a study": ("studies.recover", "studies.confuse", "studies.calibrate", "studies.power",
-                     "studies.design", "models.budget", "studies.audit", "studies.channel",
-                     "data.prior"),
-    "Let minds and models answer": ("data.simulate", "data.sample", "models.run",
-                                    "models.benchmark", "models.reveal", "models.serve",
-                                    "data.page"),
-    "Understand answers": ("data.import_trials", "data.fit", "data.score", "data.equate",
-                           "data.export"),
-    "Look after studies": ("studies.report", "studies.gates"),
+    "Look around": ("list", "show", "doctor"),
+    "Plan a study": ("recover", "confuse", "calibrate", "power", "design", "budget", "audit"),
+    "Let agents, models and people answer": ("simulate", "run", "benchmark", "reveal", "serve",
+                                             "page"),
+    "Understand answers": ("import", "fit", "score", "export"),
+    "Look after studies": ("report",),
 }  # fmt: skip
-VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
-for _group, _verbs in GROUPS.items():
-    for _verb in _verbs:
-        _before = len(app.registered_commands)
-        import_module(f"{__name__}.{_verb}")
-        for _command in app.registered_commands[_before:]:
-            _command.rich_help_panel = _group
+PANELS = {verb: group for group, verbs in GROUPS.items() for verb in verbs}
+VERBS = tuple(PANELS)
+app.registered_commands.sort(key=lambda command: VERBS.index(str(command.name)))
+for _command in app.registered_commands:
+    _command.rich_help_panel = PANELS[str(_command.name)]
 
 __all__ = ["app", "main"]
 

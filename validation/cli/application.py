@@ -1,11 +1,21 @@
-"""The application to which each command adds itself."""
+"""The application, how a question becomes a command, and what is left of an answer."""
 
 from __future__ import annotations
 
 import importlib.metadata
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
+
+from knownminds.validation.engine.question import Option, Question
+
+from .output import note, print_json
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Asked = TypeVar("Asked", bound=Question[Any])
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -16,9 +26,9 @@ app = typer.Typer(
 )
 
 
-def _tell_version(asked: bool) -> None:
+def _print_version(wanted: bool) -> None:
     """Print the version and end."""
-    if asked:
+    if wanted:
         print(f"knownminds {importlib.metadata.version('knownminds')}")
         raise typer.Exit
 
@@ -27,7 +37,55 @@ def _tell_version(asked: bool) -> None:
 def every_command(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version.", callback=_tell_version, is_eager=True),
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Take what goes before a command."""
+
+
+def command(
+    question: type[Asked],
+    run: Callable[[Asked, bool], None],
+    parser: type[TyperCommand] | None = None,
+) -> None:
+    """Make a command: its options are those of a question's fields, and --json.
+
+    Parameters
+    ----------
+    run
+        Called with the question that was typed, and whether JSON is wanted.
+    parser
+        What takes the words apart, if they are no plain options.
+    """
+    options = {**question.options(), "as_json": Option(Json, False)}
+
+    def typed(**given: Any) -> None:
+        as_json = given.pop("as_json")
+        run(question.of_typed(given), as_json)  # type: ignore[arg-type]
+
+    parameters = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=option.kind
+        )
+        for name, option in options.items()
+    ]
+    typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    typed.__annotations__ = {p.name: p.annotation for p in parameters}
+    text = inspect.cleandoc(question.__doc__ or "").partition("\n\nParameters\n")[0]
+    first, _, more = text.partition("\n\n")
+    typed.__doc__ = text if "exit code" in more else first
+    app.command(question.command, cls=parser)(typed)
+
+
+def leave(result: Any, out: Any, as_json: bool) -> None:
+    """Print a result, and leave its report in a folder, if there is one."""
+    from knownminds.validation.pages.result_page import write_page
+
+    if out is not None:
+        note(f"report: {write_page(result, out)}")
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        print(result)

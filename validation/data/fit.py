@@ -34,8 +34,8 @@ from knownminds.validation.engine.arguments import one_of, resolve_model, select
 from knownminds.validation.engine.kept_result import keep, read_kept
 from knownminds.validation.engine.question import command_line, in_one, verb
 from knownminds.validation.engine.result import Drawing, Result
-from knownminds.validation.engine.sample import usual_model
 from knownminds.validation.engine.study import versions
+from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import Verdict, reason
 from knownminds.validation.recovery.parameter_recovery import METHODS
 

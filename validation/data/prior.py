@@ -17,15 +17,14 @@ from knownminds.environments.panels import Panel, panels_of
 from knownminds.environments.panels import Rows as PanelRows
 from knownminds.validation.engine.arguments import check_truth, resolve_environment, resolve_model
 from knownminds.validation.engine.engine import run
-from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 
 from .fit_figures import draw_panels
 from .predictive import MASS
-from .questions import Prior
+from .questions import Simulate
 
-MOST_MINDS = 100_000  # all are simulated at once
+MOST_SUBJECTS = 100_000  # all are simulated at once
 QUANTILES = {"low": 0.5 - MASS / 2, "median": 0.5, "high": 0.5 + MASS / 2}
 NOTES = (
     "Each mind is drawn from the model's priors, and takes one session. Numbers are over minds: "
@@ -37,15 +36,20 @@ CAPTION = (
 )
 _KEY = 73  # of the stream of minds
 
-prior = verb(Prior, __name__)
 
-
-def compute(question: Prior) -> Result:
-    """Answer what `prior` is asked."""
-    if not 2 <= question.minds <= MOST_MINDS:
+def compute(question: Simulate) -> Result:
+    """Answer what `simulate --report` is asked."""
+    if not 2 <= question.subjects <= MOST_SUBJECTS:
         raise ValueError(
-            f"Minds are compared, from 2 to {MOST_MINDS:,}; got {question.minds:,} (--minds)."
+            f"Subjects are compared, from 2 to {MOST_SUBJECTS:,}; got {question.subjects:,} "
+            "(--subjects)."
         )
+    for name in ("sessions", "lapse", "questions", "adaptive"):
+        if getattr(question, name) != Simulate.__dataclass_fields__[name].default:
+            raise ValueError(
+                "A prior predictive check is of one session of each subject, as the model has it; "
+                f"got --{name}. Leave it out."
+            )
     agent = resolve_model(question.model)
     environment = resolve_environment(question.environment, question.trials)
     agent.check_plays(environment)
@@ -54,12 +58,12 @@ def compute(question: Prior) -> Result:
         environment.settings,
         agent.name,
         check_truth(agent.parameters, question.truth),
-        subjects=question.minds,
-        batch=question.minds,
+        subjects=question.subjects,
+        batch=question.subjects,
     )
     asked = question.asked() | {"trials": environment.n_trials}
-    study = Study("prior", (cell,), 1, question.seed, "subject", asked)
-    return run(study, behave_batch, say, **question.running)
+    study = Study("simulate", (cell,), 1, question.seed, "subject", asked)
+    return run(study, behave_batch, say, question)
 
 
 def behave_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:

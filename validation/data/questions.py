@@ -1,4 +1,4 @@
-"""What `fit`, `score` and `prior` are asked."""
+"""What `simulate`, `fit`, `score`, `import` and `export` are asked."""
 
 from __future__ import annotations
 
@@ -80,12 +80,15 @@ class AskFit(Question["Fit"]):
         Everything random follows from it.
     workers
         Threads.
+    out
+        Folder for the results and the report.
     tell
         Called with a line on what is going on.
     """
 
     command: ClassVar[str] = "fit"
     verb: ClassVar[str] = "fit"
+    computed_in: ClassVar[str] = "data.fit"
 
     data: Trials | str | Path | Sequence[str | Path] = argument(kw_only=False)
     model: type[Agent] | str | None = positional(default=None, kw_only=False)
@@ -107,13 +110,15 @@ class AskFit(Question["Fit"]):
     pooled: bool = False
     seed: int = 0
     workers: int | None = None
+    out: str | Path | None = read_with(Path, default=None)
     tell: Callable[[str], None] | None = None
 
     def answer(self) -> Fit:
-        """Fit."""
-        from .fit import compute
-
-        return compute(self)
+        """Fit, and keep the fit if a folder is named."""
+        result: Fit = super().answer()
+        if self.out is not None:
+            result.save(self.out)
+        return result
 
 
 @frozen_question
@@ -166,6 +171,8 @@ class AskScore(Question["Result"]):
         Of a set of runs: mass of its intervals.
     seed
         Everything random follows from it.
+    out
+        Folder for the results and the report.
 
     Raises
     ------
@@ -175,6 +182,7 @@ class AskScore(Question["Result"]):
 
     command: ClassVar[str] = "score"
     verb: ClassVar[str] = "score"
+    computed_in: ClassVar[str] = "data.scores_of_trials"
 
     data: Trials | str | Path | Sequence[str | Path] = argument(kw_only=False)
     measures: Sequence[str] | None = positional("--measure", default=None, kw_only=False)
@@ -196,12 +204,21 @@ class AskScore(Question["Result"]):
     bootstraps: int | None = None
     mass: float = 0.68
     seed: int = 0
+    out: str | Path | None = read_with(Path, default=None)
 
     def answer(self) -> Result:
-        """Read the measures; a paper's parts are read by the command alone."""
-        from .scores_of_trials import compute
+        """Read the measures, and keep them if a folder is named.
 
-        return compute(self)
+        A paper's parts are read by the command alone.
+        """
+        from knownminds.validation.engine.kept_result import keep
+
+        from .scores_of_trials import FILE
+
+        result: Result = super().answer()
+        if self.out is not None:
+            keep(result, Path(self.out) / FILE)
+        return result
 
 
 @frozen_question
@@ -321,25 +338,40 @@ class AskExport(Question["Trials"]):
 
 
 @frozen_question
-class Prior(ExperimentQuestion["Result"]):
-    """Prior predictive check: let minds of a model's priors take an experiment.
+class Simulate(ExperimentQuestion["Trials | Result"]):
+    """Let subjects with known parameters play; their true values stand beside the choices.
+
+    With `report` it is a prior predictive check of subjects with a session each: means of what they
+    do, with the range of 90% of them.
 
     Parameters
     ----------
     environment
         The experiment.
     model
-        Whose priors; the experiment's usual model if not given.
-    minds
-        How many, with a session each.
+        A model; the experiment's usual one if none. `knownminds list` shows all.
+    subjects
+        How many subjects.
+    sessions
+        Sessions per subject.
     trials
         Trials per session, where the experiment lets one choose.
     seed
         Everything random follows from it.
     truth
-        NAME=VALUE: a parameter held at a value, or a setting of the experiment.
-    workers, backend, scheduler, share, out, progress
-        Where and how it is computed, see `Running`.
+        NAME=VALUE: a true parameter or a setting of the experiment.
+    lapse
+        Lapse rate of the simulated subjects.
+    questions
+        How many questions of a session are asked; all if not given.
+    adaptive
+        MODEL: ask next what tells most about its parameters, up to --questions.
+    report
+        Prior predictive check: a study of what the subjects do.
+    out
+        A .csv or .parquet file; with --report a folder for the results and the report.
+    workers, backend, scheduler, share, progress
+        With `report`: where and how it is computed, see `Running`.
 
     Raises
     ------
@@ -347,18 +379,18 @@ class Prior(ExperimentQuestion["Result"]):
         If the model cannot play the experiment, or a value lies outside its support.
     """
 
-    command: ClassVar[str] = "prior"
-    verb: ClassVar[str] = "prior"
+    command: ClassVar[str] = "simulate"
+    verb: ClassVar[str] = "simulate"
+    computed_in: ClassVar[str] = "data.simulate"
 
     environment: Environment | str = argument(kw_only=False)
     model: type[Agent] | str = positional(kw_only=False)
-    minds: int = 500
+    subjects: int = 20
+    sessions: int = 1
     trials: int | None = None
     seed: int = 0
     truth: Mapping[str, float] | None = named("--set", default=None)
-
-    def answer(self) -> Result:
-        """Compute the study."""
-        from .prior import compute
-
-        return compute(self)
+    lapse: float = 0.0
+    questions: int | None = None
+    adaptive: str | None = None
+    report: bool = False

@@ -25,7 +25,7 @@ from knownminds.environments import (
 )
 from knownminds.environments.record.outcome_rates import Rate
 from knownminds.inference import MEASURES, Estimate
-from knownminds.inference.bandits.released_code import departures_of, released_performance
+from knownminds.inference.bandits.released_code import released_performance
 from knownminds.inference.causes.causal_answers import as_published, causal_answers
 from knownminds.inference.causes.cell_contrast import CellContrast
 from knownminds.inference.causes.least_squares_reasoner import Scoring
@@ -81,7 +81,6 @@ SCALED = [
     "normalised_high",
 ]
 REGRESSIONS = "Regressions on features"
-SCRIPT = "Against the numbers of the published script"
 OUTCOMES = "Outcomes of the answers"
 CAPTION = (
     "Each measure with its 95% interval, where it has one; a dashed line is the value that its "
@@ -129,13 +128,11 @@ def compute(question: AskScore) -> Result:
             "A scoring is that of noisy-ORs fitted to answers about a collider; the trials are of "
             f"{', '.join(place.name for place, _ in parts)}. Leave --scoring out."
         )
-    rows, rates, departures, used = [], [], [], set()
+    rows, rates, used = [], [], set()
     told_apart: dict[str, str] = {}
     for place, part in parts:
         own = [n for n in names or _names_of(place, question.released) if _is_of(n, place)]
         used.update(own)
-        if question.released:
-            departures += [departures_of(place.name, name, part) for name in own]
         by = question.by or _participants(part)
         told_apart[place.name] = by
         label = _labels(part, by)
@@ -160,7 +157,6 @@ def compute(question: AskScore) -> Result:
             TABLE: _shown(table),
             **more.tables,
             **regressions.tables,
-            SCRIPT: _departures(departures),
             OUTCOMES: _shown(counts),
         },
         figures={**figures, **more.figures},
@@ -205,12 +201,6 @@ def _shown(table: pd.DataFrame) -> pd.DataFrame:
     empty = [name for name in ("fits", "note")
              if name in table and not table[name].astype(bool).any()]  # fmt: skip
     return table.drop(columns=empty).reset_index(drop=True)
-
-
-def _departures(departures: Sequence[Mapping[str, Any] | None]) -> pd.DataFrame:
-    """Return what is followed of a published script, and what must differ from its numbers."""
-    rows = [one for one in departures if one is not None]
-    return pd.DataFrame(rows).rename(columns={"environment": "experiment"})
 
 
 def _without_value(table: pd.DataFrame) -> dict[str, Verdict]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import ceil, floor, log2
@@ -15,20 +15,19 @@ from matplotlib.figure import Figure
 
 from knownminds.agents import AGENTS, Agent
 from knownminds.environments import Environment, make
-from knownminds.environments.record.folders import writable
 from knownminds.validation.engine.arguments import (
     check_truth,
     resolve_environment,
     resolve_model,
     settings_asked,
 )
-from knownminds.validation.engine.engine import run
+from knownminds.validation.engine.engine import Step, computed_steps, stored_steps
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import command_line, verb
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.scores import NOTHING, Score
-from knownminds.validation.engine.study import Cell, Rows, Study, claim, read_study, versions
-from knownminds.validation.engine.verdicts import Verdict, judge, read_against
+from knownminds.validation.engine.study import Cell, Rows, Study, read_study, versions
+from knownminds.validation.engine.verdicts import CONFIRMED, Held, Verdict, judge, not_judged
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.power.pilot import Pilot, check_not_stated, model_of, read_pilot
 from knownminds.validation.power.power_study import notes_of, sought_in
@@ -68,22 +67,10 @@ def compute(question: Design) -> Result:
     """Answer what `design` is asked."""
     search = _Search(_start(question))
     check_step_loop(replace(search.start, cells=search.start.cells[: search.strata]))
-    if question.share is not None:
-        raise ValueError("A search goes step by step and has no shares; use workers or dask.")
-    running: dict[str, Any] = {**question.running}
-    out = running.pop("out")
-    if out is not None:
-        with writable(out) as folder:
-            claim(search.start, folder)
-
-    def step(study: Study, name: str) -> Rows:
-        there = {} if out is None else {"out": Path(out) / name}
-        return run(study, judge_batch, lambda rows: rows, **running, **there)
-
-    return search.follow(step)
+    return search.follow(computed_steps(search.start, judge_batch, question))
 
 
-def read_best_design(folder: str | Path) -> Result:
+def read(folder: str | Path) -> Result:
     """Return what the search in a folder says, as far as it went."""
     path = Path(folder)
     study, _ = read_study(path)
@@ -93,13 +80,7 @@ def read_best_design(folder: str | Path) -> Result:
             "the folder above it."
         )
 
-    def step(_: Study, name: str) -> Rows | None:
-        if not (path / name / "study.json").is_file():
-            return None
-        rows = Rows.read(path / name)
-        return None if rows.missing else rows
-
-    return _Search(study).follow(step)
+    return _Search(study).follow(stored_steps(path))
 
 
 def _start(question: Design) -> Study:
@@ -109,27 +90,30 @@ def _start(question: Design) -> Study:
             raise ValueError(
                 f"The number of {name} is at least {least}; got {getattr(question, name)}."
             )
-    place = resolve_environment(question.environment, question.trials)
+    environment = resolve_environment(question.environment, question.trials)
     model = resolve_model(question.model)
     goal = Goal.of(question.goal, model)
     rivals = [AGENTS[name] for name in goal.names] if goal.kind == "models" else [model]
     for one in rivals:
-        one.check_plays(place)
-    pilot = _pilot(question, place, rivals)
+        one.check_plays(environment)
+    pilot = _pilot(question, environment, rivals)
     truth: dict[str, float] = {}
     for one in rivals:
         own = {k: v for k, v in (question.truth or {}).items() if k in one.parameters.names}
         truth |= check_truth(one.parameters, own)
     costs = Costs.of(question, rivals[0])
     run = costs.observed.told() if costs.observed else None
-    if costs.observed and costs.observed.environment.name != place.name:
+    if costs.observed and costs.observed.environment.name != environment.name:
         raise ValueError(
             f"Sessions are priced by a run of the same experiment; {question.run} is of "
-            f"{costs.observed.environment.name}, and the search of {place.name}."
+            f"{costs.observed.environment.name}, and the search of {environment.name}."
         )
     shares = _shares(question, goal)
-    fixed = [*settings_asked(place), *([place.size] if question.trials and place.size else [])]
-    space = Space.of(place, list(question.search or ()), fixed, shares.subjects is None)
+    fixed = [
+        *settings_asked(environment),
+        *([environment.size] if question.trials and environment.size else []),
+    ]
+    space = Space.of(environment, list(question.search or ()), fixed, shares.subjects is None)
 
     def possible(environment: Environment) -> None:
         for one in rivals:
@@ -141,7 +125,7 @@ def _start(question: Design) -> Study:
     cells = [cell for one in found for cell in _cells(question, goal, one, truth, pilot, run)]
     batch = _batch(found, goal, question.estimator)
     cells = [replace(cell, batch=batch) for cell in cells]
-    trials = None if question.trials is None else place.n_trials
+    trials = None if question.trials is None else environment.n_trials
     asked = question.asked() | {"trials": trials, "for": question.goal}
     return Study("design", tuple(cells), question.replicates, question.seed, "replicate", asked)
 
@@ -250,18 +234,6 @@ def _batch(found: Sequence[Candidate], goal: Goal, estimator: str) -> int:
 
 
 @dataclass(frozen=True)
-class _Tried:
-    """A design, its size and cost, and what it is worth."""
-
-    role: str
-    cell: Cell
-    subjects: int
-    sessions: int
-    cost: float
-    measured: Measured
-
-
-@dataclass(frozen=True)
 class _Search:
     """What is searched; the path is a function of the results, so that it can be gone again.
 
@@ -310,7 +282,7 @@ class _Search:
         question = dict(self.start.question)
         return Study("design", cells, each, self.start.seed, "replicate", question)
 
-    def follow(self, rows_of: Callable[[Study, str], Rows | None]) -> Result:
+    def follow(self, rows_of: Step) -> Result:
         """Go the way of the search; `rows_of` computes or reads the study of a name."""
         n = len(self.start.cells) // self.strata
         left, before, seconds = list(range(n)), 0, 0.0
@@ -353,21 +325,22 @@ class _Search:
         changed = type(base)(**base.settings | given)
         return resolve_environment(changed, asked.get("trials")).settings
 
-    def row(self, design: _Tried, role: str) -> dict[str, Any]:
-        """Return a design as a row of a table."""
-        own = self.shipped_settings
-        changed = {k: v for k, v in design.cell.settings.items() if v != own.get(k)}
+    def row(self, name: str, cell: Cell, part: int, measured: Measured) -> dict[str, Any]:
+        """Return a design at a part of the budget as a row of a table."""
+        subjects, sessions, cost = cell.options["sizes"][part]
+        shipped = self.shipped_settings
+        changed = {k: v for k, v in cell.settings.items() if v != shipped.get(k)}
         unit = str(self.start.question["budget"]).partition("=")[0]
         return {
-            "design": role,
-            "subjects": design.subjects,
-            "sessions": design.sessions,
-            "trials": design.cell.make().n_trials,
-            f"cost in {unit}": design.cost,
-            "data sets": design.measured.attempted,
-            "failed": design.measured.failed,
-            JUDGED_BY[self.goal.kind]: design.measured["score"],
-            "bits": design.measured["information"],
+            "design": name,
+            "subjects": subjects,
+            "sessions": sessions,
+            "trials": cell.make().n_trials,
+            f"cost in {unit}": cost,
+            "data sets": measured.attempted,
+            "failed": measured.failed,
+            JUDGED_BY[self.goal.kind]: measured["score"],
+            "bits": measured["information"],
             "settings": "; ".join(f"{k}={v}" for k, v in changed.items()) or "as shipped",
         }
 
@@ -381,12 +354,10 @@ class _Search:
         """Return the result of a search, as far as it went."""
         order = sorted(measured, key=partial(self._loss, measured))
         order.sort(key=lambda d: -measured[d].attempted)
-        searched = []
-        for design in order:
-            subjects, sessions, cost = self.cells_of(design)[0].options["sizes"][-1]
-            cell, role = self.cells_of(design)[0], self.role_of(design)
-            tried = _Tried(role, cell, subjects, sessions, cost, measured[design])
-            searched.append(self.row(tried, NAMES.get(role, "searched")))
+        searched = [
+            self.row(NAMES.get(self.role_of(d), "searched"), self.cells_of(d)[0], -1, measured[d])
+            for d in order
+        ]
         tables = {"Rounds": pd.DataFrame(rounds), "Search": pd.DataFrame(searched)}
         frame = tables["Search"].assign(run="searched")
         verdicts: dict[str, Verdict] = {}
@@ -454,11 +425,9 @@ class _Fresh:
         measured = gather(rows, len(self.designs))
         table, recovery = [], []
         for (design, part), own in zip(self.designs, measured, strict=True):
-            cell, role = search.cells_of(design)[0], search.role_of(design)
-            subjects, sessions, cost = cell.options["sizes"][part]
-            name = "best" if design == self.best else NAMES[role]
-            tried = _Tried(role, cell, subjects, sessions, cost, own)
-            table.append(search.row(tried, name))
+            cell = search.cells_of(design)[0]
+            name = "best" if design == self.best else NAMES[search.role_of(design)]
+            table.append(search.row(name, cell, part, own))
             if part == len(cell.options["sizes"]) - 1 and search.goal.kind == "parameters":
                 recovery += [
                     {
@@ -497,11 +466,11 @@ class _Fresh:
         half = 1.959964 * gain.error
         text = f"difference {gain}, limit 0"
         if not np.isfinite(half):
-            return Verdict("not judged", (text,))
-        ends = (-sign * gain.value - half, -sign * gain.value + half)
-        reading = read_against(-sign * gain.value, *ends, (0.0,))
+            return not_judged(text)
+        loss = -sign * gain.value
         n = int(self.search.start.question["fresh"])
-        return judge(("confirmed", "not confirmed"), (reading,), (text,), n, unit="data set")
+        held = Held((0.0,), loss, loss - half, loss + half, text)
+        return judge(CONFIRMED, [held], n, unit="data set")
 
     def _command(self) -> str:
         """Return the command that recovers a model's parameters from the best design."""

@@ -77,7 +77,7 @@ class Shares:
     conditions
         How often all of that is lived: 2 for two groups or two conditions.
     least
-        Units (subjects, or sessions of one mind) that an analysis needs.
+        Units (subjects, or sessions of one agent) that an analysis needs.
     """
 
     subjects: int | None
@@ -207,7 +207,7 @@ class Sessions:
 class Space:
     """What is searched: each setting with the values that are tried."""
 
-    place: Environment
+    experiment: Environment
     searched: Mapping[str, Searched]
 
     @classmethod
@@ -249,7 +249,7 @@ class Space:
     @property
     def ends_of_size(self) -> tuple[float, float]:
         """The smallest and the largest size of a session that is searched."""
-        (only,) = self.searched[str(self.place.size)].parts
+        (only,) = self.searched[str(self.experiment.size)].parts
         if isinstance(only, Span):
             return only.least, only.most
         return min(only.values), max(only.values)
@@ -308,7 +308,7 @@ def candidates(
     ValueError
         If the budget affords none of them.
     """
-    place = space.place
+    experiment = space.experiment
     found: list[Candidate] = []
     seen: set[str] = set()
     cheapest = float("inf")
@@ -317,10 +317,10 @@ def candidates(
         per_trial = _dollars_per_trial(space, costs, shares)
     if costs.unit == "trials" and shares.subjects is not None:
         trials = int(costs.budget) // (shares.conditions * shares.subjects)
-    own = [(SHIPPED, place, None)]
-    paper = {**place.settings, **published_in(place)}
-    if paper != place.settings:
-        own.append((PUBLISHED, make(place.name, **paper), None))
+    own = [(SHIPPED, experiment, None)]
+    paper = {**experiment.settings, **published_in(experiment)}
+    if paper != experiment.settings:
+        own.append((PUBLISHED, make(experiment.name, **paper), None))
     for role, environment, each in (*own, *_built(space, costs, n, trials)):
         if len(found) >= n:
             break
@@ -370,14 +370,14 @@ def _dollars_per_trial(space: Space, costs: Costs, shares: Shares) -> float:
     ValueError
         If the budget is clearly below the smallest design: no dry run of others is needed.
     """
-    place, size = space.place, space.place.size
-    shortest = [place]
+    experiment, size = space.experiment, space.experiment.size
+    shortest = [experiment]
     for drawn in space.draws(SHORTEST_OF, costs.seed):
         drawn.pop("sessions", None)
         if size in drawn:
             drawn[str(size)] = space.ends_of_size[0]
         try:
-            environment = make(place.name, **{**place.settings, **drawn})
+            environment = make(experiment.name, **{**experiment.settings, **drawn})
             costs.model.check_plays(environment)
         except ValueError:
             continue
@@ -409,14 +409,14 @@ def _built(
 ) -> Iterator[tuple[str, Environment, int | None]]:
     """Make experiments of the space's settings, as far as they go together.
 
-    With a budget of so many trials for each mind, the lengths that are drawn say how many sessions
+    With a budget of so many trials for each agent, the lengths that are drawn say how many sessions
     there are; sessions are as long as the budget then affords.
     """
-    size = space.place.size
+    size = space.experiment.size
     for drawn in space.draws(ATTEMPTS * n, costs.seed):
         sessions = drawn.pop("sessions", None)
         try:
-            environment = make(space.place.name, **{**space.place.settings, **drawn})
+            environment = make(space.experiment.name, **{**space.experiment.settings, **drawn})
             if trials and size in drawn and environment.size == size:
                 environment = _filled(environment, trials, space.ends_of_size, costs)
         except ValueError:

@@ -19,7 +19,7 @@ from knownminds.validation.reading import read_numbers
 if TYPE_CHECKING:
     from knownminds.agents import Agent
     from knownminds.environments import Environment
-    from knownminds.validation.engine.result import Result
+    from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
 
 def _read_budget(text: str) -> dict[str, float]:
@@ -104,6 +104,7 @@ class Design(ExperimentQuestion["Result"]):
 
     command: ClassVar[str] = "design"
     verb: ClassVar[str] = "best_design"
+    computed_in: ClassVar[str] = "design.best_design"
 
     environment: Environment | str = argument(kw_only=False)
     goal: str = positional("--for", default="parameters", kw_only=False)
@@ -129,28 +130,16 @@ class Design(ExperimentQuestion["Result"]):
     seed: int = 0
 
     @classmethod
-    def named(cls, found: Mapping[str, Any]) -> Sequence[str]:
+    def models_in(cls, arguments: Mapping[str, Any]) -> Sequence[str]:
         """Return the names of the models that were typed: rivals, or the one model."""
         from .goals import rivals_in
 
-        return rivals_in(found.get("goal", "parameters")) or [found["model"]]
+        return rivals_in(arguments.get("goal", "parameters")) or [arguments["model"]]
 
     def asked(self) -> dict[str, Any]:
         """What was asked; usual ways are not named."""
-        told = super().asked()
+        asked = super().asked()
         usual = {"comparison": "one", "estimator": "two_stage", "reasoning": "0-0"}
-        told |= {k: None for k, value in usual.items() if told[k] == value}
+        asked |= {name: None for name, value in usual.items() if asked[name] == value}
         (budget,) = self.budget.items()
-        return told | {
-            "budget": f"{budget[0]}={budget[1]:.12g}",
-            "search": list(self.search or ()),
-            "from": None if self.pilot is None else str(self.pilot),
-            "run": None if self.run is None else str(self.run),
-            "thorough": self.thorough or None,
-        }
-
-    def answer(self) -> Result:
-        """Search."""
-        from .best_design import compute
-
-        return compute(self)
+        return asked | {"budget": f"{budget[0]}={budget[1]:.12g}"}

@@ -24,21 +24,23 @@ def resolve_environment(
 
     One that is on no list is put there, unless nothing will rebuild it by its name (not `listed`).
     """
-    place = make(environment) if isinstance(environment, str) else environment
+    experiment = make(environment) if isinstance(environment, str) else environment
     if listed:
-        register(type(place))
+        register(type(experiment))
     if trials is None:
-        return place
-    if place.size is None:
-        raise ValueError(f"The number of trials of {place.name} is fixed at {place.n_trials}.")
-    per_unit = place.n_trials // place.settings[place.size]
+        return experiment
+    if experiment.size is None:
+        raise ValueError(
+            f"The number of trials of {experiment.name} is fixed at {experiment.n_trials}."
+        )
+    per_unit = experiment.n_trials // experiment.settings[experiment.size]
     if trials < per_unit or trials % per_unit:
         raise ValueError(
-            f"Sessions of {place.name} have a multiple of {per_unit} trials; got {trials}."
+            f"Sessions of {experiment.name} have a multiple of {per_unit} trials; got {trials}."
         )
     if trials > MOST_TRIALS:
         raise ValueError(f"A session has at most {MOST_TRIALS:,} trials; got {trials:,}.")
-    return type(place)(**place.settings | {place.size: trials // per_unit})
+    return type(experiment)(**experiment.settings | {experiment.size: trials // per_unit})
 
 
 def settings_asked(environment: Environment) -> dict[str, Any]:
@@ -83,7 +85,8 @@ def resolve_model(model: type[Agent] | str) -> type[Agent]:
 
 def several(values: Any) -> list[Any]:
     """Return one value or several as a list."""
-    return list(values) if isinstance(values, Sequence) else [values]
+    whole = isinstance(values, str) or not isinstance(values, Sequence)
+    return [values] if whole else list(values)
 
 
 def one_of(kind: str, value: str, names: Iterable[str]) -> None:

@@ -6,23 +6,24 @@ import os
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed, parallel_config
 
 from knownminds.agents import AGENTS
-from knownminds.environments import ENVIRONMENTS, unknown
+from knownminds.environments import ENVIRONMENTS
 from knownminds.environments.record.folders import writable
 from knownminds.inference import MEASURES
 
 from .members import Guests
-from .study import Batch, Rows, Study, claim, finished_parts, read_part, versions
+from .question import Running
+from .study import Batch, Rows, Study, claim, finished_parts, versions
 
 SAME_FAILURE = 3  # so many batches failing alike at the start end the study
 WORTH_PROCESSES = 8.0  # seconds of remaining work that pay for starting processes
@@ -31,44 +32,15 @@ WORTH_PROCESSES = 8.0  # seconds of remaining work that pay for starting process
 FAILURES = (ArithmeticError, ValueError, RuntimeError)
 
 Work = Callable[[Study, Batch, int | None], pd.DataFrame]
-Progress = Callable[[int, int], None]
-BACKENDS = {"processes": "loky", "threads": "threading", "dask": "dask"}
+BACKENDS = {"processes": "loky", "threads": "threading"}  # by their names in joblib
 Answer = TypeVar("Answer")
-
-
-class Running(TypedDict, total=False):
-    """How a study is computed and where it is kept; no number depends on it.
-
-    Keys
-    ----
-    out
-        Folder in which finished batches are kept. A folder of the same study is resumed.
-    workers
-        Processes or threads, each on one core; 1 stays in this one; None decides once the first
-        batch has been timed.
-    backend
-        "processes", "threads", or "dask" with a `scheduler`.
-    scheduler
-        Address of a running dask scheduler, tcp://host:port.
-    share
-        "2/3": do only the second third of the batches. All shares have one folder.
-    progress
-        Called with (batches done, batches in all).
-    """
-
-    out: str | os.PathLike[str] | None
-    workers: int | None
-    backend: str | None
-    scheduler: str | None
-    share: str | None
-    progress: Progress | None
 
 
 class ShareDone(Exception):  # noqa: N818 - it is no error
     """A share of a study is computed; there is a result once all are."""
 
 
-def run(study: Study, work: Work, say: Callable[[Rows], Answer], **running: Any) -> Answer:
+def run(study: Study, work: Work, say: Callable[[Rows], Answer], running: Running) -> Answer:
     """Do all the work that is not done yet; return what `say` makes of all rows.
 
     Parameters
@@ -77,7 +49,7 @@ def run(study: Study, work: Work, say: Callable[[Rows], Answer], **running: Any)
         A module-level function of (study, batch, threads) that returns a row for each unit, with
         at least `status` and `message`; it may use so many threads (None: all cores).
     running
-        See `Running`.
+        Where and how.
 
     Raises
     ------
@@ -87,75 +59,67 @@ def run(study: Study, work: Work, say: Callable[[Rows], Answer], **running: Any)
     ShareDone
         If a share was asked for and others are missing.
     """
-    how = _checked(**running)
-    if how.folder is None:
+    how, (number, of) = running.checked(), running.part_of
+    if how.out is None:
         parts = dict(_computed(study, work, list(study.batches()), how, fresh=True))
         return say(Rows(study, parts, (versions(),)))
-    with writable(how.folder) as folder:
+    with writable(how.out) as folder:
         used = claim(study, folder)
-    with writable(how.folder / "parts") as folder:
+    with writable(Path(how.out) / "parts") as folder:
         there = finished_parts(folder)
-    number, of = how.share
     share = islice(study.batches(), number - 1, None, of)
     todo = [batch for batch in share if study.part_name(batch) not in there]
     with closing(_computed(study, work, todo, how, fresh=not there)) as computed:
         for batch, table in computed:
             with writable(folder):
                 _write_part(table, folder / study.part_name(batch))
-    there, batches = finished_parts(folder), list(study.batches())
-    if any(study.part_name(batch) not in there for batch in batches):
+    rows = replace(Rows.read(how.out), versions=used)
+    if rows.missing:
         raise ShareDone(
-            f"Share {number}/{of} is done: {len(there)} of {len(batches)} batches are in "
-            f"{how.folder}. The last share to end shows the result."
+            f"Share {number}/{of} is done: {len(rows.parts)} of {study.n_batches} batches are in "
+            f"{how.out}. The last share to end shows the result."
         )
-    parts = {batch: read_part(folder / study.part_name(batch), len(batch)) for batch in batches}
-    return say(Rows(study, parts, used))
+    return say(rows)
 
 
-@dataclass(frozen=True)
-class _How:
-    folder: Path | None
-    workers: int | None
-    backend: str
-    scheduler: str | None
-    share: tuple[int, int]
-    progress: Progress
+Step = Callable[[Study, str], Rows | None]
 
 
-def _checked(
-    out: str | os.PathLike[str] | None = None,
-    workers: int | None = None,
-    backend: str | None = None,
-    scheduler: str | None = None,
-    share: str | None = None,
-    progress: Progress | None = None,
-) -> _How:
-    if workers is not None and workers < 1:
-        raise ValueError(f"The number of workers is at least 1; got {workers}.")
-    if backend is not None and backend not in BACKENDS:
-        raise ValueError(unknown("backend", backend, list(BACKENDS)))
-    if (backend == "dask") != (scheduler is not None):
-        raise ValueError(
-            "A dask cluster is named by both: --backend dask --scheduler tcp://host:port; "
-            f"got backend {backend!r} and scheduler {scheduler!r}."
-        )
-    first, slash, last = (share or "1/1").partition("/")
-    if not (slash and first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last)):
-        raise ValueError(f"A share reads 2/3, the second of three; got {share!r}.")
-    if share is not None and out is None:
-        raise ValueError("A share of a study is kept in a folder; name one with --out.")
-    return _How(
-        None if out is None else Path(out),
-        workers,
-        backend or "processes",
-        scheduler,
-        (int(first), int(last)),
-        progress or (lambda done, total: None),
-    )
+def computed_steps(start: Study, work: Work, running: Running) -> Step:
+    """Return what computes a step of a search by its study and name; a folder within keeps it.
+
+    Parameters
+    ----------
+    start
+        The study that names the search, which its folder bears; of it nothing is computed.
+    """
+    if running.share is not None:
+        raise ValueError("A search goes step by step and has no shares; use workers or dask.")
+    if running.out is not None:
+        with writable(running.out) as folder:
+            claim(start, folder)
+
+    def step(study: Study, name: str) -> Rows:
+        out = None if running.out is None else Path(running.out) / name
+        return run(study, work, lambda rows: rows, replace(running.running, out=out))
+
+    return step
+
+
+def stored_steps(folder: Path) -> Step:
+    """Return what reads a finished step of a search from its folder; None where there is none."""
+
+    def step(_: Study, name: str) -> Rows | None:
+        if not (folder / name / "study.json").is_file():
+            return None
+        rows = Rows.read(folder / name)
+        return None if rows.missing else rows
+
+    return step
 
 
 def _computed(
-    study: Study, work: Work, todo: Sequence[Batch], how: _How, *, fresh: bool
+    study: Study, work: Work, todo: Sequence[Batch], how: Running, *, fresh: bool
 ) -> Generator[tuple[Batch, pd.DataFrame], None, None]:
     """Go through the rows of batches as they are done.
 
@@ -170,7 +134,8 @@ def _computed(
     limit = min(SAME_FAILURE, len(todo)) if fresh else 0
     with closing(_outcomes(study, work, todo, how)) as outcomes:
         for done, outcome in enumerate(outcomes, start=1):
-            how.progress(done, len(todo))
+            if how.progress is not None:
+                how.progress(done, len(todo))
             waiting.append(outcome)
             if outcome.reason is None or outcome.reason != waiting[0].reason:
                 limit = 0  # the study works, or fails for more than one reason
@@ -185,7 +150,7 @@ def _computed(
 
 
 def _outcomes(
-    study: Study, work: Work, todo: Sequence[Batch], how: _How
+    study: Study, work: Work, todo: Sequence[Batch], how: Running
 ) -> Generator[_Outcome, None, None]:
     workers = how.workers
     if workers is None and how.backend != "dask" and todo:
@@ -214,11 +179,12 @@ def _outcomes(
 
 
 @contextmanager
-def _backend(how: _How, workers: int | None) -> Iterator[None]:
+def _backend(how: Running, workers: int | None) -> Iterator[None]:
     """Choose where joblib computes; each worker has one thread."""
     if how.backend != "dask":
-        inner = {"inner_max_num_threads": 1} if how.backend == "processes" else {}
-        with parallel_config(BACKENDS[how.backend], n_jobs=workers, **inner):
+        backend = how.backend or "processes"
+        inner = {"inner_max_num_threads": 1} if backend == "processes" else {}
+        with parallel_config(BACKENDS[backend], n_jobs=workers, **inner):
             yield
         return
     try:

@@ -306,11 +306,11 @@ def _live_chosen(study: Study, cell: Cell, theta: Array, addresses: NDArray[np.i
     chosen = resolve_chosen(environment, options["questions"], adaptive, fixed)
     assert chosen is not None
     rows: list[dict[str, Any]] = []
-    for place, address in enumerate(addresses.tolist()):
-        session, subject = divmod(place, n)
+    for row, address in enumerate(addresses.tolist()):
+        session, subject = divmod(row, n)
         agent = model.from_theta(theta[subject], lapse=cell.lapse, actions=environment.n_actions)
         lived = chosen_rows(agent, environment, chosen, study.seed, *address)
-        rows += [{**row, "subject": subject, "session": session} for row in lived]
+        rows += [{**one, "subject": subject, "session": session} for one in lived]
     frame = pd.DataFrame(rows)
     given = {name for name in ("action", "response", "reward") if name in frame}
     stimuli = [*environment.fields.shown, *environment.fields.hidden]

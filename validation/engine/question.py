@@ -1,8 +1,8 @@
-"""What a study is asked, said once.
+"""What a command answers, declared once.
 
-A question is a frozen dataclass. Its fields are the arguments of the function that answers it and,
-with how each is typed, the options of the command; what was asked goes into the study's identity,
-and a command line that asks it again follows from there. Nothing here is slow to import.
+A question is a frozen dataclass. Its fields are the arguments of the function that answers it and
+the options of the command, its docstring is the help of both; what was asked goes into a study's
+identity, and a command line that asks it again follows from there. Nothing here is slow to import.
 """
 
 from __future__ import annotations
@@ -12,27 +12,17 @@ import json
 import os
 import re
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Generic,
-    ParamSpec,
-    TypeVar,
-    cast,
-    dataclass_transform,
-)
+from typing import Annotated, Any, ClassVar, Generic, ParamSpec, TypeVar, cast, dataclass_transform
 
 import typer
 
-from knownminds.validation.completion import completes, given_model, named_or_usual
-from knownminds.validation.completion import named as check_member
-from knownminds.validation.options import DesignName, Out, Workers
+from knownminds.validation.completion import check_member, completes, model_or_usual
 from knownminds.validation.reading import (
     read_numbers,
     read_settings,
@@ -40,75 +30,13 @@ from knownminds.validation.reading import (
     resolve_experiment,
 )
 
-from .notebook import notebook_bar
-
-if TYPE_CHECKING:
-    from .engine import Progress, Running
-
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 T = TypeVar("T")
+Progress = Callable[[int, int], None]
+BACKENDS = ("processes", "threads", "dask")
 
-
-@dataclass(frozen=True)
-class Typed:
-    """How a field is typed on the command line.
-
-    Parameters
-    ----------
-    option
-        The type with its Typer option or argument.
-    untyped
-        Its value there if nothing is typed.
-    name
-        Of the option; the field's if "".
-    read
-        Makes the field's value of what is typed.
-    """
-
-    option: Any
-    untyped: Any
-    name: str = ""
-    read: Callable[[Any], Any] | None = None
-
-
-def asks(
-    option: Any,
-    *,
-    default: Any = MISSING,
-    untyped: Any = MISSING,
-    name: str = "",
-    read: Callable[[Any], Any] | None = None,
-    kw_only: bool = True,
-) -> Any:
-    """Return a field of a question with its option; see `Typed`.
-
-    Parameters
-    ----------
-    default
-        Of the function's argument; without one it must be given.
-    """
-    untyped = default if untyped is MISSING else untyped
-    how = Typed(option, inspect.Parameter.empty if untyped is MISSING else untyped, name, read)
-    return field(default=default, kw_only=kw_only, metadata={"typed": how})
-
-
-def option(
-    kind: Any,
-    help: str,
-    default: Any = MISSING,
-    *,
-    flag: str = "",
-    completion: Callable[[str], list[str]] | None = None,
-    **how: Any,
-) -> Any:
-    """Return a field of a question that is typed as an option of this kind; see `asks`."""
-    told = typer.Option(*([flag] if flag else []), help=help, autocompletion=completion)
-    annotated: Any = Annotated
-    return asks(annotated[kind, told], default=default, **how)
-
-
-# Fields whose words the shell completes, and that are refused early where they name no member.
+# Fields whose words the shell completes.
 MEMBERS = {
     "environment": "environment",
     "model": "model",
@@ -124,6 +52,7 @@ KINDS: tuple[tuple[str, Any], ...] = (
     ("Mapping[str, str]", list[str]),
     ("Sequence[int]", list[int]),
     ("Sequence[float]", list[float]),
+    ("Sequence[Path]", list[Path]),
     ("Sequence[", list[str]),
     ("bool", bool),
     ("Path", Path),
@@ -132,15 +61,23 @@ KINDS: tuple[tuple[str, Any], ...] = (
 )
 
 
-# Type checkers read `default` and `kw_only` off the calls alone, where they are said by name.
+# Type checkers read `default` and `kw_only` off the calls alone, where they are given by name.
 def named(flag: str, *, default: Any = MISSING) -> Any:
     """Return a field whose option has another name, "--set" for instance, or "--a,--b"."""
     return field(default=default, metadata={"flag": flag})
 
 
-def read_with(read: Callable[[Any], Any], *, default: Any = MISSING, kw_only: bool = True) -> Any:
-    """Return a field whose words a function reads."""
-    return field(default=default, kw_only=kw_only, metadata={"read": read})
+def read_with(
+    read: Callable[[Any], Any],
+    flag: str = "",
+    *,
+    default: Any = MISSING,
+    kw_only: bool = True,
+    several: bool = False,
+) -> Any:
+    """Return a field whose words a function reads; `several` of them, or one."""
+    metadata = {"read": read, "flag": flag, "kind": list[str] if several else str}
+    return field(default=default, kw_only=kw_only, metadata=metadata)
 
 
 def argument(*, default: Any = MISSING, kw_only: bool = False) -> Any:
@@ -153,36 +90,71 @@ def positional(flag: str = "", *, default: Any = MISSING, kw_only: bool = False)
     return field(default=default, kw_only=kw_only, metadata={"flag": flag})
 
 
-def declared(own: Any, help: str) -> Typed:
+@dataclass(frozen=True)
+class Option:
+    """How a field is typed on the command line.
+
+    Parameters
+    ----------
+    kind
+        The type with its Typer option or argument.
+    default
+        Its value there if nothing is typed.
+    flag
+        Of the option, "--set" for instance; "" of an argument.
+    read
+        Makes the field's value of what is typed.
+    """
+
+    kind: Any
+    default: Any
+    flag: str = ""
+    read: Callable[[Any], Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The option without its dashes; an argument is the subject matter."""
+        first = self.flag.split(",")[0].split("/")[0]
+        return first.removeprefix("--").replace("-", "_") or "subject_matter"
+
+
+def option_of(declared: Field[Any], help: str) -> Option:
     """Return how a field is typed, from its annotation, its default and its help."""
-    kind = next((kind for text, kind in KINDS if text in own.type), str)
-    if "read" in own.metadata:
-        kind = str
-    flag = own.metadata.get("flag") or f"--{own.name.removesuffix('_').replace('_', '-')}"
-    read = own.metadata.get("read")
-    if read is None and "Mapping[str, float]" in own.type:
+    annotation, metadata = str(declared.type), declared.metadata
+    fitting = (kind for text, kind in KINDS if text in annotation)
+    kind: Any = metadata.get("kind") or next(fitting, str)
+    flag = metadata.get("flag") or f"--{declared.name.removesuffix('_').replace('_', '-')}"
+    read = metadata.get("read")
+    if read is None and "Mapping[str, float]" in annotation:
         read = partial(read_numbers, flag)
-    elif read is None and "Mapping[str, Any]" in own.type:
+    elif read is None and "Mapping[str, Any]" in annotation:
         read = read_settings
-    elif read is None and "Mapping[str, str]" in own.type:
+    elif read is None and "Mapping[str, str]" in annotation:
         read = partial(read_texts, flag)
-    member = MEMBERS.get(own.name)
+    member = MEMBERS.get(declared.name)
     more: dict[str, Any] = {"help": help}
     if member:
         more["autocompletion"] = completes(f"{member}s")
     annotated: Any = Annotated
-    if own.metadata.get("argument"):
-        if member and member != "measure":  # audits have names besides
+    required = inspect.Parameter.empty if declared.default is MISSING else None
+    if metadata.get("argument"):
+        if member == declared.name != "measure":  # audits have names besides
             more["callback"] = check_member(member)
-        return Typed(annotated[kind, typer.Argument(**more)], inspect.Parameter.empty)
-    if own.name == "model":
-        more["callback"] = given_model if "None" in own.type else named_or_usual
-    flags = flag.split(",")
+        kind = kind | None if required is None else kind
+        return Option(annotated[kind, typer.Argument(**more)], required, read=read)
+    if declared.name == "model" and "None" not in annotation:
+        more["callback"] = model_or_usual
+    if member == "model":  # without one it is the usual one, or all that play
+        required = None
+    elif declared.name in ("subjects", "sessions") and kind is int:
+        more["max"] = 10_000_000
     if kind is bool:
-        return Typed(annotated[bool, typer.Option(*flags, **more)], False)
-    if own.default not in (MISSING, None, "", ()):
-        more["help"] = f"{help} Default: {own.default}."  # Rich takes brackets for markup
-    return Typed(annotated[kind | None, typer.Option(*flags, **more)], None, read=read)
+        flags = flag if declared.default is False else f"{flag}/--no-{flag[2:]}"
+        return Option(annotated[bool, typer.Option(flags, **more)], declared.default, flag)
+    if declared.default not in (MISSING, None, "", ()):
+        more["help"] = f"{help} Default: {declared.default}."  # Rich takes brackets for markup
+    kind = kind | None if required is None else kind
+    return Option(annotated[kind, typer.Option(*flag.split(","), **more)], required, flag, read)
 
 
 def field_helps(kind: type) -> dict[str, str]:
@@ -196,6 +168,7 @@ def field_helps(kind: type) -> dict[str, str]:
         for line in listed.splitlines():
             if not line.startswith(" "):
                 names = [name.strip() for name in line.split(",")]
+                names = [] if names[0] == "workers" and len(names) > 1 else names  # see `Running`
                 helps |= dict.fromkeys(names, "")
             else:
                 for name in names:
@@ -206,10 +179,10 @@ def field_helps(kind: type) -> dict[str, str]:
 @dataclass_transform(
     kw_only_default=True,
     frozen_default=True,
-    field_specifiers=(asks, option, field, named, argument, positional, read_with),
+    field_specifiers=(field, named, argument, positional, read_with),
 )
 def frozen_question(kind: type[T]) -> type[T]:
-    """Make a frozen dataclass of a question; its arguments have names but where `asks` says so."""
+    """Make a frozen dataclass of a question; its arguments have names unless it says otherwise."""
     return dataclass(frozen=True, kw_only=True)(kind)
 
 
@@ -218,108 +191,138 @@ class Question(Generic[R]):
     """What a command is asked."""
 
     command: ClassVar[str]
-    help: ClassVar[str] = ""  # the docstring's first line where it is empty
     verb: ClassVar[str]  # the function's name
+    computed_in: ClassVar[str] = ""  # the module of validation whose `compute` answers it
 
     def answer(self) -> R:
         """Compute the answer."""
-        raise NotImplementedError
+        compute: Callable[[Any], R] = load(self.computed_in, "compute")
+        return compute(self)
 
     @classmethod
-    def typed(cls) -> dict[str, Typed]:
-        """How each field is typed, in order, but for those of `StudyQuestion`."""
-        helps = field_helps(cls)
-        running = {"tell"} | _running(cls)
-        options: dict[str, Typed] = {}
+    def options(cls) -> dict[str, Option]:
+        """How each field is typed: those of the class, of its bases, and of `Running`."""
+        helps, running = field_helps(cls), running_of(cls)
+        declared = [own for own in fields(cls) if own.metadata.get("typed", True)]
+        declared.sort(key=lambda own: (own.name in running, own.name not in cls.__annotations__))
+        return {
+            own.name: option_of(own, helps.get(own.name, ""))
+            for own in declared
+            if "Callable" not in str(own.type)
+        }
+
+    @classmethod
+    def of_typed(cls, typed: Mapping[str, Any]) -> Question[Any]:
+        """Make a question of what was typed; what was not typed is as the function has it."""
+        return cls(**cls.read(typed))
+
+    @classmethod
+    def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that were typed, and functions that are called on the way."""
+        options, arguments = cls.options(), {}
         for own in fields(cls):
-            # A subclass that narrows a field's type does not repeat how it is typed.
-            known = (vars(base).get("__dataclass_fields__", {}) for base in cls.__mro__)
-            given = (at[own.name].metadata.get("typed") for at in known if own.name in at)
-            how = next(filter(None, given), None)
-            if how is not None:
-                options[own.name] = how
-            elif own.name not in running:
-                options[own.name] = declared(own, helps.get(own.name, ""))
-        return options
-
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """Values of the fields that need not be given."""
-        return {own.name: own.default for own in fields(cls) if own.default is not MISSING}
+            value, option = typed.get(own.name), options.get(own.name)
+            if value is not None:
+                read = None if option is None else option.read
+                arguments[own.name] = value if read is None else read(value)
+        return arguments
 
     def asked(self) -> dict[str, Any]:
-        """What was asked, by the names of the options."""
-        told: dict[str, Any] = {}
-        for name, how in self.typed().items():
-            if hasattr(self, name):
-                value = getattr(self, name)
-                told[_option(name, how)] = dict(value) if isinstance(value, Mapping) else value
-        return told
+        """What was asked, by the names of the options; rates of zero are not named."""
+        running = running_of(type(self))
+        return {
+            option.name: _plain(getattr(self, name))
+            for name, option in self.options().items()
+            if name not in running and hasattr(self, name)
+        }
 
-    @classmethod
-    def of_typed(cls, given: Mapping[str, Any]) -> Question[Any]:
-        """Make a question of what was typed; what was not typed is as the function has it."""
-        return cls(**cls.read(given))
+    def command_line(self) -> str:
+        """Return the command line that asks it again."""
+        asked = self.asked()
+        return command_line(self.command, asked.pop("subject_matter", ""), **asked)
 
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that were typed."""
-        found: dict[str, Any] = {}
-        own = {field.name for field in fields(cls)}
-        for name, how in cls.typed().items():
-            value = given[how.name or name]
-            if value is not None and name in own and name != "truth":
-                found[name] = value if how.read is None else how.read(value)
-        return found
+
+def _plain(value: Any) -> Any:
+    """Return a value as a study's identity has it; a rate of zero as none."""
+    if isinstance(value, Mapping):
+        return dict(value) or None
+    if isinstance(value, os.PathLike):
+        return str(value)
+    return None if isinstance(value, float) and value == 0.0 else value
 
 
 @frozen_question
-class StudyQuestion(Question[R]):
-    """What a study is asked; the fields here say where and how it is computed, see `Running`."""
+class Running:
+    """How a study is computed and where it is kept; no number depends on it.
+
+    Parameters
+    ----------
+    workers
+        Processes or threads, each on one core. 1 stays in this process; if none, the time that the
+        first batch takes decides.
+    backend
+        processes, threads, or dask with --scheduler.
+    scheduler
+        tcp://HOST:PORT of a dask cluster.
+    share
+        2/3: only the second third of the batches; all into one folder.
+    out
+        Folder for the results and the report. A folder of the same study is resumed.
+    progress
+        Called with (batches done, batches in all).
+
+    Raises
+    ------
+    ValueError
+        If a value is not one of these, or they do not go together.
+    """
 
     workers: int | None = None
     backend: str | None = None
     scheduler: str | None = None
     share: str | None = None
-    out: str | os.PathLike[str] | None = None
-    progress: Progress | None = None
+    out: str | os.PathLike[str] | None = read_with(Path, default=None)
+    progress: Callable[[int, int], None] | None = None
 
     @property
     def running(self) -> Running:
-        """Where and how it is computed."""
-        return cast("Running", {own.name: getattr(self, own.name) for own in fields(StudyQuestion)})
+        """These fields alone."""
+        return Running(**{own.name: getattr(self, own.name) for own in fields(Running)})
 
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that were typed, and where and how to compute."""
-        running = {own.name: given.get(own.name) for own in fields(StudyQuestion)}
-        return {**super().read(given), **running}
+    def checked(self) -> Running:
+        """Return the same; ValueError if the fields do not go together."""
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"The number of workers is at least 1; got {self.workers}.")
+        if self.backend is not None and self.backend not in BACKENDS:
+            from knownminds.environments import unknown
+
+            raise ValueError(unknown("backend", self.backend, BACKENDS))
+        if (self.backend == "dask") != (self.scheduler is not None):
+            raise ValueError(
+                "A dask cluster is named by both: --backend dask --scheduler tcp://host:port; "
+                f"got backend {self.backend!r} and scheduler {self.scheduler!r}."
+            )
+        if self.share is not None and self.out is None:
+            raise ValueError("A share of a study is kept in a folder; name one with --out.")
+        return self
+
+    @property
+    def part_of(self) -> tuple[int, int]:
+        """Which share it is, and of how many."""
+        first, slash, last = (self.share or "1/1").partition("/")
+        if not (slash and first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last)):
+            raise ValueError(f"A share reads 2/3, the second of three; got {self.share!r}.")
+        return int(first), int(last)
 
 
-def _running(kind: type) -> set[str]:
-    """Return the fields of a study's question that say where and how it is computed."""
-    return {own.name for own in fields(StudyQuestion)} if issubclass(kind, StudyQuestion) else set()
+def running_of(kind: type) -> set[str]:
+    """Return the fields of a question that say how it is computed; none where it is no study."""
+    return {own.name for own in fields(Running)} if issubclass(kind, Running) else set()
 
 
-# How is typed what all studies share.
-RUNNING = {
-    "workers": Typed(Workers, None),
-    "backend": Typed(
-        Annotated[str | None, typer.Option(help="processes, threads, or dask with --scheduler.")],
-        None,
-    ),
-    "scheduler": Typed(
-        Annotated[str | None, typer.Option(help="tcp://HOST:PORT of a dask cluster.")], None
-    ),
-    "share": Typed(
-        Annotated[
-            str | None,
-            typer.Option(help="2/3: only the second third; all into one folder."),
-        ],
-        None,
-    ),
-    "out": Typed(Out, None),
-}
+@frozen_question
+class StudyQuestion(Running, Question[R]):
+    """What a study is asked."""
 
 
 @frozen_question
@@ -327,36 +330,43 @@ class ExperimentQuestion(StudyQuestion[R]):
     """What is asked of models in an experiment.
 
     Subclasses have `environment`, `trials`, `truth` typed as --set, and `model` or `models`.
+
+    Parameters
+    ----------
+    design
+        Of an experiment with several designs: which (--set design=).
     """
 
     @classmethod
-    def typed(cls) -> dict[str, Typed]:
-        """Its own fields, and which of an experiment's designs is meant: one of its settings."""
-        found: dict[str, Typed] = {}
-        for name, how in super().typed().items():
-            found[name] = how
+    def options(cls) -> dict[str, Option]:
+        """Those of the fields, and which of an experiment's designs is meant: one of its settings.
+
+        Of a setting there is no field.
+        """
+        design = typer.Option(help=field_helps(cls)["design"])
+        found: dict[str, Option] = {}
+        for name, option in super().options().items():
+            found[name] = option
             if name == "trials":
-                found["design"] = Typed(DesignName, None)
+                found["design"] = Option(Annotated[str | None, design], None, "--design")
         return found
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+    def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments; of --set, parameters are true values and the others settings."""
         from .arguments import resolve_model
 
-        found = super().read(given)
-        models = cls.named(found)
-        agents = [resolve_model(model) for model in models]
-        values = given["values"] if "values" in given else given["truth"]
-        found["environment"], found["truth"] = resolve_experiment(
-            given["environment"], agents, None, values, given["design"]
+        arguments = super().read({**typed, "truth": None})
+        agents = [resolve_model(model) for model in cls.models_in(arguments)]
+        arguments["environment"], arguments["truth"] = resolve_experiment(
+            typed["environment"], agents, None, typed["truth"], typed["design"]
         )
-        return found
+        return arguments
 
     @classmethod
-    def named(cls, found: Mapping[str, Any]) -> Sequence[str]:
+    def models_in(cls, arguments: Mapping[str, Any]) -> Sequence[str]:
         """Return the names of the models that were typed."""
-        names: Sequence[str] = found.get("models") or [found["model"]]
+        names: Sequence[str] = arguments.get("models") or [arguments["model"]]
         return names
 
     def asked(self) -> dict[str, Any]:
@@ -364,25 +374,20 @@ class ExperimentQuestion(StudyQuestion[R]):
         from .arguments import resolve_environment, resolve_model, settings_asked
 
         environment = resolve_environment(getattr(self, "environment"))  # noqa: B009 - of a subclass
-        told = super().asked()
-        told["subject_matter"] = environment.name
-        truth = {name: float(value) for name, value in (told["set"] or {}).items()}
-        told["set"] = {**truth, **settings_asked(environment)}
-        model = told["model"]
+        asked = super().asked()
+        truth = {name: float(value) for name, value in (asked["set"] or {}).items()}
+        asked["set"] = {**truth, **settings_asked(environment)}
+        model = asked["model"]
         several = isinstance(model, Sequence) and not isinstance(model, str)
         names = [resolve_model(one).name for one in (model if several else [model])]
-        told["model"] = names if several else names[0]
-        return told
+        asked["model"] = names if several else names[0]
+        return asked | {"subject_matter": environment.name}
 
 
-def _option(name: str, how: Typed) -> str:
-    """Return the name of an option without its dashes; the argument is the subject matter."""
-    (info,) = how.option.__metadata__
-    if isinstance(info, typer.models.ArgumentInfo):
-        return "subject_matter"
-    # Within Annotated, Typer takes the first of the flags for a default.
-    flag = info.default
-    return flag.lstrip("-").replace("-", "_") if isinstance(flag, str) else how.name or name
+def load(module: str, name: str) -> Any:
+    """Return what a module of validation names, "recovery.parameter_recovery", or of a plugin."""
+    whole = module if module in sys.modules else f"knownminds.validation.{module}"
+    return getattr(import_module(whole), name)
 
 
 def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
@@ -397,21 +402,21 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
     """
 
     kind = cast("type[Question[Any]]", question)
-    watched = "progress" in {own.name for own in fields(kind)}
 
     def ask(*args: P.args, **asked: P.kwargs) -> R:
         own = question(*args, **asked)
-        if not watched or getattr(own, "progress") is not None:  # noqa: B009 - of a subclass
+        if not isinstance(own, Running) or own.progress is not None:
             return own.answer()
+        from .notebook import notebook_bar
+
         with notebook_bar(kind.verb) as bar:
-            shows: Any = own if bar is None else replace(cast("Any", own), progress=bar)
-            answer: R = shows.answer()
+            answer: R = cast("Any", replace(cast("Any", own), progress=bar)).answer()
             return answer
 
     ask.__name__ = ask.__qualname__ = kind.verb
     ask.__module__, ask.__doc__ = module, kind.__doc__
     # In a dataclass the fields of its base come first.
-    running = _running(kind)
+    running = running_of(kind)
     arguments = inspect.signature(kind).parameters.values()
     ordered = sorted(arguments, key=lambda argument: argument.name in running)
     ask.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
@@ -432,18 +437,16 @@ def command_line(command: str, *about: str, **options: Any) -> str:
     words = ["knownminds", command, *about]
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
-        if value is None or value is False:
+        if value is None or value is False or value == "":
             continue
         if value is True:
             words.append(flag)
         elif isinstance(value, Mapping):
             for key, one in value.items():
-                words += [flag, f"{key}={_told(one)}"]
-        elif isinstance(value, list | tuple):
-            for one in value:
-                words += [flag, _told(one)]
+                words += [flag, f"{key}={_written(one)}"]
         else:
-            words += [flag, _told(value)] if value != "" else []
+            for one in value if isinstance(value, list | tuple) else [value]:
+                words += [flag, _written(one)]
     return shlex.join(word for word in words if word)
 
 
@@ -452,7 +455,7 @@ def in_one(values: Mapping[str, str]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
-def _told(value: Any) -> str:
+def _written(value: Any) -> str:
     if isinstance(value, float):
         return repr(float(value)).removesuffix(".0")  # repr: all digits, or the study is another
     return str(value) if isinstance(value, str | Path) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""Trials of known minds, with their true parameters beside the choices."""
+"""Trials of known agents, with their true parameters beside the choices."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def simulated_data(
     lapse: float = 0.0,
     chosen: ChosenQuestions | None = None,
 ) -> Trials:
-    """Draw subjects from the priors and let each live its sessions.
+    """Draw subjects from the priors and let each take its sessions.
 
-    Subject i is drawn at the address (i,) and lives session k at (k, i). The columns `true_NAME`
+    Subject i is drawn at the address (i,) and takes session k at (k, i). The columns `true_NAME`
     (and `true_lapse`, if there are lapses) hold what it was.
 
     Parameters
@@ -63,8 +63,8 @@ def simulated_data(
             continue
         for i, values in enumerate(theta):
             agent = model.from_theta(values, lapse=lapse, actions=environment.n_actions)
-            lived = play_chosen(agent, environment, chosen, seed, session, i)
-            parts.append(lived.to_frame().assign(session=str(session)))
+            played = play_chosen(agent, environment, chosen, seed, session, i)
+            parts.append(played.to_frame().assign(session=str(session)))
     frame = pd.concat(parts, ignore_index=True)
     number = frame["subject"].astype(int).to_numpy()
     for k, name in enumerate(parameters.names):

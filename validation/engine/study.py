@@ -186,30 +186,15 @@ class Study:
 
     def identity(self) -> dict[str, Any]:
         """Everything that determines the numbers, JSON-able."""
-        content = {
-            "command": self.command,
-            "cells": [cell.content() for cell in self.cells],
-            "replicates": self.replicates,
-            "seed": self.seed,
-            "unit": self.unit,
-            "question": dict(self.question),
-            "remarks": [list(sentences) for sentences in self.remarks],
-        }
-        identity: dict[str, Any] = json.loads(json.dumps(content, default=dict))
+        identity: dict[str, Any] = json.loads(json.dumps(asdict(self), default=dict))
         return identity
 
     @classmethod
     def of(cls, identity: Mapping[str, Any]) -> Study:
         """Return the study of an identity."""
-        return cls(
-            identity["command"],
-            tuple(Cell(**cell) for cell in identity["cells"]),
-            identity["replicates"],
-            identity["seed"],
-            identity["unit"],
-            identity["question"],
-            tuple(tuple(sentences) for sentences in identity["remarks"]),
-        )
+        cells = tuple(Cell(**cell) for cell in identity["cells"])
+        remarks = tuple(map(tuple, identity["remarks"]))
+        return cls(**{**identity, "cells": cells, "remarks": remarks})
 
     @property
     def asked(self) -> dict[str, Any]:

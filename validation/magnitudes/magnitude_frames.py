@@ -10,11 +10,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments import CONDITIONS, Trials
-from knownminds.inference.magnitudes.consistency_score import (
-    REPLICATES,
-    SHIFT,
-    prior_weight,
-)
+from knownminds.inference.magnitudes.consistency_score import REPLICATES, prior_weight
 from knownminds.inference.magnitudes.cue_combination import REFERENCES, CueCombination
 from knownminds.inference.magnitudes.evidence_calibration import calibrated_evidence
 from knownminds.inference.magnitudes.factor_evidence import FACTORS, factor_evidence
@@ -113,11 +109,10 @@ def magnitude_frames(
     seed
         Of known minds and lines.
     """
-    how: dict[str, Any] = {
-        "mass": mass, "accuracy": "combined", "shared": False, "shift": SHIFT,
-        "replicates": replicates, "seed": seed,
-    }  # fmt: skip
-    composites = {who: magnitude_composite(answers, who, **how) for who in answers.participants}
+    composites = {
+        who: magnitude_composite(answers, who, mass=mass, replicates=replicates, seed=seed)
+        for who in answers.participants
+    }
     fits = _fits(answers, workers)
     beside = _evidence(answers, lines, seed, workers) if lines else pd.DataFrame()
     return MagnitudeFrames(
@@ -184,7 +179,7 @@ def _evidence(
         return pd.DataFrame()
     found = calibrated_evidence(
         Trials.from_frame(usable), replicates=lines, seed=seed, workers=workers
-    ).to_frame()
+    )
     named = pd.DataFrame([keys[int(subject)] for subject in found["subject"]], columns=CELL)
     told = found.rename(columns={"null_low": "low", "null_high": "high", "p_value": "p"})
     return pd.concat([named, told], axis=1).assign(lines=float(lines))[COLUMNS["evidence"]]
@@ -195,14 +190,13 @@ def _cells(answers: MagnitudeAnswers, fits: pd.DataFrame, mass: float) -> pd.Dat
     evidence: dict[Key, dict[str, float]] = {}
     if len(aics):
         known = {str(name): aics[name].to_numpy(dtype=float) for name in aics}
-        found = factor_evidence(known)
-        for i, key in enumerate(aics.index):
-            evidence[key] = {factor: float(found.evidence[factor][i]) for factor in FACTORS}
+        table = factor_evidence(known)[list(FACTORS)].to_dict("records")
+        evidence = dict(zip(aics.index, table, strict=True))
     nothing = dict.fromkeys(FACTORS, np.nan)
     rows: list[dict[str, Any]] = []
     for who in answers.participants:
         for key, cell in answers.of(who):
-            error, weight = normalised_error(cell), prior_weight(cell, shared=False)
+            error, weight = normalised_error(cell), prior_weight(cell)
             low, high = percentile_interval(error, mass)
             prior_low, prior_high = percentile_interval(weight, mass)
             bias, variance = bias_and_variance(cell)
@@ -274,12 +268,12 @@ def _known(composites: Mapping[str, MagnitudeComposite]) -> pd.DataFrame:
             "score": float(c.consistency.total[0]),
             "low": c.consistency.low,
             "high": c.consistency.high,
-            "observer": mind.observer,
-            "expected": mind.expected,
-            "sd": mind.sd,
-            "reaching": mind.reaching(float(c.consistency.total[0])),
+            "observer": observer,
+            "expected": float(scores.mean()),
+            "sd": float(scores.std(ddof=1)),
+            "reaching": float((scores >= c.consistency.total[0]).mean()),
         }
         for who, c in composites.items()
-        for mind in c.consistency.known
+        for observer, scores in c.consistency.known.items()
     ]
     return pd.DataFrame(rows, columns=COLUMNS["known"])

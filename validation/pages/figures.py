@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
@@ -49,10 +50,50 @@ def panels(n: int, *, height: float = 2.6, columns: int = 3) -> tuple[Figure, li
     return figure, axes
 
 
+def panel_each(
+    frame: pd.DataFrame, by: str = "parameter", *, height: float = 2.6, columns: int = 3
+) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
+    """Return a figure with a titled panel for each value of a column, and the rows of each."""
+    groups = list(frame.groupby(by, sort=False))
+    figure, axes = panels(len(groups), height=height, columns=columns)
+    for axis, (name, _) in zip(axes, groups, strict=True):
+        entitle(axis, str(name))
+    return figure, [(axis, rows) for axis, (_, rows) in zip(axes, groups, strict=True)]
+
+
+def dots(
+    axis: Axes, rows: pd.DataFrame, x: str, y: str, style: Style, label: str = "", most: int = 1500
+) -> None:
+    """Draw a dot for each row, of very many some, with the interval from `low` to `high` lightly.
+
+    They are pixels inside the SVG: thousands of vector marks make a heavy page.
+    """
+    some = rows.iloc[:: -(-len(rows) // most) or 1]
+    colour, marker, _ = style
+    if "low" in some:
+        faint = float(np.clip(30 / len(some), 0.04, 0.35))
+        axis.vlines(
+            some[x], some["low"], some["high"], color=colour, alpha=faint, linewidth=0.8,
+            rasterized=True,
+        )  # fmt: skip
+    axis.plot(
+        some[x], some[y], marker, label=label or None, color=colour, markersize=2.5, alpha=0.6,
+        linewidth=0, rasterized=True,
+    )  # fmt: skip
+
+
+def diagonal(axis: Axes, rows: pd.DataFrame, x: str, y: str) -> None:
+    """Let a panel be a square from the least to the most of two columns, with its diagonal."""
+    low, high = limits(rows[x].to_numpy(), rows[y].to_numpy())
+    axis.plot([low, high], [low, high], color=GREY, linewidth=1, zorder=0)
+    axis.set(xlim=(low, high), ylim=(low, high))
+    axis.set_box_aspect(1)
+
+
 def leftmost(axis: Axes) -> bool:
     """Tell whether no panel stands to the left of a panel: there, rows are named."""
-    place = axis.get_subplotspec()
-    return place is None or place.is_first_col()
+    position = axis.get_subplotspec()
+    return position is None or position.is_first_col()
 
 
 def entitle(axis: Axes, text: str, where: Literal["left", "center"] = "center") -> None:
@@ -154,11 +195,11 @@ def scale(axis: Axes, values: Sequence[float], named: float | None = None) -> No
 def spaced(values: Sequence[float], named: float | None = None, *, log: bool) -> list[float]:
     """Return those of the values whose names do not lie on top of each other on an axis."""
     several = sorted(set(values))
-    place = {value: float(np.log(value)) if log else value for value in several}
-    least = 0.12 * (place[several[-1]] - place[several[0]])
+    position = {value: float(np.log(value)) if log else value for value in several}
+    least = 0.12 * (position[several[-1]] - position[several[0]])
     kept = [several[0] if named is None else named]
     for value in several:
-        if min(abs(place[value] - place[other]) for other in kept) >= max(least, 1e-9):
+        if min(abs(position[value] - position[other]) for other in kept) >= max(least, 1e-9):
             kept.append(value)
     return sorted(kept)
 

@@ -18,7 +18,6 @@ from knownminds.environments.record.folders import writable, write_bytes, write_
 from knownminds.validation.engine.result import Part, Result, flat, shown
 
 from .html import fill
-from .tables import latex, markdown
 
 MOST_ROWS = 1000  # of a table on the page, in LaTeX and Markdown; its CSV has all
 DOTS = 200  # per inch, of what is drawn as dots
@@ -43,8 +42,8 @@ def _filled(result: Result, pictures: Sequence[bytes]) -> str:
 
     def views(held: Result | Part) -> dict[str, Any]:
         figures = [
-            (place, caption, svg.decode())
-            for caption, (place, svg) in zip(held.figures, drawn, strict=False)
+            (position, caption, svg.decode())
+            for caption, (position, svg) in zip(held.figures, drawn, strict=False)
         ]
         tables = [(next(number), *_readable(title, table)) for title, table in held.tables.items()]
         return {"figures": figures, "tables": tables}
@@ -95,6 +94,23 @@ def write_page(result: Result, folder: str | Path) -> Path:
         write_text(path / "result.json", result.to_json())
         write_text(path / "report.html", text)
     return Path(folder) / "report.html"
+
+
+def latex(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table for LaTeX, in which no character commands anything; it needs booktabs."""
+    table = pd.DataFrame(rows, columns=pd.Index(head))
+    caption = re.sub(r"([&%$#_{}])", r"\\\1", title)
+    layout = "l" + "r" * (len(head) - 1)
+    return table.to_latex(index=False, escape=True, caption=caption, column_format=layout)
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table for Markdown."""
+    ruler = ["---", *("---:" for _ in head[1:])]
+    return "".join(
+        "| " + " | ".join(" ".join(cell.split()).replace("|", r"\|") for cell in row) + " |\n"
+        for row in (head, ruler, *rows)
+    )
 
 
 def picture(figure: Figure, kind: str) -> bytes:

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from knownminds.environments import ENVIRONMENTS, Environment, make
+from knownminds.environments import ENVIRONMENTS, make
 from knownminds.environments.record.folders import check_writable, writable, write_text
 from knownminds.environments.record.result import Result
 from knownminds.validation.engine.arguments import one_of, set_to
+from knownminds.validation.engine.question import verb
 
+from .questions import Page
 from .sessions import script_of, session_data
 
 HERE = Path(__file__).parent
-JSPSYCH = Path("node_modules") / "jspsych"
 SCRIPT = Path("dist") / "index.browser.min.js"
 MOST_SUBJECTS = 1_000
 _TRIED = 8  # the major version that pages are tested with
@@ -58,63 +59,32 @@ class Site(Result):
         )
 
 
-def page(
-    environment: Environment | str,
-    out: str | Path,
-    *,
-    subjects: int = 1,
-    seed: int = 0,
-    settings: Mapping[str, Any] | None = None,
-    jspsych: str | Path = JSPSYCH,
-    title: str | None = None,
-    seconds: float | None = None,
-    post: str | None = None,
-    post_fields: Mapping[str, str] | None = None,
-) -> Site:
-    """Write a static page on which people live the sessions that agents and models live.
+page = verb(Page, __name__)
 
-    Parameters
-    ----------
-    environment, settings
-        What is played.
-    out
-        A folder: `index.html` is opened, with `?subject=3` where the number is known.
-    subjects
-        How many sessions are written, from 1 on. Subject k has the design at address k of the
-        seed, `session_stream(seed, k)`.
-    jspsych
-        The folder of jsPsych from npm, whose script becomes part of the page.
-    title
-        What the page is called; None for the name of the experiment.
-    seconds
-        How long a question stands; one that nobody answered is missing. None for no limit.
-    post, post_fields
-        Where files are sent as JSON, with "filename", "data" and these fields; None for nowhere.
 
-    Raises
-    ------
-    ValueError
-        If people cannot be shown the experiment, or jsPsych is not there.
-    """
+def compute(question: Page) -> Site:
+    """Answer what `page` is asked."""
+    environment = question.environment
     if isinstance(environment, str):
         one_of("environment", environment, ENVIRONMENTS)
         environment = make(environment)
-    place = set_to(environment, settings)
+    environment = set_to(environment, question.settings)
+    subjects, seconds, post = question.subjects, question.seconds, question.post
     if not 1 <= subjects <= MOST_SUBJECTS:
         raise ValueError(f"A page has 1 to {MOST_SUBJECTS:,} subjects; got {subjects}.")
     if seconds is not None and not 0.0 < seconds <= 86_400.0:
         raise ValueError(f"A question stands for more than 0 seconds; got {seconds:g}.")
     if post is not None and urlsplit(post).scheme not in ("http", "https"):
         raise ValueError(f"Files are sent to an address with http or https; got {post!r}.")
-    folder = Path(out)
+    folder = Path(question.out)
     check_writable(folder)
-    library, version = read_jspsych(jspsych)
-    script = script_of(place)
+    library, version = read_jspsych(question.jspsych)
+    script = script_of(environment)
     more = {
         "seconds": seconds,
-        "post": None if post is None else {"url": post, "fields": dict(post_fields or {})},
+        "post": None if post is None else {"url": post, "fields": dict(question.post_fields or {})},
     }
-    name = title or place.name.replace("_", " ").capitalize()
+    name = question.title or environment.name.replace("_", " ").capitalize()
     files = {"index.html": _page(name), "jspsych.js": library}
     files["page.js"] = "\n".join(
         [
@@ -125,10 +95,18 @@ def page(
     ).replace('"use strict";\n', "")
     files["page.js"] = '"use strict";\n' + files["page.js"]
     for subject in range(1, subjects + 1):
-        data = session_data(place, seed, subject, script) | more
+        data = session_data(environment, question.seed, subject, script) | more
         files[f"sessions/{subject}.js"] = f"knownmindsSession({_in_script(data)});\n"
     size = sum(len(text.encode("utf-8")) for text in files.values())
-    site = Site(place.name, place.settings, seed, subjects, place.n_trials, version, size)
+    site = Site(
+        environment.name,
+        environment.settings,
+        question.seed,
+        subjects,
+        environment.n_trials,
+        version,
+        size,
+    )
     with writable(folder / "sessions"):
         for file, text in files.items():
             write_text(folder / file, text)

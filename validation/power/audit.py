@@ -1,4 +1,4 @@
-"""Audits: what a metric and its test do to minds whose true value is known."""
+"""Audits: what a metric and its test do to agents whose true value is known."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from knownminds.validation.engine.arguments import (
 )
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop
-from knownminds.validation.engine.question import verb
+from knownminds.validation.engine.question import load, verb
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.scores import NOTHING, Score
 from knownminds.validation.engine.study import Cell, Rows, Study
 from knownminds.validation.engine.verdicts import LEAST_SIZE, MOST_SIZE, Verdict, judge_size
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.studies import AUDITS, load
+from knownminds.validation.studies import AUDITS
 
 from .aims import LEVEL
 from .dials import GroupDial
@@ -58,24 +58,24 @@ def compute(question: Audit) -> Result:
     """Answer what `audit` is asked."""
     name = question.measure
     if name in MEASURES:
-        return run(study(question), test_batch, say, **question.running)
+        return run(study(question), test_batch, say, question)
     if name not in AUDITS:
         raise ValueError(unknown("measure", name, [*MEASURES, *AUDITS]))
-    taken = {"measure", "replicates", "settings", "seed", *question.running}
-    taken |= set(load(f"{AUDITS[name]}:OPTIONS"))
+    taken = {"measure", "replicates", "settings", "seed", *vars(question.running)}
+    taken |= set(load(AUDITS[name], "OPTIONS"))
     for own in fields(question):
         if own.name not in taken and getattr(question, own.name) != own.default:
             raise ValueError(
                 f"The audit of {name} has a design of its own; got --{own.name}. Leave it out."
             )
-    made = load(f"{AUDITS[name]}:study")(question)
-    return run(made, load(f"{AUDITS[name]}:work"), say, **question.running)
+    made = load(AUDITS[name], "study")(question)
+    return run(made, load(AUDITS[name], "work"), say, question)
 
 
 def say(rows: Rows) -> Result:
     """Make a result of the rows of an audit, of a measure or one of `AUDITS`."""
     name = rows.study.question["subject_matter"]
-    result: Result = load(f"{AUDITS[name]}:say")(rows) if name in AUDITS else score_measure(rows)
+    result: Result = load(AUDITS[name], "say")(rows) if name in AUDITS else score_measure(rows)
     asked = {"measure": name, **{k: v for k, v in result.asked.items() if k != "experiment"}}
     return result.about(asked=asked)
 
@@ -144,7 +144,7 @@ def usual_effects(measure: Measure) -> tuple[float, ...]:
 def _cell(
     measure: Measure, environment: Environment, effect: float | None, subjects: int, sessions: int
 ) -> Cell:
-    """Write down one kind of mind in one design; no effect means the rational model."""
+    """Write down one kind of agent in one design; no effect means the rational model."""
     model = AGENTS[measure.rational if effect is None else measure.violator]
     model.check_plays(environment)
     law: dict[str, Any] = {}
@@ -170,7 +170,7 @@ def _cell(
 
 
 def score_measure(rows: Rows) -> Result:
-    """Score the audit of a measure, each kind of mind and number of trials by itself."""
+    """Score the audit of a measure, each kind of agent and number of trials by itself."""
     cells = rows.study.cells
     measure = MEASURES[cells[0].options["measure"]]
     table, sizes = [], []
@@ -208,7 +208,7 @@ def score_measure(rows: Rows) -> Result:
         if len(table)
     }
     return rows.result(
-        f"What does {measure.name} do to minds whose true value is known?",
+        f"What does {measure.name} do to agents whose true value is known?",
         verdicts=verdicts,
         tables=named | rows.statuses("data sets"),
         figures=_figures(*tables.values()),
@@ -235,7 +235,7 @@ def _figures(sizes: pd.DataFrame, characteristics: pd.DataFrame) -> Mapping[str,
         ] = Drawing(sizes, draw_size)
     if len(sizes) < len(characteristics):
         found[
-            "By the true value (at the left, minds without the effect): share of data sets that "
+            "By the true value (at the left, agents without the effect): share of data sets that "
             "reject, bias, reported standard error over the spread, and coverage of 95% "
             "intervals; with 2 standard errors."
         ] = Drawing(characteristics[characteristics["effect"].notna()], draw_characteristics)

@@ -1,4 +1,4 @@
-"""Minds in which a measure has a given size."""
+"""Agents in which a measure has a given size."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _parameter = lru_cache(maxsize=None)(ParameterMeasure)  # one object each, known
 
 @dataclass(frozen=True)
 class GroupDial:
-    """A measure's dial on a group of minds: turned by s, everyone's z grows by s x dial.
+    """A measure's dial on a group of agents: turned by s, everyone's z grows by s x dial.
 
     Parameters
     ----------

@@ -69,8 +69,8 @@ def conditions_lived(study: Study, batch: Batch, measure: Measure) -> tuple[Arra
         others = replace(cell, law={**cell.law, "condition": "second"})
         cells = tuple(others if c == batch.cell else own for c, own in enumerate(study.cells))
         elsewhere = replace(study, cells=cells)
-        minds = _turned(cell, measure, draw_subjects(elsewhere, batch), effect)
-        lived.append(live(elsewhere, batch, minds))
+        subjects = _turned(cell, measure, draw_subjects(elsewhere, batch), effect)
+        lived.append(live(elsewhere, batch, subjects))
     elif comparison == "paired":
         lived.append(live(study, batch, turned, first_session=cell.sessions))
     return effect, lived
@@ -162,7 +162,7 @@ def _two_stage(
 def sample_of(
     cell: Cell, measure: SubjectMeasure, lived: Lived, replicates: int, threads: int | None
 ) -> Array:
-    """Values of the units of each replicate, [R, n]; sessions are the units of one mind."""
+    """Values of the units of each replicate, [R, n]; sessions are the units of one agent."""
     apart = cell.subjects == 1
     if isinstance(measure, FittedMeasure):
         values = measure.values_of(lived.data(measure.model, apart=apart), workers=threads).value
@@ -213,7 +213,7 @@ def _difference(a: float, error_a: float, b: float, error_b: float) -> dict[str,
 
 
 def trials_of(lived: Lived, replicate: int, cell: Cell) -> Trials:
-    """Return the trials of one replicate of a batch; the sessions of one mind are subjects."""
+    """Return the trials of one replicate of a batch; the sessions of one agent are subjects."""
     first = replicate * cell.subjects
     return lived.of(np.arange(first, first + cell.subjects)).trials(apart=cell.subjects == 1)
 
@@ -236,17 +236,17 @@ def _hierarchical(
         own_subjects = np.arange(r * cell.subjects, (r + 1) * cell.subjects)
         whole = [one.of(own_subjects) for one in liveds]
         if cell.options["comparison"] == "paired":
-            place = (cell.data_key, replicate, 0)
+            address = (cell.data_key, replicate, 0)
             first, second = whole
-            contrast, reasons = _within(cell, measure, first, second, study.seed, place, threads)
+            contrast, reasons = _within(cell, measure, first, second, study.seed, address, threads)
             rows.append(_group_row(cell, contrast, 0.0, reasons))
             continue
         for condition, mine in enumerate(whole):
             data = mine.data(measure.model, apart=cell.subjects == 1)
-            place = (cell.data_key, replicate, condition)
+            address = (cell.data_key, replicate, condition)
             together = bool(cell.law.get("correlation"))
             fit = sample_group(
-                data, {}, False, study.seed, *place, threads=threads, correlated=together
+                data, {}, False, study.seed, *address, threads=threads, correlated=together
             )
             draws.append(_group_contrast(measure, fit))
             reasons += fit.reasons
@@ -286,7 +286,7 @@ def _within(
     first: Lived,
     second: Lived,
     seed: int,
-    place: tuple[int, ...],
+    address: tuple[int, ...],
     threads: int | None,
 ) -> tuple[Array, list[str]]:
     """Sample a group whose parameters differ between two conditions; draws of the contrast.
@@ -300,7 +300,7 @@ def _within(
     changing = [f"{name} ~ {COLUMN} + ({COLUMN} | subject)" for name in measure.contrast]
     design = design_of_sessions(changing, model, model.parameters, cell.subjects, 2, False)
     data = first.beside(second).data(model)
-    fit = sample_group(data, {}, False, seed, *place, threads=threads, design=design)
+    fit = sample_group(data, {}, False, seed, *address, threads=threads, design=design)
     found = {one.parameter: one.draws for one in contrasts_of(fit)}
     total = sum(weight * found[name] for name, weight in measure.contrast.items())
     return np.asarray(total), list(fit.reasons)

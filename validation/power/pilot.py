@@ -79,22 +79,6 @@ class Pilot:
             tuple(cell.law.get("lost", (0, 0))),
         )
 
-    @property
-    def sentences(self) -> list[str]:
-        """What a study takes from it."""
-        names = [
-            f"The group of each data set is one of {len(self.mean)} draws from the posterior of "
-            f"the pilot in {self.folder}, of {self.subjects} subjects: what is told is averaged "
-            "over what the pilot leaves open."
-        ]
-        lost, of = self.lost
-        if lost:
-            names.append(
-                f"Answers are lost at random as often as in the pilot, {lost / of:.1%} ({lost} of "
-                f"{of})."
-            )
-        return names
-
     def sizes(self, measure: Measure) -> Array:
         """Return the group's mean of a measure in each draw, [draws]."""
         model = AGENTS[self.model]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
 from time import process_time
@@ -74,7 +74,8 @@ power = verb(Power, __name__)
 def compute(question: Power) -> Result:
     """Answer what `power` is asked: designs, a search, a stopping rule, or rival models."""
     if question.against:
-        return confusion_of(question).answer()
+        result: Result = confusion_of(question).answer()
+        return result
     if question.find is not None:
         from .smallest_design import search
 
@@ -86,7 +87,7 @@ def compute(question: Power) -> Result:
     return designs(question)
 
 
-def read_power(folder: str | Path) -> Result:
+def read(folder: str | Path) -> Result:
     """Return what the study in a folder says, also if it is not finished."""
     study, _ = read_study(folder)
     if study.cells[0].law.get("part_of_search") == "start":
@@ -110,13 +111,13 @@ def confusion_of(question: Power) -> Confuse:
     """Return the comparison of models that is asked with `against`."""
     allowed = (
         "environment", "model", "against", "criterion", "subjects", "sessions", "trials",
-        "replicates", "truth", "pilot", "unconverged", "seed", "tell", *question.running,
+        "replicates", "truth", "pilot", "unconverged", "seed", "tell", *vars(question.running),
     )  # fmt: skip
-    for name, usual in Power.defaults().items():
-        if name not in allowed and getattr(question, name) != usual:
+    for option in fields(Power):
+        if option.name not in allowed and getattr(question, option.name) != option.default:
             raise ValueError(
                 "With --against models are compared and no effect is looked for; got "
-                f"--{name.replace('_', '-')}. Leave one of them out."
+                f"--{option.name.replace('_', '-')}. Leave one of them out."
             )
     one_of("criterion", question.criterion, ("aic", "bic"))
     return Confuse(
@@ -131,7 +132,7 @@ def confusion_of(question: Power) -> Confuse:
         pilot=question.pilot,  # type: ignore[arg-type]
         unconverged=question.unconverged,
         seed=question.seed,
-        **question.running,
+        **vars(question.running),
     )
 
 
@@ -139,7 +140,7 @@ def designs(question: Power) -> Result:
     """Study every combination of the sizes."""
     sought = sought_in(question)
     sizes = {name: several(getattr(question, name)) for name in SIZES}
-    cells = sought.cells(sizes["subjects"], sizes["sessions"], sizes["trials"], question.effect_sd)
+    cells = sought.cells(sizes["subjects"], sizes["sessions"], sizes["trials"])
     sought.check_identified(sizes["trials"])
     lengths = [cell.make().n_trials for cell in cells[: len(sizes["trials"])]]
     replicates = question.replicates or REPLICATES
@@ -147,9 +148,9 @@ def designs(question: Power) -> Result:
     asked |= {"replicates": replicates}
     study = Study("power", cells, replicates, question.seed, "replicate", asked)
     check_step_loop(study)
-    if question.tell is not None and sought.estimator == "hierarchical":
+    if question.tell is not None and question.estimator == "hierarchical":
         question.tell(price_of(study))
-    return run(study, test_batch, say, **question.running)
+    return run(study, test_batch, say, question)
 
 
 def price_of(study: Study) -> str:
@@ -273,20 +274,24 @@ def draw_designs(frame: pd.DataFrame) -> Figure:
 
 @dataclass(frozen=True)
 class Sought:
-    """What is looked for, whatever the size of the design."""
+    """What is looked for, whatever the size of the design: what was asked, checked.
 
+    Parameters
+    ----------
+    size
+        Of the effect; the mean over the pilot's draws where it is the pilot's own.
+    own_sd
+        Of the effect over the pilot's draws, where it is the pilot's own; None elsewhere.
+    """
+
+    asked: Power
     environment: Environment
     model: type[Agent]
     measure: Measure
     size: float
-    comparison: str
-    estimator: str
-    truth: Mapping[str, float]
-    spread: Mapping[str, float]
     correlation: Mapping[str, float] = field(default_factory=dict)
     pilot: Pilot | None = None
-    own_sd: float | None = None  # of the effect over the pilot's draws, where it is the pilot's own
-    aim: Aim = field(default_factory=Aim)
+    own_sd: float | None = None
     observed: Observed | None = None
 
     @property
@@ -294,22 +299,24 @@ class Sought:
         """The measure and its size."""
         return {self.measure.name: self.size if self.own_sd is None else PILOT}
 
+    @property
+    def aim(self) -> Aim:
+        """What is counted of data sets."""
+        return Aim(self.asked.width, self.asked.rope)
+
     def cells(
         self,
         subjects: Sequence[Any],
         sessions: Sequence[Any],
         trials: Sequence[Any],
-        effect_sd: float = 0.0,
         mark: Mapping[str, Any] | None = None,
     ) -> tuple[Cell, ...]:
         """Write down each combination; `mark` gives the data sets numbers of their own."""
         for name, grid in (("subjects", subjects), ("sessions", sessions), ("trials", trials)):
             if len(grid) == 0:
                 raise ValueError(f"A design needs a number of {name}; got none.")
-        if not 0 <= effect_sd < np.inf:
-            raise ValueError(f"effect_sd is a number from 0 on; got {effect_sd:g}.")
         return tuple(
-            self._cell(n, k, length, effect_sd, mark or {})
+            self._cell(n, k, length, mark or {})
             for n, k, length in product(subjects, sessions, trials)
         )
 
@@ -317,7 +324,7 @@ class Sought:
         """Raise ValueError if the effect cannot be, or sessions of these trials cannot tell it."""
         measure = self.measure
         dial = dial_of(self.cells([2], [1], [None])[0], measure)
-        dial.turn_to(np.array([self.size + (0.0 if self.comparison == "one" else dial.rest)]))
+        dial.turn_to(np.array([self.size + (0.0 if self.asked.comparison == "one" else dial.rest)]))
         if not isinstance(measure, FittedMeasure):
             return
         parameters = measure.model.parameters
@@ -339,21 +346,20 @@ class Sought:
         subjects: int,
         sessions: int,
         trials: int | None,
-        effect_sd: float,
         mark: Mapping[str, Any],
     ) -> Cell:
         if min(subjects, sessions) < 1:
             raise ValueError(f"Subjects and sessions are at least 1; got {subjects}, {sessions}.")
         if subjects * sessions < 2:
-            raise ValueError("A test needs 2 units: several sessions of one mind, or subjects.")
-        if self.comparison == "paired" and subjects == 1:
+            raise ValueError("A test needs 2 units: several sessions of one agent, or subjects.")
+        if self.asked.comparison == "paired" and subjects == 1:
             raise ValueError(
-                "Pairs are the two conditions of a subject; one mind's sessions form none. Use "
+                "Pairs are the two conditions of a subject; one agent's sessions form none. Use "
                 "several subjects, or the comparison between."
             )
         parameters = self.model.parameters
         mean = dict(zip(parameters.names, parameters.mean.tolist(), strict=True))
-        for name, value in self.truth.items():
+        for name, value in (self.asked.truth or {}).items():
             support = parameters[name].support
             mean[name] = float(support.unconstrain(np.asarray(value, dtype=float)))
             if not np.isfinite(mean[name]):
@@ -361,15 +367,16 @@ class Sought:
                     f"The middle of a group lies inside {support}, not at its end; got "
                     f"{name} = {value:g}."
                 )
-        sds = {p.name: float(self.spread.get(p.name, p.group_sd)) for p in parameters}
+        spread = self.asked.spread or {}
+        sds = {p.name: float(spread.get(p.name, p.group_sd)) for p in parameters}
         if subjects == 1:
             sds = dict.fromkeys(sds, 0.0)
         law: dict[str, Any] = {"group_mean": mean, "group_sd": sds}
-        law |= {"effect": self.size, "effect_sd": effect_sd}
+        law |= {"effect": self.size, "effect_sd": self.asked.effect_sd}
         if self.pilot is not None:
             if subjects == 1:
                 raise ValueError(
-                    "A pilot speaks about participants, and one mind is none; got 1 subject. Add "
+                    "A pilot speaks about participants, and one agent is none; got 1 subject. Add "
                     "--subjects."
                 )
             law |= self.pilot.law()
@@ -385,21 +392,21 @@ class Sought:
             law=law | dict(mark),
             sessions=sessions,
             subjects=subjects,
-            method="hierarchical" if self.estimator == "hierarchical" else "map",
+            method="hierarchical" if self.asked.estimator == "hierarchical" else "map",
             options={
                 "measure": self.measure.name,
-                "comparison": self.comparison,
+                "comparison": self.asked.comparison,
                 **self.aim.options,
                 **self._priced(environment, subjects, sessions),
             },
-            batch=_batch(subjects * sessions, self.estimator),
+            batch=_batch(subjects * sessions, self.asked.estimator),
         )
 
     def _priced(self, environment: Environment, subjects: int, sessions: int) -> dict[str, Any]:
         """Say what all sessions of a design cost, if a run says what one takes."""
         if self.observed is None:
             return {}
-        n = subjects * sessions * (1 if self.comparison == "one" else 2)
+        n = subjects * sessions * (1 if self.asked.comparison == "one" else 2)
         dollars = self.observed.dollars_of(environment, self.model, n)
         ends = [float(dollars.low), float(dollars.high)]
         return {"dollars": ends, "run": self.observed.told()}
@@ -430,7 +437,9 @@ def sought_in(question: Power) -> Sought:
         raise ValueError(f"The size of an effect is a number or {PILOT!r}; got {name} = {size!r}.")
     if not np.isfinite(size):
         raise ValueError(f"The size of an effect is a number; got {name} = {size:g}.")
-    held = check_truth(agent.parameters, question.truth)
+    check_truth(agent.parameters, question.truth)
+    if not 0 <= question.effect_sd < np.inf:
+        raise ValueError(f"effect_sd is a number from 0 on; got {question.effect_sd:g}.")
     for parameter, sd in (question.spread or {}).items():
         agent.parameters.index(parameter)
         if not 0 <= sd < np.inf:
@@ -446,7 +455,6 @@ def sought_in(question: Power) -> Sought:
             f"A hierarchical test is of a contrast of parameters; {measure.name} is none. "
             "Use two_stage."
         )
-    spread = dict(question.spread or {})
     known = checked_correlations(agent, question.correlation, {})
     if known and not isinstance(measure, FittedMeasure):
         raise ValueError(
@@ -455,20 +463,15 @@ def sought_in(question: Power) -> Sought:
         )
     if pilot is not None and own is None:
         pilot.check_reaches(measure, size, comparison != "one")
-    own_sd = None if own is None else float(own.std(ddof=1))
     return Sought(
+        question,
         environment,
         agent,
         measure,
         float(size),
-        comparison,
-        estimator,
-        held,
-        spread,
         known,
         pilot,
-        own_sd,
-        aim,
+        None if own is None else float(own.std(ddof=1)),
         _observed(question, environment),
     )
 

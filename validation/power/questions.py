@@ -11,6 +11,7 @@ from knownminds.validation.engine.question import (
     StudyQuestion,
     argument,
     frozen_question,
+    load,
     named,
     read_with,
 )
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from knownminds.agents import Agent
     from knownminds.environments import Environment
     from knownminds.inference import StoppingRule
-    from knownminds.validation.engine.result import Result
+    from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
     from .pilot import Pilot
 
@@ -134,6 +135,7 @@ class Power(ExperimentQuestion["Result"]):
 
     command: ClassVar[str] = "power"
     verb: ClassVar[str] = "power"
+    computed_in: ClassVar[str] = "power.power_study"
 
     environment: Environment | str = argument(kw_only=False)
     effect: Mapping[str, float | str] | None = read_with(_read_effect, default=None, kw_only=False)
@@ -187,37 +189,25 @@ class Power(ExperimentQuestion["Result"]):
                 )
 
     @classmethod
-    def named(cls, found: Mapping[str, Any]) -> Sequence[str]:
+    def models_in(cls, arguments: Mapping[str, Any]) -> Sequence[str]:
         """Return the names of all models that were typed."""
-        return [found["model"], *found.get("against", ())]
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that were typed, and who is told the price of a long study."""
-        return {**super().read(given), "tell": given.get("tell")}
+        return [arguments["model"], *arguments.get("against", ())]
 
     def asked(self) -> dict[str, Any]:
-        """What was asked; a spread of zero is not named."""
-        told = super().asked()
-        told |= {"effect_sd": self.effect_sd or None, "spread": told["spread"] or {}}
-        told |= {name: None if told[name] is None else str(told[name]) for name in ("run", "stop")}
-        pilot = None if self.pilot is None else str(getattr(self.pilot, "folder", self.pilot))
-        told |= {"correlation": told["correlation"] or None, "from": pilot, "against": None}
-        told |= {"criterion": None}
-        if self.find is None:
-            told |= {"target": None, "most": None}
-        return told | ({"unit": None} if self.stop is None or self.unit == "sessions" else {})
-
-    def answer(self) -> Result:
-        """Compute the study."""
-        from .power_study import compute
-
-        return compute(self)
+        """What was asked; what belongs to a search or a rule only there."""
+        asked = super().asked()
+        if self.pilot is not None:
+            asked["from"] = str(getattr(self.pilot, "folder", self.pilot))
+        if self.stop is not None:
+            asked["stop"] = str(self.stop)
+        lacking: dict[str, Any] = {"target": self.find, "most": self.find, "unit": self.stop}
+        lacking |= {"criterion": self.against or None}
+        return asked | {name: None for name, given in lacking.items() if given is None}
 
 
 @frozen_question
 class Audit(StudyQuestion["Result"]):
-    """Ask what a metric and its test do to minds whose true value is known.
+    """Ask what a metric and its test do to agents whose true value is known.
 
     Under the measure's rational model, drawn from its priors, the test should reject in 5% of the
     data sets whatever the design: its size. Under the violator, whose dial is turned until the
@@ -226,13 +216,13 @@ class Audit(StudyQuestion["Result"]):
     should hold the truth. A measure without a null value (a score) has no test; of it, bias, error
     and coverage are scored.
 
-    The audits of coherence, of consistency and of shortcuts have designs and settings of their own;
-    see their modules in `AUDITS`.
+    The audits of coherence, consistency, shortcuts and of the channel of words have designs and
+    settings of their own; see their modules in `AUDITS`.
 
     Parameters
     ----------
     measure
-        The measure, coherence, consistency or shortcuts; see `knownminds list`.
+        The measure, channel, coherence, consistency or shortcuts; see `knownminds list`.
     environment
         The experiment. The measure's first one if none.
     effects
@@ -260,6 +250,7 @@ class Audit(StudyQuestion["Result"]):
 
     command: ClassVar[str] = "audit"
     verb: ClassVar[str] = "audit"
+    computed_in: ClassVar[str] = "power.audit"
 
     measure: str = argument(kw_only=False)
     environment: Environment | str | None = None
@@ -272,12 +263,9 @@ class Audit(StudyQuestion["Result"]):
     seed: int = 0
 
     def asked(self) -> dict[str, Any]:
-        """What was asked; audits with a design of their own have no such sizes."""
-        sizes = dict.fromkeys(("subjects", "sessions")) if self.measure in AUDITS else {}
-        return super().asked() | sizes
-
-    def answer(self) -> Result:
-        """Compute the study."""
-        from .audit import compute
-
-        return compute(self)
+        """What was asked; of audits with a design of their own, what they take."""
+        asked = super().asked()
+        if self.measure in AUDITS:
+            sizes = ("subjects", "sessions")
+            asked |= dict.fromkeys(set(sizes) - set(load(AUDITS[self.measure], "OPTIONS")))
+        return asked

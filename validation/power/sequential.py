@@ -56,7 +56,7 @@ def stopping(question: Power) -> Result:
             f"The rule is about {rule.measure}; the effect asked for is of {measure.name}. Name "
             "the same, or leave it out of the rule."
         )
-    if sought.estimator != "two_stage":
+    if question.estimator != "two_stage":
         raise ValueError("A stopping rule goes with the two_stage estimator; got hierarchical.")
     if sought.aim.options:
         raise ValueError(
@@ -73,7 +73,7 @@ def stopping(question: Power) -> Result:
         )
     single: dict[str, Any] = {name: getattr(question, name) for name in SIZES}
     size = (rule.most, single["sessions"]) if many else (single["subjects"], rule.most)
-    null = 0.0 if sought.comparison != "one" else measure.null
+    null = 0.0 if question.comparison != "one" else measure.null
     options = {"rule": rule.told(), "unit": question.unit}
     cells = tuple(
         _with(_cell(replace(sought, size=effect), size, single["trials"], null), options)
@@ -85,18 +85,18 @@ def stopping(question: Power) -> Result:
     asked |= {"replicates": replicates, question.unit: None}
     study = Study("power", cells, replicates, question.seed, "replicate", asked)
     check_step_loop(study)
-    return run(study, stop_batch, say, **question.running)
+    return run(study, stop_batch, say, question)
 
 
 def _cell(sought: Sought, size: tuple[int, int], trials: int | None, null: float) -> Cell:
-    """Write the design down; minds whose dial cannot rest at the null are the rational model's."""
+    """Write the design down; agents whose dial cannot rest at the null are the rational model's."""
     (cell,) = sought.cells([size[0]], [size[1]], [trials])
     if sought.size != null:
         return cell
     try:
         sought.check_identified([trials])
     except ValueError:
-        if sought.comparison != "one" or not sought.measure.rational:
+        if sought.asked.comparison != "one" or not sought.measure.rational:
             raise
         return replace(cell, model=sought.measure.rational, law={})
     return cell

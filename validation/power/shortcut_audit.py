@@ -227,9 +227,9 @@ def _reference(environment: Environment) -> Any:
     for model in AGENTS.values():
         if model.plays(environment) and len(model.parameters):
             theta = model.parameters.constrain(model.parameters.mean)
-            mind = model.from_theta(theta, actions=environment.n_actions)
-            mind.reset()
-            return mind
+            agent = model.from_theta(theta, actions=environment.n_actions)
+            agent.reset()
+            return agent
     raise ValueError(
         f"Habits in {environment.name} are held against rewards, chances or a model; there are "
         "none. Write its method `truth`."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +14,12 @@ from matplotlib.figure import Figure
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import make
-from knownminds.environments.record.folders import writable
 from knownminds.validation.engine.arguments import one_of, resolve_environment
-from knownminds.validation.engine.engine import run
+from knownminds.validation.engine.engine import Step, computed_steps, stored_steps
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.scores import Score
-from knownminds.validation.engine.study import Rows, Study, claim, read_study, versions
+from knownminds.validation.engine.study import Rows, Study, read_study, versions
 from knownminds.validation.engine.verdicts import Verdict, reason
 from knownminds.validation.pages import figures as draw
 
@@ -65,8 +63,6 @@ def search(question: Power) -> Result:
         raise ValueError(
             f"The target power lies in [{LEAST_TARGET}, {MOST_TARGET}]; got {question.target:g}."
         )
-    if question.share is not None:
-        raise ValueError("A search goes step by step and has no shares; use workers or dask.")
     sought = sought_in(question)
     content = question.asked() | {"effect": sought.effect}
     del content[str(question.find)]
@@ -74,30 +70,12 @@ def search(question: Power) -> Result:
     sought.check_identified([None if question.find == "trials" else question.trials])
     start = wanted.study(wanted.sizes[0], REPLICATES, "start")
     check_step_loop(start)
-    running: dict[str, Any] = {**question.running}
-    out = running.pop("out")
-    if out is not None:
-        with writable(out) as folder:
-            claim(start, folder)
-
-    def step(study: Study, name: str) -> Result:
-        there = {} if out is None else {"out": Path(out) / name}
-        return run(study, test_batch, say, **running, **there)
-
-    return wanted.follow(step)
+    return wanted.follow(computed_steps(start, test_batch, question))
 
 
 def read_search(folder: Path) -> Result:
     """Return what the search in a folder says, as far as it went."""
-    study, _ = read_study(folder)
-
-    def step(_: Study, name: str) -> Result | None:
-        if not (folder / name / "study.json").is_file():
-            return None
-        result = say(Rows.read(folder / name))
-        return result if result.finished else None
-
-    return _Search.of(study).follow(step)
+    return _Search.of(read_study(folder)[0]).follow(stored_steps(folder))
 
 
 @dataclass
@@ -110,8 +88,9 @@ class _Way:
     outcome: str = "not finished"
     seconds: float = 0.0
 
-    def add(self, part: str, size: int, result: Result, *, counts: bool = True) -> Score:
+    def add(self, part: str, size: int, rows: Rows, *, counts: bool = True) -> Score:
         """Take in the study of a size; return the share that reaches the aim."""
+        result = say(rows)
         row: dict[str, Any] = result["Designs"].reset_index().to_dict("records")[0]  # type: ignore[assignment]
         self.tried.append({"part": part, **row})
         self.seconds += result.seconds
@@ -176,20 +155,20 @@ class _Search:
         sizes = {name: getattr(self.asked, name) for name in SIZES} | {self.find: size}
         subjects, sessions, trials = ([sizes[one]] for one in SIZES)
         law = {"part_of_search": name}
-        cells = self.sought.cells(subjects, sessions, trials, self.asked.effect_sd, law)
+        cells = self.sought.cells(subjects, sessions, trials, law)
         return Study("power", cells, data_sets, self.asked.seed, "replicate", self.content)
 
-    def follow(self, result_of: Callable[[Study, str], Result | None]) -> Result:
-        """Go the way of the search; `result_of` computes or reads the study of a name."""
+    def follow(self, rows_of: Step) -> Result:
+        """Go the way of the search; `rows_of` computes or reads the study of a name."""
         target, most = self.asked.target, self.sizes[-1]
         way = _Way(_Curve(self.sizes, target))
         size, confirmations = self._at_least(FIRST), 0
         for step in range(STEPS):
             name = f"step-{step:02d}"
-            result = result_of(self.study(size, DATA_SETS, name), name)
-            if result is None:
+            rows = rows_of(self.study(size, DATA_SETS, name), name)
+            if rows is None:
                 break
-            way.add("search", size, result)
+            way.add("search", size, rows)
             low, middle, high = way.curve.interval
             if low > self.asked.most and size == most:
                 way.outcome = "not reached"
@@ -197,7 +176,7 @@ class _Search:
             last = step == STEPS - 1
             if high - low <= max(PRECISE * middle, self._spacing) or last:
                 way.size, name = self._at_least(middle), f"confirmation-{confirmations}"
-                fresh = result_of(self.study(way.size, self.asked.replicates or 1, name), name)
+                fresh = rows_of(self.study(way.size, self.asked.replicates or 1, name), name)
                 if fresh is None:
                     break
                 confirmations += 1

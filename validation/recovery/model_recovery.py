@@ -58,10 +58,10 @@ from knownminds.validation.engine.verdicts import (
     LEAST_DATA_SETS,
     RECOVERABLE_SHARE,
     RECOVERY,
-    Reading,
+    Held,
     Verdict,
     judge,
-    read_against,
+    too_few,
 )
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.power.pilot import Pilot, check_not_stated, model_of, read_pilot
@@ -101,7 +101,7 @@ def compute(question: Confuse) -> Result:
     """Answer what `confuse` is asked."""
     study = confusion_study(question)
     check_step_loop(study)
-    return run(study, score_batch, say, **question.running)
+    return run(study, score_batch, say, question)
 
 
 def confusion_study(question: Confuse) -> Study:
@@ -426,28 +426,23 @@ def judge_model(won: Winners, i: int, confusion: Shares, inversion: Shares) -> V
     """Judge whether data of model number i can be told from those of its rivals."""
     n = int(won.n[i])
     if n < LEAST_DATA_SETS:
-        return Verdict("not judged", (f"{n} data sets, {LEAST_DATA_SETS} are needed",))
+        return too_few(n, LEAST_DATA_SETS, "data sets")
     least = 1 / len(won.n) + ABOVE_CHANCE
-    limits = f"limits {least:.3g}, {RECOVERABLE_SHARE}"
-    reasons = [
-        f"best fitted by itself {_interval(confusion, i)}, {limits}",
-        f"the truth where best {_interval(inversion, i)}, {limits}",
+    held = [
+        _held("best fitted by itself", confusion, i, least),
+        _held("the truth where best", inversion, i, least),
     ]
-    readings = [_read_share(shares, i, least) for shares in (confusion, inversion)]
-    return judge(RECOVERY, readings, reasons, n, unit="data set")
+    return judge(RECOVERY, held, n, unit="data set")
 
 
-def _interval(shares: Shares, i: int) -> str:
-    value, low, high = (float(m[i, i]) for m in (shares.value, shares.low, shares.high))
-    return "never" if np.isnan(value) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
-
-
-def _read_share(shares: Shares, i: int, least: float) -> Reading:
+def _held(name: str, shares: Shares, i: int, least: float) -> Held:
     """Hold a share on the diagonal against its thresholds, falling; none is the worst of all."""
     value, low, high = (float(m[i, i]) for m in (shares.value, shares.low, shares.high))
+    limits = (-RECOVERABLE_SHARE, -least)
     if np.isnan(value):
-        return Reading(2, 2, {})
-    return read_against(-value, -high, -low, (-RECOVERABLE_SHARE, -least))
+        return Held(limits, 0.0, 0.0, 0.0, f"{name} never")
+    text = f"{name} {value:.3f} [{low:.3f}, {high:.3f}], limits {least:.3g}, {RECOVERABLE_SHARE}"
+    return Held(limits, -value, -high, -low, text)
 
 
 def say(rows: Rows) -> Result:

@@ -87,7 +87,7 @@ def compute(question: Recover) -> Result:
     replicates, seed = question.replicates, question.seed
     study = Study("recover", cells, replicates, seed, "subject", asked, remarks)
     check_step_loop(study)
-    return run(study, fit_batch, say, **question.running)
+    return run(study, fit_batch, say, question)
 
 
 def recovery_cell(question: Recover, subjects: int, sessions: int, trials: int | None) -> Cell:
@@ -176,9 +176,11 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
         way: Way = "mle" if cell.method == "mle" else options["intervals"]
         return fit_known(data, true, way, fixed, lapse, study.seed, threads)
     replicate = int(subjects.replicate[0])
-    place = (cell.data_key, replicate)
+    address = (cell.data_key, replicate)
     together = goes_together(cell) and len(unknowns.parameters) > 1
-    fit = sample_group(data, fixed, lapse, study.seed, *place, threads=threads, correlated=together)
+    fit = sample_group(
+        data, fixed, lapse, study.seed, *address, threads=threads, correlated=together
+    )
     columns: dict[str, Any] = _pairs_of(fit, subjects, cell) if together else {}
     columns["status"] = "ok" if fit.verdict == "converged" else NOT_CONVERGED
     columns["message"] = "; ".join(fit.reasons)

@@ -17,7 +17,7 @@ from knownminds.validation.engine.question import (
 if TYPE_CHECKING:
     from knownminds.agents import Agent
     from knownminds.environments import Environment
-    from knownminds.validation.engine.result import Result
+    from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
 
 @frozen_question
@@ -84,6 +84,7 @@ class Recover(ExperimentQuestion["Result"]):
 
     command: ClassVar[str] = "recover"
     verb: ClassVar[str] = "recover"
+    computed_in: ClassVar[str] = "recovery.parameter_recovery"
 
     environment: Environment | str = argument(kw_only=False)
     model: type[Agent] | str = positional(kw_only=False)
@@ -105,21 +106,8 @@ class Recover(ExperimentQuestion["Result"]):
     adaptive: str | None = None
 
     def asked(self) -> dict[str, Any]:
-        """What was asked; usual ways are not named."""
-        laplace = self.method == "map" and self.intervals == "laplace"
-        return super().asked() | {
-            "lapse": self.lapse or None,
-            "fix": dict(self.fixed or {}),
-            "intervals": "laplace" if laplace else None,
-            "population": None if self.population == "prior" else self.population,
-            "correlation": dict(self.correlation or {}) or None,
-        }
-
-    def answer(self) -> Result:
-        """Compute the study."""
-        from .parameter_recovery import compute
-
-        return compute(self)
+        """What was asked; kinds of intervals are those of "map"."""
+        return super().asked() | ({} if self.method == "map" else {"intervals": None})
 
 
 @frozen_question
@@ -176,6 +164,7 @@ class Confuse(ExperimentQuestion["Result"]):
 
     command: ClassVar[str] = "confuse"
     verb: ClassVar[str] = "confuse"
+    computed_in: ClassVar[str] = "recovery.model_recovery"
 
     environment: Environment | str = argument(kw_only=False)
     models: Sequence[type[Agent] | str] = positional("--model", kw_only=False)
@@ -193,22 +182,10 @@ class Confuse(ExperimentQuestion["Result"]):
     unconverged: bool = False
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+    def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that were typed; without rivals, all models that can play."""
-        models = given["models"] or _players(given["environment"])
-        return super().read({**given, "models": models})
-
-    def asked(self) -> dict[str, Any]:
-        """What was asked; a rate of zero is not named."""
-        pilot = None if self.pilot is None else str(self.pilot)
-        told = {"criterion": list(self.criteria), "lapse": self.lapse or None, "from": pilot}
-        return super().asked() | told
-
-    def answer(self) -> Result:
-        """Compute the study."""
-        from .model_recovery import compute
-
-        return compute(self)
+        models = typed["models"] or _players(typed["environment"])
+        return super().read({**typed, "models": models})
 
 
 def _players(environment: str) -> list[str]:
@@ -216,5 +193,5 @@ def _players(environment: str) -> list[str]:
     from knownminds.agents import AGENTS
     from knownminds.environments import make
 
-    place = make(environment)
-    return [name for name, model in AGENTS.items() if model.plays(place)]
+    played = make(environment)
+    return [name for name, model in AGENTS.items() if model.plays(played)]

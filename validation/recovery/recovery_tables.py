@@ -35,7 +35,7 @@ from .readable_range import unreadable
 
 MASSES = (0.5, 0.8, 0.9, 0.95)
 REGIONS = 3
-MOST_POINTS = 1500  # of a panel; more only blacken it
+LOOK = draw.styles(1)[0]
 SIZES = ["subjects", "sessions", "trials"]
 NOTES = (
     "Monte-Carlo standard errors in parentheses. bias, rmse: mean and root mean square of estimate "
@@ -307,46 +307,24 @@ def recovery_figures(rows: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> 
     }
 
 
-def _thinned(pairs: pd.DataFrame) -> pd.DataFrame:
-    return pairs.iloc[:: -(-len(pairs) // MOST_POINTS) or 1]
-
-
 def draw_estimates(pairs: pd.DataFrame) -> Figure:
     """Draw estimate against truth, a panel per parameter, with 90% intervals lightly."""
-    groups = list(pairs.groupby("parameter", sort=False))
-    figure, axes = draw.panels(len(groups))
-    for axis, (name, whole) in zip(axes, groups, strict=True):
-        some = _thinned(whole)
-        low, high = draw.limits(some["truth"].to_numpy(), some["estimate"].to_numpy())
-        faint = float(np.clip(30 / len(some), 0.04, 0.35))
-        # As pixels inside the SVG: thousands of vector dots make a heavy page.
-        axis.vlines(
-            some["truth"], some["low"], some["high"],
-            color=draw.BLUE, alpha=faint, linewidth=0.8, rasterized=True,
-        )  # fmt: skip
-        axis.plot(
-            some["truth"], some["estimate"], "o",
-            color=draw.BLUE, markersize=2.5, alpha=0.6, rasterized=True,
-        )  # fmt: skip
-        axis.plot([low, high], [low, high], color=draw.GREY, linewidth=1, zorder=0)
-        axis.set(xlim=(low, high), ylim=(low, high), xlabel="truth", ylabel="estimate")
-        draw.entitle(axis, str(name))
-        axis.set_box_aspect(1)
+    figure, panels = draw.panel_each(pairs)
+    for axis, rows in panels:
+        draw.dots(axis, rows, "truth", "estimate", LOOK)
+        draw.diagonal(axis, rows, "truth", "estimate")
+        axis.set(xlabel="truth", ylabel="estimate")
     return figure
 
 
 def draw_errors(pairs: pd.DataFrame) -> Figure:
     """Draw error against truth, with the mean error in groups of subjects, ten if they are 100."""
-    groups = list(pairs.groupby("parameter", sort=False))
-    figure, axes = draw.panels(len(groups))
-    for axis, (name, whole) in zip(axes, groups, strict=True):
-        some = _thinned(whole)
+    errors = pairs.assign(error=pairs["estimate"] - pairs["truth"]).drop(columns=["low", "high"])
+    figure, panels = draw.panel_each(errors)
+    for axis, rows in panels:
         draw.limit(axis, 0, "-")
-        axis.plot(
-            some["truth"], some["estimate"] - some["truth"], "o",
-            color=draw.BLUE, markersize=2.5, alpha=0.4, rasterized=True,
-        )  # fmt: skip
-        truth, error = whole["truth"].to_numpy(), (whole["estimate"] - whole["truth"]).to_numpy()
+        draw.dots(axis, rows, "truth", "error", LOOK)
+        truth, error = rows["truth"].to_numpy(), rows["error"].to_numpy()
         tenths = np.array_split(np.argsort(truth), max(min(10, len(truth) // 10), 1))
         axis.plot(
             [truth[t].mean() for t in tenths], [error[t].mean() for t in tenths],
@@ -354,7 +332,6 @@ def draw_errors(pairs: pd.DataFrame) -> Figure:
         )  # fmt: skip
         axis.set(xlim=draw.limits(truth), ylim=draw.limits(error))
         axis.set(xlabel="truth", ylabel="estimate - truth")
-        draw.entitle(axis, str(name))
     return figure
 
 
@@ -409,17 +386,16 @@ def draw_shares(frame: pd.DataFrame) -> Figure:
 def _size_curves(
     frame: pd.DataFrame, limits: Sequence[float], label: str, low: float, high: float
 ) -> Figure:
-    groups = list(frame.groupby("parameter", sort=False))
-    figure, axes = draw.panels(len(groups), height=2.5)
-    for axis, (name, own) in zip(axes, groups, strict=True):
-        sizes = list(own[SIZES].itertuples(index=False, name=None))
-        draw.size_curves(axis, sizes, list(own["score"]))
-        draw.entitle(axis, str(name))
+    figure, panels = draw.panel_each(frame, height=2.5)
+    for axis, rows in panels:
+        draw.size_curves(
+            axis, list(rows[SIZES].itertuples(index=False, name=None)), list(rows["score"])
+        )
         for value in limits:
             draw.limit(axis, value)
         axis.set_ylim(min(low, axis.get_ylim()[0]), max(high, axis.get_ylim()[1]))
-    axes[0].set_ylabel(label)
-    draw.key(figure, axes[0])
+    panels[0][0].set_ylabel(label)
+    draw.key(figure, panels[0][0])
     return figure
 
 

@@ -1,0 +1,39 @@
+"""The design that is recommended for a model, and what it leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RecommendedDesign:
+    """A design that gives a model's parameters back; `docs/gates.py` checks what it claims.
+
+    Parameters
+    ----------
+    environment, settings, trials, sessions
+        The experiment, settings that differ from its own, trials per session (None: its own
+        number), sessions per subject.
+    open
+        Parameters that the design does not give back, each with the reason.
+    kept
+        Parameters that are not lost when answers are shuffled within a session, with the reason.
+    control
+        Why the model has no shuffled control; empty if it has one.
+    uncalibrated
+        Why its definition rules out calibrated posteriors; empty if they are claimed.
+    note
+        What else is to be known, a sentence or more.
+    """
+
+    environment: str
+    trials: int | None = None
+    sessions: int = 1
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    open: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, str] = field(default_factory=dict)
+    control: str = ""
+    uncalibrated: str = ""
+    note: str = ""

@@ -1,0 +1,58 @@
+"""Draws of a group from its hyperprior."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from knownminds.agents.parameters import Array, Parameters
+
+from .deviations import Deviations
+from .formulas import Regressors
+
+
+class HyperpriorDraws(NamedTuple):
+    """Groups as they may be before any data, S of them.
+
+    Parameters
+    ----------
+    mean : group means on the unconstrained scale, [S, K]
+    effect : regression weights, [S, E]
+    expected : what is expected of each row of parameters, [S, M or 1, K]
+    spread : of each deviation, [S, Q]
+    turn : x of the partial correlation tanh(x) of each pair of deviations, [S, P]
+    """
+
+    mean: Array
+    effect: Array
+    expected: Array
+    spread: Array
+    turn: Array
+
+    @classmethod
+    def of(
+        cls,
+        parameters: Parameters,
+        deviations: Deviations,
+        regressors: Regressors | None,
+        size: int,
+        rng: np.random.Generator,
+    ) -> HyperpriorDraws:
+        """Draw `size` groups."""
+        scale = np.array([parameter.group_sd for parameter in parameters])[deviations.moved]
+        mean = rng.normal(parameters.mean, parameters.sd, (size, len(parameters)))
+        spread = np.abs(rng.normal(0.0, scale, (size, len(scale))))
+        expected, effect = mean[:, None], np.zeros((size, 0))
+        if regressors is not None:
+            moved = regressors.parameter
+            effect = rng.normal(0.0, parameters.sd[moved], (size, len(moved)))
+            weighted = effect[:, None] * regressors.by_subject
+            expected = expected + weighted @ np.eye(len(parameters))[moved]
+        exponents = deviations.exponents
+        partial = 2.0 * rng.beta(exponents, exponents, (size, len(deviations.pairs))) - 1.0
+        return cls(mean, effect, expected, spread, np.arctanh(partial))
+
+    def roots(self, deviations: Deviations) -> Array:
+        """Return Cholesky roots of the deviations' covariance, [S, Q, Q]."""
+        return np.asarray(self.spread[:, :, None] * deviations.roots(self.turn))

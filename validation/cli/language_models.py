@@ -1,0 +1,824 @@
+"""Commands of language models: runs, benchmarks, budgets, revealed beliefs, served known agents."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import typer
+from typer.core import TyperCommand
+
+from knownminds.validation.chance.questions import RevealQuestion
+from knownminds.validation.engine.question import (
+    Question,
+    argument,
+    frozen_question,
+    named,
+    read_with,
+)
+from knownminds.validation.reading import (
+    read_caps,
+    read_contaminants,
+    read_temperature,
+    resolve_experiment,
+)
+
+from .application import command, leave
+from .output import check_own_folder, note, notes, print_json, progress_bar
+
+if TYPE_CHECKING:
+    from knownminds.environments import Environment
+    from knownminds.inference import ChosenQuestions
+    from knownminds.llm_adapters import Sampling
+    from knownminds.llm_adapters.runs.admission import Caps
+    from knownminds.llm_adapters.runs.run_result import Run
+    from knownminds.llm_adapters.runs.runner import Progress as Standing
+    from knownminds.validation.benchmarks.plan import Plan
+
+SHOWN = "-"  # the plan that --plan without a file asks to see
+
+
+@frozen_question
+class Calling(Question[Any]):
+    """How language models are called.
+
+    Parameters
+    ----------
+    base_url
+        A server of your own.
+    key_variable
+        The environment variable that holds the key.
+    timeout
+        Seconds until a call is given up.
+    concurrency
+        Sessions of each model under way at a time.
+    attempts
+        Calls per question, if the provider fails.
+    re_ask
+        How often to ask again if malformed.
+    retry_errors
+        Ask trials again that had no answer.
+    """
+
+    base_url: str | None = None
+    key_variable: str | None = None
+    timeout: float | None = None
+    concurrency: int = 8
+    attempts: int = 5
+    re_ask: int = 0
+    retry_errors: bool = False
+
+
+@frozen_question
+class AskRun(Calling):
+    """Let a language model take sessions; the same command goes on where it stopped.
+
+    The exit code is 0 once all sessions are taken to their end, 1 if some are not, 3 if not one
+    answer could be read or questions in a row had no answer, 2 for bad input or a run in vain.
+
+    Parameters
+    ----------
+    environment
+        The experiment.
+    llm
+        PROVIDER:MODEL, openai:gpt-4o-mini for instance.
+    sessions
+        How many sessions; 1 if not given.
+    stop
+        A stopping rule (TOML), which looks after some sessions.
+    trials
+        Trials per session.
+    design
+        Of an experiment with several designs: which (--set design=).
+    seed
+        Everything random follows from it.
+    values
+        NAME=VALUE: a true parameter of a known agent, or a setting of the experiment.
+    questions
+        How many questions of a session are asked; all if not given.
+    adaptive
+        MODEL: ask next what tells most about its parameters, up to --questions.
+    images
+        The model sees pictures; for one not known.
+    temperature
+        0 to 2, or that of a paper: cogbench, colliders, magnitudes.
+    top_p
+        0 to 1.
+    max_tokens
+        Where an answer is cut off.
+    reasoning
+        none, minimal, low, medium, high, xhigh or max.
+    verbosity
+        low, medium or high.
+    system
+        What a system message says before every prompt.
+    paraphrases
+        In so many wordings, each a run of its own below --out.
+    top_log_probabilities
+        Alternatives kept with each token.
+    batch
+        Ask in batches, at half the price and within a day.
+    batch_turns
+        As --batch, where trials tell of earlier ones: a batch per trial.
+    caps
+        NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens.
+    price
+        IN,OUT or IN,OUT,CACHED dollars per million tokens.
+    contaminate
+        NAME=RATE of a known agent: refusal, malformed, truncation, verbosity.
+    durable
+        Let each write wait for the disk, against a power cut.
+    dry_run
+        Only estimate calls, tokens and money.
+    out
+        Folder of the run.
+    """
+
+    command: ClassVar[str] = "run"
+
+    environment: str = argument()
+    llm: str
+    sessions: int | None = None
+    stop: Path | None = None
+    trials: int | None = None
+    design: str | None = None
+    seed: int = 0
+    values: Sequence[str] | None = named("--set", default=None)
+    questions: int | None = None
+    adaptive: str | None = None
+    images: bool = False
+    temperature: str | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    reasoning: str | None = None
+    verbosity: str | None = None
+    system: str | None = None
+    paraphrases: int | None = None
+    top_log_probabilities: int | None = None
+    batch: bool = False
+    batch_turns: bool = False
+    caps: Caps | None = read_with(read_caps, "--cap", default=None, several=True)
+    price: str | None = None
+    contaminate: Sequence[str] | None = None
+    durable: bool = False
+    dry_run: bool = False
+    out: Path | None = None
+
+
+@frozen_question
+class AskBenchmark(Calling):
+    """Let models take a paper's experiments, and make its tables and figures of them.
+
+    There are cogbench, colliders, magnitudes, diagnosis and revealed_belief. The same command goes
+    on where it stopped. The exit code is 0 once all cells are taken to their end, 1 if some are
+    not, 3 if not one answer could be read, 2 for bad input.
+
+    Parameters
+    ----------
+    name
+        The benchmark.
+    llm
+        PROVIDER:MODEL, once for each model.
+    plan
+        A plan of your own; without a file, print the plan.
+    small
+        A tenth of the sessions.
+    seed
+        Everything random follows from it; the plan's, if left out.
+    paraphrases
+        In how many wordings everything is asked; the page then says what wording moves.
+    images
+        PROVIDER:MODEL that sees pictures; for one not known.
+    caps
+        NAME=MOST of all runs together: calls, tokens, dollars, ...; answer_tokens.
+    price
+        PROVIDER:MODEL=IN,OUT dollars per million tokens.
+    features
+        A CSV file of what is known of the models.
+    people
+        A CSV file of people's values: metric, value.
+    context
+        Of revealed_belief: the context that is drawn, by its name or in words.
+    inspect
+        Logs of Inspect's, or folders of them, to be taken in.
+    dry_run
+        Only estimate calls, tokens and money.
+    out
+        Folder of the benchmark.
+    """
+
+    command: ClassVar[str] = "benchmark"
+
+    name: str = argument()
+    llm: Sequence[str] = ()
+    plan: str | None = None
+    small: bool = False
+    seed: int | None = None
+    paraphrases: int = 1
+    images: Sequence[str] = ()
+    caps: Caps | None = read_with(read_caps, "--cap", default=None, several=True)
+    price: Sequence[str] = ()
+    features: Path | None = None
+    people: Path | None = None
+    context: str | None = None
+    inspect: Sequence[Path] = ()
+    dry_run: bool = False
+    out: Path | None = None
+
+
+def _between(option: str) -> Callable[[str], tuple[int, int]]:
+    """Return what reads LOW-HIGH."""
+
+    def read(text: str) -> tuple[int, int]:
+        low, dash, high = text.partition("-")
+        if not (dash and low.isdecimal() and high.isdecimal()):
+            raise ValueError(f"{option} takes LOW-HIGH, 0-500 for instance; got {text!r}.")
+        return int(low), int(high)
+
+    return read
+
+
+def _day(text: str) -> datetime.date:
+    """Read a date."""
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"--date takes YYYY-MM-DD; got {text!r}.") from None
+
+
+@frozen_question
+class AskBudget(Question[Any]):
+    """Reckon calls, tokens and money of a design from its real prompts.
+
+    Parameters
+    ----------
+    environment
+        The experiment.
+    llm
+        PROVIDER:MODEL, openai:gpt-4o-mini for instance.
+    model
+        A model that answers; the experiment's usual one if none.
+    subjects
+        How many subjects.
+    sessions
+        Sessions per subject.
+    trials
+        Trials per session.
+    power
+        Folder of a power study: price its designs.
+    reasoning
+        LOW-HIGH: tokens of thought before each answer.
+    image_tokens
+        LOW-HIGH: tokens that a picture counts.
+    price
+        PROVIDER:MODEL=IN,OUT dollars per million tokens.
+    prices
+        A .toml or .json file of prices.
+    batch
+        Requests go in batches, at half the price.
+    date
+        YYYY-MM-DD: the day of the prices.
+    values
+        NAME=VALUE: a setting of the experiment.
+    seed
+        Everything random follows from it.
+    out
+        Folder for the results and the report.
+    """
+
+    command: ClassVar[str] = "budget"
+
+    environment: str = argument()
+    llm: Sequence[str] = ()
+    model: str = "rescorla_wagner_dual"
+    subjects: int | None = None
+    sessions: int | None = None
+    trials: int | None = None
+    power: Path | None = None
+    reasoning: tuple[int, int] = read_with(_between("--reasoning"), default=(0, 0))
+    image_tokens: tuple[int, int] = read_with(_between("--image-tokens"), default=(85, 8500))
+    price: Sequence[str] = ()
+    prices: Path | None = None
+    batch: bool = False
+    date: datetime.date | None = read_with(_day, default=None)
+    values: Sequence[str] = named("--set", default=())
+    seed: int = 0
+    out: Path | None = None
+
+    def asked(self) -> dict[str, Any]:
+        """What was asked, as it is typed; usual ranges are not named."""
+        told = super().asked() | {"date": self.date and str(self.date), "out": None}
+        for name, usual in (("reasoning", (0, 0)), ("image_tokens", (85, 8500))):
+            low, high = told[name]
+            told[name] = None if (low, high) == usual else f"{low}-{high}"
+        return told
+
+
+@frozen_question
+class AskReveal(RevealQuestion):
+    """Read how probable each outcome of chance is to a model, beside what it states.
+
+    Parameters
+    ----------
+    llm
+        PROVIDER:MODEL, transformers:FOLDER or synthetic:belief_sampler.
+    earlier
+        A folder of an earlier result, to compare with.
+    base_url
+        A server of your own.
+    key_variable
+        The environment variable that holds the key.
+    temperature
+        0 to 2.
+    max_tokens
+        Where an answer is cut off.
+    caps
+        NAME=MOST of each experiment: calls, tokens, dollars, ...
+    out
+        Folder for the results and the report.
+    """
+
+    llm: Sequence[str] = ()
+    earlier: Sequence[Path] = named("--from", default=())
+    base_url: str | None = None
+    key_variable: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    caps: Caps | None = read_with(read_caps, "--cap", default=None, several=True)
+    out: Path | None = None
+
+
+@frozen_question
+class AskServe(Question[None]):
+    """Put a known agent behind an OpenAI-compatible address, until Ctrl-C.
+
+    Parameters
+    ----------
+    environment
+        The experiment.
+    model
+        A model; the experiment's usual one if none. `knownminds list` shows all.
+    values
+        NAME=VALUE: a true parameter or a setting of the experiment.
+    trials
+        Trials per session.
+    design
+        Of an experiment with several designs: which (--set design=).
+    seed
+        Everything random follows from it.
+    host
+        Where to listen.
+    port
+        0 for a free one.
+    name
+        The model that requests must ask for.
+    contaminate
+        NAME=RATE: refusal, malformed, truncation, verbosity.
+    seed_is_session
+        Whether a request's seed is the session's number, as `run` sends it.
+    key_variable
+        Variable with a key that requests must bear.
+    """
+
+    command: ClassVar[str] = "serve"
+
+    environment: str = argument()
+    model: str = "rescorla_wagner_dual"
+    values: Sequence[str] | None = named("--set", default=None)
+    trials: int | None = None
+    design: str | None = None
+    seed: int = 0
+    host: str = "127.0.0.1"
+    port: int = 0
+    name: str = "known-mind"
+    contaminate: Sequence[str] | None = None
+    seed_is_session: bool = True
+    key_variable: str | None = None
+
+
+@contextmanager
+def _money(sessions: int) -> Iterator[Callable[[Standing], None] | None]:
+    """Give a progress callback of a run, with the money spent; None where stderr is no terminal."""
+    with progress_bar("run") as draw:
+        if draw is None:
+            yield None
+            return
+
+        def show(now: Standing) -> None:
+            told = _standing(now, sessions).replace(" unread, ", " unread\n")  # for 80 columns
+            draw(now.trials, now.n_trials, told)
+
+        yield show
+
+
+def _standing(now: Standing, sessions: int) -> str:
+    """Say where a run stands, in a line."""
+    money = "no price" if now.dollars is None else f"${now.dollars:.4f}"
+    return (
+        f"{now.sessions}/{sessions} sessions, {now.missing} unread, {now.calls} calls, {money}, "
+        + (
+            f"in batches {now.done}/{now.submitted}"
+            if now.submitted
+            else f"{now.under_way} of {now.allowed} under way"
+        )
+    )
+
+
+def _tell_only(
+    about: str, llm: str, environment: Environment, settings: Sampling, reach: dict[str, Any]
+) -> None:
+    """Print the estimate, unless the run would stop before its first call."""
+    from knownminds.llm_adapters import Failed
+    from knownminds.validation.costs.connect import rehearse
+
+    try:
+        rehearse(llm, environment, settings, **reach)
+    except Failed as error:
+        raise ValueError(str(error)) from None
+    print(about)
+
+
+def _run(asked: AskRun, as_json: bool) -> None:
+    caps = asked.caps or read_caps(())
+    if asked.paraphrases is None:
+        _run_one(asked, caps, print_json if as_json else print)
+        return
+    from knownminds.llm_adapters.runs.admission import Purse
+    from knownminds.llm_adapters.runs.ledger import spent_in
+    from knownminds.validation.costs.connect import folder_of
+    from knownminds.validation.costs.wordings import wordings
+
+    environment, _ = _resolved(asked)
+    whole = asked.out or folder_of(environment, asked.llm)
+    folders = {name: whole / name for name in wordings(environment, asked.paraphrases)}
+    purse = Purse(caps, {str(folder): spent_in(folder) for folder in folders.values()})
+    ends = []
+    told: dict[str, Any] = {}  # by wording, for the one object that --json prints
+    for k, (name, folder) in enumerate(folders.items()):
+        values = [*(asked.values or []), *([f"templates={name}"] if k else [])]
+        note(f"wording {name} ({k + 1} of {len(folders)}):")
+        try:
+            one = replace(asked, values=values, out=folder)
+            say = partial(told.__setitem__, name) if as_json else print
+            _run_one(one, caps.sharing(purse, str(folder)), say)
+        except typer.Exit as end:
+            ends.append(end.exit_code)
+    if told:
+        print_json({"wordings": told})
+    if ends:
+        raise typer.Exit(max(ends))
+
+
+def _resolved(asked: AskRun) -> tuple[Environment, Any]:
+    """Return the experiment, and the parameters of a known agent that plays it."""
+    from knownminds.agents import AGENTS
+
+    provider, _, model = asked.llm.partition(":")
+    agents = [AGENTS[model]] if provider == "synthetic" and model in AGENTS else []
+    return resolve_experiment(asked.environment, agents, asked.trials, asked.values, asked.design)
+
+
+def _about(sessions: int, chosen: ChosenQuestions | None) -> str:
+    """Say what a run whose questions are chosen will ask at most; "" of others."""
+    if chosen is None:
+        return ""
+    return (
+        f"{sessions * chosen.questions:,} calls at most; which questions they ask hangs on the "
+        "answers, so tokens are not estimated (--cap bounds them)"
+    )
+
+
+def _run_one(given: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
+    """Run in one wording; `say` gets what is to be printed, a dictionary unless it is `print`."""
+    from knownminds.llm_adapters import Failed, Sampling
+    from knownminds.llm_adapters.runs.batch_rounds import Batching
+    from knownminds.llm_adapters.runs.ledger import LedgerFailed
+    from knownminds.llm_adapters.runs.prices import in_batches, parse_price
+    from knownminds.llm_adapters.runs.runner import (
+        MOST_SESSIONS,
+        Retries,
+        check_chosen,
+        price_in,
+        read_run,
+    )
+    from knownminds.validation.costs.connect import estimate, folder_of, price_for
+    from knownminds.validation.costs.connect import run as run_sessions
+    from knownminds.validation.engine.arguments import resolve_chosen, resolve_stop
+
+    environment, truth = _resolved(given)
+    stop = resolve_stop(environment, given.stop)
+    least = stop.looks[-1] if stop else 1
+    asked = replace(given, sessions=least if given.sessions is None else given.sessions)
+    assert asked.sessions is not None
+    overrides = dict([parse_price(f"{asked.llm}={asked.price}")]) if asked.price else {}
+    folder = asked.out or folder_of(environment, asked.llm)
+    found = price_for(asked.llm, overrides, elsewhere=asked.base_url is not None)
+    rates = price_in(folder) or found
+    settings = Sampling(
+        temperature=read_temperature(asked.temperature),
+        top_p=asked.top_p,
+        max_tokens=asked.max_tokens,
+        reasoning=asked.reasoning,  # type: ignore[arg-type]  # checked there, with the nearest name
+        top_log_probabilities=asked.top_log_probabilities,
+        verbosity=asked.verbosity,  # type: ignore[arg-type]  # likewise
+        system=asked.system,
+    )
+    if asked.sessions > MOST_SESSIONS:
+        raise ValueError(f"A run has at most {MOST_SESSIONS} sessions; got {asked.sessions}.")
+    batching = Batching(turns=asked.batch_turns) if asked.batch or asked.batch_turns else None
+    charged = in_batches(rates) if rates is not None and batching is not None else rates
+    chosen = resolve_chosen(environment, asked.questions, asked.adaptive)
+    if chosen is not None:
+        check_chosen(chosen, environment, batching)
+    about = _about(asked.sessions, chosen) or estimate(
+        environment, asked.llm, asked.sessions, charged, asked.system
+    )
+    names = ("base_url", "key_variable", "images")
+    reach: dict[str, Any] = {name: getattr(asked, name) for name in names}
+    if asked.dry_run:
+        reach |= {"truth": truth, "batching": batching}
+        _tell_only(about, asked.llm, environment, settings, reach)
+        return
+    note(about)
+    if (
+        asked.price
+        and found
+        and rates
+        and (found.rates, found.per_call) != (rates.rates, rates.per_call)
+    ):
+        note(f"--price is not used: the run keeps the price it has, {rates}")
+    check_own_folder("ledger.sqlite", folder)
+    try:
+        with _money(asked.sessions) as progress:
+            lived = run_sessions(
+                environment,
+                asked.llm,
+                sessions=asked.sessions,
+                seed=asked.seed,
+                out=folder,
+                settings=settings,
+                concurrency=asked.concurrency,
+                retries=Retries(attempts=asked.attempts),
+                caps=caps,
+                price=rates,
+                re_ask=asked.re_ask,
+                retry_errors=asked.retry_errors,
+                durable=asked.durable,
+                batching=batching,
+                chosen=chosen,
+                stop=stop,
+                progress=progress,
+                **reach,
+                timeout=asked.timeout,
+                truth=truth,
+                contaminants=read_contaminants(asked.contaminate),
+            )
+    except (Failed, ImportError, LedgerFailed) as error:
+        kept = (
+            f" What was paid for stays in {folder}." if (folder / "ledger.sqlite").exists() else ""
+        )
+        raise ValueError(f"{error}{kept}") from None
+    except KeyboardInterrupt:
+        if (folder / "ledger.sqlite").exists():
+            note(str(read_run(folder, environment)))
+        raise
+    _leave(lived, folder, say)
+
+
+def _leave(lived: Run, folder: Path, say: Callable[[Any], object]) -> None:
+    """Print a run and leave its report; its exit code says how it went."""
+    from knownminds.llm_adapters.runs.runner import TRIALS
+    from knownminds.validation.costs.run_page import say as page_of_run
+    from knownminds.validation.pages.result_page import write_page
+
+    note(f"report: {write_page(page_of_run(lived), folder)}")
+    if lived.trials is not None:
+        note(f"trials: {folder / TRIALS}")
+    say(lived if say is print else lived.to_dict())
+    for sentence in filter(None, (lived.nothing_read, lived.remedy, lived.unanswered)):
+        note(sentence)
+    if lived.nothing_read or lived.gave_out:
+        raise typer.Exit(3)
+    if lived.unfinished:
+        raise typer.Exit(1)
+
+
+class _OptionalPlan(TyperCommand):
+    """Takes --plan with a file, and without one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Fill in what --plan without a file means."""
+        after = [*args[1:], "--"]
+        filled: list[str] = []
+        for word, following in zip(args, after, strict=True):
+            filled.append(word)
+            if word == "--plan" and following.startswith("--"):
+                filled.append(SHOWN)
+        return super().parse_args(ctx, filled)
+
+
+def _benchmark(asked: AskBenchmark, as_json: bool) -> None:
+    from knownminds.llm_adapters.runs.runner import Retries
+    from knownminds.validation.benchmarks.page import benchmark_result
+    from knownminds.validation.benchmarks.plan import read_plan
+    from knownminds.validation.benchmarks.registry import plan_of
+    from knownminds.validation.benchmarks.running import (
+        Asking,
+        blocked_of,
+        display,
+        estimate,
+        players_of,
+        run_benchmark,
+    )
+
+    if asked.plan == SHOWN:
+        print(plan_of(asked.name).read_text(encoding="utf-8"), end="")
+        return
+    how = {name: getattr(asked, name) for name in ("small", "seed", "paraphrases")}
+    plan = read_plan(asked.name, asked.plan, **how)
+    if asked.context:
+        _check_context(asked, plan)
+    reach = {name: getattr(asked, name) for name in ("base_url", "key_variable", "timeout")}
+    if asked.inspect:
+        _take_in(asked, plan)
+        return
+    players = players_of(plan, asked.llm, prices=asked.price, images=asked.images, **reach)
+    blocked = blocked_of(plan, players)
+    about = str(estimate(plan, players, blocked))
+    if asked.dry_run:
+        print(about)
+        return
+    options = _options(asked)
+    out = asked.out or Path(f"{asked.name}-benchmark")
+    check_own_folder("benchmark.json", out)
+    note(about)
+    asking = Asking(
+        caps=asked.caps or read_caps(()),
+        concurrency=asked.concurrency,
+        retries=Retries(attempts=asked.attempts),
+        re_ask=asked.re_ask,
+        retry_errors=asked.retry_errors,
+    )
+    with display(notes, plan, players) as (tell, watch):
+        played = run_benchmark(
+            plan, players, out, asking=asking, options=options, blocked=blocked,
+            tell=tell, watch=watch,
+        )  # fmt: skip
+    leave(benchmark_result(played), out, as_json)
+    if played.cells["trials"].sum() and not played.cells["readable"].sum():
+        raise typer.Exit(3)
+    if not played.complete:
+        raise typer.Exit(1)
+
+
+def _options(asked: AskBenchmark) -> dict[str, Any]:
+    """Return what the page is made of besides the trials."""
+    for name, file in (("--features", asked.features), ("--people", asked.people)):
+        if file is not None and not file.is_file():
+            raise ValueError(f"{name} is a CSV file; there is none at {file}.")
+    return {
+        "small": asked.small or None,
+        "seed": asked.seed,
+        "paraphrases": asked.paraphrases if asked.paraphrases > 1 else None,
+        "features": None if asked.features is None else str(asked.features),
+        "people": None if asked.people is None else str(asked.people),
+        "context": asked.context,
+    }
+
+
+def _check_context(asked: AskBenchmark, plan: Plan) -> None:
+    """Check that the page will draw a context, and that the plan asks about this one."""
+    if asked.name != "revealed_belief":
+        raise ValueError(
+            f"--context is for revealed_belief, whose page draws one; {asked.name} has none. "
+            "Leave it out."
+        )
+    from knownminds.validation.benchmarks.revealed_belief import check_context
+
+    check_context(plan.places.values(), asked.context or "")
+
+
+def _take_in(asked: AskBenchmark, plan: Plan) -> None:
+    """Take logs of Inspect's into the folder, and draw the page."""
+    from knownminds.validation.benchmarks.benchmark import take_inspect_logs
+    from knownminds.validation.benchmarks.page import read_result
+
+    out = asked.out or Path(f"{asked.name}-benchmark")
+    check_own_folder("benchmark.json", out)
+    for line in take_inspect_logs(out, plan, asked.inspect, _options(asked)):
+        note(line)
+    leave(read_result(out), out, False)
+
+
+def _budget(asked: AskBudget, as_json: bool) -> None:
+    from knownminds.llm_adapters.runs.prices import parse_price, read_prices
+    from knownminds.validation.costs.budget import budget
+    from knownminds.validation.costs.priced_designs import designs_of
+    from knownminds.validation.engine.arguments import resolve_model
+    from knownminds.validation.report import read_result
+
+    if asked.out is not None:
+        check_own_folder("", asked.out)
+    environment, _ = resolve_experiment(asked.environment, [], None, asked.values)
+    designs = None
+    chosen: Mapping[Any, Any] = {"subjects": 1, "sessions": 1, "trials": None}
+    if asked.power is not None:
+        designs = designs_of(read_result(asked.power), environment)
+        chosen = designs.iloc[-1].to_dict()
+    overrides = {} if asked.prices is None else dict(read_prices(asked.prices))
+    overrides |= dict(parse_price(text) for text in asked.price)
+    result = budget(
+        environment,
+        asked.llm,
+        model=resolve_model(asked.model),
+        subjects=asked.subjects or chosen["subjects"],
+        sessions=asked.sessions or chosen["sessions"],
+        trials=asked.trials or chosen["trials"],
+        reasoning_tokens=asked.reasoning,
+        image_tokens=asked.image_tokens,
+        prices=overrides,
+        date=asked.date,
+        batch=asked.batch,
+        seed=asked.seed,
+        designs=designs,
+    )
+    leave(result.about(command=asked.command_line()), asked.out, as_json)
+
+
+def _reveal(asked: AskReveal, as_json: bool) -> None:
+    from knownminds.llm_adapters import Failed, Sampling
+    from knownminds.llm_adapters.runs.ledger import LedgerFailed
+    from knownminds.validation.chance.revealed import reveal
+
+    if asked.out is not None:
+        check_own_folder("revealed.json", asked.out)
+    apart = ("llm", "temperature", "max_tokens", "caps")
+    others = {name: getattr(asked, name) for name in asked.options() if name not in apart}
+    others = {name: value for name, value in others.items() if value is not None}
+    try:
+        with progress_bar("reveal") as progress:
+            revealed = reveal(
+                asked.llm,
+                settings=Sampling(temperature=asked.temperature, max_tokens=asked.max_tokens),
+                progress=progress,
+                caps=asked.caps or read_caps(()),
+                truth=asked.truth,
+                **others,
+            )
+    except (Failed, ImportError, LedgerFailed) as error:
+        raise ValueError(str(error)) from None
+    if asked.out is None:
+        note("--out FOLDER keeps the beliefs and their report.")
+    leave(revealed.result(), asked.out, as_json)
+
+
+def _key(variable: str | None) -> str | None:
+    """Read a key that requests must bear; None if they need none."""
+    key = None if variable is None else os.environ.get(variable, "").strip()
+    if key == "":
+        raise ValueError(f"The key is read from the variable {variable}, which is empty. Set it.")
+    return key
+
+
+def _serve(asked: AskServe, as_json: bool) -> None:
+    from knownminds.llm_adapters.known_minds.serve import Served
+    from knownminds.llm_adapters.runs.participant import RUN
+    from knownminds.validation.costs.connect import known_agent
+    from knownminds.validation.engine.arguments import resolve_model
+
+    model = resolve_model(asked.model)
+    environment, truth = resolve_experiment(
+        asked.environment, model, asked.trials, asked.values, asked.design
+    )
+    agent = known_agent(model, environment, truth)
+    served = Served(
+        environment,
+        agent,
+        seed=asked.seed,
+        address=RUN,
+        host=asked.host,
+        port=asked.port,
+        contaminants=read_contaminants(asked.contaminate),
+        model=asked.name,
+        api_key=_key(asked.key_variable),
+        seed_is_session=asked.seed_is_session,
+    )
+    try:
+        note(f"{agent} at {served.base_url} as {asked.name}; Ctrl-C ends it.")
+        served.run()
+    finally:
+        served.close()
+    note(f"{served.calls} calls were answered.")
+
+
+command(AskRun, _run)
+command(AskBenchmark, _benchmark, _OptionalPlan)
+command(AskBudget, _budget)
+command(AskReveal, _reveal)
+command(AskServe, _serve)

@@ -1,0 +1,205 @@
+"""`knownminds list`, `show` and `doctor`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import typer
+
+from knownminds.validation.engine.question import Question, argument, frozen_question
+
+from .application import command
+from .output import print_json, print_table
+
+
+@frozen_question
+class ListAll(Question[None]):
+    """List experiments, models and measures."""
+
+    command: ClassVar[str] = "list"
+
+
+@frozen_question
+class Show(Question[None]):
+    """Show an experiment's settings, a model's parameters, or what a measure is audited with.
+
+    Parameters
+    ----------
+    name
+        An experiment, a model or a measure.
+    kernel
+        Print the compiled functions of a model as source.
+    check
+        Hold a model or an experiment against its contract; exit code 2 if it is broken.
+    schema
+        Print the columns of the trial record, of an experiment with its stimuli and ranges; with
+        --json as JSON Schema.
+    """
+
+    command: ClassVar[str] = "show"
+
+    name: str | None = argument(default=None)
+    kernel: bool = False
+    check: bool = False
+    schema: bool = False
+
+
+@frozen_question
+class Doctor(Question[None]):
+    """Say what is installed, and which language models can be asked."""
+
+    command: ClassVar[str] = "doctor"
+
+
+def _list(asked: ListAll, as_json: bool) -> None:
+    from knownminds.agents import AGENTS
+    from knownminds.environments import ENVIRONMENTS
+    from knownminds.inference import MEASURES
+
+    kinds: dict[str, Any] = {"environment": ENVIRONMENTS, "model": AGENTS, "measure": MEASURES}
+    if as_json:
+        print_json({f"{kind}s": list(members) for kind, members in kinds.items()})
+        return
+    for kind, members in kinds.items():
+        print_table([kind, ""], [[name, member.summary] for name, member in members.items()])
+        print()
+
+
+def _show(asked: Show, as_json: bool) -> None:
+    if asked.schema:
+        from knownminds.environments import make, trial_schema
+
+        schema = trial_schema(None if asked.name is None else make(asked.name))
+        if as_json:
+            print_json(schema.to_dict())
+        else:
+            print(schema)
+        return
+    if asked.name is None:
+        raise ValueError("An experiment, a model or a measure is shown; got none. Name one.")
+    member, rows = described(asked.name)
+    if asked.kernel:
+        print(kernels_of(asked.name))
+    elif asked.check:
+        if not keeps_contract(asked.name):
+            raise typer.Exit(2)
+    elif as_json:
+        print_json(member)
+    else:
+        print(f"{asked.name}: {member['summary']}\nSource: {member['source']}")
+        if "model" in member:
+            from knownminds.agents import AGENTS
+
+            print(inspect.cleandoc(AGENTS[asked.name].__doc__ or ""))
+        if rows:
+            columns = [column for column in rows[0] if column != "source"]
+            print()
+            head = [column.replace("_", " ") for column in columns]
+            print_table(head, [[str(row[column]) for column in columns] for row in rows])
+
+
+def described(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return an experiment, a model or a measure as JSON has it, and the rows of its table."""
+    from knownminds.agents import AGENTS
+    from knownminds.environments import ENVIRONMENTS, make, unknown
+    from knownminds.environments.record.result import plain
+    from knownminds.inference import MEASURES
+
+    rows: list[Any]
+    if name in ENVIRONMENTS:
+        environment = make(name)
+        rows = [
+            {"setting": k, "default": json.dumps(environment.settings[k]),
+             "may be": str(setting.rule), "what it does": setting.help}
+            for k, setting in (
+                (s.called or n, s) for n, s in environment.setting_table.items()
+            )
+        ]  # fmt: skip
+        return {
+            "environment": name,
+            "summary": environment.summary,
+            "source": environment.source,
+            "settings": environment.settings,
+            "trials": environment.n_trials,
+            "actions": environment.n_actions,
+            "stimulus": list(environment.fields.stimulus),
+        }, rows
+    if name in AGENTS:
+        model = AGENTS[name]
+        rows = model.parameters.table()
+        known = {"model": name, "summary": model.summary, "source": model.source}
+        return {**known, "parameters": rows}, rows
+    if name in MEASURES:
+        measure = MEASURES[name]
+        rows = [{"moves": k, "by": f"{v:g}"} for k, v in measure.dial.direction.items()]
+        return {
+            "measure": name,
+            "summary": measure.summary,
+            "source": measure.source,
+            "environments": list(measure.environments),
+            "null": plain(measure.null),
+            "rational": measure.rational,
+            "violator": measure.violator,
+        }, rows
+    known_names = [*ENVIRONMENTS, *AGENTS, *MEASURES]
+    raise ValueError(unknown("environment, model or measure", name, known_names))
+
+
+def keeps_contract(name: str) -> bool:
+    """Print what holding a model or an experiment against its contract gave; say if it is kept."""
+    from knownminds.agents import AGENTS
+    from knownminds.environments import ENVIRONMENTS, check_environment, make
+    from knownminds.inference import check_agent
+
+    if name in AGENTS:
+        checked = check_agent(AGENTS[name])
+        print(checked)
+        return checked.ok
+    if name not in ENVIRONMENTS:
+        raise ValueError(
+            f"A contract is that of a model or an experiment; {name} is none. Leave --check out."
+        )
+    try:
+        check_environment(make(name))
+    except AssertionError as broken:
+        print(f"{name}: {broken}")
+        return False
+    print(f"{name}: kept")
+    return True
+
+
+def kernels_of(name: str) -> str:
+    """Return the source of a model's kernels: as generated, or the file they are written in."""
+    from knownminds.agents import AGENTS, Model
+    from knownminds.environments import ENVIRONMENTS, make
+
+    if name not in AGENTS:
+        raise ValueError(f"Kernels are those of a model; {name} is none. Leave --kernel out.")
+    model = AGENTS[name]
+    if issubclass(model, Model):
+        played = next((e for e in map(make, ENVIRONMENTS) if model.plays(e)), None)
+        texts = [model.kernel_source(played.n_actions or None if played else None)]
+        return "\n".join([*texts, *([model.simulation_source(played)] if played else [])])
+    kernel: Any = inspect.unwrap(model.log_likelihood)
+    return Path(inspect.getfile(getattr(kernel, "py_func", kernel))).read_text(encoding="utf-8")
+
+
+def _doctor(asked: Doctor, as_json: bool) -> None:
+    from knownminds.validation.doctor import COMPLETE, doctor
+
+    result = doctor()
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        print(result)
+    (verdict,) = result.verdicts.values()
+    if verdict.word != COMPLETE:
+        raise typer.Exit(1)
+
+
+command(ListAll, _list)
+command(Show, _show)
+command(Doctor, _doctor)

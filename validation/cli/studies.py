@@ -1,0 +1,68 @@
+"""Commands of studies: recovery, calibration, power, audits, and their reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from knownminds.validation.calibration.questions import Calibrate
+from knownminds.validation.design.questions import Design
+from knownminds.validation.engine.question import Question, StudyQuestion, argument, frozen_question
+from knownminds.validation.power.questions import Audit, Power
+from knownminds.validation.recovery.questions import Confuse, Recover
+
+from .application import command, leave
+from .output import note, print_json, progress_bar
+
+
+@frozen_question
+class Report(Question[Path]):
+    """Draw the report of a folder again, without computing anything anew.
+
+    Parameters
+    ----------
+    folder
+        The folder of a study, a fit, a score or a run.
+    """
+
+    command: ClassVar[str] = "report"
+
+    folder: Path = argument()
+
+
+def run_study(asked: StudyQuestion[Any], as_json: bool) -> None:
+    """Compute a study, print its result, and leave its report where a folder was named."""
+    from knownminds.validation.engine.engine import ShareDone
+
+    with progress_bar(asked.command) as progress:
+        watched: dict[str, Any] = {"progress": progress}
+        if hasattr(asked, "tell"):
+            watched["tell"] = note
+        try:
+            result = replace(asked, **watched).answer()
+        except ShareDone as done:
+            note(str(done))
+            return
+    if asked.out is None:
+        note("--out FOLDER keeps rows and report, and goes on where it was stopped.")
+    leave(result, asked.out, as_json)
+
+
+def _report(asked: Report, as_json: bool) -> None:
+    from knownminds.validation.pages.result_page import write_page
+    from knownminds.validation.report import read_result
+
+    result = read_result(asked.folder)
+    page = write_page(result, asked.folder)
+    if result.missing:
+        note(f"not finished: {result.missing:,} units are missing")
+    if as_json:
+        print_json({"report": str(page)})
+    else:
+        print(page)
+
+
+for study in (Recover, Confuse, Calibrate, Power, Design, Audit):
+    command(study, run_study)
+command(Report, _report)

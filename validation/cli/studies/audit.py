@@ -1,8 +1,0 @@
-"""`knownminds audit`."""
-
-from __future__ import annotations
-
-from knownminds.validation.cli.study import study
-from knownminds.validation.power.questions import Audit
-
-study(Audit)

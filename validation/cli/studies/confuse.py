@@ -1,8 +1,0 @@
-"""`knownminds confuse`."""
-
-from __future__ import annotations
-
-from knownminds.validation.cli.study import study
-from knownminds.validation.recovery.questions import Confuse
-
-study(Confuse)

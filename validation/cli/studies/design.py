@@ -1,8 +1,0 @@
-"""`knownminds design`."""
-
-from __future__ import annotations
-
-from knownminds.validation.cli.study import study
-from knownminds.validation.design.questions import Design
-
-study(Design)
