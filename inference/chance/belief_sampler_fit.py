@@ -333,8 +333,8 @@ def usable(name: str, beliefs: RevealedBeliefs) -> Usable:
     )
     narrow = kept & (np.bincount(beliefs.context, ~possible, len(beliefs)) > 0)
     wrong = float((1.0 - right[narrow]).mean()) if narrow.any() else np.nan
-    place = np.where(row, np.cumsum(row) - 1, -1)
-    units = [unit for k in order.tolist() for unit in units_of_rows(beliefs.unplaced[k], place)]
+    position = np.where(row, np.cumsum(row) - 1, -1)
+    units = [unit for k in order.tolist() for unit in units_of_rows(beliefs.unplaced[k], position)]
     allowed = OpenBeliefs(weight, np.searchsorted(order, context), tuple(units))
     flagged = int(len(beliefs) - kept.sum())
     return Usable(table, allowed, kept, share, *ends, wrong, flagged)
