@@ -130,7 +130,7 @@ def as_published(answers: pd.DataFrame, agent: pd.Series) -> pd.DataFrame:
     return pd.concat([named[~many], theirs]).sort_index().reset_index(drop=True)
 
 
-def told_cell(domain: str, sense: str, direction: str) -> str:
+def cell_name(domain: str, sense: str, direction: str) -> str:
     """Name a cell in a few words."""
     return " ".join(part for part in (domain, sense, direction) if part)
 

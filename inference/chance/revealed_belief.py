@@ -56,7 +56,7 @@ class ContinuationProbabilities(Protocol):
         """Logarithm of the most that was not looked at, [prompts, outcomes]."""
 
 
-class ToldToken(Protocol):
+class ListedToken(Protocol):
     """A token of a reply with its alternatives; `llm_adapters.TokenLogProbability` is one."""
 
     @property
@@ -265,7 +265,7 @@ class RevealedBeliefs(Result):
         n = len(logs)
         p = np.exp(logs)
         return _table(
-            _told(set_ups, tuple(found.outcomes), n),
+            _set_ups(set_ups, tuple(found.outcomes), n),
             sources=("exact",) * n,
             probability=p,
             unplaced=[
@@ -278,7 +278,7 @@ class RevealedBeliefs(Result):
     @classmethod
     def top_k(
         cls,
-        replies: Sequence[Iterable[Sequence[ToldToken] | None]],
+        replies: Sequence[Iterable[Sequence[ListedToken] | None]],
         outcomes: Sequence[str],
         *,
         extends: Extends | None = None,
@@ -318,7 +318,7 @@ class RevealedBeliefs(Result):
         if extends is None:
             _check_prefixes(written, outcomes)
         probability, unplaced = [], []
-        told = _told(set_ups, tuple(outcomes), len(replies))
+        told = _set_ups(set_ups, tuple(outcomes), len(replies))
         for set_up, several in zip(told, replies, strict=True):
             certain, open_masses = _place(
                 _tables(several, set_up.name),
@@ -364,7 +364,7 @@ class RevealedBeliefs(Result):
                 f"{table.shape} and {other.shape} for {len(outcomes)} outcomes."
             )
         return _counted(
-            _told(set_ups, tuple(outcomes), len(table)),
+            _set_ups(set_ups, tuple(outcomes), len(table)),
             [row.astype(np.int64) for row in table],
             other.astype(np.int64),
             threshold=threshold,
@@ -715,7 +715,7 @@ def _facts(set_ups: Sequence[SetUp]) -> dict[str, Any]:
     }
 
 
-def _told(given: Sequence[SetUp] | None, outcomes: tuple[str, ...], n: int) -> tuple[SetUp, ...]:
+def _set_ups(given: Sequence[SetUp] | None, outcomes: tuple[str, ...], n: int) -> tuple[SetUp, ...]:
     set_ups = tuple(given or (SetUp(f"context {k + 1}", outcomes) for k in range(n)))
     if len(set_ups) != n:
         raise ValueError(f"Each context has a set-up; got {len(set_ups)} for {n} contexts.")
@@ -754,7 +754,7 @@ def _check_prefixes(written: Sequence[tuple[str, int]], outcomes: Sequence[str])
 Tables = dict[tuple[str, ...], dict[str, float]]
 
 
-def _tables(replies: Iterable[Sequence[ToldToken] | None], name: str) -> Tables:
+def _tables(replies: Iterable[Sequence[ListedToken] | None], name: str) -> Tables:
     """Return the probabilities that were told, by the tokens before."""
     tables: Tables = {}
     for reply in replies:

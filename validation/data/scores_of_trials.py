@@ -30,7 +30,7 @@ from knownminds.inference.causes.causal_answers import as_published, causal_answ
 from knownminds.inference.causes.cell_contrast import CellContrast
 from knownminds.inference.causes.least_squares_reasoner import Scoring
 from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
-from knownminds.inference.measure import Measure, reason_of, told_counts
+from knownminds.inference.measure import Measure, counts_text, reason_of
 from knownminds.inference.performance import Performance
 from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.kept_result import read_kept
@@ -459,7 +459,7 @@ def _row(
         "n": estimate.n,
         "unit": estimate.unit,
         "left_out": ", ".join(f"{n} {why}" for why, n in estimate.excluded.items() if n),
-        "fits": told_counts(estimate.fits),
+        "fits": counts_text(estimate.fits),
         "note": estimate.note,
         "status": status,
     }
