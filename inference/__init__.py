@@ -71,6 +71,7 @@ from .stability import split_scores, split_variance
 if TYPE_CHECKING:
     from .posteriors.arviz_objects import arviz_object, read_posterior, save_posterior
     from .posteriors.group_model import GroupModel, HierarchicalFit, hierarchical, pymc_model
+    from .posteriors.left_out_subjects import predict_left_out
 
 BOTH = (False, True)  # the measure, and its released form
 
@@ -133,6 +134,7 @@ _LATER = {
     "HierarchicalFit": "posteriors.group_model",
     "arviz_object": "posteriors.arviz_objects",
     "hierarchical": "posteriors.group_model",
+    "predict_left_out": "posteriors.left_out_subjects",
     "pymc_model": "posteriors.group_model",
     "read_posterior": "posteriors.arviz_objects",
     "save_posterior": "posteriors.arviz_objects",
@@ -181,6 +183,7 @@ __all__ = [
     "monotone_choice",
     "play_chosen",
     "posterior",
+    "predict_left_out",
     "predictive_gain",
     "pymc_model",
     "read_posterior",

@@ -63,20 +63,20 @@ class Estimate(Result):
     def __str__(self) -> str:
         """Value, interval, test and exclusions in one line."""
         left = ", ".join(f"{n} excluded ({why})" for why, n in self.excluded.items() if n)
-        told = f"{self.measure} {told_value(self.value, self.low, self.high, self.p_value)}"
+        told = f"{self.measure} {value_text(self.value, self.low, self.high, self.p_value)}"
         told += f", {self.n} {self.unit}{'' if self.n == 1 else 's'}"
-        more = [left, f"fits: {told_counts(self.fits)}" if self.fits else "", self.note]
+        more = [left, f"fits: {counts_text(self.fits)}" if self.fits else "", self.note]
         return "; ".join([told, *(text for text in more if text)])
 
 
-def reason_of(found: Estimate) -> str:
+def reason_of(estimate: Estimate) -> str:
     """Say why an estimate has no value, in the words of what was left out."""
-    reasons = [why for why, n in found.excluded.items() if n]
+    reasons = [why for why, n in estimate.excluded.items() if n]
     own = [why for why in reasons if why not in ("no answer", UNANSWERED)]
     return ", ".join(own or reasons) or "no value"
 
 
-def told_value(value: float, low: float, high: float, p_value: float) -> str:
+def value_text(value: float, low: float, high: float, p_value: float) -> str:
     """Write down a value with its interval and p-value, as far as there are any."""
     text = f"{round(value, 3) + 0.0:.3f}"  # no -0.000
     if np.isfinite(low):
@@ -84,7 +84,7 @@ def told_value(value: float, low: float, high: float, p_value: float) -> str:
     return f"{text}, p = {p_value:.3g}" if np.isfinite(p_value) else text
 
 
-def told_counts(counts: Mapping[str, int]) -> str:
+def counts_text(counts: Mapping[str, int]) -> str:
     """Write down counts: "3 flat, 5 ok"."""
     return ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
 
@@ -253,7 +253,7 @@ class SubjectMeasure(Measure):
     def over_subjects(self, values: Values) -> Estimate:
         """Return mean, interval and test of values that were read before."""
         tests = t_tests(values.value[None, :], self.null, bounds=self.bounds_of(values.value))
-        return self._told(tests, values, "subject")
+        return self._estimate(tests, values, "subject")
 
     def of_each(self, trials: Trials) -> list[Estimate]:
         """Return each subject's value with its interval over sessions, all read off together."""
@@ -282,7 +282,7 @@ class SubjectMeasure(Measure):
         estimates = []
         for k, ends in enumerate(bounds):
             own = Values(*(column[k : k + 1] for column in vars(values).values()))
-            estimate = self._told(tests[ends].only(k), own, "session")
+            estimate = self._estimate(tests[ends].only(k), own, "session")
             excluded = counts_of(left_out[k]) if n[k] else dict(estimate.excluded)
             unanswered = {UNANSWERED: int(lost[k])} if lost[k] else {}
             estimates.append(replace(estimate, excluded={**excluded, **unanswered}))
@@ -334,7 +334,7 @@ class SubjectMeasure(Measure):
         session = sessions_of(trials).astype(str)
         return self.values(Trials(trials.frame.assign(subject=session)))
 
-    def _told(self, tests: Tests, values: Values, unit: str) -> Estimate:
+    def _estimate(self, tests: Tests, values: Values, unit: str) -> Estimate:
         n = int(tests.n[0])
         note = ""
         if np.isfinite(tests.mean[0]) and not np.isfinite(tests.low[0]):

@@ -1,11 +1,10 @@
-"""Distances between profiles, rows of several scores of which some are missing, and a map."""
+"""Distances between profiles, rows of several scores of which some are missing."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 
@@ -58,45 +57,3 @@ def standardised(scores: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         z: Array = centred / np.sqrt(squares.sum(axis=0) / (count - 1.0))
     return np.where(np.isfinite(z), z, np.nan)
-
-
-def squared_distances(profiles: Array) -> Array:
-    """Return mean squared differences of profiles [N, scores] over the scores that both have.
-
-    NaN for pairs that share none, [N, N].
-    """
-    gap = (profiles[:, None] - profiles[None]) ** 2
-    with np.errstate(invalid="ignore"):
-        mean: Array = np.nansum(gap, axis=2) / np.isfinite(gap).sum(axis=2)
-    return mean
-
-
-def connected(square: Array) -> NDArray[np.int64]:
-    """Return who is left, [N], once those with the most unknown distances are taken out in turn."""
-    left = np.arange(len(square))
-    while len(left):
-        unknown = np.isnan(square[np.ix_(left, left)]).sum(axis=1)
-        if not unknown.any():
-            break
-        left = np.delete(left, unknown.argmax())
-    return left
-
-
-def classical_scaling(square: Array) -> tuple[Array, float]:
-    """Return positions in two dimensions, [N, 2], and the share of distances that they keep.
-
-    Eigenvectors of the centred squared distances (Torgerson 1952), the largest coordinate of each
-    positive.
-
-    Parameters
-    ----------
-    square
-        Squared distances, [N, N], all known, of three at least.
-    """
-    centre = np.eye(len(square)) - 1 / len(square)
-    size, direction = np.linalg.eigh(-centre @ square @ centre / 2)
-    order = np.argsort(size)[::-1][:2]
-    kept = np.maximum(size, 0.0)
-    position = direction[:, order] * np.sqrt(kept[order])
-    largest = position[np.abs(position).argmax(axis=0), [0, 1]]
-    return position * np.where(largest < 0, -1.0, 1.0), float(kept[order].sum() / kept.sum())

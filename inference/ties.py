@@ -31,7 +31,7 @@ def tied(*samples: ArrayLike, scale: float = 0.0) -> tuple[Array, ...]:
     """
     arrays = [np.asarray(sample, dtype=float) for sample in samples]
     together = np.concatenate([array.ravel() for array in arrays])
-    values, place = np.unique(together, return_inverse=True)  # all NaN are one, the last
+    values, position = np.unique(together, return_inverse=True)  # all NaN are one, the last
     known = np.isfinite(values)
     reach = ROUNDING * max(scale, np.abs(values[known]).max(initial=0.0))
     if known.any():
@@ -41,7 +41,7 @@ def tied(*samples: ArrayLike, scale: float = 0.0) -> tuple[Array, ...]:
         lowest = values[fresh]
         near_zero = np.abs(lowest) <= reach
         values = np.where(near_zero, 0.0, lowest)[group]
-    joined = values[place.reshape(-1)]
+    joined = values[position.reshape(-1)]
     ends = np.cumsum([array.size for array in arrays])[:-1]
     parts = np.split(joined, ends)
     return tuple(part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True))

@@ -6,24 +6,6 @@ import numpy as np
 from numba import njit
 
 
-def plain_log_likelihood(theta, context, action, reward):
-    """Plain Python over lists, one learner."""
-    alpha_positive, alpha_negative, beta, kappa = theta
-    values = [[0.5, 0.5] for _ in range(4)]
-    last = [None] * 4
-    total = 0.0
-    for c, a, r in zip(context, action, reward, strict=True):
-        value = values[c]
-        x = beta * (value[a] - value[1 - a])
-        if last[c] is not None:
-            x += kappa if last[c] == a else -kappa
-        total += min(x, 0.0) - log1p(exp(-abs(x)))
-        surprise = r - value[a]
-        value[a] += (alpha_positive if surprise > 0 else alpha_negative) * surprise
-        last[c] = a
-    return total
-
-
 def numpy_log_likelihood(theta, context, action, reward):
     """NumPy arrays in a trial loop, the style of most published scripts."""
     alpha_positive, alpha_negative, beta, kappa = theta
@@ -60,25 +42,3 @@ def scalar_log_likelihood(theta, context, action, reward, offsets):
             value[c, a] += (alpha_positive if surprise > 0 else alpha_negative) * surprise
             last[c] = a
     return out
-
-
-def learner_in_jax(theta, contexts, actions, rewards):
-    """Log-likelihood of one dual-rate learner in JAX: a scan over its trials."""
-    import jax
-    import jax.numpy as jnp
-
-    alpha_positive, alpha_negative, beta, kappa = theta
-
-    def step(carry, trial):
-        values, last = carry
-        c, a, r = trial
-        x = beta * (values[c, 1] - values[c, 0]) + kappa * last[c]
-        side = 2.0 * a - 1.0
-        surprise = r - values[c, a]
-        rate = jnp.where(surprise > 0, alpha_positive, alpha_negative)
-        values = values.at[c, a].add(rate * surprise)
-        last = last.at[c].set(side)
-        return (values, last), jax.nn.log_sigmoid(side * x)
-
-    start = (jnp.full((4, 2), 0.5), jnp.zeros(4))
-    return jax.lax.scan(step, start, (contexts, actions, rewards))[1].sum()

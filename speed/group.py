@@ -1,9 +1,10 @@
-"""Group models side by side: ours, PyMC's NUTS and NumPyro; `python speed/group.py`.
+"""Group models side by side: ours and PyMC's NUTS; `python speed/group.py`.
 
 Fifty dual-rate learners of 96 trials, and fifty discounters of 288. Each way runs in a process of
 its own on one core. Reported are the smallest effective sample size over group means and spreads
 per second of CPU spent sampling, once everything is compiled, and the CPU seconds of the whole
-process. NumPyro needs JAX beside the test dependencies; what is not installed is left out.
+process. What is not installed is
+left out.
 """
 
 import json
@@ -16,23 +17,20 @@ from side_by_side import goal  # before NumPy: it limits BLAS threads
 
 # isort: split
 import numpy as np
-from baselines import learner_in_jax
 
 from knownminds.agents import HyperbolicDiscounter, RescorlaWagnerDual, simulate
 from knownminds.environments import InstrumentalLearning, TemporalDiscounting
-from knownminds.inference import ModelData, hierarchical
+from knownminds.inference import hierarchical
 
-N, TUNE, DRAWS, CLOSE = 50, 500, 1000, 1e-8
-BARS = {"NumPyro": 50, "PyMC": 2}
+N, TUNE, DRAWS = 50, 500, 1000
+BARS = {"PyMC": 2}
 
 
-# Of each case: model, experiment, spreads around the priors' means, columns, likelihood in JAX.
+# Of each case: model, experiment, spreads around the priors' means.
 CASES = {
-    "learner": (RescorlaWagnerDual, InstrumentalLearning(), (0.7, 0.7, 0.4, 0.3),
-                ("context", "action", "reward"), learner_in_jax),
-    "discounter": (HyperbolicDiscounter, TemporalDiscounting(design="grid"), (0.8, 0.4, 0.4),
-                   (), None),
-}  # fmt: skip
+    "learner": (RescorlaWagnerDual, InstrumentalLearning(), (0.7, 0.7, 0.4, 0.3)),
+    "discounter": (HyperbolicDiscounter, TemporalDiscounting(design="grid"), (0.8, 0.4, 0.4)),
+}
 
 
 def cpu():
@@ -43,10 +41,12 @@ def cpu():
 
 def people(name):
     """Let a group play."""
-    model, place, spread, *_ = CASES[name]
+    model, environment, spread = CASES[name]
     z = np.random.default_rng(3).normal(size=(N, len(spread)))
     parameters = model.parameters
-    return simulate(model, parameters.constrain(parameters.mean + np.array(spread) * z), place, 3)
+    return simulate(
+        model, parameters.constrain(parameters.mean + np.array(spread) * z), environment, 3
+    )
 
 
 def by_ours(name, trials):
@@ -80,52 +80,7 @@ def by_pymc(name, trials):
     return np.concatenate(draws, axis=2), cpu() - begun - compiling
 
 
-def by_numpyro(name, trials):
-    """Do the same with NumPyro: vmap over subjects, a scan over trials."""
-    import jax
-    import jax.numpy as jnp
-    import numpyro
-    import numpyro.distributions as dist
-    from numpyro.infer import MCMC, NUTS
-
-    numpyro.enable_x64()
-    model, _, _, columns, in_jax = CASES[name]
-    if in_jax is None:
-        raise SystemExit(f"{name} is not written for NumPyro.")
-    kinds = {"context": int, "action": int}
-    arrays = [jnp.asarray(trials.frame[c].to_numpy(dtype=kinds.get(c, float)).reshape(N, -1))
-              for c in columns]  # fmt: skip
-    parameters = model.parameters
-    k, group_sd = len(parameters), np.array([p.group_sd for p in parameters])
-    maps = {"identity": lambda x: x, "log": jnp.exp, "logit": jax.nn.sigmoid}
-    maps = [maps[p.support.kind] for p in parameters]
-    of_all = jax.vmap(in_jax)
-    theta = parameters.draw(np.random.default_rng(2), N)
-    ours = ModelData.read(model, trials).log_likelihood(theta)[0]
-    apart = np.abs(ours - np.asarray(of_all(jnp.asarray(theta), *arrays))) / (1 + abs(ours))
-    if apart.max() > CLOSE:
-        raise SystemExit(f"NumPyro's is another model, apart by {apart.max():.1e}.")
-
-    def group():
-        mean = numpyro.sample("mean", dist.Normal(parameters.mean, parameters.sd).to_event(1))
-        sd = numpyro.sample("sd", dist.HalfNormal(group_sd).to_event(1))
-        with numpyro.plate("subjects", N):
-            z = mean + sd * numpyro.sample("z", dist.Normal(jnp.zeros(k), 1.0).to_event(1))
-        theta = jnp.stack([f(z[:, j]) for j, f in enumerate(maps)], axis=1)
-        numpyro.factor("log_likelihood", of_all(theta, *arrays).sum())
-
-    # One chain after another, of which the first compiles; both have as many draws as tuning.
-    mcmc = MCMC(NUTS(group), num_warmup=TUNE, num_samples=TUNE, progress_bar=False)
-    draws, begun = [], 0.0
-    for seed in range(2):
-        begun = cpu()
-        mcmc.run(jax.random.PRNGKey(seed))
-        some = mcmc.get_samples()
-        draws.append(np.concatenate([np.asarray(some[n]) for n in ("mean", "sd")], axis=1))
-    return np.stack(draws), 2 * (cpu() - begun)
-
-
-WAYS = {"ours": by_ours, "PyMC": by_pymc, "NumPyro": by_numpyro}
+WAYS = {"ours": by_ours, "PyMC": by_pymc}
 
 
 def child(way, name):

@@ -32,10 +32,11 @@ def casinos(file):
 
 def imported(files):
     """Import files; print how long it took, how much memory, and how many trials came of it."""
+    from knownminds.validation.data.questions import AskImport
     from knownminds.validation.imports.importing import import_tables
 
     start = time.process_time()
-    found = import_tables([Path(file) for file in files])
+    found = import_tables(list(map(Path, files)), AskImport(files))
     taken = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps([taken, peak, len(found.trials), found.account.rows]))

@@ -6,7 +6,6 @@ from side_by_side import goal, side_by_side  # before NumPy: it limits BLAS thre
 import numpy as np
 from baselines import (
     numpy_log_likelihood,
-    plain_log_likelihood,
     scalar_log_likelihood,
 )
 from scipy.optimize import minimize
@@ -23,18 +22,16 @@ N, T = 1000, ENVIRONMENT.n_trials
 
 
 def kernel(theta, trials, data):
-    """Ours against plain numba, NumPy and plain Python."""
+    """Ours against plain numba and NumPy."""
     frame = trials.frame
     context = frame["context"].to_numpy(dtype=np.int64)
     action = frame["action"].to_numpy(dtype=np.int64)
     reward = frame["reward"].to_numpy(dtype=float)
     offsets = np.arange(0, N * T + 1, T)
     one = slice(0, T)
-    lists = (context[one].tolist(), action[one].tolist(), reward[one].tolist())
     arrays = (context[one], action[one], reward[one])
     total = data.log_likelihood(theta)[0]
     assert np.allclose(total, scalar_log_likelihood(theta, context, action, reward, offsets))
-    assert np.isclose(total[0], plain_log_likelihood(theta[0], *lists))
     assert np.isclose(total[0], numpy_log_likelihood(theta[0], *arrays))
 
     whole = side_by_side(
@@ -47,12 +44,9 @@ def kernel(theta, trials, data):
             "NumPy trial loop, 1 learner x 1,000": lambda: [
                 numpy_log_likelihood(theta[0], *arrays) for _ in range(10)
             ],
-            "plain Python lists, 1 learner x 1,000": lambda: [
-                plain_log_likelihood(theta[0], *lists) for _ in range(10)
-            ],
         },
         unit=N * T,
-        per="trial (last two: per 100 trials)",
+        per="trial (the last: per 100 trials)",
     )
     loop = whole["NumPy trial loop, 1 learner x 1,000"] * N / 10
     goal("NumPy trial loop / ours", loop, 300)
@@ -104,8 +98,8 @@ def step_loop(agent, design, i):
         observation = following
 
 
-def objective(data, numeric=None):
-    """Negative log posterior of one learner for SciPy."""
+def objective(data):
+    """Negative log posterior of one learner for SciPy, with its gradient."""
 
     def exact(z):
         theta = PARAMETERS.constrain(z[None])
@@ -113,34 +107,20 @@ def objective(data, numeric=None):
         prior, slope = PARAMETERS.log_prior(z[None])
         return -(total + prior)[0], -(gradient * PARAMETERS.slope(theta) + slope)[0]
 
-    def plain(z):
-        theta = PARAMETERS.constrain(z)
-        return -plain_log_likelihood(theta.tolist(), *numeric) - PARAMETERS.log_prior(z)[0]
-
-    return exact if numeric is None else plain
+    return exact
 
 
 def starts(rng):
     return [PARAMETERS.mean, *rng.normal(PARAMETERS.mean, PARAMETERS.sd, (4, 4))]
 
 
-def map_fits(trials, data):
+def map_fits(data):
     """1,000 learners x 96 trials x 5 starts, against SciPy one learner at a time."""
     rng = np.random.default_rng(0)
-    few, very_few = 40, 4
+    few = 40
     alone = [data.repeat([i]) for i in range(few)]
     for one in alone:
         assert one.packed  # the layout is made once, outside the timing
-    frame = trials.frame
-    lists = []
-    for i in range(very_few):
-        own = frame.iloc[i * T : (i + 1) * T]
-        lists.append(
-            [
-                own[c].astype(float if c == "reward" else int).tolist()
-                for c in ("context", "action", "reward")
-            ]
-        )
     points = [starts(rng) for _ in range(few)]
 
     def scipy_exact():
@@ -151,26 +131,17 @@ def map_fits(trials, data):
             for i in range(few)
         ]
 
-    def scipy_plain():
-        return [
-            min(minimize(objective(None, lists[i]), p, method="L-BFGS-B").fun for p in points[i])
-            for i in range(very_few)
-        ]
-
     ratios = side_by_side(
         f"MAP of {N} dual-rate learners x 96 trials x 5 starts, two cores",
         {
             "maximum_a_posteriori, 1,000 learners": lambda: maximum_a_posteriori(MODEL, data),
             "the same on one thread": lambda: maximum_a_posteriori(MODEL, data, workers=1),
             f"SciPy L-BFGS-B over our kernel and gradient, {few}": scipy_exact,
-            f"SciPy L-BFGS-B, numeric gradient, plain Python, {very_few}": scipy_plain,
         },
         rounds=5,
     )
     exact = ratios[f"SciPy L-BFGS-B over our kernel and gradient, {few}"] * N / few
-    plain = ratios[f"SciPy L-BFGS-B, numeric gradient, plain Python, {very_few}"] * N / very_few
     goal("SciPy over our kernel / ours, per learner", exact, 10)
-    goal("SciPy over plain Python / ours, per learner", plain, 200)
 
 
 if __name__ == "__main__":
@@ -180,4 +151,4 @@ if __name__ == "__main__":
     assert data.packed
     kernel(theta, trials, data)
     simulation(theta)
-    map_fits(trials, data)
+    map_fits(data)

@@ -1,9 +1,9 @@
 """What runner and ledger add to a plain HTTP client's own cost, and what a kill loses.
 
-``python speed/runner.py`` tells CPU per call, the ledger's speed, and how fast stored answers
-are; ``... memory`` the peak memory of a run of 1,000 sessions; ``... kills`` what is asked again
-after a hundred ``kill -9``. The server is on the loopback and answers at once, or after half a
-second. CPU time is that of this process, all threads.
+``python speed/runner.py`` tells CPU per call and the ledger's speed; ``... memory`` the peak memory
+of a run of 1,000 sessions; ``... kills`` what is asked again after a hundred ``kill -9``. Its
+server is on the loopback and answers at once, or after half a second. CPU time is that of this
+process.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from knownminds.environments import InstrumentalLearning
 from knownminds.llm_adapters import InProcess, Reply, Sampling, Usage, load
 from knownminds.llm_adapters.runs.ledger import Attempt, Ledger, asked_of, request_of
 from knownminds.llm_adapters.runs.prices import price_of
-from knownminds.llm_adapters.runs.runner import read_run, run_sessions_in
+from knownminds.llm_adapters.runs.runner import run_sessions_in
 
 SESSIONS = 64
 LARGE = 1000  # sessions of the run whose memory is told
@@ -210,26 +210,6 @@ def ledger_alone(folder):
         print(f"\nledger, {waits}: {median(rates):.0f} calls a second, {used:.0f} us of CPU each")
 
 
-def against_collecting(url, folder):
-    environment = InstrumentalLearning(n_visits=6)
-    calls, ratios, shares = SESSIONS * environment.n_trials, [], []
-    for k in range(ROUNDS):
-        place = folder / f"collected{k}"
-        collected, _ = timed(a_run(url, place, environment))
-        resumed, _ = timed(a_run(url, place, environment))
-        begin = time.perf_counter()
-        read_run(place)
-        read = time.perf_counter() - begin
-        ratios.append(collected / resumed)
-        shares.append((collected / calls, resumed / calls, read / calls))
-    told = [median(part) * 1e3 for part in zip(*shares, strict=True)]
-    print(
-        f"\n{SESSIONS} sessions of {environment.n_trials} trials, per call: collected in "
-        f"{told[0]:.2f} ms, resumed in {told[1]:.2f} ms, read in {told[2]:.2f} ms"
-    )
-    goal("stored answers, times faster than collecting them", median(ratios), 3)
-
-
 def large_run(url, folder):
     """Live a run of a thousand sessions, at most 64 at a time, and tell the peak memory."""
     run = asyncio.run(a_run(url, folder / "large", InstrumentalLearning(n_visits=6), n=LARGE))
@@ -292,8 +272,6 @@ def main(what):
                 return
             ledger_alone(folder)
             against_the_client(url, folder)
-            if what != ["cost"]:
-                against_collecting(url, folder)
         finally:
             server.terminate()
             server.wait()

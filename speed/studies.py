@@ -14,7 +14,7 @@ from statistics import median
 
 from side_by_side import goal
 
-ROUNDS = 5
+ROUNDS, HERE = 5, Path(__file__).parent
 PLACE, MODEL = "instrumental_learning", "rescorla_wagner_dual"
 
 
@@ -69,14 +69,8 @@ def memory():
     """Peak memory of studies of 10,000 and 100,000 replicates, each in a process of its own."""
     peaks = {}
     for replicates in (10_000, 100_000):
-        code = f"import studies; studies.one_study({replicates})"
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=Path(__file__).parent,
-        )
+        words = [sys.executable, "-c", f"import studies; studies.one_study({replicates})"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=HERE)
         peaks[replicates] = float(done.stdout)
         print(f"  {replicates:>7} replicates: {peaks[replicates] / 1e6:.3f} GB")
     goal("memory of 100,000 replicates over 10,000", peaks[100_000] / peaks[10_000], 1.2, True)
@@ -86,24 +80,13 @@ def one_study(replicates):
     """Run a study of single learners and print the peak memory in kB."""
     from knownminds.validation.recovery.parameter_recovery import recover
 
+    how = {"subjects": 1, "replicates": replicates, "intervals": "laplace", "workers": 1}
     with tempfile.TemporaryDirectory() as folder:
-        recover(
-            PLACE,
-            MODEL,
-            subjects=1,
-            replicates=replicates,
-            intervals="laplace",
-            workers=1,
-            out=Path(folder) / "s",
-        )
+        recover(PLACE, MODEL, out=Path(folder) / "s", **how)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 if __name__ == "__main__":
-    for measure in (
-        whole_against_fits,
-        two_workers_against_one,
-        memory,
-    ):
+    for measure in (whole_against_fits, two_workers_against_one, memory):
         print(f"\n{measure.__doc__}")
         measure()

@@ -32,27 +32,27 @@ def names(kind: str) -> list[str]:
     """
     package, registry = REGISTRIES[kind]
     file = _file_of(package)
+    if kind == "measures":  # which are made in loops: their names stand in a file beside this one
+        return Path(__file__).with_name("measures.txt").read_text(encoding="utf-8").split()
     text = file.read_text(encoding="utf-8")
-    if kind == "models":
-        # The registry is made of the classes that the files of models export.
+    if kind == "environments":
+        listed = text.partition(f"\n{registry}: ")[2].partition("}\n")[0]
+        classes = re.findall(r"^ +(\w+),$", listed, re.MULTILINE)
+    else:  # the registry is made of the classes that the files of models export
         modules = re.findall(r"^from \.([\w.]+) import \*", text, re.MULTILINE)
         files = [file.parent.joinpath(*module.split(".")).with_suffix(".py") for module in modules]
-        classes = (name for one in files for name in _assigned(one.read_text("utf-8"), "__all__"))
-        return [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() for name in classes]
-    return list(_assigned(text, registry))
+        classes = [name for one in files for name in _exported(one.read_text("utf-8"))]
+    return [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() for name in classes]
 
 
-def _assigned(text: str, name: str) -> Iterator[str]:
-    """Go through the texts of a list, or the keys of a dictionary, that a file writes out."""
+def _exported(text: str) -> Iterator[str]:
+    """Go through the names in the `__all__` of a file."""
     for line in ast.parse(text).body:
-        if isinstance(line, ast.Assign):
-            targets: list[ast.expr] = line.targets
-        else:
-            targets = [line.target] if isinstance(line, ast.AnnAssign) else []
-        value = getattr(line, "value", None)
-        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-            entries = value.keys if isinstance(value, ast.Dict) else getattr(value, "elts", ())
-            yield from (str(one.value) for one in entries if isinstance(one, ast.Constant))
+        if isinstance(line, ast.Assign) and isinstance(line.value, ast.List):
+            if any(isinstance(name, ast.Name) and name.id == "__all__" for name in line.targets):
+                yield from (
+                    str(one.value) for one in line.value.elts if isinstance(one, ast.Constant)
+                )
 
 
 def _file_of(package: str) -> Path:

@@ -19,7 +19,7 @@ FOLDERS = {
     STUDY: ("study", ""),
     "fit.json": ("fit", "data.fit:read_fit"),
     "measures.json": ("score", "data.scores_of_trials:read_score"),
-    "paper_score.json": ("score of a paper", "benchmarks.scored:read_result"),
+    "paper_score.json": ("score of a paper", "benchmarks.scored:read_score"),
     "revealed.json": ("result of reveal", "chance.revealed:read_result"),
     "benchmark.json": ("benchmark", "benchmarks.page:read_result"),
     "ledger.sqlite": ("run", "costs.run_page:read_page"),

@@ -130,7 +130,7 @@ def as_published(answers: pd.DataFrame, agent: pd.Series) -> pd.DataFrame:
     return pd.concat([named[~many], theirs]).sort_index().reset_index(drop=True)
 
 
-def told_cell(domain: str, sense: str, direction: str) -> str:
+def cell_name(domain: str, sense: str, direction: str) -> str:
     """Name a cell in a few words."""
     return " ".join(part for part in (domain, sense, direction) if part)
 
@@ -174,12 +174,12 @@ def _named(frame: pd.DataFrame, column: str) -> NDArray[Any]:
         return values.astype(object).to_numpy()
     known = tuple(load_stories(SHIPPED)) if column == "domain" else SENSES
     names = np.array(known, dtype=object)
-    place = values.to_numpy(dtype=float, na_value=-1.0)
-    strange = ~np.isin(place, np.arange(len(names)))
+    position = values.to_numpy(dtype=float, na_value=-1.0)
+    strange = ~np.isin(position, np.arange(len(names)))
     if strange.any():
         row = int(np.argmax(strange))
         raise ValueError(
             f"The column {column!r} holds positions among {', '.join(names)}; row {row + 1} has "
             f"{values.iloc[row]}. Correct it, or give names."
         )
-    return np.asarray(names[place.astype(np.int64)])
+    return np.asarray(names[position.astype(np.int64)])

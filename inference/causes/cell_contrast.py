@@ -13,7 +13,7 @@ from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, Estimate, Measure, SubjectMeasure, Values, t_tests
 
-from .causal_answers import CELL_OF_TASKS, both_directions, causal_answers, judgements, told_cell
+from .causal_answers import CELL_OF_TASKS, both_directions, causal_answers, cell_name, judgements
 
 NAMED = 3  # cells that are named one by one where many have no answer
 COMPLIANT = 0.05  # largest Markov violation, to either side, that passes for none
@@ -63,7 +63,7 @@ class CellContrast(SubjectMeasure):
         else:
             values = cells["value"].to_numpy()
             tests = t_tests(values[None, :], self.null, bounds=self.bounds)
-            estimate = self._told(tests, Values(values, ()), "cell")
+            estimate = self._estimate(tests, Values(values, ()), "cell")
         counts = {**estimate.excluded, **self._counted(cells), **self.unanswered(trials)}
         return replace(estimate, excluded=counts)
 
@@ -94,7 +94,7 @@ class CellContrast(SubjectMeasure):
         table = pd.DataFrame(
             {
                 "subject": wide.index.get_level_values(0),
-                "cell": [told_cell(*key[1:]) for key in wide.index],
+                "cell": [cell_name(*key[1:]) for key in wide.index],
                 "plus": wide[self.plus].to_numpy() if self.plus in wide else np.nan,
                 "minus": wide[self.minus].to_numpy() if self.minus in wide else np.nan,
             }

@@ -91,10 +91,10 @@ def domain_differences(
             continue
         rows: list[dict[str, Any]] = []
         for name, part in held.groupby(of, sort=False):
-            place = {"family": family, "of": str(name)}
-            rows.append(place | _all_groups(part, across, matched))
+            row = {"family": family, "of": str(name)}
+            rows.append(row | _all_groups(part, across, matched))
             if pairs:
-                result = [place | row for row in _pairs(part, across, matched)]
+                result = [row | pair for pair in _pairs(part, across, matched)]
                 adjust(result)
                 compared += result
         adjust(rows)

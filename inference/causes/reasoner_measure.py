@@ -81,7 +81,7 @@ class ReasonerMeasure(SubjectMeasure):
         if len(values.value) > 1:
             result = self.over_subjects(values)
             return replace(result, excluded={**result.excluded, **lost})
-        own = self._told(t_tests(values.value[None, :]), values, "setting")
+        own = self._estimate(t_tests(values.value[None, :]), values, "setting")
         own = replace(own, excluded={**own.excluded, **lost})
         story, stories = pd.factorize(pd.MultiIndex.from_frame(answers[["domain", "sense"]]))
         n = len(stories)
@@ -91,7 +91,7 @@ class ReasonerMeasure(SubjectMeasure):
         left = self.of(leave_one_task_out(pd.concat(parts), scoring=self.scoring))
         error, freedom = (np.array([one]) for one in jackknife(left))
         tests = interval_tests(values.value, error, freedom, np.array([n]), bounds=self.bounds)
-        told = self._told(tests, values, "setting")
+        told = self._estimate(tests, values, "setting")
         note = told.note or "interval by the jackknife over settings"
         return replace(told, p_value=np.nan, excluded=own.excluded, note=note)
 

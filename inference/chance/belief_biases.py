@@ -23,9 +23,9 @@ from .belief_sampler_fit import (
     extreme_beliefs,
     fit_belief,
     fit_table,
+    identified_by,
     nearest_belief,
     spread_of,
-    told_by,
     usable,
 )
 from .distribution_distance import set_bounds, units_of
@@ -158,7 +158,7 @@ class _Nearest:
     def of(cls, beliefs: RevealedBeliefs) -> _Nearest:
         """Fit it."""
         used = usable("", beliefs)
-        free = told_by(used.table)
+        free = identified_by(used.table)
         return cls(used, free, nearest_belief(used.table, free, fit_table(used.table, free).z))
 
     def log_odds(self, mark: str, contexts: int) -> tuple[Ends, str]:

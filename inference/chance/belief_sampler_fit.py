@@ -123,7 +123,7 @@ def fit_belief_sampler(beliefs: RevealedBeliefs, subject: str = "") -> BeliefSam
     error, those of the scatter between contexts (White 1982): about 0 if the model holds exactly.
     """
     data = usable(subject, beliefs)
-    free = told_by(data.table)
+    free = identified_by(data.table)
     result = fit_table(data.table, free)
     estimated = Parameters(*(parameter for k, parameter in enumerate(SAMPLER) if k in free))
     contexts = np.array([len(data.table.edges) - 1], dtype=np.int64)
@@ -333,8 +333,8 @@ def usable(name: str, beliefs: RevealedBeliefs) -> Usable:
     )
     narrow = kept & (np.bincount(beliefs.context, ~possible, len(beliefs)) > 0)
     wrong = float((1.0 - right[narrow]).mean()) if narrow.any() else np.nan
-    place = np.where(row, np.cumsum(row) - 1, -1)
-    units = [unit for k in order.tolist() for unit in units_of_rows(beliefs.unplaced[k], place)]
+    position = np.where(row, np.cumsum(row) - 1, -1)
+    units = [unit for k in order.tolist() for unit in units_of_rows(beliefs.unplaced[k], position)]
     allowed = OpenBeliefs(weight, np.searchsorted(order, context), tuple(units))
     flagged = int(len(beliefs) - kept.sum())
     return Usable(table, allowed, kept, share, *ends, wrong, flagged)
@@ -347,7 +347,7 @@ def _missing(beliefs: RevealedBeliefs, context: int, possible: Booleans) -> floa
     )
 
 
-def told_by(table: BeliefTable) -> NDArray[np.int64]:
+def identified_by(table: BeliefTable) -> NDArray[np.int64]:
     """Return the positions of the parameters that the contexts can tell.
 
     What is the same for all outcomes of each context cannot be told; nor what others make up.

@@ -30,12 +30,6 @@ MEASURES_OF_DISTANCE = (
 )
 
 
-def chebyshev(truth: Array, belief: Array) -> Array:
-    """Return max |p - q| over the last axis."""
-    values: Array = np.abs(truth - belief).max(axis=-1)
-    return values
-
-
 def manhattan(truth: Array, belief: Array) -> Array:
     """Return sum |p - q| over the last axis."""
     values: Array = np.abs(truth - belief).sum(axis=-1)
@@ -71,7 +65,7 @@ def distances_of(truth: Array, belief: Array) -> dict[str, Array]:
     """Return all distances of normalised distributions over the last axis, by name."""
     forth, back = kullback_leibler(truth, belief), kullback_leibler(belief, truth)
     return {
-        "chebyshev": chebyshev(truth, belief),
+        "chebyshev": np.abs(truth - belief).max(axis=-1),
         "manhattan": manhattan(truth, belief),
         "kl_truth_belief": forth,
         "kl_belief_truth": back,
@@ -193,7 +187,7 @@ def _bounds(
     """Return the least and the largest value over all that can be believed."""
     units = [(mass, tuple(i - begin for i in rows)) for mass, rows in unplaced if mass > 0]
     allowed = OpenBeliefs(certain, np.zeros(len(certain), dtype=np.int64), tuple(units))
-    shares = share_bounds(certain, units)
+    shares = set_bounds(certain, units, np.eye(len(certain)))
     even = np.full(len(certain), 1.0 / len(certain))
     known = not np.isnan(truth).any()
     lows, highs = ({name: np.array(np.nan) for name in MEASURES_OF_DISTANCE} for _ in range(2))
@@ -252,21 +246,6 @@ def _corners(allowed: OpenBeliefs, centre: Array) -> Array:
     directions = np.concatenate([np.eye(n), groups])
     directions = np.concatenate([directions, -directions])
     return np.unique([allowed.largest(slopes) for slopes in directions], axis=0)
-
-
-def share_bounds(
-    certain: Array, units: Sequence[tuple[float, Sequence[int]]]
-) -> tuple[Array, Array]:
-    """Return the least and the largest normalised probability of each outcome, exactly.
-
-    Parameters
-    ----------
-    certain
-        What certainly lies on each outcome, [outcomes].
-    units
-        Probability that was not placed: how much, and on which outcomes it can lie.
-    """
-    return set_bounds(certain, units, np.eye(len(certain)))
 
 
 def set_bounds(

@@ -56,7 +56,7 @@ class ContinuationProbabilities(Protocol):
         """Logarithm of the most that was not looked at, [prompts, outcomes]."""
 
 
-class ToldToken(Protocol):
+class ListedToken(Protocol):
     """A token of a reply with its alternatives; `llm_adapters.TokenLogProbability` is one."""
 
     @property
@@ -119,10 +119,10 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
         said = tuple(environment.say(k, observation) for k in range(len(truth)))
         before = ""
         if context.previous is not None:
-            place = [n for n, number in enumerate(context.chance.outcomes)
+            position = [n for n, number in enumerate(context.chance.outcomes)
                      if number == context.previous]  # fmt: skip
             # The result before may be none that the sum of both can have.
-            before = said[place[0]] if place else str(context.previous)
+            before = said[position[0]] if position else str(context.previous)
         name = context_name(environment.own, context.values)
         result.append(SetUp(name, said, truth, context.scenario, before, context.marks))
     return tuple(result)
@@ -137,13 +137,13 @@ def marks_of(outcomes: Sequence[str], truth: Array | None = None, previous: str 
     """
     number = pd.to_numeric(pd.Series(list(outcomes)), errors="coerce").to_numpy(dtype=float)
     numeric = bool(np.isfinite(number).all())
-    place = number if numeric else np.arange(len(outcomes), dtype=float)
-    possible = place if truth is None else place[~(truth <= 0)]
+    position = number if numeric else np.arange(len(outcomes), dtype=float)
+    possible = position if truth is None else position[~(truth <= 0)]
     mask = np.zeros((len(outcomes), len(MARKS)), dtype=bool)
     if len(possible):
-        mask[:, FIRST] = place == possible[0]
+        mask[:, FIRST] = position == possible[0]
     if len(possible) > 2:  # of two there is no middle
-        mask[:, MIDDLE] = place == (possible[0] + possible[-1]) // 2
+        mask[:, MIDDLE] = position == (possible[0] + possible[-1]) // 2
     if numeric:
         mask[:, ROUND] = (number % 10 == 0) & (number != 0)
     if previous:
@@ -265,7 +265,7 @@ class RevealedBeliefs(Result):
         n = len(logs)
         p = np.exp(logs)
         return _table(
-            _told(set_ups, tuple(found.outcomes), n),
+            _set_ups(set_ups, tuple(found.outcomes), n),
             sources=("exact",) * n,
             probability=p,
             unplaced=[
@@ -278,7 +278,7 @@ class RevealedBeliefs(Result):
     @classmethod
     def top_k(
         cls,
-        replies: Sequence[Iterable[Sequence[ToldToken] | None]],
+        replies: Sequence[Iterable[Sequence[ListedToken] | None]],
         outcomes: Sequence[str],
         *,
         extends: Extends | None = None,
@@ -318,7 +318,7 @@ class RevealedBeliefs(Result):
         if extends is None:
             _check_prefixes(written, outcomes)
         probability, unplaced = [], []
-        told = _told(set_ups, tuple(outcomes), len(replies))
+        told = _set_ups(set_ups, tuple(outcomes), len(replies))
         for set_up, several in zip(told, replies, strict=True):
             certain, open_masses = _place(
                 _tables(several, set_up.name),
@@ -364,7 +364,7 @@ class RevealedBeliefs(Result):
                 f"{table.shape} and {other.shape} for {len(outcomes)} outcomes."
             )
         return _counted(
-            _told(set_ups, tuple(outcomes), len(table)),
+            _set_ups(set_ups, tuple(outcomes), len(table)),
             [row.astype(np.int64) for row in table],
             other.astype(np.int64),
             threshold=threshold,
@@ -436,7 +436,7 @@ class RevealedBeliefs(Result):
     def part(self, kept: Booleans) -> RevealedBeliefs:
         """Return some of the contexts, kept[C]."""
         row = kept[self.context]
-        place = (np.cumsum(row) - 1).tolist()
+        position = (np.cumsum(row) - 1).tolist()
 
         def some(name: str, chosen: Booleans) -> Any:
             several = getattr(self, name)
@@ -449,7 +449,7 @@ class RevealedBeliefs(Result):
             **{name: some(name, kept) for name in _OF_CONTEXT},
             **{name: some(name, row) for name in _OF_ROW},
             context=(np.cumsum(kept) - 1)[self.context[row]],
-            unplaced=tuple(_moved(own, lambda i: place[i]) for own in unplaced),
+            unplaced=tuple(_moved(own, lambda i: position[i]) for own in unplaced),
             threshold=self.threshold,
         )
 
@@ -715,7 +715,7 @@ def _facts(set_ups: Sequence[SetUp]) -> dict[str, Any]:
     }
 
 
-def _told(given: Sequence[SetUp] | None, outcomes: tuple[str, ...], n: int) -> tuple[SetUp, ...]:
+def _set_ups(given: Sequence[SetUp] | None, outcomes: tuple[str, ...], n: int) -> tuple[SetUp, ...]:
     set_ups = tuple(given or (SetUp(f"context {k + 1}", outcomes) for k in range(n)))
     if len(set_ups) != n:
         raise ValueError(f"Each context has a set-up; got {len(set_ups)} for {n} contexts.")
@@ -754,7 +754,7 @@ def _check_prefixes(written: Sequence[tuple[str, int]], outcomes: Sequence[str])
 Tables = dict[tuple[str, ...], dict[str, float]]
 
 
-def _tables(replies: Iterable[Sequence[ToldToken] | None], name: str) -> Tables:
+def _tables(replies: Iterable[Sequence[ListedToken] | None], name: str) -> Tables:
     """Return the probabilities that were told, by the tokens before."""
     tables: Tables = {}
     for reply in replies:

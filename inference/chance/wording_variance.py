@@ -234,8 +234,8 @@ def _effects(table: pd.DataFrame) -> list[dict[str, Any]]:
     off: Array = y - y.mean(axis=1, keepdims=True)
     tests = t_tests(off.T)
     rows = []
-    for place, wording in enumerate(wide.columns):
-        mean, low, high = (float(each[place]) for each in (tests.mean, tests.low, tests.high))
+    for position, wording in enumerate(wide.columns):
+        mean, low, high = (float(each[position]) for each in (tests.mean, tests.low, tests.high))
         if len(wide) > 1 and not np.isfinite(low):  # all the same
             low = high = mean
         rows.append(

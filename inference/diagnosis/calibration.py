@@ -64,9 +64,9 @@ def reliability(data: BeliefDecisions, elicitation: str = "plain") -> pd.DataFra
     """
     frame = data.frame[[elicitation, "posterior"]].assign(context=data.context)
     by = frame.dropna().groupby("context")[[elicitation, "posterior"]].mean()
-    place = np.minimum((by["posterior"] * BINS).astype(int), BINS - 1)
+    position = np.minimum((by["posterior"] * BINS).astype(int), BINS - 1)
     rows = []
-    for k, group in by.groupby(place):
+    for k, group in by.groupby(position):
         with np.errstate(invalid="ignore", divide="ignore"):
             tests = t_tests(group[elicitation].to_numpy(dtype=float)[None], bounds=(0.0, 1.0))
         rows.append(

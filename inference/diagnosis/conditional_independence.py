@@ -228,12 +228,12 @@ class _Problem:
     """Beliefs and actions of n rows, whose order in p serves all permutations."""
 
     def __init__(self, p: Array, action: Integers, k: int, calibrated: bool):
-        values, place = np.unique(np.asarray(p, dtype=float), return_inverse=True)
+        values, position = np.unique(np.asarray(p, dtype=float), return_inverse=True)
         # Beliefs that differ by rounding are one.
         group = np.concatenate([[0], np.cumsum(np.diff(values) > CLOSE)])
         first = np.concatenate([[True], np.diff(group) > 0])
         self.values = values[first]
-        self.place = group[place].astype(np.int64)
+        self.place = group[position].astype(np.int64)
         self.action = np.asarray(action, dtype=np.int64)
         self.n_actions = int(self.action.max()) + 1
         self.k, self.calibrated = k, calibrated

@@ -118,11 +118,9 @@ def iterated_expectation(
                 "The forest learns from the exact beliefs; the trials lack some of them. Fill in "
                 "the column 'posterior' of every question."
             )
-        learnt = _forest(features_of(frame, features), truth, context, seed)
-        others = _medians(learnt, draws)
-        n = len(frame)
-        rows.append(reading(f"ratio of forests{suffix}", resampled(others), n=n))
-        rows.append(reading(f"above forests{suffix}", resampled(rounds - others), n=n))
+        others = _medians(_forest(features_of(frame, features), truth, context, seed), draws)
+        for name, values in (("ratio of forests", others), ("above forests", rounds - others)):
+            rows.append(reading(f"{name}{suffix}", resampled(values), n=len(frame)))
     return CoherenceTest.of(rows, int(context.max()) + 1)
 
 

@@ -204,18 +204,20 @@ class SequenceData:
 def _cut(data: ModelData, number: Integers) -> tuple[ModelData, Integers]:
     """Cut a model's sequences where `number` [trials] changes; return it for the new trials."""
     sequences = data.sequences
-    sequence, _, place = sequences.in_order()
-    flat = {name: column[place] for name, column in zip(data.model.columns, data.flat, strict=True)}
+    sequence, _, position = sequences.in_order()
+    flat = {
+        name: column[position] for name, column in zip(data.model.columns, data.flat, strict=True)
+    }
     cut = ModelData.of_columns(
         data.model,
         data.subjects,
         sequences.subject[sequence],
-        [sequence, number[place]],
+        [sequence, number[position]],
         flat,
         data.n_actions,
-        data.answered[place],
+        data.answered[position],
     )
-    return cut, number[place]
+    return cut, number[position]
 
 
 def _same_likelihood(whole: ModelData, cut: ModelData) -> bool:

@@ -453,11 +453,11 @@ class _Search:
         failed = np.array([status == "failed" for status in self.fit.status], dtype=bool)[:, None]
         value = np.where(failed, np.nan, self.fit.z)
         error = np.where(failed, np.nan, self.fit.standard_error)
-        place = self.subjects, self.parameter
+        position = self.subjects, self.parameter
         further = (self.sign == sign) & np.isfinite(self.best)
-        further &= ~(sign * value[place] >= self.best)
-        place = self.subjects[further], self.parameter[further]
-        value[place], error[place] = sign * self.best[further], self.error[further]
+        further &= ~(sign * value[position] >= self.best)
+        position = self.subjects[further], self.parameter[further]
+        value[position], error[position] = sign * self.best[further], self.error[further]
         return value, error
 
 

@@ -194,19 +194,19 @@ class GroupDensity:
         point = rng.standard_normal(self.size)
         moved = self.spread[self.group.moved]
         levels = np.tile(self.group.spread[: self.shape[0]], self.shape[2]) / 2.0
-        for name, (place, _) in self.parts.items():
+        for name, (position, _) in self.parts.items():
             if name in ("group_mean", "group_centre"):
-                point[place] = self.centre + error * self.spread * point[place]
+                point[position] = self.centre + error * self.spread * point[position]
             elif name == "signed_sd":
-                point[place] = moved * (1.0 + error / np.sqrt(2.0) * point[place])
+                point[position] = moved * (1.0 + error / np.sqrt(2.0) * point[position])
             elif name == "signed_level_sd":
-                point[place] = levels * (1.0 + point[place])
+                point[position] = levels * (1.0 + point[position])
             elif name == "effect":
-                point[place] *= error * self.spread[self.group.effect]
+                point[position] *= error * self.spread[self.group.effect]
             elif name == "turn":
-                point[place] *= error
+                point[position] *= error
             if name.startswith("signed"):
-                point[place] *= rng.choice([-1.0, 1.0], place.stop - place.start)
+                point[position] *= rng.choice([-1.0, 1.0], position.stop - position.start)
         return point
 
     def sample(

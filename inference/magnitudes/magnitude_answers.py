@@ -118,7 +118,7 @@ class MagnitudeAnswers:
         weight = multiplicities(frame, rounds, seed)
         middle = middles(frame)
         names = ["subject", "session", "window"]
-        place = frame.groupby(names, sort=False).ngroup().to_numpy()
+        position = frame.groupby(names, sort=False).ngroup().to_numpy()
         numbers = {name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in NEEDED}
         cells: dict[Key, Answers] = {}
         keys = ["participant", "task", "condition_name", "modality_name"]
@@ -130,7 +130,7 @@ class MagnitudeAnswers:
                 response=numbers["response"][rows],
                 middle=middle[rows],
                 window=numbers["window"][rows].astype(np.int64),
-                place=place[rows],
+                place=position[rows],
                 item=numbers["item"][rows].astype(np.int64),
                 trial=trial[rows],
                 blur=numbers["blur"][rows],
@@ -189,10 +189,10 @@ def middles(frame: pd.DataFrame) -> Array:
         return middle
     unit, window = frame["unit"].to_numpy(dtype=float), frame["window"].to_numpy(dtype=float)
     for task in frame["environment"].unique():
-        place = ENVIRONMENTS.get(str(task))
-        if place is None or not issubclass(place, Magnitude):
+        environment = ENVIRONMENTS.get(str(task))
+        if environment is None or not issubclass(environment, Magnitude):
             continue
-        ends = np.array([place.default_ranges[name] for name in WINDOWS])
+        ends = np.array([environment.default_ranges[name] for name in WINDOWS])
         shipped = (frame["environment"] == task).to_numpy() & np.isin(window, np.arange(len(ends)))
         shipped &= np.isclose(unit, ends.min() + ends.max(), rtol=1e-9)
         middle[shipped] = ends.mean(axis=1)[window[shipped].astype(np.int64)]

@@ -187,12 +187,12 @@ def _observed(data: ModelData) -> xr.Dataset:
     parts = data.sequences
     length = np.asarray(parts.length)
     within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
-    place = parts.order[np.repeat(parts.begin, length) + within]
+    position = parts.order[np.repeat(parts.begin, length) + within]
     subject = np.array(data.subjects, dtype=str)[np.repeat(parts.subject, length)]
-    gone = ~data.answered[place]
+    gone = ~data.answered[position]
     columns = {}
     for name, column in zip(data.model.columns, data.flat, strict=True):
-        values = np.asarray(column, dtype=float)[place]
+        values = np.asarray(column, dtype=float)[position]
         if name in ("action", "response"):  # where the kernels have a sign for nothing
             values = np.where(gone | ~np.isfinite(values), np.nan, values)
         columns[name] = ("row", values)

@@ -453,16 +453,14 @@ class GroupModel:
         cls,
         model: type[Agent],
         trials: Trials | ModelData,
-        *,
-        formula: str | Sequence[str] | None = None,
-        unit: Sequence[str] | None = None,
-        crossed: Sequence[str] | None = None,
-        fixed: Mapping[str, float] | None = None,
-        lapse: bool = False,
-        all_trials: bool = False,
-        correlated: bool = False,
+        **group: Unpack[Group],
     ) -> GroupModel:
         """Say what the group of these trials is made of; see `hierarchical`."""
+        if strange := set(group) - set(Group.__annotations__):
+            raise TypeError(f"A group has no {', '.join(strange)}; see `hierarchical`.")
+        formula, unit, crossed = (group.get(name) for name in ("formula", "unit", "crossed"))
+        fixed, lapse = group.get("fixed"), group.get("lapse", False)
+        correlated = group.get("correlated", False)
         design, levels = None, None
         if isinstance(trials, ModelData):
             if formula is not None or unit is not None or crossed is not None:
@@ -485,7 +483,8 @@ class GroupModel:
                     correlated=correlated,
                 )
             rows = design.of_trial if design is not None and design.within else None
-            data = ModelData.read(model, trials, all_trials=all_trials, rows=rows)
+            every = group.get("all_trials", False)
+            data = ModelData.read(model, trials, all_trials=every, rows=rows)
         return cls.build(
             data, levels=levels, fixed=fixed, lapse=lapse, correlated=correlated, design=design
         )

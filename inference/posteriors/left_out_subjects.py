@@ -109,11 +109,11 @@ def predict_left_out(
         elpd[there] = np.bincount(owner, certain, minlength=n)[there]
         leave_one_out = LeaveOneOut(data.model.name, names, elpd, pareto_k, refitted)
         return PredictedSubjects(unknowns, there, leave_one_out, np.zeros((1, 0)), np.zeros((0, 0)))
-    asked = _Asked(data, design, unknowns, correlated, fixed, lapse, seed, workers)
-    asked = asked.only(np.flatnonzero(there))
-    fit = asked.sample()
+    group = _SampledGroup(data, design, unknowns, correlated, fixed, lapse, seed, workers)
+    group = group.only(np.flatnonzero(there))
+    fit = group.sample()
     converged = fit.verdict == "converged"
-    chosen = asked.spaced(fit)
+    chosen = group.spaced(fit)
     marginal = marginal_log_likelihood(fit, chosen, seed, PROPOSALS).T
     log_weights, own_k = smooth_weights(-marginal)
     own_k = np.where(converged, own_k, np.inf)
@@ -122,7 +122,7 @@ def predict_left_out(
     worst_first = poor[np.argsort(-own_k[poor], kind="stable")]
     again = np.zeros(len(own_k), dtype=np.int64)
     for i in worst_first[:MOST_REFITS] if converged else ():
-        law, sure = asked.law_without(int(i))
+        law, sure = group.law_without(int(i))
         exact = marginals_of_others(fit, law, np.array([i]), seed, PROPOSALS)
         predicted[i] = logsumexp(exact) - np.log(len(exact))
         own_k[i], again[i] = (-np.inf if sure else np.inf), 1
@@ -139,7 +139,7 @@ def predict_left_out(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _SampledGroup:
     """A group of some subjects that is to be sampled."""
 
     data: ModelData
@@ -156,7 +156,7 @@ class _Asked:
         """How many subjects it has."""
         return len(self.data if self.design is None else self.design.subjects)
 
-    def only(self, subjects: NDArray[np.int64]) -> _Asked:
+    def only(self, subjects: NDArray[np.int64]) -> _SampledGroup:
         """Return the group of some of its subjects."""
         if self.design is None:
             return replace(self, data=self.data.repeat(subjects))

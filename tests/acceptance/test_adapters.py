@@ -201,7 +201,7 @@ def test_a_wrong_key_and_an_unknown_model_stop_a_run(name):
     assert (wrong.value.then, strange.value.then) == ("stop", "stop")
 
 
-async def told_by(adapter):
+async def identified_by(adapter):
     """Return all that a call lets be seen, with the variables of a traceback."""
     try:
         thing = await adapter.complete(TALK, settings=Sampling(max_tokens=50))
@@ -218,7 +218,7 @@ def test_the_key_is_nowhere_but_in_the_header_of_a_call(name, caplog):
     async def meet(server):
         adapter = adapter_for(name, server, timeout=0.3)
         told = [f"{adapter!r} {adapter} {vars(adapter)!r}"]
-        told += [await told_by(adapter) for _ in FAULTS]
+        told += [await identified_by(adapter) for _ in FAULTS]
         await adapter.close()
         return "".join(told)
 

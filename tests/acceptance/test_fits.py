@@ -34,8 +34,8 @@ from knownminds.inference import (
     maximum_a_posteriori,
     maximum_likelihood,
     posterior,
+    predict_left_out,
 )
-from knownminds.inference.posteriors.left_out_subjects import predict_left_out
 
 
 def learners(n, visits=24, seed=1, model=RescorlaWagnerDual, **more):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import their_files
 
+from knownminds.validation.data.questions import AskImport
 from knownminds.validation.data.scores_of_trials import score
 from knownminds.validation.imports.importing import import_tables
 
@@ -21,7 +22,7 @@ def scored(made, folder, released=True):
     """Return the measures of a file, imported and scored: by name, the row of the table."""
     file = folder / made.name
     file.write_text(made.text, encoding="utf-8")
-    trials = import_tables([file]).trials
+    trials = import_tables([file], AskImport([file])).trials
     found = score(trials, released=released)
     return {row["measure"]: row for row in found["Measures"].to_dict("records")}, found
 

@@ -10,11 +10,6 @@ from scipy.stats import t as student
 from statsmodels.stats.meta_analysis import combine_effects
 
 from knownminds.inference.pooled_effects import pooled_effects
-from knownminds.inference.profile_distances import (
-    classical_scaling,
-    connected,
-    squared_distances,
-)
 from knownminds.validation.benchmarks.cogbench import distances, unlike_random
 from knownminds.validation.benchmarks.comparison import ALIKE, differences, unequal
 from knownminds.validation.benchmarks.plan import read_plan
@@ -125,18 +120,6 @@ def test_distances_keep_the_sign_that_the_published_scale_drops():
     assert found.loc["a", "without_sign"] == 0.0
     assert found.loc["b", "metrics"] == 1
     assert found.loc["b", "distance"] == 0.0
-
-
-def test_a_map_keeps_distances_in_a_plane_and_leaves_out_who_shares_no_score():
-    rng = np.random.default_rng(1)
-    plane = rng.normal(size=(6, 2)) @ rng.normal(size=(2, 5))
-    square = squared_distances(plane)
-    position, share = classical_scaling(square)
-    assert share == pytest.approx(1.0)
-    gaps = ((position[:, None] - position[None]) ** 2).sum(axis=2)
-    assert gaps == pytest.approx(square, abs=1e-12)
-    plane[0, :4], plane[1:, 4] = np.nan, np.nan
-    assert connected(squared_distances(plane)).tolist() == [1, 2, 3, 4, 5]
 
 
 def test_a_reference_that_is_like_random_answers_makes_no_scale():

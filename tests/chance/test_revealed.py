@@ -3,8 +3,8 @@ import pytest
 
 from knownminds.agents import RandomResponder
 from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS
-from knownminds.validation.chance.asked_beliefs import known_beliefs
 from knownminds.validation.chance.chance_items import contexts_of
+from knownminds.validation.chance.interview import known_beliefs
 from knownminds.validation.chance.questions import RevealQuestion
 from knownminds.validation.chance.revealed import read_revealed, reveal
 
@@ -57,8 +57,7 @@ def test_what_was_kept_gives_the_same_parts_and_stands_beside_another_model(bent
     both = reveal(
         "synthetic:belief_sampler", earlier=[tmp_path / "bent"], scenarios=SMALL, stated=False
     )
-    rows = both.result().part("differences_by_context").rows
-    row = rows[(rows["measure"] == "manhattan") & (rows["scenario"] == "all")].iloc[0]
     contexts = both.result().part("contexts").rows.set_index(["participant", "context"])
     first, second = (contexts.loc[who, "manhattan"] for who in both.participants)
-    assert row["value"] == pytest.approx((second - first).mean())
+    assert (first > 0.1).any()
+    assert np.abs(second).max() < 1e-9  # an agent without biases believes the truth

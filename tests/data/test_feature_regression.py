@@ -29,7 +29,7 @@ def run(scores, features, regressors=("rlhf", "size"), **settings):
 
 def test_known_coefficients_are_recovered_within_their_errors():
     n = 60
-    effects = [run(*tables(seed)).effects.set_index("feature") for seed in range(n)]
+    effects = [run(*tables(seed)).set_index("feature") for seed in range(n)]
     for name, truth in B.items():
         b = np.array([own.loc[name, "coefficient"] for own in effects])
         errors = np.array([own.loc[name, "standard_error"] for own in effects])
@@ -45,7 +45,7 @@ def test_known_coefficients_are_recovered_within_their_errors():
 @pytest.mark.long
 def test_without_an_effect_five_in_a_hundred_tests_reject():
     n, nothing = 80, {"rlhf": 0.0, "size": 0.0}
-    p = np.array([run(*tables(s, nothing)).effects["p_value"] for s in range(n)])
+    p = np.array([run(*tables(s, nothing))["p_value"] for s in range(n)])
     assert np.isfinite(p).all()
     # Binomial with .05: more than 11 of 80 happen once in 1,200 seeds. A normal test of `size`,
     # whose degrees of freedom are 6, is too bold; that is the next test.
@@ -54,7 +54,7 @@ def test_without_an_effect_five_in_a_hundred_tests_reject():
 
 
 def test_degrees_of_freedom_are_those_of_the_level_on_which_a_feature_varies():
-    effects = run(*tables(0)).effects
+    effects = run(*tables(0))
     assert effects["degrees_of_freedom"].tolist() == [32 - 8 - 1, 8 - 1 - 1]
 
 
@@ -65,25 +65,25 @@ def test_it_is_what_statsmodels_finds():
     fit = run(scores, features)
     both = scores.merge(features, on="participant")
     other = smf.mixedlm("score ~ rlhf + size", both, groups="base_model").fit(method="powell")
-    for effect in fit.effects.itertuples():
+    for effect in fit.itertuples():
         assert effect.coefficient == pytest.approx(other.params[effect.feature], rel=1e-3)
         assert effect.standard_error == pytest.approx(other.bse[effect.feature], rel=1e-2)
-    assert fit.fits["between_sd"][0] == pytest.approx(np.sqrt(other.cov_re.iloc[0, 0]), rel=1e-2)
-    assert fit.fits["residual_sd"][0] == pytest.approx(np.sqrt(other.scale), rel=1e-3)
+    assert fit["between_sd"][0] == pytest.approx(np.sqrt(other.cov_re.iloc[0, 0]), rel=1e-2)
+    assert fit["residual_sd"][0] == pytest.approx(np.sqrt(other.scale), rel=1e-3)
 
 
 def test_units_do_not_matter():
     scores, features = tables(3)
-    plain = run(scores, features).effects
+    plain = run(scores, features)
     large = run(
         scores.assign(score=scores.score * 1e6), features.assign(size=features["size"] * 1e9)
-    ).effects
+    )
     units = np.array([1e6, 1e-3])
     assert (large["coefficient"] / units).tolist() == pytest.approx(
         plain["coefficient"].tolist(), rel=1e-3
     )
     assert large["p_value"][1] == pytest.approx(plain["p_value"][1], rel=1e-2)
-    standard = run(scores, features, standardise=True).effects["coefficient"]
+    standard = run(scores, features, standardise=True)["coefficient"]
     ratio = features["size"].std() / scores["score"].std()
     assert standard[1] == pytest.approx(plain["coefficient"][1] * ratio, rel=1e-3)
 
@@ -93,12 +93,12 @@ def test_participants_without_a_score_are_counted_and_constant_scores_said():
     scores.loc[[0, 7], "score"] = np.nan
     flat = scores.assign(metric="flat", score=2.0)
     fit = run(pd.concat([scores, flat]), features)
-    assert fit.fits[["participants", "excluded", "status"]].values.tolist() == [
+    fits = fit.drop_duplicates("metric")
+    assert fits[["participants", "excluded", "status"]].values.tolist() == [
         [30, 2, "ok"], [32, 0, "all scores are the same"],
     ]  # fmt: skip
-    frame = fit.to_frame()
-    assert len(frame) == 4
-    assert frame.loc[frame["metric"] == "flat", ["coefficient", "p_value"]].isna().all(axis=None)
+    assert len(fit) == 4
+    assert fit.loc[fit["metric"] == "flat", ["coefficient", "p_value"]].isna().all(axis=None)
 
 
 def collinear(features):

@@ -16,6 +16,7 @@ from knownminds.validation.data.fit import fit, read_fit
 from knownminds.validation.data.predictive import (
     check_fit,
     discrepancies,
+    panels_in,
     recorded_rows,
     replicated_from,
 )
@@ -98,7 +99,7 @@ def test_a_p_is_uniform_where_parameters_are_drawn_from_the_prior(few):
     for seed in range(40):
         theta = model.parameters.draw(np.random.default_rng(seed), 41 * 4).reshape(41, 4, -1)
         trials = simulate(model, theta[0], place, seed)
-        found += check(trials, place, model, theta[1:]).panels["p"].tolist()[:1]
+        found += panels_in(check(trials, place, model, theta[1:]))["p"].tolist()[:1]
     # 40 ranks: the number below .5 is Binomial(40, about .5), and outside 9 .. 31 once in 4,000
     assert binom.ppf(1e-4, 40, 0.5) <= np.sum(np.array(found) < 0.5) <= binom.ppf(1 - 1e-4, 40, 0.5)
 

@@ -6,7 +6,8 @@ import pytest
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import make
-from knownminds.validation.benchmarks.scored import Scored, read_result
+from knownminds.validation.benchmarks.scored import keep_score, read_score, score_of_paper
+from knownminds.validation.data.questions import AskScore
 from knownminds.validation.diagnosis.coherence_tests import TESTS
 
 MIND = {"u_yes_1": 4.0, "u_yes_0": -4.0, "u_defer_1": 1.0, "u_defer_0": 0.5, "c": 0.0, "d": 1.0,
@@ -39,13 +40,13 @@ def file(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def scored(file):
-    return Scored.read_data("diagnosis", [file], **FEW)
+def question(file):
+    return AskScore([file], **FEW)
 
 
 @pytest.fixture(scope="module")
-def result(scored):
-    return scored.result()
+def result(question):
+    return score_of_paper(question)
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +98,6 @@ def test_what_is_missing_is_left_out_and_counted_where_it_belongs(battery, resul
     assert result["Outcomes"].loc["random_utility", "malformed"] == 2
 
 
-def test_what_was_saved_gives_the_same_again(scored, result, tmp_path) -> None:
-    scored.save(tmp_path)
-    assert read_result(tmp_path).to_dict()["parts"] == result.to_dict()["parts"]
+def test_what_was_saved_gives_the_same_again(question, result, tmp_path) -> None:
+    keep_score(question, result, tmp_path)
+    assert read_score(tmp_path).to_dict()["parts"] == result.to_dict()["parts"]

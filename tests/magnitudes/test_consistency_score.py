@@ -1,4 +1,4 @@
-"""The consistency score against arithmetic, and what it does to known minds."""
+"""The consistency score against arithmetic, and what it does to known agents."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""NRMSE against arithmetic, its parts, and its truth in known minds."""
+"""NRMSE against arithmetic, its parts, and its truth in known agents."""
 
 import numpy as np
 import pandas as pd

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -45,7 +45,7 @@ NO_TEMPERATURE = "none"
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """What models and known minds have done in the cells of a benchmark.
+    """What models and known agents have done in the cells of a benchmark.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Played:
     trials
         All trials of everybody, with their conditions.
     options
-        How the page is made: small, features, people, seed, context.
+        How the page is made: small, features, people, seed.
     """
 
     folder: Path
@@ -80,31 +80,24 @@ class Played:
     @property
     def about(self) -> About:
         """What its page can be made of besides the trials."""
-        return _about(self.folder, self.plan, self.models, self.options)
-
-
-def _about(folder: Path, plan: Plan, models: Sequence[str], options: Mapping[str, Any]) -> About:
-    """Return what a page can be made of besides the trials."""
-    truth = {
-        name: {
-            cell.name: dict(mind)
-            for cell in plan.cells
-            if (mind := plan.mind(name, cell)) is not None
+        plan = self.plan
+        truth = {
+            name: {
+                c.name: dict(mind) for c in plan.cells if (mind := plan.mind(name, c)) is not None
+            }
+            for name in plan.known
         }
-        for name in plan.known
-    }
-    files = {name: options.get(name) for name in ("features", "people")}
-    return About(
-        places=plan.places,
-        participants=(*models, *plan.known),
-        known=tuple(plan.known),
-        truth=truth,
-        paraphrases=int(options.get("paraphrases") or 1),
-        seed=plan.seed,
-        options={"context": options.get("context")},
-        kept=folder / MINDS,
-        **{name: None if path is None else Path(path) for name, path in files.items()},
-    )
+        files = {name: self.options.get(name) for name in ("features", "people")}
+        return About(
+            environments=plan.environments,
+            participants=(*self.models, *plan.known),
+            known=tuple(plan.known),
+            truth=truth,
+            paraphrases=int(self.options.get("paraphrases") or 1),
+            seed=plan.seed,
+            kept=self.folder / MINDS,
+            **{name: None if path is None else Path(path) for name, path in files.items()},
+        )
 
 
 def folder_of_model(folder: Path, model: str) -> Path:
@@ -159,9 +152,7 @@ def begin(
         write_text(place / PLAN, plan.text)
         write_text(place / FILE, json.dumps(plain(content), indent=1))
         (place / MINDS).mkdir(exist_ok=True)
-    for name in plan.known:
-        for cell in plan.cells:
-            _let_known_mind_play(folder, plan, name, cell)
+    _let_agents_play(folder, plan)
 
 
 def read_benchmark(folder: str | Path) -> Played:
@@ -192,14 +183,13 @@ def read_benchmark(folder: str | Path) -> Played:
             rows.append(row)
             if frame is not None:
                 parts[f"{model}/{cell.key}"] = _Part(model, cell, False, frame)
-    parts |= _of_known_minds(place, plan)
-    trials = _together(parts) if parts else pd.DataFrame()
+    parts |= _agent_parts(place, plan)
     return Played(
         folder=place,
         plan=plan,
         models=tuple(found["models"]),
         cells=pd.DataFrame(rows),
-        trials=trials,
+        trials=_together(parts) if parts else pd.DataFrame(),
         options=options,
         versions=found["versions"],
     )
@@ -311,20 +301,14 @@ def _cell_of(
     if not (run / LEDGER).is_file():
         return row, None
     with Ledger.read(run) as ledger:
-        account, price, last = ledger.account(), ledger.price, ledger.starts()[-1]
-        asked = ledger.sessions
+        account, price, asked = ledger.account(), ledger.price, ledger.sessions
     frame: pd.DataFrame | None
-    if last.ended is None or not (run / TRIALS).is_file():
+    if finished(run, cell):
+        frame, left, stopped = _read(run / TRIALS), 0, ""
+    else:
         lived = read_run(run, cell.environment)
         frame = None if lived.trials is None else lived.trials.frame
         left, stopped = len(lived.unfinished), lived.stopped
-    else:
-        frame, left = _read(run / TRIALS), len(last.sessions)
-        if last.reason and not left:  # sessions that share the run's reason are not told singly
-            lived = read_run(run, cell.environment)
-            left, stopped = len(lived.unfinished), lived.stopped
-        else:
-            stopped = last.reason or next(iter(last.sessions.values()), "")
     ended = asked - left
     row |= {"calls": sum(account.calls.values()), "ended": ended}
     row["tokens"] = account.input_tokens + account.output_tokens
@@ -361,45 +345,42 @@ def _counts(frame: pd.DataFrame | None, ended: int, sessions: int) -> dict[str, 
     return row | {"status": UNREAD if unread else FINISHED if over else UNFINISHED}
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Trials of a participant in a cell, and whether it is a known mind."""
+class _Part(NamedTuple):
+    """Trials of a participant in a cell, and whether it is a known agent."""
 
     name: str
     cell: Cell
     known: bool
     frame: pd.DataFrame
 
-    def named(self) -> pd.DataFrame:
-        """Return the trials with who answered; `model` is the name that the user knows.
 
-        A mind that was asked at no temperature has none: "none" stands in its column, where that
-        of a language model is empty if it is the provider's own.
-        """
-        lost = [column for column in _LEFT_OUT if column in self.frame]
-        kept = self.frame.drop(columns=lost) if lost else self.frame.copy(deep=False)
-        if self.known or self.name.startswith("synthetic:"):
-            asked = kept["temperature"] if "temperature" in kept else pd.Series(np.nan, kept.index)
-            kept["temperature"] = asked.astype(object).where(asked.notna(), NO_TEMPERATURE)
-        kept[BY] = self.name
-        return kept
+def _named(part: _Part) -> pd.DataFrame:
+    """Return trials with who answered; `model` is the name that the user knows.
+
+    An agent that was asked at no temperature has none: "none" stands in its column, where that of
+    a language model is empty if it is the provider's own.
+    """
+    kept = part.frame.drop(columns=_LEFT_OUT, errors="ignore")
+    if part.known or part.name.startswith("synthetic:"):
+        asked = kept["temperature"] if "temperature" in kept else pd.Series(np.nan, kept.index)
+        kept["temperature"] = asked.astype(object).where(asked.notna(), NO_TEMPERATURE)
+    kept[BY] = part.name
+    return kept
 
 
 def _together(parts: Mapping[str, _Part]) -> pd.DataFrame:
     """Return the trials of all in one table, with who played which cell."""
-    whole = with_columns(put_together({name: one.named() for name, one in parts.items()}))
-    every = list(parts.values())
-    lengths = [len(one.frame) for one in every]
-
-    def each(values: list[str]) -> pd.Series[Any]:
-        return pd.Series(np.repeat(np.array(values, dtype=object), lengths), dtype="str")
-
-    columns: dict[str, Any] = {
-        KNOWN: np.repeat([one.known for one in every], lengths),
-        WHO: each([one.name for one in every]),
-        CELL: each([one.cell.name for one in every]),
-        VARIANT: each([one.cell.variant for one in every]),
+    whole = with_columns(put_together({name: _named(part) for name, part in parts.items()}))
+    lengths = [len(part.frame) for part in parts.values()]
+    names = {
+        WHO: [part.name for part in parts.values()],
+        CELL: [part.cell.name for part in parts.values()],
+        VARIANT: [part.cell.variant for part in parts.values()],
     }
+    columns: dict[str, Any] = {KNOWN: np.repeat([part.known for part in parts.values()], lengths)}
+    for name, values in names.items():
+        repeated = np.repeat(np.array(values, dtype=object), lengths)
+        columns[name] = pd.Series(repeated, dtype="str")
     return whole.assign(**columns)
 
 
@@ -408,22 +389,23 @@ def _mind_file(folder: Path, name: str, cell: Cell) -> Path:
     return folder / MINDS / f"{plainly}+{cell.name.replace('/', '+')}.parquet"
 
 
-def _of_known_minds(folder: Path, plan: Plan) -> dict[str, _Part]:
-    """Return the trials that known minds have left, by mind and cell."""
-    parts = {}
+def _agent_parts(folder: Path, plan: Plan) -> dict[str, _Part]:
+    """Return the trials that known agents have left, by agent and cell."""
+    return {
+        f"{name}/{cell.name}": _Part(name, cell, True, _read(file))
+        for name in plan.known
+        for cell in plan.cells
+        if (file := _mind_file(folder, name, cell)).is_file() and cell.wording == SHIPPED
+    }
+
+
+def _let_agents_play(folder: Path, plan: Plan) -> None:
+    """Let known agents play the sessions that models play, and keep their trials."""
     for name in plan.known:
         for cell in plan.cells:
             file = _mind_file(folder, name, cell)
-            if file.is_file() and cell.wording == SHIPPED:
-                parts[f"{name}/{cell.name}"] = _Part(name, cell, True, _read(file))
-    return parts
-
-
-def _let_known_mind_play(folder: Path, plan: Plan, name: str, cell: Cell) -> None:
-    """Let a known mind play the sessions that models play, and keep its trials."""
-    file = _mind_file(folder, name, cell)
-    if file.is_file() or cell.wording != SHIPPED:  # words are nothing to it
-        return
-    trials = live(plan, name, cell)
-    if trials is not None:
-        trials.save(file)
+            if file.is_file() or cell.wording != SHIPPED:  # words are nothing to it
+                continue
+            trials = live(plan, name, cell)
+            if trials is not None:
+                trials.save(file)

@@ -1,4 +1,4 @@
-"""CogBench: performances and metrics, distances to people, thoughts, features, a map.
+"""CogBench: performances and metrics, distances to people, thoughts, features.
 
 After Coda-Forno, Binz, Wang and Schulz (2024), in the order of their figures.
 """
@@ -10,21 +10,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
-from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
-from knownminds.inference import MEASURES
 from knownminds.inference.pooled_effects import pooled_effects
 from knownminds.inference.profile_distances import (
-    classical_scaling,
-    connected,
     distance_from,
     root_mean_square,
-    squared_distances,
     standardised,
 )
-from knownminds.validation.data.score_figures import draw_bars, draw_radar
+from knownminds.validation.data.score_figures import draw_radar, draw_scale
 from knownminds.validation.data.score_scale import (
     METRICS,
     PERFORMANCE,
@@ -32,12 +26,11 @@ from knownminds.validation.data.score_scale import (
     scaled,
     with_random,
 )
-from knownminds.validation.pages import figures as draw
 
 from .features import features_part
 from .measures import measures
-from .paper import CELL, NORMAL, VARIANT, About, Answers, Paper, Shown
-from .plan import BASE, theta_of
+from .paper import NORMAL, VARIANT, About, Answers, Paper, Shown
+from .plan import BASE
 from .views import WHO, Cell, Dots, Draw, Grid, Rows, View, ends
 
 EXPERIMENTS = (
@@ -47,12 +40,11 @@ EXPERIMENTS = (
 PERFORMANCES = tuple(f"{name}{PERFORMANCE}" for name in EXPERIMENTS)
 # What the paper asks of thoughts.
 THOUGHTS = (f"probabilistic_reasoning{PERFORMANCE}", "model_basedness")
-RATIONAL = "rational"  # the known mind that stands where no values of people are given
-SIMULATED = ("meta_cognition", "risk")  # metrics whose true value takes long to compute
+RATIONAL = "rational"  # the known agent that stands where no values of people are given
 OF_PEOPLE = "On the scale, 0 is random answers in the same design and 1 are people (--people)."
 OF_RATIONAL = (
     "No values of people were given (--people), and none ship. On the scale, 0 is random answers "
-    "in the same design and 1 the known mind called rational, which is no person. Where it scores "
+    "in the same design and 1 the known agent called rational, which is no person. Where it scores "
     "within two standard errors of random answers there is no scale."
 )
 
@@ -75,7 +67,7 @@ def scores(data: Answers) -> pd.DataFrame:
 def on_scale(data: Answers) -> pd.DataFrame:
     """Return the scores with their distance from random answers to the reference, see `scaled`."""
     about, rows = data.about, data.once(scores)
-    designs = {place.name: place for cell, place in about.places.items() if "/" not in cell}
+    designs = {own.name: own for cell, own in about.environments.items() if "/" not in cell}
     rows = with_random(rows, designs, about.seed)
     if about.people is not None:
         reference = read_reference(about.people)
@@ -138,8 +130,8 @@ def _scored(data: Answers, title: str, names: Sequence[str]) -> Shown:
              of=base.drop_duplicates("metric")),
     ]  # fmt: skip
     if base["normalised"].notna().any():
-        caption = f"{title}, each from random answers (dashed) to the reference (line)."
-        views.append(Draw(caption, draw_bars, of=base))
+        caption = f"{title}, each from random answers (grey line) to the reference."
+        views.append(Draw(caption, draw_scale, of=base))
     return rows[rows["metric"].isin(names)], _scale_of(data.about), *views
 
 
@@ -267,93 +259,3 @@ def features(data: Answers) -> Shown:
         base.drop(columns="score").rename(columns={"value": "score"}),
     ]
     return features_part(pd.concat(part[[WHO, "metric", "score"]] for part in parts), data.about)
-
-
-# A map ------------------------------------------------------------------------------------------
-
-
-@PAPER.part("A map of behaviour", compared=False)
-def map_of_behaviour(data: Answers) -> Shown:
-    """Who is near whom in the standardised metrics, of whose distances (root mean squared
-    differences over the metrics that both have) two dimensions keep a share: classical scaling
-    (Torgerson 1952), where the paper has UMAP, which keeps no distances.
-    """
-    z = wide(base_of(data))
-    square = squared_distances(z.to_numpy())
-    left = connected(square)
-    if len(left) < 3:
-        return pd.DataFrame(), "A map needs three participants with metrics in common."
-    position, share = classical_scaling(square[np.ix_(left, left)])
-    names = z.index[left]
-    kinds = {**_yes_or_no(data.about), **dict.fromkeys(data.about.known, "known minds")}
-    rows = pd.DataFrame({
-        WHO: names, "x": position[:, 0], "y": position[:, 1],
-        "kind": [kinds.get(name, "models") for name in names],
-    })  # fmt: skip
-    texts = [f"Here they keep {share:.0%}."]
-    if lonely := [name for name in data.about.participants if name not in set(names)]:
-        texts.append(f"Without metrics in common with the others: {', '.join(lonely)}.")
-    caption = "Participants whose metrics are alike lie near each other."
-    return rows, *texts, Draw(caption, draw_map)
-
-
-def _yes_or_no(about: About) -> dict[str, str]:
-    """Return of each model the first of its features that is yes or no, in words."""
-    if about.features is None:
-        return {}
-    known = pd.read_csv(about.features).set_index(WHO)
-    for name in known.select_dtypes(include=["number", "bool"]):
-        values = known[name].dropna()
-        if set(values.astype(float)) == {0.0, 1.0}:
-            word = str(name).replace("_", " ")
-            return {str(who): word if yes else f"not {word}" for who, yes in values.items()}
-    return {}
-
-
-def draw_map(rows: pd.DataFrame) -> Figure:
-    """Draw participants as named points, a colour for each kind."""
-    figure, (axis,) = draw.panels(1)
-    figure.set_size_inches(6.4, 4.6)
-    kinds = list(rows.groupby("kind", sort=False))
-    for (kind, own), (colour, marker, _) in zip(kinds, draw.styles(len(kinds)), strict=True):
-        axis.plot(own["x"], own["y"], marker, color=colour, label=str(kind))
-    for row in rows.to_dict("records"):
-        axis.annotate(row[WHO], (row["x"], row["y"]), xytext=(4, 4),
-                      textcoords="offset points", fontsize=draw.SMALL)  # fmt: skip
-    axis.set_aspect("equal", adjustable="datalim")
-    axis.margins(0.15)
-    draw.key(figure, axis)
-    return figure
-
-
-# Known minds ------------------------------------------------------------------------------------
-
-
-@PAPER.part("Do known minds come back?", compared=False, optional=True)
-def known(data: Answers) -> Shown:
-    """Metrics of known minds beside what they are by their parameters. Learning rates and the
-    optimism bias are drawn to the prior where sessions are short. The true risk and meta-cognition
-    take long simulations and are left out.
-    """
-    about, base = data.about, base_of(data)
-    rows = base[base[WHO].isin(about.known) & ~base["metric"].isin(SIMULATED)]
-    played = [row[CELL] in about.truth.get(row[WHO], {}) for row in rows.to_dict("records")]
-    rows = rows[played].reset_index(drop=True)
-    rows["truth"] = [_truth(row, about) for row in rows.to_dict("records")]
-    both = rows[["truth", "low", "high"]].notna().all(axis=1)
-    within = rows["truth"].between(rows["low"], rows["high"])
-    rows["within"] = within.astype(object).where(both, None)
-    count = (
-        f"Of {both.sum()} that have an interval of 95%, {within[both].sum()} intervals hold the "
-        "truth."
-    )
-    columns: Mapping[str, Cell] = {"truth": "truth", "value": ends(), "within": "within"}
-    title = "Metrics of known minds beside their parameters"
-    return rows, count, Rows(title, columns, (WHO, "metric"))
-
-
-def _truth(row: Mapping[Any, Any], about: About) -> float:
-    """Return what a metric of a known mind is by its parameters; NaN where these do not say."""
-    mind = about.truth[row[WHO]][row[CELL]]
-    theta = theta_of(mind, about.places[row[CELL]])
-    return float(MEASURES[row["metric"]].truth(AGENTS[mind["model"]], theta[None])[0])

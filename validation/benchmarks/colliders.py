@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +25,6 @@ from knownminds.validation.causes.causal_profile import (
     read_reference,
 )
 
-from . import collider_figures as pictures
 from .paper import (
     CELL,
     About,
@@ -37,7 +35,7 @@ from .paper import (
     joined,
     told_apart,
 )
-from .views import WHO, Boxes, Cell, Curves, Dots, Draw, Grid, Rows, ends
+from .views import WHO, Cell, Curves, Dots, Grid, Rows, ends, quantiles
 
 SETTING, PROMPT, PEOPLE = "setting", "prompt", "people"
 WHERE = (SETTING, PROMPT)
@@ -63,6 +61,10 @@ LABELS = {
 # What models are not compared by, two at a time.
 UNCOMPARED = ("loss", "mae", "r2")
 RANKED = 3  # agents named at either end
+# Groups of tasks whose answers are joined by a line.
+JOINED = {task: k for k, tasks in enumerate((("I", "II", "III"), ("IV", "V"),
+                                             ("VI", "VII", "VIII"), ("IX", "X", "XI")))
+          for task in tasks}  # fmt: skip
 LARGE = 0.3  # the stricter published threshold of explaining away
 
 PAPER = Paper(
@@ -301,10 +303,23 @@ def tasks(data: Answers) -> Shown:
     rows = profile.units[[UNIT, *WHOSE]].merge(profile.tasks, on=UNIT).drop(columns=UNIT)
     first = rows[rows[SETTING] == rows[SETTING].iloc[0]]
     caption = (
-        f"Answers to the eleven tasks ({first[SETTING].iloc[0]}): means with 95% intervals, "
-        "joined; dashed, the noisy-OR fitted to them."
+        f"Answers to the eleven tasks ({first[SETTING].iloc[0]}): means with 95% intervals; tasks "
+        "that differ in one thing are joined. Hollow: the noisy-OR fitted to them."
     )
-    return rows, Draw(caption, pictures.four_panels, of=first)
+    curves = Curves(
+        caption, ("task", "answer"), "task", "mean", (WHO,), (PROMPT,), hollow="fitted",
+        of=_in_groups(first),
+    )  # fmt: skip
+    return rows, curves
+
+
+def _in_groups(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows by task, with a gap in the answers where another group of tasks begins."""
+    group = rows["task"].map(JOINED)
+    keys = [*WHOSE, "group"]
+    gaps = rows.assign(group=group).drop_duplicates(keys, keep="last")
+    gaps = gaps.assign(mean=np.nan, low=np.nan, high=np.nan, fitted=np.nan)
+    return pd.concat([rows.assign(group=group), gaps]).sort_index(kind="stable")
 
 
 @PAPER.part("Are answers normative? Errors of the fitted noisy-OR")
@@ -326,6 +341,7 @@ def consistency(data: Answers) -> Shown:
     """
     rows = quantities(data, "reasoning_consistency")
     models = rows[rows[WHO] != PEOPLE]
+    named = models.assign(condition=models[SETTING] + ", " + models[PROMPT])
     spread = models.groupby(list(WHERE), sort=False)["value"].describe().reset_index()
     columns: Mapping[str, Cell] = {
         "models": lambda row: int(row["count"]),
@@ -335,11 +351,10 @@ def consistency(data: Answers) -> Shown:
         rows,
         Rows("Consistency over models: quartiles", columns, WHERE, of=spread),
         beside(rows),
-        Boxes(
-            "Consistency of models by setting and prompt: quartiles, 10% and 90%, median in "
-            "orange.",
-            "R2, left out", WHERE, people=of_people(rows, "reasoning_consistency"),
-            limits=(-1.0, 1.05), of=models,
+        Dots(
+            "Consistency of models by setting and prompt: median, 10% and 90%.", "R2, left out",
+            along="condition", people=of_people(rows, "reasoning_consistency"),
+            of=quantiles(named, ["condition"], "value"),
         ),
         dots(rows, "reasoning_consistency"),
     )  # fmt: skip
@@ -354,29 +369,33 @@ def signatures(data: Answers) -> Shown:
     """
     names = ("explaining_away_released", "explaining_away", "markov_violation")
     rows = quantities(data, *names)
-    figure = partial(
-        pictures.signature_scatter, people={name: of_people(rows, name) for name in names}
-    )
     counted = passing(rows)
     columns: Mapping[str, Cell] = {str(n): str(n) for n in counted if n not in WHERE}
-    scattered = rows[rows[WHO] != PEOPLE]
-    numbers = pd.DataFrame({WHO: list(dict.fromkeys(scattered[WHO]))})
-    numbers["number"] = np.arange(1, len(numbers) + 1)
     return (
         rows,
         beside(rows[rows["quantity"] != "markov_violation"]),
         beside(rows[rows["quantity"] == "markov_violation"], _violation),
         Rows("Models that pass", columns, WHERE, of=counted),
-        Rows("Numbers of the figure", {"number": "number"}, of=numbers),
-        Draw(
-            "Explaining away (VIII - VI) against Markov violations, a panel per setting, a number "
-            "per model as in the table; bars are 95% intervals. Grey: violations that pass for "
-            "none.",
-            figure, of=scattered,
+        Curves(
+            "Explaining away (VIII - VI) against Markov violations, with 95% intervals. Grey: "
+            "violations that pass for none.",
+            ("explaining away, VIII - VI", "Markov violation, IV - V"), "x", "value", (SETTING,),
+            (PROMPT,), joined=False, named=WHO, zone=(-COMPLIANT, COMPLIANT),
+            people={"x": of_people(rows, names[0]), "y": of_people(rows, names[2])},
+            of=against(rows, names[0], names[2]),
         ),
         dots(rows, "explaining_away_released"),
         dots(rows, "markov_violation"),
     )  # fmt: skip
+
+
+def against(rows: pd.DataFrame, name: str, *others: str) -> pd.DataFrame:
+    """Return rows of other quantities of models, each with x: another one, and its interval."""
+    models = rows[rows[WHO] != PEOPLE]
+    ends_of_x = {"value": "x", "low": "x_low", "high": "x_high"}
+    first = models[models["quantity"] == name].rename(columns=ends_of_x)
+    second = models[models["quantity"].isin(others)]
+    return second.merge(first[[*WHOSE, *ends_of_x.values()]], on=list(WHOSE))
 
 
 def _violation(row: Mapping[Any, Any]) -> str:
@@ -418,11 +437,12 @@ def determinacy(data: Answers) -> Shown:
     return (
         rows,
         beside(rows),
-        Draw(
-            "Determinacy against consistency, explaining away (VIII - VI) and Markov violations: a "
-            "mark per setting, a colour per prompt; points of one model are joined, so that a "
-            "small figure is a robust model.",
-            pictures.determinacy_scatter, of=drawn,
+        Curves(
+            "Consistency, explaining away (VIII - VI) and Markov violations against determinacy; "
+            "points of one model are joined, so that a small figure is a robust model.",
+            ("determinacy", "value"), "x", "value", ("label",), (WHO,),
+            of=against(drawn, "determinacy", *others).drop(columns=["low", "high", "x_low",
+                                                                    "x_high"]),
         ),
         dots(rows, "determinacy"),
     )  # fmt: skip
@@ -481,9 +501,10 @@ def dates(data: Answers) -> Shown:
     date = pd.to_datetime(known["release_date"], errors="coerce")
     known = pd.DataFrame({WHO: known[WHO].astype(str), "release_date": date}).dropna()
     dated = rows[rows[WHO] != PEOPLE].merge(known.drop_duplicates(WHO), on=WHO)
-    figure = partial(pictures.over_dates, people={name: of_people(rows, name) for name in names})
-    caption = "Scores against release dates: a mark per setting, a colour per prompt."
-    return dated, Draw(caption, figure)
+    return dated, Curves(
+        "Scores against release dates.", ("date", "score"), "release_date", "value", ("label",),
+        WHERE, joined=False, of=dated,
+    )  # fmt: skip
 
 
 @PAPER.part("Contrasts: abstract names, overload, chain of thought", compared=False)
@@ -504,16 +525,15 @@ def contrasts(data: Answers) -> Shown:
         "p adjusted": "p_adjusted", "models": "n", "left out": "missing", "size": "size",
     }  # fmt: skip
     lines = ("factor", "second", "first")
+    levels = models.melt([WHO, *WHERE], list(QUANTITIES), "quantity")
     figures = [
-        Draw(
-            f"Parameters and measures by {factor}: a line per model, averaged over the other "
-            "condition; in black the mean of models with a value everywhere. Grey: no explaining "
-            "away (line), and violations that pass for none (band).",
-            partial(pictures.paired_lines, factor=factor),
-            of=models[[WHO, factor, *QUANTITIES]],
+        Dots(
+            f"Parameters and measures by {factor}, averaged over the other condition.", "value",
+            "quantity", factor, low="value", high="value",
+            of=levels.groupby([WHO, factor, "quantity"], sort=False)["value"].mean().reset_index(),
         )
         for factor in varied
-    ]
+    ]  # fmt: skip
     return rows, Rows("Mean changes, paired over models", columns, lines), *figures
 
 

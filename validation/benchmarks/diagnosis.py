@@ -33,6 +33,7 @@ from knownminds.validation.diagnosis.coherence_tests import (
     ITERATED,
     MONOTONE,
     coherence_tests,
+    findings,
 )
 
 from .paper import (
@@ -55,7 +56,6 @@ MODELS: tuple[type[Agent], ...] = (
     ProspectUtility,
     ProspectUtilityTverskyKahneman,
 )
-LEVEL = 0.05
 ROUNDS = 200  # of permutations and of bootstraps
 MOST_BOOSTED = 12  # models x data sets, above which a single tree learns in place of a boosted one
 SET = "data_set"
@@ -71,14 +71,16 @@ PAPER = Paper("diagnosis", "Diagnosis: do decisions follow from beliefs?", "Yami
 @PAPER.prepare
 def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return the trials of diagnosis with their data set, which is the network, and question."""
-    place = trials["environment"] if "environment" in trials else trials["experiment"]
-    own = trials.drop(columns=[name for name in UNREAD if name in trials])[place == "diagnosis"]
+    experiment = trials["environment"] if "environment" in trials else trials["experiment"]
+    own = trials.drop(columns=[name for name in UNREAD if name in trials])[
+        experiment == "diagnosis"
+    ]
     if not len(own):
         raise ValueError("The page of diagnosis reads trials of diagnosis; there are none.")
     own = own.dropna(axis="columns", how="all").assign(**{WHO: own[WHO].astype(str)})
     sets = {}
     for cell in own[CELL].astype(str).unique():
-        environment = about.places.get(cell)
+        environment = about.environments.get(cell)
         sets[cell] = environment.network if isinstance(environment, Diagnosis) else cell
     own[SET] = own[CELL].astype(str).map(sets)
     for name in ("reasoning", *told_apart(own, (SET,))):
@@ -98,7 +100,7 @@ def beliefs(data: Answers) -> Beliefs:
             if name not in rows:
                 rows = rows.assign(**{name: np.nan})
         read = BeliefDecisions.read(rows, by=WHO)
-        environment = data.about.places.get(str(cell))
+        environment = data.about.environments.get(str(cell))
         if isinstance(environment, Diagnosis):
             read = read.with_evidence(environment)
         found |= {(who, str(data_set), str(cell)): own for who, own in read.each()}
@@ -171,18 +173,11 @@ def verdicts(data: Answers) -> Shown:
     decider whose reports are noisy makes the first two tests reject: decisions then tell what the
     report lost. Published: what the published variant of the test is taken to say.
     """
-    rows = data.once(every_test)
-    tested = rows[rows["p_value"].notna() & ~rows["of"].str.endswith(FALLS)]
-    by = tested.groupby([SET, WHO, "test"], sort=False)
-    found = by["p_value"].min().mul(by.size()).clip(upper=1.0).rename("p_value").reset_index()
-    accused = rows[rows["finding"] == "violation"].groupby([SET, WHO, "test"]).size()
-    keys = list(map(tuple, found[[SET, WHO, "test"]].to_numpy()))
-    found["rejects"] = found["p_value"] <= LEVEL
-    found["published"] = ["violation" if key in accused.index else "none" for key in keys]
+    found = findings(data.once(every_test), WHOSE)
 
     def cell(row: Mapping[Any, Any]) -> str:
         word = f"p {row['p_value']:.3f}" + (", rejects" if row["rejects"] else "")
-        return word + (", published: violation" if row["published"] == "violation" else "")
+        return word + (", published: violation" if row["published"] else "")
 
     return found, Grid("Tests at .05, and violations by the published ones", "test", WHOSE, cell)
 
@@ -281,12 +276,12 @@ def forests(data: Answers) -> Shown:
 
 
 def baselines(read: Beliefs, about: About) -> pd.DataFrame:
-    """Return the baseline of each data set; kept beside the known minds, for it takes a while."""
-    places = {cell: repr(place) for cell, place in sorted(about.places.items())}
-    # What known minds answered is complete; a baseline should not depend on who refused what.
+    """Return the baseline of each data set; kept beside the known agents, for it takes a while."""
+    designs = {cell: repr(own) for cell, own in sorted(about.environments.items())}
+    # What known agents answered is complete; a baseline should not depend on who refused what.
     read = {key: own for key, own in read.items() if key[0] in about.known} or read
     sets = sorted({f"{data_set}: {len(own)}" for (_, data_set, _), own in read.items()})
-    asked = sha256(json.dumps([about.seed, ROUNDS, places, sets]).encode()).hexdigest()
+    asked = sha256(json.dumps([about.seed, ROUNDS, designs, sets]).encode()).hexdigest()
     file = None if about.kept is None else about.kept / f"forests-{asked[:12]}.csv"
     if file is not None and file.is_file():
         return pd.read_csv(file)
@@ -422,5 +417,5 @@ def utility_fits(trials: pd.DataFrame) -> pd.DataFrame:
     rows = pd.concat(parts, ignore_index=True)
     first = rows[rows["fitted"] == MODELS[0].name].set_index("subject")["log_evidence"]
     rows["over_rum"] = rows["log_evidence"] - rows["subject"].map(first)
-    place = rows.groupby("subject", sort=False).ngroup()
-    return rows.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
+    position = rows.groupby("subject", sort=False).ngroup()
+    return rows.iloc[np.argsort(position, kind="stable")].reset_index(drop=True)

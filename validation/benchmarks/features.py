@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from knownminds.validation.data.feature_regression import feature_regression
+from knownminds.validation.data.feature_regression import regress_on_features
+from knownminds.validation.data.score_scale import read_csv
 
 from .paper import About, Shown
 from .views import WHO, Cell, Dots, Rows, ends
@@ -28,23 +29,17 @@ def features_part(scores: pd.DataFrame, about: About) -> Shown:
     """
     if about.features is None:
         return pd.DataFrame(), NONE_GIVEN
-    known = pd.read_csv(about.features)
-    numbers = known.select_dtypes(include=["number", "bool"])
-    regressors = [str(name) for name in numbers if name not in (WHO, "base_model")]
+    known = read_csv("A table of features", about.features, (WHO, "base_model"))
     there = scores[WHO].isin(known[WHO])
     texts = []
     if left := sorted(set(scores.loc[~there, WHO])):
         texts.append(f"Without features, and left out: {', '.join(left)}.")
-    effects = []
-    for metric, part in scores[there].reset_index(drop=True).groupby("metric", sort=False):
-        try:
-            regression = feature_regression(part, known, regressors=regressors, standardise=True)
-            effects.append(regression.to_frame())
-        except ValueError as error:
-            texts.append(f"{metric}: none, {error}")
-    if not effects:
+    if not there.any():
         return pd.DataFrame(), *texts
-    rows = pd.concat(effects, ignore_index=True).rename(columns={"coefficient": "value"})
+    rows = regress_on_features(scores[there], known, standardise=True)
+    rows = rows.rename(columns={"coefficient": "value"})
+    if "value" not in rows:
+        return rows, *texts, Rows("Regressions on features", {"status": "status"}, ("metric",))
     columns: Mapping[str, Cell] = {
         "coefficient": ends(), "p": "p_value", "participants": "participants",
         "base models": "base_models", "status": "status",

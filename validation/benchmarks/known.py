@@ -1,4 +1,4 @@
-"""Known minds of a plan: how they live its cells, and whether their parameters are recovered."""
+"""Known agents of a plan: how they live its cells, and whether their parameters are recovered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STARTS = 2
 
 
 def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
-    """Let a known mind live a cell's sessions, which models live too; None if it has no part in it.
+    """Let a known agent play a cell's sessions, which models play too; None if it plays none.
 
     What is shown follows from the seed and the session alone, and so is the same in every cell;
     what the mind answers by comes from a stream of the cell.
@@ -36,56 +36,58 @@ def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
     mind = plan.mind(name, cell)
     if mind is None:
         return None
-    model, place = AGENTS[mind["model"]], cell.environment
-    theta = np.tile(theta_of(mind, place), (cell.sessions, 1))
-    if issubclass(model, CueCombiner) and isinstance(place, Magnitude):
-        frame = _combined(model, theta, place, plan.seed)
+    model, environment = AGENTS[mind["model"]], cell.environment
+    theta = np.tile(theta_of(mind, environment), (cell.sessions, 1))
+    if issubclass(model, CueCombiner) and isinstance(environment, Magnitude):
+        frame = _combined(model, theta, environment, plan.seed)
     else:
-        lived = simulate_sessions(model, theta, place, plan.seed, address=RUN, stream=cell.stream)
-        frame = lived.to_trials().frame
-    told = {"model": name, "model_served": mind["model"], **conditions(place, None)}
+        sessions = simulate_sessions(
+            model, theta, environment, plan.seed, address=RUN, stream=cell.stream
+        )
+        frame = sessions.to_trials().frame
+    told = {"model": name, "model_served": mind["model"], **conditions(environment, None)}
     new = {column: value for column, value in told.items() if column not in frame}
-    return Trials.from_frame(frame.assign(**new), environment=place)
+    return Trials.from_frame(frame.assign(**new), environment=environment)
 
 
-def _combined(model: type[Agent], theta: Array, place: Magnitude, seed: int) -> pd.DataFrame:
+def _combined(model: type[Agent], theta: Array, environment: Magnitude, seed: int) -> pd.DataFrame:
     """Let a mind that combines its answers to words and to pictures live a cell of one modality.
 
     It answers to words, pictures and both in one session, of which the cell's part is kept. Each
     part has its own stream, the same in every cell, so that what it combines is what it answers in
     the cells of words and of pictures; words are never blurred, and other conditions change none.
     """
-    whole = make(place.name, **{**place.settings, "modality": "all"})
-    places = [(*RUN, i) for i in range(len(theta))]
-    tables = whole.tables(session_uniforms(seed, places, whole.n_draws))
+    whole = make(environment.name, **{**environment.settings, "modality": "all"})
+    addresses = [(*RUN, i) for i in range(len(theta))]
+    tables = whole.tables(session_uniforms(seed, addresses, whole.n_draws))
     drawn = np.empty((len(theta), whole.n_trials, model.n_uniforms))
-    blurred = place.condition if place.condition in BLUR else CONDITIONS[0]
-    whose = (CONDITIONS[0], blurred, place.condition)
+    blurred = environment.condition if environment.condition in BLUR else CONDITIONS[0]
+    whose = (CONDITIONS[0], blurred, environment.condition)
     for k, (modality, condition) in enumerate(zip(MODALITIES, whose, strict=True)):
         mine = tables["modality"][0] == k
-        own = stream_of(f"{place.name}, {modality}, {condition}")
+        own = stream_of(f"{environment.name}, {modality}, {condition}")
         n = int(mine.sum()) * model.n_uniforms
-        numbers = session_uniforms(seed, [(*one, own) for one in places], n)
+        numbers = session_uniforms(seed, [(*one, own) for one in addresses], n)
         drawn[:, mine] = numbers.reshape(len(theta), -1, model.n_uniforms)
     uniforms = drawn.reshape(len(theta), -1)
     frame = play_tables(model, theta, whole, tables, uniforms, None).to_trials().frame
-    kept = frame[frame["modality"] == MODALITIES.index(place.modality)]
+    kept = frame[frame["modality"] == MODALITIES.index(environment.modality)]
     return kept.assign(trial=kept.groupby("subject", sort=False).cumcount())
 
 
 # Whether they are recovered -----------------------------------------------------------------------
 
-TITLE = "Known minds: what was put in, and what comes back"
+TITLE = "Known agents: what was put in, and what comes back"
 TEXT = (
-    "Each known mind's own model, fitted to its answers in all cells of an experiment in which it "
+    "Each known agent's own model, fitted to its answers in all cells of an experiment in which it "
     "has the same parameters: most probable values under the model's priors with 95% intervals, "
-    "beside the truth. Where answers say little, estimates lie near the prior. Known minds draw "
+    "beside the truth. Where answers say little, estimates lie near the prior. Known agents draw "
     "their answers in a cell by the same random numbers, so that their estimates err together."
 )
 
 
 def recovery(trials: pd.DataFrame, about: About) -> Part:
-    """Return the part that sets known minds' parameters beside what is fitted to them."""
+    """Return the part that sets known agents' parameters beside what is fitted to them."""
     rows = recovered_parameters(trials, about)
     columns: Mapping[str, Written] = {
         "model": lambda row: row["model"].replace("_", " "),
@@ -97,17 +99,17 @@ def recovery(trials: pd.DataFrame, about: About) -> Part:
     }
     lines = (WHO, "experiment", "parameter")
     return part_of(
-        "known_minds", TITLE, TEXT, (rows, Rows("Parameters of known minds", columns, lines))
+        "known_minds", TITLE, TEXT, (rows, Rows("Parameters of known agents", columns, lines))
     )
 
 
 def recovered_parameters(trials: pd.DataFrame, about: About) -> pd.DataFrame:
-    """Fit to each known mind's answers its own model.
+    """Fit to each known agent's answers its own model.
 
     Returns
     -------
     DataFrame
-        One row per known mind, experiment and parameter: participant, experiment, cells, model,
+        One row per known agent, experiment and parameter: participant, experiment, cells, model,
         parameter, truth, value, low, high (95%), within (whether the interval holds the truth; None
         without one), trials, remark (why there is no value, or what is wrong with it).
     """
@@ -122,12 +124,12 @@ def recovered_parameters(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     found = pd.DataFrame(rows)
     if found.empty:
         return found
-    place = found[WHO].map(order).to_numpy()
-    return found.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
+    position = found[WHO].map(order).to_numpy()
+    return found.iloc[np.argsort(position, kind="stable")].reset_index(drop=True)
 
 
 _Kind = tuple[str, tuple[Any, ...]]  # name of a model, and what kernels and ranges hang on
-_Mind = tuple[str, tuple[str, ...]]  # known mind, and the cells in which it is the same
+_Mind = tuple[str, tuple[str, ...]]  # known agent, and the cells in which it is the same
 
 
 def _groups(about: About) -> dict[_Kind, dict[str, _Mind]]:
@@ -135,8 +137,8 @@ def _groups(about: About) -> dict[_Kind, dict[str, _Mind]]:
     found: dict[_Kind, dict[str, _Mind]] = {}
     for who in about.known:
         for cell, mind in about.truth.get(who, {}).items():
-            place = about.places[cell]
-            kind = (place.name, place.n_actions, tuple(place.response_range))
+            environment = about.environments[cell]
+            kind = (environment.name, environment.n_actions, tuple(environment.response_range))
             values = ", ".join(f"{k}={v}" for k, v in sorted(mind.items()))
             several = found.setdefault((mind["model"], kind), {})
             _, before = several.get(f"{who}: {values}", (who, ()))
@@ -158,7 +160,7 @@ def _fitted(
     """Fit a model to several minds at once, and return a row per mind and parameter."""
     frames = [_one_subject(agent, part, name) for name, part in parts.items()]
     whole = pd.concat(frames, ignore_index=True).dropna(axis="columns", how="all")
-    place: Environment = about.places[several[next(iter(parts))][1][0]]
+    environment: Environment = about.environments[several[next(iter(parts))][1][0]]
     names, reason = agent.parameters.names, ""
     values = low = high = np.full((len(parts), len(names)), np.nan)
     remarks, subjects = [""] * len(parts), list(parts)
@@ -171,7 +173,7 @@ def _fitted(
     rows = []
     for i, subject in enumerate(subjects):
         who, cells = several[subject]
-        truth = theta_of(about.truth[who][cells[0]], place)
+        truth = theta_of(about.truth[who][cells[0]], environment)
         told = {
             WHO: who, "experiment": _together(cells), "cells": ", ".join(cells),
             "model": agent.name, "trials": len(parts[subject]),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from knownminds.environments import CONDITIONS, MODALITIES
-from knownminds.inference.magnitudes.consistency_score import MOST, REPLICATES, slopes
-from knownminds.inference.magnitudes.cue_combination import MEANINGS
+from knownminds.agents import KalmanObserver
+from knownminds.agents.parameters import Array
+from knownminds.environments import CONDITIONS, MODALITIES, WINDOWS
+from knownminds.inference.magnitudes.consistency_score import COMPARISONS, slopes
+from knownminds.inference.magnitudes.cue_combination import MEANINGS, combine, pair
 from knownminds.inference.magnitudes.factor_evidence import FACTORS
 from knownminds.inference.magnitudes.magnitude_answers import (
     BASE,
@@ -22,22 +23,23 @@ from knownminds.inference.magnitudes.magnitude_answers import (
     TEXT,
     MagnitudeAnswers,
 )
-from knownminds.inference.magnitudes.magnitude_composite import BAYES, MASS, ROUNDS
-from knownminds.inference.resampling import percentile_interval
-from knownminds.validation.magnitudes.magnitude_frames import (
-    MagnitudeFrames,
-    magnitude_frames,
-    whole_modality,
+from knownminds.inference.magnitudes.magnitude_answers import (
+    Answers as CellAnswers,
 )
+from knownminds.inference.magnitudes.magnitude_composite import BAYES, MASS, cue_cells
+from knownminds.inference.resampling import percentile_interval
 
-from . import magnitude_figures as pictures
+from . import magnitude_frames as frames
 from .features import features_part
+from .magnitude_frames import whole_modality
 from .paper import CELL, SEVERAL, About, Answers, Paper, Shown, counted_answers, joined
-from .views import WHO, Cell, Curves, Dots, Draw, Grid, Rows, ends
+from .views import WHO, Cell, Curves, Dots, Grid, Rows, ends
 
 STEERED = (BASE, "verbal", "numeric", "numeric_biased")
 NOISY = (BASE, "constant_noise", "gradual_noise")
 PARTS = {"S": "composite", "A": "accuracy", "E": "efficiency", "C": "consistency"}
+STEPS = 4  # groups of trials whose blur grows
+MOST_SHOWN = 6  # participants in pictures of single answers
 LACKS = 2  # missing things that are written for each part of the composite
 
 PAPER = Paper("magnitudes", "Magnitudes: estimates from words, pictures and both", "BayesBench")
@@ -67,46 +69,26 @@ def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
 Place = tuple[str, str, str, str]  # participant, task, condition, modality
 
 
-class Found(NamedTuple):
-    """All that is computed once: answers with bootstraps, frames, and the cell of each place."""
-
-    answers: MagnitudeAnswers
-    frames: MagnitudeFrames
-    cells: Mapping[Place, str]
-
-    def cell(self, who: str, *places: tuple[str, str, str]) -> str:
-        """Name the cells in which somebody played these tasks, conditions and modalities."""
-        names = (self.cells.get((who, *place), "") for place in places)
-        return SEVERAL.join(dict.fromkeys(name for name in names if name))
-
-
-def found(data: Answers) -> Found:
-    """Return what all parts are made of."""
-    about, trials = data.about, data.trials
-    trials = trials.drop(columns=["task", "answers_to", "played"])
-    rounds = int(about.option("bootstraps", ROUNDS))
-    answers = MagnitudeAnswers.read(trials, WHO, rounds=rounds, seed=about.seed)
-    frames = magnitude_frames(
-        answers,
-        mass=about.option("mass", MASS),
-        replicates=about.option("replicates", REPLICATES),
-        lines=about.option("lines", 0),
-        seed=about.seed,
-    )
+def places(data: Answers) -> dict[Place, str]:
+    """Return the cell in which each participant played each task, condition and modality."""
     names = [WHO, "task", "played", "answers_to"]
     first = data.trials.drop_duplicates(names)
-    cells = dict(zip(map(tuple, first[names].to_numpy()), first[CELL].astype(str), strict=True))
-    return Found(answers, frames, cells)
+    return dict(zip(map(tuple, first[names].to_numpy()), first[CELL].astype(str), strict=True))
+
+
+def cells_of(data: Answers, who: str, *played: tuple[str, str, str]) -> str:
+    """Name the cells in which somebody played these tasks, conditions and modalities."""
+    names = (data.once(places).get((who, *place), "") for place in played)
+    return SEVERAL.join(dict.fromkeys(name for name in names if name))
 
 
 def scored(
     data: Answers, rows: pd.DataFrame, score: str, value: str, low: str, high: str
 ) -> pd.DataFrame:
     """Return rows of the base condition with a score; its error is half of the 68% interval."""
-    everything: Found = data.once(found)
     named = (rows["task"] + ", " + rows["modality"]).str.replace("_", " ")
     cells = [
-        everything.cell(row[WHO], (row["task"], BASE, row["modality"]))
+        cells_of(data, row[WHO], (row["task"], BASE, row["modality"]))
         for row in rows.to_dict("records")
     ]
     return _with_score(rows, f"{score}: " + named, cells, value, low, high)
@@ -122,7 +104,7 @@ def _with_score(
 
 def base_rows(data: Answers) -> pd.DataFrame:
     """Return the cells of the base condition."""
-    cells: pd.DataFrame = data.once(found).frames.cells
+    cells: pd.DataFrame = data.once(frames.cells)
     return cells[cells["condition"] == BASE].reset_index(drop=True)
 
 
@@ -142,11 +124,10 @@ def regression(data: Answers) -> Shown:
     answers are spread too far. The arrows go from the mean of the lowest and of the highest third
     of the stimuli of each window to the mean answer to them.
     """
-    everything: Found = data.once(found)
     mass = data.about.option("mass", MASS)
     rows = []
-    for who in everything.answers.participants:
-        for (_, task, condition, modality), cell in everything.answers.of(who):
+    for who in data.once(frames.estimates).participants:
+        for (_, task, condition, modality), cell in data.once(frames.estimates).of(who):
             if condition == BASE:
                 values = 1.0 - slopes(cell)[0]
                 low, high = percentile_interval(values, mass)
@@ -156,13 +137,39 @@ def regression(data: Answers) -> Shown:
     if not len(frame):
         return (frame,)
     frame = scored(data, frame, "regression to the mean", "value", "low", "high")
-    arrows = Draw(
-        "Regression to the mean in the base condition, with all that a task shows: from the mean "
-        "of low and of high stimuli to the mean answer, a colour per window.",
-        pictures.draw_arrows,
-        of=pictures.arrows(everything.answers),
-    )
-    return frame, Grid("Regression to the mean: {by}", "modality", by="task"), arrows
+    drawn = Dots(
+        "Regression to the mean in the base condition, with all that a task shows: mean answers to "
+        "the lowest and the highest third of the stimuli of each window, and lines from the mean "
+        "of these stimuli.", "answer", "task", "window", value="answer", low="stimulus",
+        high="answer", of=means_of_thirds(data.once(frames.estimates)),
+    )  # fmt: skip
+    return frame, Grid("Regression to the mean: {by}", "modality", by="task"), drawn
+
+
+def means_of_thirds(answers: MagnitudeAnswers) -> pd.DataFrame:
+    """Return the mean of low and of high stimuli of each window, and the mean answer to them.
+
+    One row per participant, task, window and end: stimulus and answer.
+    """
+    rows = []
+    for task in TASKS:
+        for who in answers.participants:
+            cell = answers.cells.get((who, task, BASE, whole_modality(task)))
+            if cell is None:
+                continue
+            for window in np.unique(cell.window):
+                mine = (cell.window == window) & np.isfinite(cell.response)
+                x, y = cell.value[mine], cell.response[mine]
+                if not len(x):
+                    continue
+                for end, third in (
+                    ("low", x <= np.quantile(x, 1 / 3)),
+                    ("high", x >= np.quantile(x, 2 / 3)),
+                ):
+                    means = {"stimulus": float(x[third].mean()), "answer": float(y[third].mean())}
+                    row = {WHO: who, "task": task, "window": f"{WINDOWS[window]}, {end}"}
+                    rows.append(row | means)
+    return pd.DataFrame(rows)
 
 
 @PAPER.part("Combining text and picture")
@@ -171,21 +178,20 @@ def cues(data: Answers) -> Shown:
     spread of the answers, or of their errors, asks for), and the efficiency RRE: error of such a
     combination over that of the answers; above 1 the answers are better.
     """
-    everything: Found = data.once(found)
-    rows = everything.frames.cues
+    rows = data.once(frames.cues)
     parts = [rows]
     linear = rows[rows["reference"] == "linear"]
     names = (linear["task"] + ", " + linear["condition"]).str.replace("_", " ")
     score = "weight of the text: " + names
-    places = [_of_both(everything, row) for row in linear.to_dict("records")]
+    both = [_of_both(data, row) for row in linear.to_dict("records")]
     weights = ("text_weight", "weight_low", "weight_high")
-    parts.append(_with_score(linear, score, places, *weights).assign(quantity="weight"))
+    parts.append(_with_score(linear, score, both, *weights).assign(quantity="weight"))
     bayes = rows[(rows["condition"] == BASE) & rows["reference"].isin(BAYES)]
     score = "RRE, " + (bayes["reference"] + ": " + bayes["task"] + ", " + BASE)
-    places = [_of_both(everything, row) for row in bayes.to_dict("records")]
+    both = [_of_both(data, row) for row in bayes.to_dict("records")]
     names = score.str.replace("_", " ")
     parts.append(
-        _with_score(bayes, names, places, "efficiency", "low", "high").assign(quantity="RRE")
+        _with_score(bayes, names, both, "efficiency", "low", "high").assign(quantity="RRE")
     )
     base = {"condition": BASE}
     weight, efficiency = ends(*weights), ends("efficiency")
@@ -203,13 +209,13 @@ def cues(data: Answers) -> Shown:
     )  # fmt: skip
 
 
-def _of_both(everything: Found, row: Mapping[Any, Any]) -> str:
+def _of_both(data: Answers, row: Mapping[Any, Any]) -> str:
     """Name the cells of words, pictures and both in a condition; the base words may serve."""
     task, condition = row["task"], row["condition"]
     words = (task, condition, TEXT)
-    if (row[WHO], *words) not in everything.cells:
+    if (row[WHO], *words) not in data.once(places):
         words = (task, BASE, TEXT)
-    return everything.cell(row[WHO], words, (task, condition, IMAGE), (task, condition, BOTH))
+    return cells_of(data, row[WHO], words, (task, condition, IMAGE), (task, condition, BOTH))
 
 
 @PAPER.part("Steering", compared=False)
@@ -217,7 +223,7 @@ def steering(data: Answers) -> Shown:
     """What steering does: bias and variance are the parts of the squared NRMSE, told apart where
     stimuli were shown several times; the evidence for a sequential observer is between 0 and 1.
     """
-    cells = data.once(found).frames.cells
+    cells = data.once(frames.cells)
     keep = [WHO, "task", "condition", "modality", "bias", "variance", "error", "low", "high"]
     rows = cells[cells["condition"].isin(STEERED)][[*keep, *FACTORS]].reset_index(drop=True)
     if not (rows["condition"] != BASE).any():
@@ -247,9 +253,8 @@ def noise(data: Answers) -> Shown:
     """The weight of the picture in answers to both, fitted to them. Noise blurs pictures alone:
     where texts were not asked for again, those of the base condition serve.
     """
-    everything: Found = data.once(found)
-    weights = pictures.blur_weights(everything.answers, MULTIMODAL)
-    rows = everything.frames.cues
+    weights = blur_weights(data.once(frames.estimates), MULTIMODAL)
+    rows = data.once(frames.cues)
     linear = rows[(rows["reference"] == "linear") & rows["condition"].isin(NOISY)]
     linear = linear.assign(
         value=1.0 - linear["text_weight"],
@@ -266,6 +271,54 @@ def noise(data: Answers) -> Shown:
         hollow="deserved", by="task",
     )  # fmt: skip
     return weights, *views, curves
+
+
+def blur_weights(answers: MagnitudeAnswers, tasks: Sequence[str]) -> pd.DataFrame:
+    """Return the weight of the text by blur: fitted to the answers, and deserved.
+
+    One row per participant, task, condition and group of trials with about the same blur; deserved
+    is the weight by inverse variances of the errors of the answers to each.
+    """
+    rows: list[dict[str, Any]] = []
+    for task in tasks:
+        for who in answers.participants:
+            for condition in (BASE, "constant_noise", "gradual_noise"):
+                rows += [
+                    {WHO: who, "task": task, "condition": condition} | row
+                    for row in _blur_rows(answers, who, task, condition)
+                ]
+    return pd.DataFrame(rows)
+
+
+def _blur_rows(
+    answers: MagnitudeAnswers, who: str, task: str, condition: str
+) -> list[dict[str, float]]:
+    cells = cue_cells(answers, who, task, condition)
+    if cells is None:
+        return []
+    pairs = pair(*cells)
+    blur = pairs.combined.blur
+    groups = 1 if len(np.unique(blur)) == 1 else STEPS
+    rank = np.argsort(np.argsort(blur, kind="stable"), kind="stable")
+    rows = []
+    for k in range(groups):
+        some = pairs.only(rank * groups // max(len(rank), 1) == k)
+        combination = combine(some)
+        if combination.reason:
+            continue
+        weight = combination.text_weight["linear"]
+        ends = np.quantile(weight[1:], [0.16, 0.84]) if len(weight) > 1 else [np.nan] * 2
+        rows.append(
+            {
+                "blur": float(some.combined.blur.mean()),
+                "items": len(some),
+                "text_weight": float(weight[0]),
+                "low": float(ends[0]),
+                "high": float(ends[1]),
+                "deserved": float(combination.text_weight["bayes_residuals"][0]),
+            }
+        )
+    return rows
 
 
 @PAPER.part("Errors, and evidence for kinds of observers")
@@ -288,18 +341,37 @@ def errors(data: Answers) -> Shown:
         scored(data, rows, "NRMSE", "error", "low", "high"),
         Rows("Errors and observers, base condition", whole, (WHO, "task", "modality"), of=rows),
         Dots(caption, "NRMSE", "task", "modality", value="error", null=1.0, of=rows),
-        Draw(
+        Curves(
             "Error in the base condition against the evidence for a Bayesian observer, the "
             "efficiency of combining cues and the consistency score; means over tasks.",
-            pictures.against_error, of=pictures.summary(data.once(found).frames),
+            ("NRMSE", "value"), "error", "value", ("of",), joined=False,
+            of=beside_error(data),
         ),
     )  # fmt: skip
+
+
+def beside_error(data: Answers) -> pd.DataFrame:
+    """Return each participant's evidence for a Bayesian observer, efficiency and score, one a row.
+
+    Error and evidence are means over tasks in the base condition with all that a task shows; who
+    lacks a task has none.
+    """
+    cells = data.once(frames.cells)
+    whole = cells["modality"] == cells["task"].map(whole_modality)
+    base = cells[whole & (cells["condition"] == BASE)].groupby(WHO, sort=False)
+    table = base[["error", "bayesian"]].agg(lambda values: values.mean(skipna=False))
+    efficiency = data.once(frames.composite).query("part == 'E'").set_index(WHO)["value"]
+    scores = data.once(frames.consistency).groupby(WHO, sort=False)["score"]
+    table = table.assign(efficiency=efficiency, score=scores.sum(min_count=len(COMPARISONS)))
+    names = {"bayesian": "evidence: Bayesian", "score": "consistency score"}
+    rows = table.reset_index().rename(columns=names).melt([WHO, "error"], var_name="of")
+    return rows.dropna().reset_index(drop=True)
 
 
 @PAPER.part("Prior weights")
 def priors(data: Answers) -> Shown:
     """Weight of the prior of the static Bayesian observer fitted to the answers, by condition."""
-    cells = data.once(found).frames.cells
+    cells = data.once(frames.cells)
     weight = ("prior_weight", "prior_low", "prior_high")
     return (
         scored(data, base_rows(data), "prior weight", *weight),
@@ -318,7 +390,7 @@ def conditions(data: Answers) -> Shown:
         "answers": "n", "missing": "missing", "NRMSE": ends("error"), "bias²": "bias",
         "variance": "variance", "prior weight": ends("prior_weight", "prior_low", "prior_high"),
     }  # fmt: skip
-    rows = data.once(found).frames.cells
+    rows = data.once(frames.cells)
     return rows, Rows("Errors by condition", columns, (WHO, "task", "condition", "modality"))
 
 
@@ -330,7 +402,7 @@ def evidence(data: Answers) -> Shown:
     and answering the same stimuli; p is the share of them, with the participant, that show as much
     or more. `score` simulates the lines; a benchmark of many participants leaves them out.
     """
-    rows = data.once(found).frames.evidence
+    rows = data.once(frames.evidence)
     columns: Mapping[str, Cell] = {
         "evidence": "evidence", "lines, 5%": "low", "lines, 95%": "high", "p": "p",
         "lines": "lines",
@@ -342,13 +414,12 @@ def evidence(data: Answers) -> Shown:
 def consistency(data: Answers) -> Shown:
     """How often the prior weight grows where it should, less how often it does not: 5 comparisons a
     task, -15 to 15 in all. It cannot be read alone: an observer without any error earns the
-    maximum, one that never adapts 0 on average with a wide spread, which is why known minds with
+    maximum, one that never adapts 0 on average with a wide spread, which is why known agents with
     the model's own noise stand beside it. A task that lacks a condition has no score. It counts
     signs, which turn easily where weights hardly differ, so that an interval of bootstraps need not
     hold the score.
     """
-    everything: Found = data.once(found)
-    rows, known = everything.frames.consistency, everything.frames.known
+    rows, known = data.once(frames.consistency), data.once(frames.known_observers)
     by = rows.groupby([WHO, "task"], sort=False)["score"].sum(min_count=5).reset_index()
     total = rows.groupby(WHO, sort=False)["score"].sum(min_count=15).reset_index()
     totals = joined([by, total.assign(task="all")]).rename(columns={"score": "sum"})
@@ -360,16 +431,17 @@ def consistency(data: Answers) -> Shown:
         "base": "base", "ablation": "weight", "score": "score", "why none": lambda r: r["reason"],
     }  # fmt: skip
     compared = known.drop_duplicates(WHO)
-    whole = SEVERAL.join(dict.fromkeys(everything.cells.values()))
+    whole = SEVERAL.join(dict.fromkeys(data.once(places).values()))
     return (
         _with_score(compared, "consistency score", whole, "score", "low", "high"),
         Grid("Score by task", "task", cell="sum", of=totals),
-        Rows("Known minds in the same design", minds, (WHO, "observer"), of=known),
+        Rows("Known agents in the same design", minds, (WHO, "observer"), of=known),
         Rows("Prior weights and shifts", shifts, (WHO, "task", "ablation", "modality"), of=rows),
-        Draw(
-            "The score (black) among those of known minds with the model's own noise: mean and 2 "
-            "standard deviations.",
-            partial(pictures.draw_consistency, most=MOST), of=known,
+        Dots(
+            "The score (cross) among those of known agents with the model's own noise: mean and 2 "
+            "standard deviations.", "score", WHO, along="observer", value="expected", null="score",
+            of=known.assign(low=known["expected"] - 2 * known["sd"],
+                            high=known["expected"] + 2 * known["sd"]),
         ),
     )  # fmt: skip
 
@@ -380,12 +452,11 @@ def composite(data: Answers) -> Shown:
     published references) and consistency C (the score, from 0 to 1). A part that lacks a task, a
     modality or a condition has no value, and so has S.
     """
-    everything: Found = data.once(found)
-    rows = everything.frames.composite
+    rows = data.once(frames.composite)
     order = rows["part"].map(lambda part: "SAEC".index(part))
     rows = rows.iloc[np.argsort(order, kind="stable")].reset_index(drop=True)
     rows = rows.assign(name=rows["part"] + " " + rows["part"].map(PARTS))
-    whole = SEVERAL.join(dict.fromkeys(everything.cells.values()))
+    whole = SEVERAL.join(dict.fromkeys(data.once(places).values()))
     score = "composite: " + rows["part"].map(PARTS)
     lacking = rows[(rows["missing"] != "") & (rows["part"] != "S")]
     return (
@@ -408,7 +479,7 @@ def variants(data: Answers) -> Shown:
     """AIC of each variant of the observers in the base condition, less that of the best; the file
     has the parameters of each.
     """
-    fits = data.once(found).frames.fits
+    fits = data.once(frames.fits)
     rows = fits[fits["condition"] == BASE].reset_index(drop=True)
     if not len(rows):
         return (rows,)
@@ -424,20 +495,105 @@ def variants(data: Answers) -> Shown:
 
 @PAPER.part("Answers against stimuli", compared=False)
 def pictured(data: Answers) -> Shown:
-    """Single answers in the base condition (light), their means (dots), and static Bayesian
-    observers fitted to them (lines), by window. Lines less steep than the dashed one, of perfect
-    answers, are regression to the mean. Dotted: the linear observer, which has one line for all
-    windows. Behind them the answers of the first session in the order of the trials (dots), the
-    stimuli (grey) and the beliefs of the sequential observer fitted to all answers (lines), which
-    begins anew in each window. Pictures are of the first participants.
+    """Single answers in the base condition (hollow), and static Bayesian observers fitted to them
+    (lines), by window. Lines less steep than the dashed one, of perfect answers, are regression to
+    the mean. Behind them the first session in the order of the trials: stimuli, answers and the
+    beliefs of the sequential observer fitted to all answers, which begins anew in each window.
+    Pictures are of the first participants; the file has the linear observer's answers too.
     """
-    everything: Found = data.once(found)
-    rows = pictures.answers_and_observers(everything.answers, everything.frames.fits)
+    rows = answers_and_observers(data.once(frames.estimates), data.once(frames.fits))
+    if not len(rows):
+        return (rows,)
+    by_stimulus = rows.sort_values([WHO, "task", "modality", "window", "stimulus"], kind="stable")
+    whole = rows[rows["modality"] == rows["task"].map(whole_modality)]
+    keys = [WHO, "task", "window"]
+    first = whole[whole["place"] == whole.groupby(keys)["place"].transform("min")]
+    first = first.sort_values([*keys, "trial"], kind="stable")
+    first = first.assign(position=first.groupby([WHO, "task"], sort=False).cumcount())
+    over_trials = first.melt([*keys, "position"], ["stimulus", "answer", "belief"], "what")
     return (
         rows,
-        Draw("Answers against stimuli: {by}.", pictures.draw_responses, by="task"),
-        Draw("Answers in the order of the trials: {by}.", pictures.draw_trajectories, by="task"),
-    )
+        Curves("Answers against stimuli: {by}.", ("stimulus", "answer"), "stimulus", "static",
+               (WHO, "modality"), ("window",), diagonal=True, hollow="answer", by="task",
+               of=by_stimulus.reset_index(drop=True)),
+        Curves("Answers in the order of the trials: {by}.", ("trial", "answer"), "position",
+               "value", (WHO,), ("what",), by="task", of=over_trials),
+    )  # fmt: skip
+
+
+def answers_and_observers(answers: MagnitudeAnswers, fits: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers of the first participants in the base condition, and fitted observers'.
+
+    One row per trial: participant, task, modality, window, place (which session and window), trial,
+    stimulus, answer, static and linear (mean answers of the fitted observers), and belief (of the
+    sequential one).
+    """
+    parts = []
+    for task in TASKS:
+        there = [
+            who for who in answers.participants if any(k[:2] == (who, task) for k in answers.cells)
+        ]
+        for who in there[:MOST_SHOWN]:
+            for modality in MODALITIES if task in MULTIMODAL else MODALITIES[:1]:
+                cell = answers.cells.get((who, task, BASE, modality))
+                if cell is None:
+                    continue
+                chosen = (fits[WHO] == who) & (fits["task"] == task) & (fits["condition"] == BASE)
+                own = fits[chosen & (fits["modality"] == modality) & (fits["status"] != "failed")]
+                parts.append(
+                    _observed(cell, own.set_index("variant"), modality).assign(
+                        **{WHO: who, "task": task, "modality": modality}
+                    )
+                )
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _observed(cell: CellAnswers, fits: pd.DataFrame, modality: str) -> pd.DataFrame:
+    names = np.array(WINDOWS)[cell.window]
+    frame = pd.DataFrame(
+        {
+            "window": names, "place": cell.place, "trial": cell.trial, "stimulus": cell.value,
+            "answer": cell.response, "static": np.nan, "linear": np.nan,
+            "belief": _beliefs(cell, fits, modality),
+        }
+    )  # fmt: skip
+    if "static_bayes_observer" in fits.index:
+        static: Any = fits.loc["static_bayes_observer"]
+        prior = np.array([static[f"mu_{name}"] for name in names], dtype=float) * cell.unit
+        weight = float(static["w_prior"])
+        mean = (1 - weight) * cell.value + weight * prior
+        frame["static"] = np.clip(mean, 0, cell.ceiling)
+    if "linear_observer" in fits.index:
+        linear: Any = fits.loc["linear_observer"]
+        frame["linear"] = float(linear["w"]) * cell.value + float(linear["b"]) * cell.unit
+    return frame
+
+
+def _beliefs(cell: CellAnswers, fits: pd.DataFrame, modality: str) -> Array:
+    """Return what the fitted sequential observer would answer on average, [n]."""
+    belief = np.full(len(cell), np.nan)
+    if "kalman_observer" not in fits.index:
+        return belief
+    names = KalmanObserver.parameters.names
+    theta = fits.loc["kalman_observer", list(names)].to_numpy(dtype=float)
+    for place in np.unique(cell.place):
+        observer = KalmanObserver.from_theta(theta)
+        assert isinstance(observer, KalmanObserver)
+        observer.reset()
+        rows = np.flatnonzero(cell.place == place)
+        for row in rows[np.argsort(cell.trial[rows], kind="stable")]:
+            seen: dict[str, int | float] = {
+                "trial": int(cell.trial[row]),
+                "window": int(cell.window[row]),
+                "value": float(cell.value[row]),
+                "modality": MODALITIES.index(modality),
+                "unit": cell.unit,
+                "ceiling": cell.ceiling,
+            }
+            belief[row] = observer.expected(seen)[0] * cell.unit
+            if np.isfinite(cell.response[row]):  # of other trials the observer knows nothing
+                observer.learn(seen, 0, 0.0)
+    return belief
 
 
 @PAPER.part("Which features of models go with the composite?", compared=False)
@@ -445,7 +601,7 @@ def features(data: Answers) -> Shown:
     """A regression of the composite on features of the models, with an intercept for each base
     model; both standardised. With few models it says little, however small p is.
     """
-    rows = data.once(found).frames.composite
+    rows = data.once(frames.composite)
     scores = rows[(rows["part"] == "S") & rows["value"].notna()]
     scores = scores.rename(columns={"value": "score"}).assign(metric="composite")
     return features_part(scores[[WHO, "metric", "score"]], data.about)

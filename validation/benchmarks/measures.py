@@ -37,11 +37,13 @@ def measures(data: Answers, *names: str) -> pd.DataFrame:
     parts = {(str(key[0]), str(key[1])): part for key, part in groups}
     rows = []
     for who in data.about.participants:
-        for cell, place in data.about.places.items():
+        for cell, environment in data.about.environments.items():
             variant = cell.partition("/")[2] or BASE
-            here = {WHO: who, VARIANT: variant, CELL: cell, "experiment": place.name}
-            for row in _of_cell(parts.get((who, cell)), place, _of_experiment(names, place)):
-                rows.append({**row, **here, "metric": metric_of(place.name, row["measure"])})
+            here = {WHO: who, VARIANT: variant, CELL: cell, "experiment": environment.name}
+            for row in _of_cell(
+                parts.get((who, cell)), environment, _of_experiment(names, environment)
+            ):
+                rows.append({**row, **here, "metric": metric_of(environment.name, row["measure"])})
     table = pd.DataFrame(rows)
     over = table["unit"].isin(["subject", "session"]) & (table["n"] > 1)
     base = table[VARIANT] == BASE
@@ -51,25 +53,25 @@ def measures(data: Answers, *names: str) -> pd.DataFrame:
     )
 
 
-def _of_experiment(names: tuple[str, ...], place: Environment) -> list[str]:
+def _of_experiment(names: tuple[str, ...], environment: Environment) -> list[str]:
     """Return those of some measures that are read off an experiment."""
-    performed = place.performance_bounds is not None
+    performed = environment.performance_bounds is not None
     return [
         name
         for name in names
-        if (performed if name == PERFORMANCE else place.name in MEASURES[name].environments)
+        if (performed if name == PERFORMANCE else environment.name in MEASURES[name].environments)
     ]
 
 
 def _of_cell(
-    part: pd.DataFrame | None, place: Environment, names: list[str]
+    part: pd.DataFrame | None, environment: Environment, names: list[str]
 ) -> list[dict[str, Any]]:
     """Estimate measures of one participant in a cell; one without a value has a status."""
     why = "not played"
     if part is not None:
         try:
-            record = Trials.from_frame(own_columns(part, place), environment=place)
-            return measured(names, place, record, np.full(len(record), "", dtype=object))
+            record = Trials.from_frame(own_columns(part, environment), environment=environment)
+            return measured(names, environment, record, np.full(len(record), "", dtype=object))
         except ValueError as error:
             why = str(error)
     nothing = dict.fromkeys(("value", "standard_error", "low", "high"), np.nan)

@@ -21,10 +21,10 @@ from .stability import stability
 from .views import Cell, Rows
 
 NOTES = (
-    "Known minds play the sessions that models play, as simulated agents whose parameters stand in "
-    "the plan. Trials without a readable answer are left out and counted.",
+    "Known agents play the sessions that models play; their parameters stand in the plan. Trials "
+    "without a readable answer are left out and counted.",
 )
-OPTIONS = ("small", "seed", "paraphrases", "features", "people", "context")
+OPTIONS = ("small", "seed", "paraphrases", "features", "people")
 
 
 def read_result(folder: str | Path) -> Result:

@@ -1,4 +1,4 @@
-"""A paper: cells and known minds (its plan), and parts, each a tidy frame and views of it.
+"""A paper: cells and known agents (its plan), and parts, each a tidy frame and views of it.
 
 A tidy frame has a row for each participant and whatever else tells values apart, with the columns
 value, low, high, standard_error and freedom where there are such. Rows that have a `score` are what
@@ -41,14 +41,14 @@ class About:
 
     Parameters
     ----------
-    places
+    environments
         The experiment of each cell with its settings, by name of the cell.
     participants
         Everybody, models first, also who has no readable answer at all.
     known
-        Those among them that are known minds, the references.
+        Those among them that are known agents, the references.
     truth
-        Of known minds by name and cell: the model and its parameters, `{"model": "random_rater",
+        Of known agents by name and cell: the model and its parameters, `{"model": "random_rater",
         "bias": 0.5}`.
     features
         A CSV file with what is known of the models, in rows `participant`; None without.
@@ -64,7 +64,7 @@ class About:
         A folder for what takes long to compute and follows from the plan alone; None for none.
     """
 
-    places: Mapping[str, Environment]
+    environments: Mapping[str, Environment]
     participants: tuple[str, ...]
     known: tuple[str, ...] = ()
     truth: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class About:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Participants that are no known minds."""
+        """Participants that are no known agents."""
         return tuple(name for name in self.participants if name not in self.known)
 
     def option(self, name: str, usual: Any) -> Any:
@@ -237,9 +237,9 @@ def readable(trials: pd.DataFrame) -> pd.Series[bool]:
     return trials[[c for c in ("action", "response") if c in trials]].notna().any(axis=1)
 
 
-def own_columns(part: pd.DataFrame, place: Environment) -> pd.DataFrame:
+def own_columns(part: pd.DataFrame, environment: Environment) -> pd.DataFrame:
     """Return what scores are read off a cell's trials: no conditions, no other experiment's."""
-    columns = (*ANSWER, *(field.name for field in place.fields))
+    columns = (*ANSWER, *(field.name for field in environment.fields))
     return part[[c for c in dict.fromkeys(columns) if c in part]].reset_index(drop=True)
 
 

@@ -63,7 +63,7 @@ class Cell:
 
     @property
     def stream(self) -> int:
-        """The stream from which known minds answer in it; the same in all wordings."""
+        """The stream from which known agents answer in it; the same in all wordings."""
         return stream_of(self.name)
 
 
@@ -74,7 +74,7 @@ def stream_of(name: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A benchmark's cells, the known minds that play them as well, and what models need.
+    """A benchmark's cells, the known agents that play them as well, and what models need.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ class Plan:
     cells
         In the order of the plan.
     known
-        By name of the known mind and name of an experiment (or cell), its model and parameters.
+        By name of the known agent and name of an experiment (or cell; "*" is all of them, and
+        "*/VARIANT" all in a variant), its model and parameters.
     models
         By "provider:model", how it is reached, what it costs, and its own sampling.
     seed
@@ -100,14 +101,19 @@ class Plan:
     text: str
 
     @property
-    def places(self) -> dict[str, Environment]:
+    def environments(self) -> dict[str, Environment]:
         """The experiment of each cell."""
         return {c.name: c.environment for c in self.cells if c.wording == SHIPPED}
 
     def mind(self, name: str, cell: Cell) -> Mapping[str, Any] | None:
-        """Return model and parameters of a known mind in a cell; None where it has none."""
-        own = self.known[name]
-        return own.get(cell.name, own.get(cell.experiment))
+        """Return model and parameters of a known agent in a cell; None where it has none."""
+        return mind_in(self.known[name], cell)
+
+
+def mind_in(minds: Mapping[str, Mapping[str, Any]], cell: Cell) -> Mapping[str, Any] | None:
+    """Return the entry of a cell: by its name, its variant in all, its experiment, or all cells."""
+    keys = (cell.name, f"*/{cell.variant}", cell.experiment, "*")
+    return next((minds[key] for key in keys if key in minds), None)
 
 
 def read_plan(
@@ -168,8 +174,8 @@ def _in_words(cell: Cell, n: int) -> list[Cell]:
     again = [cell]
     for name in wordings(cell.environment, n)[1:]:
         settings = {**cell.environment.settings, "templates": name}
-        place = make(cell.environment.name, **settings)
-        again.append(replace(cell, environment=place, wording=name))
+        environment = make(cell.environment.name, **settings)
+        again.append(replace(cell, environment=environment, wording=name))
     return again
 
 
@@ -241,24 +247,27 @@ def _made(label: str, name: Any, settings: Mapping[str, Any]) -> Environment:
 
 
 def _check_minds(name: str, minds: Any, cells: Collection[Cell]) -> None:
-    """Check that a known mind is one, and is at home where it is said to play."""
-    places = {cell.experiment: cell for cell in cells} | {cell.name: cell for cell in cells}
+    """Check that a known agent is one, and is at home where it is said to play."""
     if not isinstance(minds, dict):
-        raise ValueError(f"The known mind {name} is a table of experiments; got {minds!r}.")
-    for where, told in minds.items():
-        if where not in places:
-            raise ValueError(unknown("cell", where, places, f" for the known mind {name}"))
-        if not isinstance(told, dict) or not isinstance(told.get("model"), str):
+        raise ValueError(f"The known agent {name} is a table of experiments; got {minds!r}.")
+    names = [(cell.experiment, cell.name, f"*/{cell.variant}") for cell in cells]
+    known = ["*", *dict.fromkeys(name for several in names for name in several)]
+    for where, entry in minds.items():
+        if where not in known:
+            raise ValueError(unknown("cell", where, known, f" for the known agent {name}"))
+        if not isinstance(entry, dict) or not isinstance(entry.get("model"), str):
             raise ValueError(
-                f"A known mind has a model and its parameters; {name} has {told!r} in {where}."
+                f"A known agent has a model and its parameters; {name} has {entry!r} in {where}."
             )
-        if told["model"] not in AGENTS:
-            raise ValueError(unknown("model", told["model"], AGENTS))
-        theta_of(told, places[where].environment)
+        if entry["model"] not in AGENTS:
+            raise ValueError(unknown("model", entry["model"], AGENTS))
+    for cell in cells:
+        if (entry := mind_in(minds, cell)) is not None:
+            theta_of(entry, cell.environment)
 
 
 def theta_of(mind: Mapping[str, Any], environment: Environment) -> Array:
-    """Return the parameters of a known mind, [P]; those left out are at the centre of the prior.
+    """Return the parameters of a known agent, [P]; those left out are at the centre of the prior.
 
     Raises
     ------

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
+from matplotlib.figure import Figure
 
-from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice, Environment
+from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice
 from knownminds.environments.chance import counts, linked_coins
 from knownminds.environments.chance.outcome_grid import LETTERS, NONE, BrokenOff
 from knownminds.environments.chance.scenarios import FURTHER, SCENARIOS
@@ -37,10 +37,24 @@ from knownminds.validation.chance.agreement import agreement_of
 from knownminds.validation.chance.context_words import in_words, observation_words
 from knownminds.validation.chance.revealed import Revealed
 from knownminds.validation.chance.stated_answers import shares_of
+from knownminds.validation.pages import figures as draw
 
-from . import revealed_figures as pictures
 from .paper import About, Answers, Paper, Shown, counted_answers, joined, readable
-from .views import WHO, Boxes, Cell, Dots, Draw, Grid, Rows, View, ends
+from .views import (
+    WHO,
+    Cell,
+    Curves,
+    Dots,
+    Draw,
+    Grid,
+    Rows,
+    View,
+    ends,
+    entitle,
+    key,
+    looks_of,
+    quantiles,
+)
 
 FORM, VARIANT, STATED = "form", "variant", "stated"
 EVERY = ("scenario", "context")
@@ -65,6 +79,7 @@ WORDS = {
     "retained": "retained mass",
 }
 WORST = 20  # contexts that are written with their distances
+MOST_BARS = 6  # participants whose intervals stand beside each other
 MOST_DRAWN = 4  # participants whose best, middle and worst contexts are drawn
 BIAS = (-1.0, 1.0)  # between which differences of shares lie
 
@@ -118,7 +133,7 @@ def material(data: Answers) -> Revealed:
 
 def _place(about: About, cell: Any, answers: pd.DataFrame) -> BrokenOff:
     """Return the experiment of a cell, or one that follows from its trials."""
-    place = about.places.get(str(cell))
+    place = about.environments.get(str(cell))
     if place is None:
         place = ENVIRONMENTS[str(answers["scenario"].iloc[0])].as_played(answers)
     assert isinstance(place, BrokenOff)
@@ -364,9 +379,10 @@ def distances(data: Answers) -> Shown:
                finer[finer["measure"] == "likeliest"], VARIANT, "size"),
         by_who("Chebyshev distance that as many draws of the truth show", floor, VARIANT,
                cell=ends("noise", "noise_low", "noise_high")),
-        Boxes("Chebyshev distance of the contexts of each part: quartiles, 10% and 90%, median in "
-              "orange. Crosses: what as many draws of the truth show on average.",
-              "Chebyshev", ("who",), VARIANT, "chebyshev", crosses="chebyshev_noise", of=drawn),
+        Dots("Chebyshev distance of the contexts of each part: median, 10% and 90%. Crosses: what "
+             "as many draws of the truth show on average.", "Chebyshev", VARIANT, along="who",
+             null="mean", of=quantiles(drawn, ["who", VARIANT], "chebyshev",
+                                       mean_of="chebyshev_noise")),
     )  # fmt: skip
 
 
@@ -491,14 +507,21 @@ def increase(data: Answers) -> Shown:
     found = means(data, rows, "increase", score="increase")
     found = found[found["n"] > 0].reset_index(drop=True)
     caption = (
-        "Increase over the baseline, {by} errors: quartiles, 10% and 90%, median in orange; 0 is "
-        "none."
+        "Increase over the baseline, {by} errors: median, 10% and 90% of the contexts; 0 is none."
     )
     drawn = rows.assign(who=rows[WHO] + ", " + rows[FORM])
     return (
         found,
         by_who("Mean increase over the baseline", found, VARIANT),
-        Boxes(caption, "increase", ("who",), VARIANT, "increase", null=0.0, by="what", of=drawn),
+        Dots(
+            caption,
+            "increase",
+            VARIANT,
+            along="who",
+            null=0.0,
+            by="what",
+            of=quantiles(drawn, ["what", "who", VARIANT], "increase"),
+        ),
     )
 
 
@@ -587,6 +610,8 @@ def both_ways(data: Answers) -> Shown:
     columns: dict[str, Cell] = {"outcomes": "n"}
     columns |= {told: ends(n, f"{n}_low", f"{n}_high") for n, told in names.items()}
     lines = (WHO, FORM, "scenario")
+    kept = rows if len(rows) else pd.DataFrame(columns=[WHO, FORM, "truth", "revealed", STATED])
+    drawn = kept.melt([WHO, FORM, "truth"], ["revealed", STATED], "asked")
     caption = (
         "The same outcome asked both ways: revealed and stated probability against the true one; "
         "on the dashed line they are right."
@@ -594,8 +619,9 @@ def both_ways(data: Answers) -> Shown:
     return (
         rows,
         Rows("Stated against revealed", columns, lines, of=agreed),
-        Draw(caption, pictures.draw_both_ways),
-    )
+        Curves(caption, ("true probability", "probability"), "truth", "value", (WHO, FORM),
+               ("asked",), joined=False, diagonal=True, unit=True, of=drawn),
+    )  # fmt: skip
 
 
 def same_outcomes(data: Answers) -> pd.DataFrame:
@@ -631,36 +657,6 @@ def _agreements(rows: pd.DataFrame) -> list[dict[str, Any]]:
                     row[f"{name}_error{end}"] = float(value[0])
             found.append(row)
     return found
-
-
-@PAPER.part("Differences from the first model, context by context", compared=False, optional=True)
-def differences_by_context(data: Answers) -> Shown:
-    """Each further model minus the first, within contexts that neither has flagged (retained mass:
-    within all), with Student's 95% intervals over contexts.
-    """
-    contexts = data.once(contexts_of)
-    if not data.about.option("every_measure", False) or contexts[WHO].nunique() < 2:
-        return (pd.DataFrame(),)
-    errors = data.once(stated_errors)
-    if len(errors):
-        contexts = contexts.merge(errors[[WHO, *EVERY, "error"]], on=[WHO, *EVERY], how="left")
-    names = [n for n in (*MEASURES_OF_DISTANCE, "retained", "error") if n in contexts]
-    first = contexts[contexts[WHO] == contexts[WHO].iloc[0]]
-    others = contexts[contexts[WHO] != contexts[WHO].iloc[0]]
-    pairs = others.merge(first, on=list(EVERY), suffixes=("", "_first"))
-    every = joined([pairs, pairs.assign(scenario="all")])
-    rows = []
-    for name in names:
-        gap = every.assign(gap=every[name] - every[f"{name}_first"])
-        rows.append(context_means(gap, "gap", [WHO, "scenario"]).assign(measure=name))
-    frame = joined(rows)
-    frame = frame[frame["n"] > 0].assign(word=lambda r: r["measure"].map(WORDS).fillna("error"))
-    caption = "Difference from the first model; 0 is none."
-    return (
-        frame,
-        Grid("Differences from the first model", "word", (WHO, "scenario")),
-        Dots(caption, "difference", "scenario", null=0.0, where={"measure": "manhattan"}),
-    )
 
 
 @PAPER.part("What wordings move", compared=False, optional=True)
@@ -707,11 +703,11 @@ def read_back(data: Answers) -> Shown:
     """
     revealed: Revealed = data.once(material)
     rows = []
-    for key, own in revealed.beliefs.items():
-        known, usable = revealed.known.get(key), ~own.flagged[own.context]
+    for pair, own in revealed.beliefs.items():
+        known, usable = revealed.known.get(pair), ~own.flagged[own.context]
         if known is not None and np.isfinite(known).all() and usable.any():
-            row: dict[str, Any] = {WHO: key[0], FORM: key[1]}
-            for name, read in (("whole", own.normalised), ("naive", revealed.naive[key])):
+            row: dict[str, Any] = {WHO: pair[0], FORM: pair[1]}
+            for name, read in (("whole", own.normalised), ("naive", revealed.naive[pair])):
                 row[name] = float(np.abs(read - known)[usable].max(initial=0.0))
             rows.append(row)
     columns: Mapping[str, Cell] = {"whole outcomes": "whole", "naive reading": "naive"}
@@ -760,14 +756,13 @@ def _with_ends(rows: pd.DataFrame, revealed: Revealed) -> pd.DataFrame:
 @PAPER.part("Beliefs, outcome by outcome", compared=False)
 def belief_shares(data: Answers) -> Shown:
     """Shares of the outcomes beside the truth: contexts that the paper draws, as far as they were
-    asked, the one that was chosen, and of the first participants those of each scenario that are
-    nearest to the truth, in the middle, and farthest from it (Manhattan).
+    asked, and of the first participants those of each scenario that are nearest to the truth, in
+    the middle, and farthest from it (Manhattan).
     """
     rows = data.once(shares)
     if not len(rows):
         return (rows,)
     caption = "{by}: shares of the outcomes."
-    chosen = _chosen(data.once(contexts_of), str(data.about.option("context", "")))
     die = [(1, 10, 0, NONE, NONE, NONE), *((1, 10, 1, k, NONE, NONE) for k in (1, 5, 10))]
     drawn = []
     for told, names in (
@@ -775,20 +770,16 @@ def belief_shares(data: Answers) -> Shown:
         ("Heads among three coins, tossed once", [context_name(Coins.own, (3, 0, 1, 0, NONE))]),
         ("A die of 10 faces, after nothing, a 1, a 5 and a 10",
          [context_name(Dice.own, values) for values in die]),
-        (in_words(*chosen), [chosen[1]]),
     ):  # fmt: skip
         drawn.append(rows[rows["context"].isin(names)].assign(drawn=told))
-    views = [Draw(caption, pictures.draw_context, by="drawn", of=joined(drawn))]
-    if data.about.option("every_measure", False):
-        cases = joined(_cases(data.once(contexts_of), who) for who in _first_who(rows))
-        some = rows.merge(cases, on=[WHO, FORM, *EVERY]).assign(words=lambda r: r["case"])
-        views.append(Draw("{by}: nearest, middle and farthest contexts.", pictures.draw_context,
-                          by=WHO, of=some))  # fmt: skip
-    return rows, *views
-
-
-def _first_who(rows: pd.DataFrame) -> list[str]:
-    return list(dict.fromkeys(rows[WHO]))[:MOST_DRAWN]
+    first = list(dict.fromkeys(rows[WHO]))[:MOST_DRAWN]
+    cases = joined(_cases(data.once(contexts_of), who) for who in first)
+    some = rows.merge(cases, on=[WHO, FORM, *EVERY]).assign(words=lambda r: r["case"])
+    return (
+        rows,
+        Draw(caption, draw_context, by="drawn", of=joined(drawn)),
+        Draw("{by}: nearest, middle and farthest contexts.", draw_context, by=WHO, of=some),
+    )
 
 
 def _cases(contexts: pd.DataFrame, who: str) -> pd.DataFrame:
@@ -806,45 +797,35 @@ def _cases(contexts: pd.DataFrame, who: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _chosen(contexts: pd.DataFrame, context: str) -> tuple[str, str]:
-    """Return scenario and name of the context that is drawn."""
-    usual = context_name(Dice.own, (1, 10, 0, NONE, NONE, NONE))
-    wanted = (context,) if context else (usual, contexts["context"].iloc[0])
-    for name in wanted:
-        for column in ("context", "words"):
-            hit = contexts[contexts[column] == name]
-            if len(hit):
-                return str(hit["scenario"].iloc[0]), str(hit["context"].iloc[0])
-    raise ValueError(
-        f"A context is drawn that was asked about, in words or by its name; got {context!r}. "
-        f"Choose one such as {contexts['words'].iloc[0]!r}: contexts.csv has all."
-    )
-
-
-def check_context(places: Iterable[Environment], context: str) -> None:
-    """Check before the first call that a context that is to be drawn is asked about.
-
-    Parameters
-    ----------
-    places
-        The experiments of a plan.
-    context
-        In words, or by its name.
-
-    Raises
-    ------
-    ValueError
-        If none of them asks about it.
-    """
-    known: dict[str, str] = {}
-    for place in places:
-        if isinstance(place, BrokenOff):
-            for one in place.contexts:
-                name = context_name(place.own, one.values)
-                known[name] = in_words(place.name, name)
-    words = list(dict.fromkeys(known.values()))
-    if context not in known and context not in words:
-        near = get_close_matches(context, words, n=1, cutoff=0.0)
-        raise ValueError(
-            f"A context is drawn that the plan asks about; got {context!r}. Nearest: {near[0]!r}."
-        )
+def draw_context(rows: pd.DataFrame) -> Figure:
+    """Draw the shares of the outcomes, a panel per context, the truth and each participant."""
+    several = rows[FORM].nunique() > 1
+    rows = rows.assign(named=rows[WHO] + (", " + rows[FORM] if several else ""))
+    panels = list(rows.groupby("words", sort=False))
+    figure, axes = draw.panels(len(panels), height=2.6, columns=3 if len(panels) > 4 else 2)
+    names = list(dict.fromkeys(rows["named"]))
+    looks = looks_of(names)
+    few = len(names) <= MOST_BARS
+    for axis, (words, own) in zip(axes, panels, strict=True):
+        first = own[own["named"] == own["named"].iloc[0]]
+        x = np.arange(len(first))
+        axis.bar(x, first["truth"], 0.9, color=draw.GREY, alpha=0.35, label="truth", zorder=1)
+        for k, name in enumerate(names):
+            some = own[own["named"] == name]
+            if len(some) != len(first):
+                continue
+            at = x + 0.8 * ((k + 0.5) / len(names) - 0.5)
+            colour, marker, _ = looks[name]
+            if few:
+                axis.vlines(at, some["low"], some["high"], color=colour, linewidth=1.0)
+            axis.plot(
+                at, some["share"], marker, color=colour, linestyle="none",
+                markersize=4 if few else 3, label=name,
+            )  # fmt: skip
+        every = max(1, -(-len(x) // 12))
+        labels = [str(o) if i % every == 0 else "" for i, o in enumerate(first["outcome"])]
+        axis.set_xticks(x, labels, fontsize=draw.SMALL)
+        axis.set_ylim(0, None)
+        entitle(axis, str(words))
+    key(figure, axes[0])
+    return figure

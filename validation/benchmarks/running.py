@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from knownminds.agents import AGENTS
-from knownminds.environments import Environment, Rate
+from knownminds.environments import Rate
 from knownminds.environments.record.text_table import counted
 from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
 from knownminds.llm_adapters.runs.admission import Caps, Purse
@@ -21,8 +22,9 @@ from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, parse_price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import Progress, Retries, check_caps, run_sessions_in
-from knownminds.validation.costs.budget import Budget, Cost, reckon
+from knownminds.validation.costs.budget import Cost, reckon
 from knownminds.validation.costs.connect import connect, price_for, wait_for
+from knownminds.validation.costs.dry_runs import DesignUsage
 
 from .benchmark import Played, begin, finished, folder_of_cell, models_in, read_benchmark
 from .plan import Cell, Plan, sampling_of
@@ -30,6 +32,7 @@ from .plan import Cell, Plan, sampling_of
 DRY_RUNS = 2  # sessions of each cell from which its price is reckoned
 Tell = Callable[[str], None]
 Watch = Callable[[str, Cell, Progress], None]
+Draw = Callable[[int, int | None, str], None]  # how much is over, of how much, and more words
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +56,16 @@ class Player:
     price: Price | None
     sampling: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def apart(self) -> bool:
-        """Whether each cell needs an adapter of its own, made for its experiment."""
-        return self.llm.partition(":")[0] in ("synthetic", "replay")
+    def adapter(self, adapters: dict[str, Adapter], cell: Cell, seed: int) -> Adapter:
+        """Return the adapter for a cell, from those that are open or a new one among them.
+
+        Known agents and replayed runs need one for each experiment; a local model is loaded once.
+        """
+        name = cell.key if self.llm.partition(":")[0] in ("synthetic", "replay") else ""
+        if name not in adapters:
+            how = {"seed": seed, "stream": cell.stream, **self.connection}
+            adapters[name] = connect(self.llm, cell.environment, **how)
+        return adapters[name]
 
     def asked_with(self, cell: Cell) -> Sampling:
         """Return the sampling in a cell."""
@@ -67,7 +76,7 @@ class Player:
 
     @property
     def draws_numbers(self) -> bool:
-        """Whether it is a known mind that has no temperature: it answers with numbers."""
+        """Whether it is a known agent that has no temperature: it answers with numbers."""
         provider, _, name = self.llm.partition(":")
         return provider == "synthetic" and name in AGENTS and AGENTS[name].given != "action"
 
@@ -126,146 +135,105 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
     """
     found: dict[tuple[str, str], str] = {}
     for player in players:
-        shared: Adapter | None = None  # a local model is loaded once
+        adapters: dict[str, Adapter] = {}
         for cell in plan.cells:
             try:
-                adapter = shared or _connected(player, cell, plan.seed)
-                if not player.apart:
-                    shared = adapter
-                if adapter is not None:
-                    pictures = cell.environment.pictures
-                    check_heeds(adapter, player.asked_with(cell), images=pictures)
+                adapter = player.adapter(adapters, cell, plan.seed)
+                pictures = cell.environment.pictures
+                check_heeds(adapter, player.asked_with(cell), images=pictures)
+            except ImportError:
+                continue  # which the run itself will say
             except Failed as error:
-                found[player.llm, cell.key] = str(error)
+                if error.kind != "key":  # likewise
+                    found[player.llm, cell.key] = str(error)
             except ValueError as error:
                 if not player.llm.startswith("synthetic:"):
                     raise
-                found[player.llm, cell.key] = str(error)  # a known mind is not at home everywhere
+                found[player.llm, cell.key] = str(error)  # an agent cannot play everything
     return found
-
-
-def _connected(player: Player, cell: Cell, seed: int) -> Adapter | None:
-    try:
-        return connect(
-            player.llm, cell.environment, seed=seed, stream=cell.stream, **player.connection
-        )
-    except ImportError:
-        return None  # which the run itself will say
-    except Failed as error:
-        if error.kind == "key":
-            return None  # likewise
-        raise
-
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """What a benchmark will send and cost.
-
-    Parameters
-    ----------
-    calls
-        Of all models in all cells.
-    by_cell
-        By cell, calls of each model.
-    dollars
-        By model, lowest and highest; None where no price is known.
-    blocked
-        By model and cell, why it is not played.
-    """
-
-    calls: int
-    tokens: tuple[int, int]
-    by_cell: Mapping[str, int]
-    dollars: Mapping[str, tuple[Decimal, Decimal] | None]
-    blocked: Mapping[tuple[str, str], str]
-
-    def __str__(self) -> str:
-        """Calls, tokens and money; then what each model costs, and what is left out."""
-        low, high = (sum((d[i] for d in self.dollars.values() if d), Decimal(0)) for i in (0, 1))
-        unknown = [name for name, money in self.dollars.items() if money is None]
-        money = f"${low:.2f} to ${high:.2f}"
-        if len(unknown) == len(self.dollars):
-            money = "no price is known"
-        elif unknown:
-            money += f", besides {', '.join(unknown)}, of which no price is known"
-        lines = [
-            f"estimate of the whole benchmark: {self.calls:,} calls, {self.tokens[0]:,} to "
-            f"{self.tokens[1]:,} tokens; {money}"
-        ]
-        lines += [f"{cell}: {calls:,} calls of each model" for cell, calls in self.by_cell.items()]
-        lines += [
-            f"{name}: ${money[0]:.2f} to ${money[1]:.2f}"
-            for name, money in self.dollars.items()
-            if money is not None
-        ]
-        reasons: dict[tuple[str, str], list[str]] = {}
-        for (model, cell), why in self.blocked.items():
-            reasons.setdefault((model, why), []).append(cell)
-        lines += [
-            f"{model} is not asked in {', '.join(cells)}: {why}"
-            for (model, why), cells in reasons.items()
-        ]
-        return "\n".join(lines)
 
 
 def estimate(
     plan: Plan, players: Sequence[Player], blocked: Mapping[tuple[str, str], str]
-) -> Estimate:
-    """Reckon what a benchmark costs from dry runs through its prompts."""
-    calls, low, high = 0, 0, 0
-    by_cell: dict[str, int] = {}
-    money: dict[str, list[Decimal] | None] = {
-        player.llm: None if player.price is None else [Decimal(0), Decimal(0)] for player in players
-    }
+) -> pd.DataFrame:
+    """Reckon what a benchmark costs from dry runs through its prompts.
+
+    Returns
+    -------
+    DataFrame
+        One row per model and cell: model, cell, calls, tokens_low, tokens_high, dollars_low and
+        dollars_high (NaN where no price is known), and blocked, why it is not played, or "".
+    """
+    rows = []
     for cell in plan.cells:
-        asked = [p for p in players if (p.llm, cell.key) not in blocked]
-        if not asked:
-            continue
-        alike: dict[str | None, list[Player]] = {}
-        for player in asked:
-            alike.setdefault(player.asked_with(cell).system, []).append(player)
-        for system, some in alike.items():
-            found, costs = _of_cell(plan, cell, some, system)
-            by_cell[cell.key] = found.usage.calls
-            calls += found.usage.calls * len(some)
-            low += (found.usage.input_tokens.low + found.usage.output_tokens.low) * len(some)
-            high += (found.usage.input_tokens.high + found.usage.output_tokens.high) * len(some)
-            for player in some:
-                own = money[player.llm]
-                if own is not None and player.price is not None:
-                    own[0] += costs[player.price].dollars.low
-                    own[1] += costs[player.price].dollars.high
-    dollars = {name: None if own is None else (own[0], own[1]) for name, own in money.items()}
-    return Estimate(calls, (low, high), by_cell, dollars, blocked)
+        systems: dict[str | None, list[Player]] = {}
+        for player in players:
+            if (player.llm, cell.key) not in blocked:
+                systems.setdefault(player.asked_with(cell).system, []).append(player)
+        for system, alike in systems.items():
+            usage, costs = _of_cell(plan, cell, alike, system)
+            tokens = (usage.input_tokens, usage.output_tokens)
+            row = {
+                "cell": cell.key, "calls": usage.calls, "blocked": "",
+                "tokens_low": sum(t.low for t in tokens),
+                "tokens_high": sum(t.high for t in tokens),
+            }  # fmt: skip
+            for player in alike:
+                ends = (np.nan, np.nan)
+                if player.price is not None:
+                    dollars = costs[player.price].dollars
+                    ends = float(dollars.low), float(dollars.high)
+                rows.append({"model": player.llm, **row, "dollars_low": ends[0],
+                             "dollars_high": ends[1]})  # fmt: skip
+    none = {"calls": 0, "tokens_low": 0, "tokens_high": 0, "dollars_low": 0.0, "dollars_high": 0.0}
+    rows += [{"model": m, "cell": c, "blocked": why, **none} for (m, c), why in blocked.items()]
+    return pd.DataFrame(rows)
+
+
+def estimate_text(costs: pd.DataFrame) -> str:
+    """Write down calls, tokens and money; then what each model costs, and what is left out."""
+    by = costs.groupby("model", sort=False)[["dollars_low", "dollars_high"]].sum(skipna=False)
+    priced = by.dropna()
+    low, high = priced.sum()
+    money = f"${low:.2f} to ${high:.2f}" if len(priced) else "no price is known"
+    if 0 < len(priced) < len(by):
+        unknown = ", ".join(map(str, by.index.difference(priced.index, sort=False)))
+        money += f", besides {unknown}, of which no price is known"
+    calls, fewest, most = costs[["calls", "tokens_low", "tokens_high"]].sum()
+    lines = [
+        f"estimate of the whole benchmark: {calls:,} calls, {fewest:,} to {most:,} tokens; {money}"
+    ]
+    played = costs[costs["blocked"] == ""].drop_duplicates("cell")
+    lines += [
+        f"{cell}: {calls:,} calls of each model"
+        for cell, calls in zip(played["cell"], played["calls"], strict=True)
+    ]
+    lines += [f"{name}: ${low:.2f} to ${high:.2f}" for name, low, high in priced.itertuples()]
+    left_out = costs[costs["blocked"] != ""].groupby(["model", "blocked"], sort=False)["cell"]
+    lines += [
+        f"{model} is not asked in {', '.join(cells)}: {why}" for (model, why), cells in left_out
+    ]
+    return "\n".join(lines)
 
 
 def _of_cell(
     plan: Plan, cell: Cell, players: Sequence[Player], system: str | None
-) -> tuple[Budget, dict[Price, Cost]]:
+) -> tuple[DesignUsage, dict[Price, Cost]]:
     """Reckon a cell for players who get the same prompts; what it costs at each one's price."""
     free = price_of("free:free", overrides={"free:free": {"input": 0, "output": 0}})
     known = list(dict.fromkeys(p.price for p in players if p.price is not None))
+    minds = filter(None, (plan.mind(name, cell) for name in plan.known))
+    able = (name for name, agent in AGENTS.items() if agent.plays(cell.environment))
     found = reckon(
         cell.environment,
         [free, *known],
-        model=_who_can(plan, cell),
+        model=next((str(mind["model"]) for mind in minds), None) or next(able),
         sessions=cell.sessions,
         dry_runs=DRY_RUNS,
         seed=plan.seed,
         system=system,
     )
-    return found, dict(zip([free, *known], found.costs, strict=True))
-
-
-def _who_can(plan: Plan, cell: Cell) -> str:
-    """Return a model that plays a cell: that of a known mind of the plan, or any."""
-    minds = [plan.mind(name, cell) for name in plan.known]
-    own = [str(mind["model"]) for mind in minds if mind is not None]
-    return own[0] if own else _any_for(cell.environment)
-
-
-def _any_for(environment: Environment) -> str:
-    return next(name for name, agent in AGENTS.items() if agent.plays(environment))
+    return found.usage, dict(zip([free, *known], found.costs, strict=True))
 
 
 def purse_of(folder: Path, plan: Plan, models: Sequence[str], caps: Caps) -> Purse:
@@ -308,19 +276,19 @@ def run_benchmark(
     watch
         Called with model, cell and where its run stands, after every call.
     """
-    place, asking = Path(folder), asking or Asking()
+    path, asking = Path(folder), asking or Asking()
     why = blocked_of(plan, players) if blocked is None else dict(blocked)
     for player in players:
         for cell in plan.cells:
             if (player.llm, cell.key) not in why:
                 check_caps(asking.caps, player.asked_with(cell), player.price, player.llm)
     names = [player.llm for player in players]
-    begin(place, plan, names, options or {}, why)
-    purse = purse_of(place, plan, models_in(place), asking.caps)
+    begin(path, plan, names, options or {}, why)
+    purse = purse_of(path, plan, models_in(path), asking.caps)
 
     async def every() -> None:
         tasks = [
-            asyncio.create_task(_live(plan, player, place, asking, purse, why, tell, watch))
+            asyncio.create_task(_live(plan, player, path, asking, purse, why, tell, watch))
             for player in players
         ]
         try:
@@ -333,9 +301,9 @@ def run_benchmark(
     try:
         wait_for(every())
     except LedgerFailed as error:
-        raise ValueError(f"{error} What was paid for stays in {place}.") from None
-    begin(place, plan, names, options or {}, why)
-    return read_benchmark(place)
+        raise ValueError(f"{error} What was paid for stays in {path}.") from None
+    begin(path, plan, names, options or {}, why)
+    return read_benchmark(path)
 
 
 async def _live(
@@ -348,35 +316,22 @@ async def _live(
     tell: Tell,
     watch: Watch | None,
 ) -> None:
-    """Let one model live its cells, one after the other."""
-    shared: Adapter | None = None
-    apart = player.apart
+    """Let one model play its cells, one after the other."""
+    adapters: dict[str, Adapter] = {}
     over = ""
     try:
         for cell in plan.cells:
             key = player.llm, cell.key
             run = folder_of_cell(folder, player.llm, cell)
-            if key in why:
-                continue
-            if finished(run, cell) and not asking.retry_errors:
+            if key in why or (finished(run, cell) and not asking.retry_errors):
                 continue
             if over:
                 why[key] = over
                 continue
-            adapter: Adapter | None = None
             try:
-                if shared is None or apart:
-                    adapter = connect(
-                        player.llm,
-                        cell.environment,
-                        seed=plan.seed,
-                        stream=cell.stream,
-                        **player.connection,
-                    )
-                    shared = adapter if not apart else None
-                lived = await run_sessions_in(
+                result = await run_sessions_in(
                     run,
-                    adapter or shared,  # type: ignore[arg-type]  # one of them is there
+                    player.adapter(adapters, cell, plan.seed),
                     cell.environment,
                     cell.sessions,
                     plan.seed,
@@ -394,15 +349,11 @@ async def _live(
                 over = why[key] = str(error)
                 tell(f"{player.llm} in {cell.key}: {error}")
                 continue
-            finally:
-                if apart and adapter is not None:
-                    await adapter.close()
-            tell(_ended(player.llm, cell, lived))
-            if lived.stopped:
-                over = lived.stopped
+            tell(_ended(player.llm, cell, result))
+            over = result.stopped or ""
     finally:
-        if shared is not None:
-            await shared.close()
+        for adapter in adapters.values():
+            await adapter.close()
 
 
 def _ended(llm: str, cell: Cell, run: Run) -> str:
@@ -417,43 +368,17 @@ def _ended(llm: str, cell: Cell, run: Run) -> str:
     )
 
 
-@contextmanager
-def display(
-    console: Any, plan: Plan, players: Sequence[Player]
-) -> Iterator[tuple[Tell, Watch | None]]:
-    """Give what tells of cells and what draws where each model stands, a line for each.
+def watching(plan: Plan, players: Sequence[Player], draw: Draw) -> Watch:
+    """Return what draws how many trials of all models are over, and what they have cost."""
+    total = len(players) * sum(cell.sessions * cell.environment.n_trials for cell in plan.cells)
+    runs: dict[tuple[str, str], Progress] = {}
 
-    Where the console is no terminal, only the ends of cells are told.
-    """
+    def watch(llm: str, cell: Cell, now: Progress) -> None:
+        runs[llm, cell.key] = now
+        unread = sum(run.missing for run in runs.values())
+        calls = sum(run.calls for run in runs.values())
+        money = sum(float(run.dollars or 0) for run in runs.values())
+        over = sum(run.trials for run in runs.values())
+        draw(over, total, f"{unread} unread, {calls} calls" + (f", ${money:.4f}" if money else ""))
 
-    def say(line: str) -> None:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-    if not console.is_terminal:
-        yield say, None
-        return
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[told]}"),
-        TimeRemainingColumn(),
-    )
-    with Bars(*columns, console=console, transient=True) as bars:
-        lines = {p.llm: bars.add_task(p.llm, total=None, told="") for p in players}
-        number = {cell.key: k for k, cell in enumerate(plan.cells, start=1)}
-
-        def show(llm: str, cell: Cell, now: Progress) -> None:
-            money = "" if now.dollars is None else f", ${now.dollars:.4f}"
-            bars.update(
-                lines[llm],
-                description=f"{llm}: {cell.key} ({number[cell.key]}/{len(plan.cells)})",
-                completed=now.trials,
-                total=now.n_trials,
-                told=f"{now.sessions}/{now.n_sessions} sessions, {now.missing} unread, "
-                f"{now.calls} calls{money}",
-            )
-
-        yield say, show
+    return watch

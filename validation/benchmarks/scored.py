@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,14 @@ from knownminds.environments import (
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.environments.record.result import plain
 from knownminds.inference.magnitudes.magnitude_answers import TASKS
-from knownminds.llm_adapters.runs.runner import TRIALS
-from knownminds.validation.data.trials_of_runs import ALONE, BY, experiments_of, read_all, runs_in
+from knownminds.validation.data.questions import AskScore
+from knownminds.validation.data.trials_of_runs import ALONE, BY, read_all
 from knownminds.validation.engine.question import command_line, in_one
-from knownminds.validation.engine.result import Part, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions
-from knownminds.validation.magnitudes.magnitude_frames import LINES
 
 from .comparison import comparison
+from .magnitude_frames import LINES
 from .paper import CELL, About
 from .registry import paper_of
 from .views import WHO
@@ -47,6 +47,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "colliders": ("over", "reference", "scoring", "released"),
     "magnitudes": ("bootstraps", "mass"),
 }
+OF_MEASURES = ("released", "scoring", "reference")
 # Options where none is given: more rounds than a benchmark of many participants takes.
 USUAL: Mapping[str, Mapping[str, Any]] = {
     "diagnosis": {"learner": "gradient_boosting", "permutations": 1000, "bootstraps": 500},
@@ -55,163 +56,132 @@ USUAL: Mapping[str, Mapping[str, Any]] = {
 NOTES = ("Trials without a readable answer are left out and counted.",)
 
 
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """Answers to a paper's experiment, and how its parts are made of them.
+def score_of_paper(question: AskScore) -> Result | None:
+    """Return the parts of the paper whose experiments all trials are of; None if there is none.
 
-    Parameters
-    ----------
-    paper
-        Its name.
-    sources
-        The files and folders.
-    trials
-        The answers, with the columns participant, environment and cell.
-    by
-        The column that held the participants.
-    columns
-        Our column names -> the files'.
-    seed, options
-        Of the paper's parts.
+    The rows of the result are the trials.
+
+    Raises
+    ------
+    ValueError
+        If trials or columns are missing, or an option is none of the paper's.
     """
-
-    paper: str
-    sources: tuple[str, ...]
-    trials: pd.DataFrame
-    by: str | None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    seed: int = 0
-    options: Mapping[str, Any] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=versions)
-
-    @classmethod
-    def read_data(
-        cls,
-        paper: str,
-        data: Sequence[str | Path] | pd.DataFrame,
-        *,
-        environment: str | None = None,
-        columns: Mapping[str, str] | None = None,
-        by: str | None = None,
-        seed: int = 0,
-        **options: Any,
-    ) -> Scored:
-        """Read answers from files, folders of runs, or a table of trials.
-
-        Parameters
-        ----------
-        environment
-            The experiment, of data that do not name it.
-        by
-            The column whose values are participants; if None the first that there is of "agent",
-            "model" and, of several, "subject".
-
-        Raises
-        ------
-        ValueError
-            If trials or columns are missing.
-        """
-        sources: tuple[str, ...] = ("trials",)
-        if isinstance(data, pd.DataFrame):
-            frame = data
-        else:
-            sources = tuple(str(path) for path in data)
-            frame = read_all(data, columns)
-        if environment is not None or "environment" not in frame:
-            name = environment or next(e for e, p in PAPER_OF.items() if p == paper)
-            frame = frame.assign(environment=name)
-        frame = _completed(frame.dropna(axis="columns", how="all"))
-        for column in _answers_of(frame):
-            frame[column] = frame.get(column)
-        by = by or _participants(frame)
-        if by is not None and by not in frame:
-            raise ValueError(
-                f"Participants are told apart by a column of the trials; there is no {by!r} among "
-                f"{', '.join(map(str, frame.columns))}."
-            )
-        who = ALONE if by is None else frame[by].astype(str)
-        cell = frame[CELL] if CELL in frame else frame["environment"]
-        trials = frame.assign(**{WHO: who, CELL: cell}).reset_index(drop=True)
-        options = {name: value for name, value in options.items() if value not in (None, False)}
-        return cls(paper, sources, trials, by, columns or {}, seed, options)
-
-    @property
-    def about(self) -> About:
-        """What the parts can be made of besides the trials."""
-        places = {
-            str(cell): _place(str(own["environment"].iloc[0]), own, self.options)
-            for cell, own in self.trials.groupby(CELL, sort=False)
-        }
-        people = self.options.get("reference")
-        return About(
-            places={cell: place for cell, place in places.items() if place is not None},
-            participants=tuple(dict.fromkeys(self.trials[WHO])),
-            people=None if people is None else Path(people),
-            seed=self.seed,
-            options={**USUAL.get(self.paper, {}), **self.options},
-        )
-
-    def result(self) -> Result:
-        """Compute the parts of the paper, and compare participants two at a time."""
-        paper = paper_of(self.paper)
-        parts: list[Part]
-        parts, scores = paper.parts(self.trials, self.about)
-        if len(scores) and self.trials[WHO].nunique() > 1:
-            parts.append(comparison(scores, self.trials, self.about))
-        outcomes = self.trials.get("outcome", pd.Series("ok", self.trials.index)).fillna("ok")
-        counts = pd.crosstab(self.trials[WHO], outcomes)
-        who = list(dict.fromkeys(self.trials[WHO]))
-        asked = {"data": list(self.sources), "participants": self.about.participants}
-        return Result(
-            paper.title,
-            tables={"Outcomes": counts.reindex(who).rename_axis(WHO)},
-            parts=parts,
-            notes=NOTES,
-            attempted=len(self.trials),
-            rows=self.trials,
-            asked={**asked, "by": self.by, "seed": self.seed, **self.options},
-            command=command_line(
-                "score", *self.sources, by=self.by if self.by != BY else None,
-                columns=in_one(dict(self.columns)), seed=self.seed or None, **self.options,
-            ),
-            versions=self.versions,
-        )  # fmt: skip
-
-    def save(self, folder: str | Path) -> None:
-        """Keep the answers and the question; `read_result` reads both."""
-        names = ("paper", "sources", "by", "columns", "seed", "options", "versions")
-        with writable(folder) as path:
-            self.trials.to_parquet(path / ANSWERS, index=False)
-            content = {name: getattr(self, name) for name in names}
-            write_text(path / FILE, json.dumps(plain(content), indent=1))
+    sources: Any = question.data
+    frame = sources.frame if isinstance(sources, Trials) else read_all(sources, question.columns)
+    paper = None
+    if not (question.measures or question.settings or question.features):
+        paper = _paper_for(frame, question.environment)
+    _check_options(question, paper)
+    if paper is None:
+        return None
+    trials, by = _answers(frame, paper, question)
+    return _result(paper, trials, by, question)
 
 
-def read_result(folder: str | Path) -> Result:
-    """Compute the parts of what `Scored.save` left; nothing is read anew."""
-    place = Path(folder)
+def keep_score(question: AskScore, result: Result, folder: str | Path) -> None:
+    """Keep the answers of a score and the question; `read_score` reads both."""
+    content = {own.name: getattr(question, own.name) for own in fields(question)}
+    with writable(folder) as path:
+        result.rows.to_parquet(path / ANSWERS, index=False)
+        write_text(path / FILE, json.dumps(plain(content), indent=1, default=str))
+
+
+def read_score(folder: str | Path) -> Result:
+    """Compute the parts of what `keep_score` left; files are not read anew."""
+    file = Path(folder) / FILE
     try:
-        found = json.loads((place / FILE).read_text(encoding="utf-8"))
-        trials = pd.read_parquet((place / ANSWERS).absolute())
-        scored = Scored(trials=trials, **(found | {"sources": tuple(found["sources"])}))
-    except (OSError, ValueError, TypeError, KeyError, ArrowException) as error:
-        raise ValueError(f"{place / FILE} is damaged or not of knownminds ({error}).") from None
-    return scored.result()
+        question = AskScore(**json.loads(file.read_text(encoding="utf-8")))
+        trials = pd.read_parquet((file.parent / ANSWERS).absolute())
+    except (OSError, ValueError, TypeError, ArrowException) as error:
+        raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
+    paper = PAPER_OF[str(trials["environment"].iloc[0])]
+    return _result(paper, trials, question.by or _participants(trials), question)
 
 
-def paper_for(
-    paths: Sequence[str | Path], environment: str | None, columns: Mapping[str, str] | None = None
-) -> str | None:
-    """Name the paper whose experiments all trials of some files are of; None if there is none."""
+def _paper_for(frame: pd.DataFrame, environment: str | None) -> str | None:
+    """Name the paper whose experiments all trials are of; None if there is none."""
     if environment is not None:
         return PAPER_OF.get(environment)
-    names: set[str] = set()
-    for path in runs_in(paths):
-        file = path / TRIALS if path.is_dir() else path
-        if not file.is_file():
-            return None
-        names |= experiments_of(path, columns)
-    papers = {PAPER_OF.get(name) for name in names}
+    names = frame["environment"].fillna("").unique() if "environment" in frame else ()
+    papers = {PAPER_OF.get(str(name)) for name in names}
     return papers.pop() if len(papers) == 1 else None
+
+
+def _check_options(question: AskScore, paper: str | None) -> None:
+    """Raise ValueError at an option of another paper."""
+    allowed = OF_MEASURES if paper is None else OPTIONS[paper]
+    for name in dict.fromkeys(one for options in OPTIONS.values() for one in options):
+        if name != "mass" and getattr(question, name) and name not in allowed:
+            papers = [other for other, options in OPTIONS.items() if name in options]
+            raise ValueError(
+                f"--{name} is an option of {' and '.join(papers)}; it has no meaning for "
+                f"{paper or 'measures'}. Leave it out."
+            )
+
+
+def _answers(
+    frame: pd.DataFrame, paper: str, question: AskScore
+) -> tuple[pd.DataFrame, str | None]:
+    """Return the trials with participant, environment and cell, and who tells participants apart.
+
+    That is the column `by`, or else the first that there is of "agent", "model" and, of several
+    subjects, "subject"; None for a single participant.
+    """
+    if question.environment is not None or "environment" not in frame:
+        name = question.environment or next(e for e, own in PAPER_OF.items() if own == paper)
+        frame = frame.assign(environment=name)
+    frame = _completed(frame.dropna(axis="columns", how="all"))
+    for column in _answers_of(frame):
+        frame[column] = frame.get(column)
+    by = question.by or _participants(frame)
+    if by is not None and by not in frame:
+        raise ValueError(
+            f"Participants are told apart by a column of the trials; there is no {by!r} among "
+            f"{', '.join(map(str, frame.columns))}."
+        )
+    who = ALONE if by is None else frame[by].astype(str)
+    cell = frame[CELL] if CELL in frame else frame["environment"]
+    return frame.assign(**{WHO: who, CELL: cell}).reset_index(drop=True), by
+
+
+def _result(paper: str, trials: pd.DataFrame, by: str | None, question: AskScore) -> Result:
+    """Compute the parts of a paper, and compare participants two at a time."""
+    options = {name: value for name in OPTIONS[paper] if (value := getattr(question, name))}
+    environments = {
+        str(cell): _environment(str(rows["environment"].iloc[0]), rows, options)
+        for cell, rows in trials.groupby(CELL, sort=False)
+    }
+    people = options.get("reference")
+    about = About(
+        environments={cell: own for cell, own in environments.items() if own is not None},
+        participants=tuple(dict.fromkeys(trials[WHO])),
+        people=None if people is None else Path(people),
+        seed=question.seed,
+        options={**USUAL.get(paper, {}), **options},
+    )
+    found = paper_of(paper)
+    parts, scores = found.parts(trials, about)
+    if len(scores) and len(about.participants) > 1:
+        parts.append(comparison(scores, trials, about))
+    outcomes = trials.get("outcome", pd.Series("ok", trials.index)).fillna("ok")
+    counts = pd.crosstab(trials[WHO], outcomes).reindex(list(about.participants))
+    data: Any = question.data
+    sources = [str(data)] if isinstance(data, str | Path) else list(map(str, data))
+    asked = {"data": sources, "participants": about.participants, "by": by}
+    return Result(
+        found.title,
+        tables={"Outcomes": counts.rename_axis(WHO)},
+        parts=parts,
+        notes=NOTES,
+        attempted=len(trials),
+        rows=trials,
+        asked={**asked, "seed": question.seed, **options},
+        command=command_line(
+            "score", *sources, by=by if by != BY else None,
+            columns=in_one(dict(question.columns or {})), seed=question.seed or None, **options,
+        ),
+        versions=versions(),
+    )  # fmt: skip
 
 
 def _completed(frame: pd.DataFrame) -> pd.DataFrame:
@@ -240,13 +210,13 @@ def _participants(frame: pd.DataFrame) -> str | None:
 def _answers_of(frame: pd.DataFrame) -> list[str]:
     """Return the columns of answers that trials of these experiments have."""
     names = frame["environment"].unique()
-    places = [ENVIRONMENTS[name].as_played(frame[frame["environment"] == name]) for name in names]
-    return list(dict.fromkeys(name for place in places for name in answer_columns(place)))
+    played = [ENVIRONMENTS[name].as_played(frame[frame["environment"] == name]) for name in names]
+    return list(dict.fromkeys(name for own in played for name in answer_columns(own)))
 
 
-def _place(name: str, own: pd.DataFrame, options: Mapping[str, Any]) -> Environment | None:
+def _environment(name: str, rows: pd.DataFrame, options: Mapping[str, Any]) -> Environment | None:
     """Return the experiment of some trials; of contexts from an unknown network there is none."""
     if name == "diagnosis":
         network = options.get("network")
         return None if network is None else ENVIRONMENTS[name](network=network)
-    return ENVIRONMENTS[name].as_played(own)
+    return ENVIRONMENTS[name].as_played(rows)

@@ -91,11 +91,13 @@ def _split_trials(trials: pd.DataFrame, about: About) -> tuple[pd.DataFrame, lis
     rows: list[dict[str, Any]] = []
     lacking: list[str] = []
     for cell, part in trials.groupby(CELL, sort=False):
-        place = about.places[str(cell)]
-        if place.performance_bounds is None or part[WORDING].nunique() < 2:
+        environment = about.environments[str(cell)]
+        if environment.performance_bounds is None or part[WORDING].nunique() < 2:
             continue
         try:
-            found = split_variance(_scored(part, place), "performance", model=WHO, seed=about.seed)
+            found = split_variance(
+                _scored(part, environment), "performance", model=WHO, seed=about.seed
+            )
         except ValueError as error:
             lacking.append(f"{cell}: none, {error}")
             continue
@@ -103,12 +105,12 @@ def _split_trials(trials: pd.DataFrame, about: About) -> tuple[pd.DataFrame, lis
     return pd.DataFrame(rows, columns=_FIELDS), lacking
 
 
-def _scored(part: pd.DataFrame, place: Environment) -> pd.DataFrame:
+def _scored(part: pd.DataFrame, environment: Environment) -> pd.DataFrame:
     """Return the performance of each trial with its session and wording."""
-    kept = own_columns(part, place)
-    record = Trials.from_frame(kept.assign(row=np.arange(len(kept))), environment=place)
+    kept = own_columns(part, environment)
+    record = Trials.from_frame(kept.assign(row=np.arange(len(kept))), environment=environment)
     score = np.full(len(kept), np.nan)
-    score[record.frame["row"].to_numpy(dtype=int)] = place.performance(record)
+    score[record.frame["row"].to_numpy(dtype=int)] = environment.performance(record)
     return pd.DataFrame(
         {
             "performance": score,

@@ -212,6 +212,8 @@ class Dots(Figure):
         Ends of a shaded range.
     people
         Value, low and high of people: a line and a band.
+    free
+        Whether each panel has limits of its own.
     """
 
     label: str
@@ -224,6 +226,7 @@ class Dots(Figure):
     null: float | str | None = None
     zone: tuple[float, float] | None = None
     people: Mapping[str, float] | None = None
+    free: bool = False
 
     def drawing(self, rows: pd.DataFrame) -> Drawing | None:
         """Draw the rows that have a value."""
@@ -273,7 +276,7 @@ def draw_dots(rows: pd.DataFrame, view: Dots) -> Plot:
                 axis.plot(some[view.null], at, "x", color="black", markersize=4)
         axis.set_yticks(range(len(names)), names if draw.leftmost(axis) else [""] * len(names))
         axis.set_ylim(len(names) - 0.4, -0.6)
-        axis.set_xlim(*reach)
+        axis.set_xlim(*(_reach(own, view, people) if view.free else reach))
         entitle(axis, title)
     figure.supxlabel(view.label, fontsize=draw.SMALL)
     key(figure, axes[0])
@@ -292,96 +295,43 @@ def _reach(
     return draw.limits(*columns, np.array([x for x in more if x is not None], dtype=float))
 
 
-@dataclass(frozen=True)
-class Boxes(Figure):
-    """Quartiles, whiskers and median of many values: names down, a panel for each condition.
+def quantiles(
+    rows: pd.DataFrame, keys: Sequence[str], column: str, *, mean_of: str = ""
+) -> pd.DataFrame:
+    """Return median (value), 10% (low) and 90% (high) of a column by keys, as `Dots` draws them.
 
     Parameters
     ----------
-    label
-        What the values are.
-    along
-        Columns that together name a box.
-    panel
-        Column of the panels; "" for one.
-    value
-        Column.
-    null
-        Where a line is drawn; None for none.
-    crosses
-        A column whose mean is crossed at each box; "" for none.
-    people
-        Value, low and high of people: a line and a band.
-    limits
-        Least and largest value that is drawn.
+    mean_of
+        A column whose mean stands beside, as mean; "" for none.
     """
-
-    label: str
-    along: Sequence[str] = (WHO,)
-    panel: str = ""
-    value: str = "value"
-    null: float | None = None
-    crosses: str = ""
-    people: Mapping[str, float] | None = None
-    limits: tuple[float, float] | None = None
-
-    def drawing(self, rows: pd.DataFrame) -> Drawing | None:
-        """Draw the rows that have a value."""
-        rows = rows[np.isfinite(rows[self.value].astype(float))].reset_index(drop=True)
-        names = [*self.along, self.panel, self.value, self.crosses]
-        kept = rows[[name for name in names if name]]
-        return Drawing(kept, partial(draw_boxes, view=self)) if len(kept) else None
-
-
-def draw_boxes(rows: pd.DataFrame, view: Boxes) -> Plot:
-    """Draw the boxes of a view: whiskers at 10% and 90%."""
-    label = np.array([", ".join(map(str, row)) for row in rows[list(view.along)].to_numpy()])
-    names = list(dict.fromkeys(label.tolist()))
-    panels = list(dict.fromkeys(_labels(rows, view.panel)))
-    figure, axes = wide_panels(len(panels), height=0.26 * len(names) + 1.2)
-    for axis, title in zip(axes, panels, strict=True):
-        here = np.array(_labels(rows, view.panel)) == title
-        if view.null is not None:
-            axis.axvline(view.null, color=draw.GREY, linewidth=1, zorder=0)
-        if view.people is not None:
-            mark_people(axis, view.people)
-        for y, name in enumerate(names):
-            own = rows[here & (label == name)]
-            _draw_box(axis, own[view.value].to_numpy(dtype=float), y)
-            if view.crosses and len(own):
-                expected = np.nanmean(own[view.crosses].to_numpy(dtype=float))
-                axis.plot(expected, y, "x", color="black", markersize=4, zorder=4)
-        axis.set_yticks(range(len(names)), names if draw.leftmost(axis) else [""] * len(names))
-        axis.set_ylim(len(names) - 0.4, -0.6)
-        if view.limits is not None:
-            low, high = axis.get_xlim()
-            axis.set_xlim(max(low, view.limits[0]), min(high, view.limits[1]))
-        axis.set_xlabel(view.label, fontsize=draw.SMALL)
-        entitle(axis, title)
-    return figure
-
-
-def _draw_box(axis: Axes, values: np.ndarray[Any, Any], y: int) -> None:
-    if not len(values):
-        return
-    tenth, lower, median, upper, ninetieth = np.quantile(values, [0.1, 0.25, 0.5, 0.75, 0.9])
-    axis.hlines(y, tenth, ninetieth, color=draw.BLUE, linewidth=1)
-    axis.barh(y, upper - lower, 0.55, left=lower, color="#0072B240", edgecolor=draw.BLUE, zorder=2)
-    axis.vlines(median, y - 0.27, y + 0.27, color=draw.ORANGE, linewidth=1.8, zorder=3)
+    groups = rows[np.isfinite(rows[column].astype(float))].groupby(list(keys), sort=False)
+    table = groups[column].agg(
+        low=lambda values: values.quantile(0.1),
+        value="median",
+        high=lambda values: values.quantile(0.9),
+    )
+    if mean_of:
+        table["mean"] = groups[mean_of].mean()
+    return table.reset_index()
 
 
 @dataclass(frozen=True)
 class Curves(Figure):
-    """Lines over x, a panel and a colour for each condition, with intervals where there are some.
+    """Lines or points over x, a panel and a colour for each condition.
+
+    Intervals are drawn where there are columns: low and high of y, x_low and x_high of x.
 
     Parameters
     ----------
     labels
         Names of x and y.
     x, y
-        Columns; intervals of y are those of the columns low and high.
+        Columns. Texts and dates are an axis as well.
     panel, series
         Columns that together name a panel, and a line.
+    joined
+        Whether the points of a line are joined.
     diagonal
         Whether y = x is drawn.
     hollow
@@ -390,17 +340,27 @@ class Curves(Figure):
         Whether y stays until the next x.
     unit
         Whether x and y are between 0 and 1.
+    named
+        Column that is written beside each point; "" for none.
+    zone
+        Ends of a shaded range of y.
+    people
+        Value, low and high of people by axis, "x" and "y": a line and a band.
     """
 
     labels: tuple[str, str]
     x: str
     y: str
-    panel: Sequence[str]
-    series: Sequence[str]
+    panel: Sequence[str] = ()
+    series: Sequence[str] = (WHO,)
+    joined: bool = True
     diagonal: bool = False
     hollow: str = ""
     steps: bool = False
     unit: bool = False
+    named: str = ""
+    zone: tuple[float, float] | None = None
+    people: Mapping[str, Mapping[str, float] | None] = field(default_factory=dict)
 
     def drawing(self, rows: pd.DataFrame) -> Drawing | None:
         """Draw the rows; of many panels the first."""
@@ -409,34 +369,52 @@ class Curves(Figure):
 
 def draw_curves(rows: pd.DataFrame, view: Curves) -> Plot:
     """Draw the curves of a view."""
-    panels = list(rows.groupby(list(view.panel), sort=False))[:MOST_PANELS]
-    named = rows[list(view.series)].astype(str).agg(", ".join, axis=1)
-    looks = looks_of(list(dict.fromkeys(named)))
+    panels = list(rows.groupby(list(view.panel) or np.zeros(len(rows)), sort=False))[:MOST_PANELS]
+    names = rows[list(view.series)].astype(str).agg(", ".join, axis=1)
+    looks = looks_of(list(dict.fromkeys(names)))
     figure, axes = wide_panels(len(panels), height=2.6)
-    for axis, (values, own) in zip(axes, panels, strict=True):
+    for axis, (values, panel_rows) in zip(axes, panels, strict=True):
         if view.diagonal:
-            axis.plot([0, 1], [0, 1], "--", color=draw.GREY, linewidth=1)
-        for name, line in own.groupby(named[own.index], sort=False):
-            look = looks[str(name)]
-            x, y = (line[column].to_numpy(dtype=float) for column in (view.x, view.y))
-            if view.steps:
-                axis.step(x, y, where="post", color=look[0], linestyle=look[2], label=str(name))
-                continue
-            draw.line(axis, x.tolist(), y.tolist(), look, str(name), 3)
-            if {"low", "high"} <= set(line):
-                axis.vlines(x, line["low"], line["high"], color=look[0], linewidth=0.8)
-            if view.hollow:
-                draw.line(
-                    axis, x.tolist(), line[view.hollow].tolist(), (*look[:2], "none"), "", 4, True
-                )
+            span = (0, 1) if view.unit else draw.limits(panel_rows[view.x].to_numpy(dtype=float))
+            axis.plot(span, span, "--", color=draw.GREY, linewidth=1)
+        if view.zone is not None:
+            axis.axhspan(*view.zone, color=draw.GREY, alpha=0.2, zorder=0, linewidth=0)
+        for end, people in view.people.items():
+            if people is not None:
+                mark_people(axis, people, across=end == "y")
+        for name, line in panel_rows.groupby(names[panel_rows.index], sort=False):
+            _draw_line(axis, line, view, looks[str(name)], str(name))
         if view.unit:
             axis.set(xlim=(-0.02, 1.02), ylim=(-0.03, 1.03))
-        names = zip(view.panel, values, strict=True)
-        entitle(axis, ", ".join(worded(column, value) for column, value in names))
+        if view.panel:
+            titles = zip(view.panel, values, strict=True)
+            entitle(axis, ", ".join(worded(column, value) for column, value in titles))
         axis.set_xlabel(view.labels[0], fontsize=draw.SMALL)
+        if pd.api.types.is_datetime64_any_dtype(rows[view.x]):
+            axis.tick_params(axis="x", labelrotation=30)
     axes[0].set_ylabel(view.labels[1], fontsize=draw.SMALL)
     key(figure, axes[0])
     return figure
+
+
+def _draw_line(axis: Axes, line: pd.DataFrame, view: Curves, look: draw.Style, name: str) -> None:
+    """Draw one line of a panel with its intervals."""
+    colour, marker, dash = look
+    x, y = line[view.x].to_list(), line[view.y].astype(float).to_list()
+    if view.steps:
+        axis.step(x, y, where="post", color=colour, linestyle=dash, label=name)
+        return
+    draw.line(axis, x, y, look if view.joined else (colour, marker, "none"), name, 3)
+    if {"low", "high"} <= set(line):
+        axis.vlines(x, line["low"], line["high"], color=colour, linewidth=0.8)
+    if {"x_low", "x_high"} <= set(line):
+        axis.hlines(y, line["x_low"], line["x_high"], color=colour, linewidth=0.8)
+    if view.hollow:
+        draw.line(axis, x, line[view.hollow].tolist(), (colour, marker, "none"), "", 4, True)
+    if view.named:
+        for at, text in zip(zip(x, y, strict=True), line[view.named], strict=True):
+            offset = {"xytext": (3, 3), "textcoords": "offset points"}
+            axis.annotate(str(text), at, fontsize=draw.SMALL - 1, **offset)
 
 
 def _labels(rows: pd.DataFrame, column: str) -> list[str]:

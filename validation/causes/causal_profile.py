@@ -123,8 +123,15 @@ def causal_profile(
     scoring = scoring or ("pooled" if released else "by_cause")
     read = as_published(answers, answers[UNIT]) if released else answers
     read = read.assign(subject=read[UNIT])
-    units, fits, tasks = _units_fits_and_tasks(answers, read, keys, scoring, released)
-    units, intervals = _with_intervals(read, units, scoring, released)
+    reasoners = leave_one_task_out(read, parameters=CHOSEN_FROM, scoring=scoring)
+    intervals = reasoner_intervals(read, reasoners)
+    units = _units(answers, read, keys, reasoners, released)
+    order = [intervals.subjects.index(name) for name in units[UNIT]]
+    for name in intervals.value:
+        units[name] = intervals.value[name][order]
+        for end in ("low", "high", "error"):
+            units[f"{name}_{end}"] = getattr(intervals, end)[name][order]
+        units[f"{name}_freedom"] = [len(intervals.blocks[k]) - 1.0 for k in order]
     aligned = pd.DataFrame()
     if reference is not None:
         aligned = alignment(read, reference, UNIT, seed=seed, released=released)
@@ -133,43 +140,48 @@ def causal_profile(
         pd.concat([part[k] for part in tests], ignore_index=True) if tests else pd.DataFrame()
         for k in range(2)
     )
+    fits = _fits(read, reasoners, scoring)
+    tasks = _tasks(answers.assign(subject=answers[UNIT]), reasoners, _theta(reasoners), scoring)
     return CausalProfile(units, fits, tasks, aligned, omnibus, pairs, intervals)
 
 
-def _units_fits_and_tasks(
-    answers: pd.DataFrame, read: pd.DataFrame, keys: list[str], scoring: Scoring, released: bool
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Fit and measure each agent in each condition, from the answers as they are to be read."""
-    found = leave_one_task_out(read, parameters=CHOSEN_FROM, scoring=scoring)
-    first = answers.drop_duplicates(UNIT).set_index(UNIT).loc[list(found.subjects)]
-    rows = pd.DataFrame({UNIT: found.subjects, **{k: first[k].to_numpy() for k in keys}})
-    given = answers["answer"].notna().groupby(answers[UNIT]).agg(["sum", "size"])
-    given = given.loc[list(found.subjects)]
+def _units(
+    answers: pd.DataFrame,
+    read: pd.DataFrame,
+    keys: list[str],
+    reasoners: ReasoningConsistency,
+    released: bool,
+) -> pd.DataFrame:
+    """Measure each agent in each condition, from the answers as they are to be read."""
+    names = list(reasoners.subjects)
+    first = answers.drop_duplicates(UNIT).set_index(UNIT).loc[names]
+    rows = pd.DataFrame({UNIT: names, **{k: first[k].to_numpy() for k in keys}})
+    given = answers["answer"].notna().groupby(answers[UNIT]).agg(["sum", "size"]).loc[names]
     rows["answers"] = given["sum"].to_numpy(dtype=np.int64)
     rows["missing"] = (given["size"] - given["sum"]).to_numpy(dtype=np.int64)
-    rows["parameters"] = found.n_parameters
-    theta = _theta(found)
+    rows["parameters"] = reasoners.n_parameters
+    theta = _theta(reasoners)
     for k, name in enumerate(PARAMETERS):
         rows[name] = theta[:, k]
     for name in ("loss", "mae", "rmse", "r2"):
-        rows[name] = found.of_chosen([getattr(fit, name) for fit in found.fits])
-    rows["reasoning_consistency"], rows["consistency_rmse"] = found.value, found.error
+        rows[name] = reasoners.of_chosen([getattr(fit, name) for fit in reasoners.fits])
+    rows["reasoning_consistency"], rows["consistency_rmse"] = reasoners.value, reasoners.error
     rows["determinacy"] = theta[:, 2:].mean(axis=1) - theta[:, 1]
-    incomplete: dict[str, set[tuple[str, str]]] = {name: set() for name in found.subjects}
+    incomplete: dict[str, set[tuple[str, str]]] = {name: set() for name in names}
     for name in CONTRASTS:
-        measure = MEASURES[name]
+        measure = copy(MEASURES[name])
         assert isinstance(measure, CellContrast)
-        measure = copy(measure)
         measure.pooled = released
-        rows[name], lost = _contrast(measure, read, found.subjects)
+        contrast, lost = _contrast(measure, read, names)
+        for end, values in contrast.items():
+            rows[name + end] = values
         for subject, cells in lost.items():
             incomplete[subject] |= cells
     violation = rows["markov_violation"]
     rows["complies"] = [complies(v) if np.isfinite(v) else None for v in violation]
-    rows["incomplete"] = [len(incomplete[name]) for name in found.subjects]
-    rows["note"] = [_note(found, i, incomplete[name]) for i, name in enumerate(found.subjects)]
-    own = answers.assign(subject=answers[UNIT])
-    return rows, _fits(read, found, scoring), _tasks(own, found, theta, scoring)
+    rows["incomplete"] = [len(incomplete[name]) for name in names]
+    rows["note"] = [_note(reasoners, i, incomplete[name]) for i, name in enumerate(names)]
+    return rows
 
 
 def _fits(read: pd.DataFrame, found: ReasoningConsistency, scoring: Scoring) -> pd.DataFrame:
@@ -195,19 +207,27 @@ def _fits(read: pd.DataFrame, found: ReasoningConsistency, scoring: Scoring) -> 
 
 
 def _contrast(
-    measure: CellContrast, own: pd.DataFrame, subjects: Sequence[str]
-) -> tuple[list[float], dict[str, set[tuple[str, str]]]]:
-    """Return a measure of each subject, and the cells and tasks that lack an answer."""
-    if not own["task"].isin([measure.plus, measure.minus]).any():
-        return [np.nan] * len(subjects), {}
-    cells = measure.by_cell(own)
-    value = cells.groupby("subject", observed=True)["value"].mean()
+    measure: CellContrast, read: pd.DataFrame, subjects: Sequence[str]
+) -> tuple[dict[str, Array], dict[str, set[tuple[str, str]]]]:
+    """Return a measure of each subject with its interval, and the cells and tasks without answer.
+
+    The columns are "" (the value), "_low", "_high", "_error" and "_freedom", [N] each.
+    """
+    ends = ("", "_low", "_high", "_error", "_freedom")
+    columns = {end: np.full(len(subjects), np.nan) for end in ends}
+    if not read["task"].isin([measure.plus, measure.minus]).any():
+        return columns, {}
+    cells = measure.by_cell(read)
+    by_cell = cells.pivot(index="subject", columns="cell", values="value").reindex(subjects)
+    tests = t_tests(by_cell.to_numpy(dtype=float), bounds=measure.bounds)
+    stats = (tests.mean, tests.low, tests.high, tests.standard_error, tests.n - 1.0)
+    columns = dict(zip(ends, stats, strict=True))
     lost: dict[str, set[tuple[str, str]]] = {}
     for task, column in ((measure.plus, "plus"), (measure.minus, "minus")):
         lacking = cells[cells[column].isna()]
         for subject, cell in zip(lacking["subject"], lacking["cell"], strict=True):
             lost.setdefault(subject, set()).add((cell, task))
-    return [float(value.get(name, np.nan)) for name in subjects], lost
+    return columns, lost
 
 
 def _theta(found: ReasoningConsistency) -> Array:
@@ -272,36 +292,6 @@ def _predictions(theta: Array, scoring: Scoring) -> Array:
     if scoring == "pooled":
         told[..., 1] = told[..., 0]
     return told
-
-
-def _with_intervals(
-    read: pd.DataFrame, units: pd.DataFrame, scoring: Scoring, released: bool
-) -> tuple[pd.DataFrame, ReasonerIntervals]:
-    """Return units with the ends of the interval of each quantity."""
-    fitted = leave_one_task_out(read, parameters=CHOSEN_FROM, scoring=scoring)
-    intervals = reasoner_intervals(read, fitted)
-    units = units.copy()
-    order = [intervals.subjects.index(name) for name in units[UNIT]]
-    for name in intervals.value:
-        units[name] = intervals.value[name][order]
-        units[f"{name}_low"] = intervals.low[name][order]
-        units[f"{name}_high"] = intervals.high[name][order]
-        units[f"{name}_error"] = intervals.error[name][order]
-        units[f"{name}_freedom"] = [len(intervals.blocks[k]) - 1.0 for k in order]
-    for name in CONTRASTS:
-        measure = copy(MEASURES[name])
-        assert isinstance(measure, CellContrast)
-        measure.pooled = released
-        for end in ("low", "high", "error", "freedom"):
-            units[f"{name}_{end}"] = np.nan
-        if not read["task"].isin([measure.plus, measure.minus]).any():
-            continue
-        cells = measure.by_cell(read)
-        by_cell = cells.pivot(index="subject", columns="cell", values="value").reindex(units[UNIT])
-        tests = t_tests(by_cell.to_numpy(dtype=float), bounds=measure.bounds)
-        units[f"{name}_low"], units[f"{name}_high"] = tests.low, tests.high
-        units[f"{name}_error"], units[f"{name}_freedom"] = tests.standard_error, tests.n - 1.0
-    return units, intervals
 
 
 def _domain_tests(

@@ -15,17 +15,16 @@ from knownminds.inference.ties import tied
 
 STREAM = 37
 REPLICATES = 999
-NUMBERS = ("probabilities", "errors", "revealed_error", "stated_error")
-COLUMNS = [f"{name}{end}" for name in NUMBERS for end in ("", "_low", "_high")]
+NUMBERS = ("probabilities", "errors")
 
 
 def agreement_of(answered: pd.DataFrame, *, seed: int = 0) -> dict[str, float]:
     """Return how stated and revealed probabilities agree, with 95% bootstrap intervals.
 
     Rank correlations (Spearman 1904) over questions of the two probabilities and of their absolute
-    errors, and the mean absolute errors of both. What is resampled is contexts, with all questions
-    about them (Efron 1979, percentiles); there are no intervals for fewer than three contexts, and
-    no correlations where fewer than three questions or two values are.
+    errors. What is resampled is contexts, with all questions about them (Efron 1979, percentiles);
+    there are no intervals for fewer than three contexts, and no correlations where fewer than three
+    questions or two values are.
 
     Parameters
     ----------
@@ -35,8 +34,7 @@ def agreement_of(answered: pd.DataFrame, *, seed: int = 0) -> dict[str, float]:
     Returns
     -------
     dict
-        "probabilities", "errors", "revealed_error", "stated_error"; each with its ends NAME_low and
-        NAME_high.
+        "probabilities" and "errors", each with its ends NAME_low and NAME_high.
     """
     truth, revealed, stated = (
         answered[name].to_numpy(dtype=float) for name in ("truth", "revealed", "stated")
@@ -48,11 +46,7 @@ def agreement_of(answered: pd.DataFrame, *, seed: int = 0) -> dict[str, float]:
 
     def numbers(rows: Any) -> list[float]:
         one, other, off, away = (column[rows] for column in columns)
-        return [
-            _rank_correlation(one, other),
-            _rank_correlation(off, away),
-            *(float(error[rows].mean()) if len(rows) else np.nan for error in errors),
-        ]
+        return [_rank_correlation(one, other), _rank_correlation(off, away)]
 
     found = numbers(np.arange(len(answered)))
     codes = answered.groupby(["scenario", "context"], sort=False).ngroup().to_numpy()

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
 
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import session_stream
 from knownminds.environments.chance.outcome_grid import BrokenOff, Form
-from knownminds.inference.chance.revealed_belief import RevealedBeliefs, Source
-from knownminds.llm_adapters import Adapter, Sampling, TellsOutcomes
+from knownminds.inference.chance.revealed_belief import RevealedBeliefs, Source, context_name
+from knownminds.llm_adapters import Adapter, Failed, Reply, Sampling, TellsOutcomes
+from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
+from knownminds.llm_adapters.outcomes.outcome_tree import extends
+from knownminds.llm_adapters.providers.token_sampler import TokenSampler
+from knownminds.llm_adapters.runs.ledger import Ledger
+from knownminds.llm_adapters.runs.participant import RUN
+from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.validation.costs.connect import (
     RUNS,
     connect,
@@ -22,28 +32,30 @@ from knownminds.validation.costs.connect import (
     wait_for,
 )
 
-from .asked_beliefs import (
-    ItemAnswer,
-    Progress,
-    Readings,
-    beliefs_of_answers,
-    exact_beliefs,
-    item_answers,
-    known_beliefs,
-    sent_as,
-    source_of,
-)
-from .chance_items import ChanceItem, contexts_of, questions_of
+from .chance_items import ChanceItem, contexts_of, question_about, questions_of
 from .questions import GRID, RevealQuestion
-from .stated_answers import stated_frame
+from .stated_answers import Readings, stated_frame
+
+# In which form prompts reach a model.
+SENT = {
+    "text": "as plain text, without a chat template",
+    "template": "through the model's chat template",
+    "messages": "as messages, which the interface puts into a form of its own",
+}
+KNOWN = 31  # of the address of what a known agent says
+Progress = Callable[[int, int], None]
+Asked = Literal["contexts", "questions"]
+# Reads beliefs about the contexts of a grid, or about questions, in the wording of a number.
+Reader = Callable[[Asked, Sequence[BrokenOff], int], Readings]
 
 
 @dataclass(frozen=True)
 class AskedModel:
-    """What one model has told.
+    """What one model has answered.
 
     Parameters
     ----------
+    contexts : its beliefs
     stated : one row per context and outcome that was asked about, see `STATED`
     options : how it was asked
     reworded : its beliefs about the same contexts in each further wording
@@ -76,69 +88,74 @@ class Interview:
     def ask(self, llm: str | Adapter) -> AskedModel:
         """Ask one model everything."""
         if isinstance(llm, str) and llm.partition(":")[0] == "synthetic":
-            return self._known(llm)
+            return self._ask_agent(llm)
         if not isinstance(llm, str):
-            return self._asked_of(llm, f"{llm.provider}:{llm.model}")
+            return self._ask_adapter(llm, f"{llm.provider}:{llm.model}")
         first = self.question.environments("question")[0]
         adapter = connect(llm, first, seed=self.question.seed, **self._reach)
         try:
-            return self._asked_of(adapter, llm)
+            return self._ask_adapter(adapter, llm)
         finally:
             wait_for(adapter.close())
 
-    def _asked_of(self, adapter: Adapter, name: str) -> AskedModel:
+    def _ask_adapter(self, adapter: Adapter, name: str) -> AskedModel:
+        """Ask a language model."""
         question = self.question
         source = source_of(adapter, question.source)
         form = question.form or ("continuation" if source == "exact" else "question")
         plain = source == "exact" and form == "continuation" and not question.chat
-        grids = {"contexts": question.environments(form)}
+
+        def read(what: Asked, grid: Sequence[BrokenOff], wording: int) -> Readings:
+            if source != "exact":
+                return self._read_answers(adapter, grid, source, name)
+            assert isinstance(adapter, TellsOutcomes)
+            items = self._items(what, grid, plain)
+            return exact_beliefs(adapter, items, question, self.progress)
+
+        first = {"contexts": question.environments(form)[:1]}
         if question.stated:
-            grids["questions"] = question.environments("stated")
-
-        def items_of(what: str, grid: Sequence[BrokenOff]) -> list[ChanceItem]:
-            if what == "questions":
-                return questions_of(grid, question.seed)
-            return contexts_of(grid, plain=plain)
-
-        sent = {what: sent_as(adapter, items_of(what, grid[:1])) for what, grid in grids.items()}
-
-        def readings(what: str, grid: Sequence[BrokenOff]) -> Readings:
-            if source == "exact":
-                assert isinstance(adapter, TellsOutcomes)
-                return exact_beliefs(adapter, items_of(what, grid), question, self.progress)
-            return self._answered(adapter, grid, source, name)
-
-        further = question.reworded(form)  # before anything is asked: there may be too few
-        read = {what: readings(what, grid) for what, grid in grids.items()}
-        again = [readings("contexts", grid).beliefs for grid in further]
+            first["questions"] = question.environments("stated")[:1]
         options = question.facts(source, form)
         if source == "exact":
             options |= {"chat": question.chat, "signs": question.signs}
-        return _asked(name, read, options | {"sent": sent}, again)
+        sent = {
+            what: sent_as(adapter, self._items(what, grid, plain)) for what, grid in first.items()
+        }
+        return self._asked(name, read, form, question.stated, options | {"sent": sent})
 
-    def _known(self, llm: str) -> AskedModel:
+    def _ask_agent(self, llm: str) -> AskedModel:
         """Ask an agent whose beliefs are known."""
         question, model = self.question, llm.partition(":")[2]
         source, form = question.source or "exact", question.form or "continuation"
 
-        def read_in(form: Form, grid: Sequence[BrokenOff], wording: int = 1) -> Readings:
+        def read(what: Asked, grid: Sequence[BrokenOff], wording: int) -> Readings:
             agents = {one: known_agent(model, one, question.truth) for one in grid}
-            stated = form == "stated"
-            items = questions_of(grid, question.seed) if stated else contexts_of(grid, plain=True)
+            items = self._items(what, grid, True)
             return known_beliefs(agents, items, question, source, self.progress, wording)
 
-        further = question.reworded(form)
-        read = {"contexts": read_in(form, question.environments(form))}
-        again = [read_in(form, grid, k).beliefs for k, grid in enumerate(further, start=2)]
-        options = question.facts(source, form)
+        agent = known_agent(model, question.environments(form)[0], question.truth)
+        stated = question.stated and agent.plays(question.environments("stated")[0])
+        options = question.facts(source, form) | ({} if stated else {"stated": False})
         options |= {"tokens": question.tokens, "space": question.space, "leak": question.leak}
         options |= {"truth": question.truth}
-        agent = known_agent(model, read["contexts"].items[0].environment, question.truth)
-        if question.stated and agent.plays(question.environments("stated")[0]):
-            read["questions"] = read_in("stated", question.environments("stated"))
-        else:
-            options |= {"stated": False}
-        return _asked(f"{llm} ({question.tokens})", read, options, again)
+        return self._asked(f"{llm} ({question.tokens})", read, form, stated, options)
+
+    def _asked(
+        self, name: str, read: Reader, form: Form, stated: bool, options: Mapping[str, Any]
+    ) -> AskedModel:
+        """Ask about all contexts, then in questions, then in other words."""
+        question = self.question
+        further = question.reworded(form)  # before anything is asked: there may be too few
+        contexts = read("contexts", question.environments(form), 1)
+        answers = read("questions", question.environments("stated"), 1) if stated else None
+        reworded = [read("contexts", grid, k).beliefs for k, grid in enumerate(further, start=2)]
+        frame = stated_frame(name, contexts.beliefs, answers)
+        return AskedModel(name, contexts, frame, options, reworded)
+
+    def _items(self, what: str, grid: Sequence[BrokenOff], plain: bool) -> list[ChanceItem]:
+        if what == "questions":
+            return questions_of(grid, self.question.seed)
+        return contexts_of(grid, plain=plain)
 
     @property
     def _reach(self) -> dict[str, Any]:
@@ -146,15 +163,15 @@ class Interview:
         given = {k: self.connection.get(k) for k in ("base_url", "key_variable", "timeout")}
         return {name: value for name, value in given.items() if value is not None}
 
-    def _answered(
+    def _read_answers(
         self, adapter: Adapter, grid: Sequence[BrokenOff], source: Source, name: str
     ) -> Readings:
         """Let a language model answer in sessions with a ledger each, and read its beliefs."""
         question, settings = self.question, self.settings or Sampling()
         if source == "top-k":
             settings = replace(settings, top_log_probabilities=question.top)
-        called = re.sub(r"[^\w.=-]+", "-", name).strip("-")
-        folder = (self.folder or Path(RUNS) / f"reveal-{called}") / f"answers-{called}"
+        plainly = re.sub(r"[^\w.=-]+", "-", name).strip("-")
+        folder = (self.folder or Path(RUNS) / f"reveal-{plainly}") / f"answers-{plainly}"
         how = {k: v for k, v in self.connection.items() if k not in self._reach and v is not None}
         how.setdefault("price", price_for(name, {}, elsewhere="base_url" in self._reach))
         answers: list[ItemAnswer] = []
@@ -179,19 +196,224 @@ class Interview:
         return beliefs_of_answers(answers, source=source, threshold=question.threshold)
 
 
-def _asked(
-    name: str,
-    read: Mapping[str, Readings],
-    options: Mapping[str, Any],
-    reworded: Sequence[RevealedBeliefs],
-) -> AskedModel:
-    contexts = read["contexts"]
-    stated = stated_frame(name, contexts.beliefs, read.get("questions"))
-    return AskedModel(name, contexts, stated, options, reworded)
-
-
 def _folder_of(environment: BrokenOff) -> str:
     size = [environment.settings[name] for name in GRID if name in environment.settings]
     words = environment.settings.get("templates")
-    told = [environment.name, *map(str, size), environment.form, *([words] if words else [])]
-    return "-".join(told)
+    names = [environment.name, *map(str, size), environment.form, *([words] if words else [])]
+    return "-".join(names)
+
+
+def source_of(adapter: Adapter, source: Source | None) -> Source:
+    """Return how an adapter's beliefs can be read; the best way, if none is named.
+
+    Raises
+    ------
+    Failed
+        If it cannot do what is asked of it, or has no log-probabilities and nothing is asked.
+    """
+    exact, model = isinstance(adapter, TellsOutcomes), adapter.model
+    some = "top_log_probabilities" in adapter.heeds
+    why = ""
+    if source == "exact" and not exact:
+        why = (
+            f"The exact probability of whole outcomes is known of local models; {model} does not "
+            f"tell it. Use --source {'top-k' if some else 'sampled'}."
+        )
+    elif source == "top-k" and not some:
+        why = (
+            f"{model} tells no log-probabilities of its tokens. Use --source sampled, which counts "
+            "its answers."
+        )
+    elif source is None and not exact and not some:
+        why = (
+            f"Beliefs are read from log-probabilities of tokens; {model} tells none. Say --source "
+            "sampled to count its answers, with --draws for how many."
+        )
+    if why:
+        raise Failed(why, "stop", "setting", charged=False)
+    return source or ("exact" if exact else "top-k")
+
+
+def sent_as(adapter: Adapter, items: Sequence[ChanceItem]) -> str:
+    """Say in which form a model gets prompts: one of `SENT`."""
+    if not isinstance(adapter, TellsOutcomes):
+        return "messages"
+    return "template" if all(adapter.templated(item.prompt) for item in items) else "text"
+
+
+def exact_beliefs(
+    adapter: TellsOutcomes,
+    items: Sequence[ChanceItem],
+    question: RevealQuestion,
+    progress: Progress | None = None,
+) -> Readings:
+    """Ask a local model for the probability of each whole outcome, all items in one pass."""
+    outcomes = adapter.log_probabilities(
+        [item.prompt for item in items],
+        [item.set_up.outcomes for item in items],
+        signs=question.signs,
+        progress=progress,
+    )
+    beliefs = [_exact(item, own, question) for item, own in zip(items, outcomes, strict=True)]
+    return _readings(items, beliefs, [own.naive[0] for own in outcomes])
+
+
+def known_beliefs(
+    agents: Mapping[BrokenOff, Agent],
+    items: Sequence[ChanceItem],
+    question: RevealQuestion,
+    source: Source,
+    progress: Progress | None = None,
+    wording: int = 1,
+) -> Readings:
+    """Ask an agent whose beliefs are known, seen through a way of cutting what it says into tokens.
+
+    Parameters
+    ----------
+    agents
+        Who plays each experiment.
+    wording
+        The number of the wording: what is drawn in one is not drawn again in another.
+    """
+    beliefs, naive, known = [], [], []
+    for k, item in enumerate(items):
+        agent = agents[item.environment]
+        agent.reset()
+        p = np.asarray(agent.probabilities(item.observation), dtype=float)
+        speaker = TokenSampler(
+            item.set_up.outcomes, p / p.sum(), question.tokens,
+            space=question.space, leak=question.leak,
+        )  # fmt: skip
+        rng = session_stream(question.seed, KNOWN, k, *([wording] if wording > 1 else []))
+        exact = speaker.outcome_probabilities()
+        if source == "exact":
+            beliefs.append(_exact(item, exact, question))
+        elif source == "top-k":
+            replies = [speaker.reply(rng, top=question.top) for _ in range(question.draws)]
+            beliefs.append(_listed(item, replies, question.threshold))
+        else:
+            counts, others = speaker.counts(rng, question.draws)
+            beliefs.append(_counted(item, counts, others, question.threshold))
+        naive.append(exact.naive[0])
+        known.append(speaker.probabilities)
+        if progress is not None:
+            progress(k + 1, len(items))
+    return _readings(items, beliefs, naive, known)
+
+
+class ItemAnswer(NamedTuple):
+    """An answer of a run.
+
+    Parameters
+    ----------
+    item : what was asked
+    action : the outcome, or the letter, that was read; None if none could be
+    reply : what came
+    """
+
+    item: ChanceItem
+    action: int | None
+    reply: Reply
+
+
+def item_answers(run: Run, environment: BrokenOff) -> Iterator[ItemAnswer]:
+    """Yield the answers of a run; calls that failed brought none and are left out."""
+    if run.trials is None:
+        return
+    frame, seed = run.trials.frame, int(run.configuration["seed"])
+    contexts = {}
+    if environment.form != "stated":
+        contexts = {item.context: item for item in contexts_of([environment], plain=False)}
+    with Ledger.read(run.folder) as ledger:
+        for session in range(run.n_sessions):
+            rows = frame[frame["subject"].astype(str) == str(session)]
+            replies = {
+                attempt.key[1]: attempt.reply
+                for attempt in ledger.attempts(session)
+                if attempt.reply is not None
+            }
+            fields = environment.fields.shown
+            table = environment.draw(session_stream(seed, *RUN, session)).table
+            for row in rows.to_dict("records"):
+                trial = int(row["trial"])
+                if trial not in replies:
+                    continue
+                observation = {"trial": trial, **{name: int(table[name][trial]) for name in fields}}
+                if int(row["cell"]) != observation["cell"]:
+                    raise ValueError(
+                        f"Session {session} of {run.folder} is none of {environment!r} with the "
+                        f"seed {seed}. Read runs with the settings they were made with."
+                    )
+                name = context_name(environment.own, [observation[n] for n in environment.own])
+                item = contexts[name] if contexts else question_about(environment, observation)
+                given = row["action"]
+                read = given is not None and np.isfinite(given) and given >= 0
+                yield ItemAnswer(item, int(given) if read else None, replies[trial])
+
+
+def beliefs_of_answers(
+    answers: Sequence[ItemAnswer], *, source: Source, threshold: float
+) -> Readings:
+    """Put together what the answers to each context, or question, tell."""
+    by_name: dict[str, list[ItemAnswer]] = {}
+    for answer in answers:
+        by_name.setdefault(answer.item.set_up.name, []).append(answer)
+    if not by_name:
+        raise ValueError("Beliefs are read from answers; the run has none. Resume it.")
+    beliefs, items = [], []
+    for several in by_name.values():
+        item = several[0].item
+        if source == "top-k":
+            beliefs.append(_listed(item, [answer.reply for answer in several], threshold))
+        else:
+            given = [answer.action for answer in several if answer.action is not None]
+            counts = np.bincount(given, minlength=len(item.set_up.outcomes))
+            beliefs.append(_counted(item, counts, len(several) - len(given), threshold))
+        items.append(item)
+    return _readings(items, beliefs)
+
+
+def _readings(
+    items: Sequence[ChanceItem],
+    beliefs: Sequence[RevealedBeliefs],
+    naive: Sequence[Array] = (),
+    known: Sequence[Array] = (),
+) -> Readings:
+    """Join beliefs; the naive reading and the known belief are NaN where there is none."""
+    joined = RevealedBeliefs.join(*beliefs)
+    nothing = np.full(len(joined.outcome), np.nan)
+    whole = (np.concatenate(parts) if len(parts) else nothing for parts in (naive, known))
+    return Readings(items, joined, *whole)
+
+
+def _exact(
+    item: ChanceItem, outcomes: OutcomeProbabilities, question: RevealQuestion
+) -> RevealedBeliefs:
+    return RevealedBeliefs.exact(outcomes, set_ups=[item.set_up], threshold=question.threshold)
+
+
+def _listed(item: ChanceItem, replies: Sequence[Reply], threshold: float) -> RevealedBeliefs:
+    """Read the tables of all replies to one item.
+
+    A reply that ends behind an outcome is that outcome: nothing longer was meant. No table tells
+    how probable that end was; without this a full stop behind 7 leaves open 7.5.
+    """
+    return RevealedBeliefs.top_k(
+        [[reply.log_probabilities for reply in replies]],
+        item.set_up.outcomes,
+        extends=extends,
+        nothing_longer=True,
+        set_ups=[item.set_up],
+        threshold=threshold,
+    )
+
+
+def _counted(item: ChanceItem, counts: Any, unread: int, threshold: float) -> RevealedBeliefs:
+    """Read the counts of all answers to one item."""
+    return RevealedBeliefs.sampled(
+        [counts.tolist()],
+        [unread],
+        item.set_up.outcomes,
+        set_ups=[item.set_up],
+        threshold=threshold,
+    )

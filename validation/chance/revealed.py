@@ -24,8 +24,7 @@ from knownminds.validation.engine.question import command_line
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions
 
-from .asked_beliefs import SENT, Progress
-from .interview import Interview
+from .interview import SENT, Interview, Progress
 from .questions import RevealQuestion
 from .stated_answers import STATED
 
@@ -92,7 +91,7 @@ class Revealed:
         from knownminds.validation.benchmarks.paper import About, Answers
         from knownminds.validation.benchmarks.revealed_belief import PAPER, material
 
-        options = {"every_measure": True, "context": None}
+        options = {"every_measure": True}
         seed = int(self.options.get("seed", 0))
         about = About({}, self.participants, seed=seed, options=options)
         parts = PAPER.parts_of(Answers(pd.DataFrame(), about, {material: self}))
@@ -117,8 +116,8 @@ class Revealed:
             notes=NOTES,
             attempted=sum(map(len, self.beliefs.values())),
             failed=int(sum(beliefs.flagged.sum() for beliefs in self.beliefs.values())),
-            asked={name: value for name, value in self.options.items() if name != "models"},
-            command=self._command(),
+            asked={k: v for k, v in self.options.items() if k not in ("models", "command")},
+            command=str(self.options.get("command", "")),
             seconds=self.seconds,
             versions=self.versions,
         )
@@ -126,28 +125,6 @@ class Revealed:
     def __str__(self) -> str:
         """The parts as text."""
         return str(self.result())
-
-    def _command(self) -> str:
-        """Return the command line that asks the same again; "" if models were asked differently."""
-        models: Mapping[str, Mapping[str, Any]] = self.options.get("models", {})
-        asked = list(models.values())
-        if not asked or any(how != asked[0] for how in asked):
-            return ""
-        first = asked[0]
-        names = ("source", "form", "draws", "top", "distractors", "asking", "threshold", "tokens")
-        values = {**first.get("truth", {}), **self.options.get("only", {})}
-        return command_line(
-            "reveal",
-            *self.options.get("scenarios", ()),
-            llm=[name.partition(" (")[0] for name in models],
-            set=values,
-            no_stated=first.get("stated") is False or None,
-            even_faces=first.get("even_faces") or None,
-            chat=first.get("chat") or None,
-            no_signs=first.get("signs") is False or None,
-            seed=self.options.get("seed") or None,
-            **{name: first.get(name) for name in (*names, "wordings", "space", "leak")},
-        )
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Keep beliefs, stated answers and what was asked; `read_revealed` reads them."""
@@ -236,6 +213,7 @@ def reveal(
     table = pd.concat(some, ignore_index=True) if some else pd.DataFrame(columns=columns)
     facts: dict[str, Any] = {"scenarios": list(question.scenarios), "seed": question.seed}
     facts |= {"only": question.only} if question.only else {}
+    facts["command"] = _command(question, models, earlier)
     seconds = time.perf_counter() - begin + sum(old.seconds for old in before)
     result = Revealed(
         beliefs, table, naive=naive, known=known, reworded=reworded,
@@ -244,6 +222,26 @@ def reveal(
     if out is not None:
         result.save(out)
     return result
+
+
+def _command(
+    question: RevealQuestion,
+    models: Sequence[str | Adapter],
+    earlier: Sequence[str | os.PathLike[str]],
+) -> str:
+    """Return the command line that asks the same again; "" for an adapter of one's own."""
+    names = [model for model in models if isinstance(model, str)]
+    if len(names) < len(models):
+        return ""
+    asked, usual = question.asked(), RevealQuestion().asked()
+    options = {name: value for name, value in asked.items() if value != usual[name]}
+    for name in ("stated", "signs"):
+        if options.pop(name, True) is False:
+            options[f"no_{name}"] = True
+    options |= {"set": {**question.only, **question.truth}, "from": list(map(str, earlier))}
+    scenarios = options.pop("subject_matter", ())
+    options.pop("truth", None)
+    return command_line("reveal", *scenarios, llm=names, **options)
 
 
 def read_revealed(folder: str | os.PathLike[str]) -> Revealed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from knownminds.agents.parameters import Array
 from knownminds.inference.chance.distribution_distance import set_bounds, stated_errors, units_of
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs, wilson
 
-from .asked_beliefs import Readings
+from .chance_items import ChanceItem
 
 # Columns of a stated answer.
 STATED = (
@@ -19,6 +20,24 @@ STATED = (
     *("revealed_high", "stated", "error", "low", "high", "questions", "flag"),
 )
 UNKNOWN = (float("nan"),) * 3
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What a participant believes about some items: a table, and the naive reading beside it.
+
+    Parameters
+    ----------
+    items : what was asked: contexts, or questions whose outcomes are letters
+    beliefs : of the items, in their order
+    naive : probability of the tokens of each outcome alone, normalised, [rows]; NaN if unknown
+    known : the belief of an agent whose belief is known, [rows]; NaN of others
+    """
+
+    items: Sequence[ChanceItem]
+    beliefs: RevealedBeliefs
+    naive: Array
+    known: Array
 
 
 def stated_frame(model: str, beliefs: RevealedBeliefs, questions: Readings | None) -> pd.DataFrame:

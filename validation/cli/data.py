@@ -105,46 +105,17 @@ def _fit(asked: AskFit, as_json: bool) -> None:
 
 def _score(asked: AskScore, as_json: bool) -> None:
     """Read the parts of a paper off answers to its experiment, or measures."""
-    from knownminds.validation.benchmarks.scored import OPTIONS, paper_for
+    from knownminds.validation.benchmarks.scored import FILE, keep_score, score_of_paper
 
     if asked.measures and list(asked.measures) == [EQUAL_BLUR]:
         _equal_blur(asked, as_json)
         return
-    data: Any = asked.data
-    chosen = asked.measures or asked.settings or asked.features
-    paper = None if chosen else paper_for(data, asked.environment, asked.columns)
-    own = (
-        ("released", "scoring", "mass", "reference") if paper is None else (*OPTIONS[paper], "mass")
-    )
-    for name in dict.fromkeys(one for options in OPTIONS.values() for one in options):
-        if getattr(asked, name) and name not in own:
-            papers = [other for other, options in OPTIONS.items() if name in options]
-            raise ValueError(
-                f"--{name} is an option of {' and '.join(papers)}; it has no meaning for "
-                f"{'measures' if paper is None else paper}. Leave it out."
-            )
+    of_paper = score_of_paper(asked)
     if asked.out is not None:
-        check_own_folder("measures.json" if paper is None else "paper_score.json", Path(asked.out))
-    leave(asked.answer() if paper is None else _paper(paper, asked), asked.out, as_json)
-
-
-def _paper(paper: str, asked: AskScore) -> Any:
-    from knownminds.validation.benchmarks.scored import OPTIONS, Scored
-
-    data: Any = asked.data
-    scored = Scored.read_data(
-        paper,
-        data,
-        environment=asked.environment,
-        columns=asked.columns,
-        by=asked.by,
-        seed=asked.seed,
-        **{name: getattr(asked, name) for name in OPTIONS[paper]},
-    )
-    result = scored.result()
-    if asked.out is not None:
-        scored.save(asked.out)
-    return result
+        check_own_folder("measures.json" if of_paper is None else FILE, Path(asked.out))
+    if of_paper is not None and asked.out is not None:
+        keep_score(asked, of_paper, asked.out)
+    leave(of_paper or asked.answer(), asked.out, as_json)
 
 
 EQUAL_BLUR = "equal_blur"  # of all trials together, where measures are of subjects
@@ -152,11 +123,11 @@ EQUAL_BLUR = "equal_blur"  # of all trials together, where measures are of subje
 
 def _equal_blur(asked: AskScore, as_json: bool) -> None:
     from knownminds.inference.magnitudes.equal_blur import equal_blur
-    from knownminds.validation.data.trials_of_runs import with_conditions
+    from knownminds.validation.data.trials_of_runs import load
 
     data: Any = asked.data
     (file,) = data
-    blur = equal_blur(with_conditions(file, asked.columns), seed=asked.seed)
+    blur = equal_blur(load(file, asked.columns), seed=asked.seed)
     if as_json:
         print_json(blur.to_dict())
     else:

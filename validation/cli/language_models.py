@@ -30,7 +30,7 @@ from knownminds.validation.reading import (
 )
 
 from .application import command, leave
-from .output import check_own_folder, note, notes, print_json, progress_bar
+from .output import check_own_folder, note, print_json, progress_bar
 
 if TYPE_CHECKING:
     from knownminds.environments import Environment
@@ -203,8 +203,6 @@ class AskBenchmark(Calling):
         A CSV file of what is known of the models.
     people
         A CSV file of people's values: metric, value.
-    context
-        Of revealed_belief: the context that is drawn, by its name or in words.
     inspect
         Logs of Inspect's, or folders of them, to be taken in.
     dry_run
@@ -226,7 +224,6 @@ class AskBenchmark(Calling):
     price: Sequence[str] = ()
     features: Path | None = None
     people: Path | None = None
-    context: str | None = None
     inspect: Sequence[Path] = ()
     dry_run: bool = False
     out: Path | None = None
@@ -631,10 +628,11 @@ def _benchmark(asked: AskBenchmark, as_json: bool) -> None:
     from knownminds.validation.benchmarks.running import (
         Asking,
         blocked_of,
-        display,
         estimate,
+        estimate_text,
         players_of,
         run_benchmark,
+        watching,
     )
 
     if asked.plan == SHOWN:
@@ -642,15 +640,13 @@ def _benchmark(asked: AskBenchmark, as_json: bool) -> None:
         return
     how = {name: getattr(asked, name) for name in ("small", "seed", "paraphrases")}
     plan = read_plan(asked.name, asked.plan, **how)
-    if asked.context:
-        _check_context(asked, plan)
     reach = {name: getattr(asked, name) for name in ("base_url", "key_variable", "timeout")}
     if asked.inspect:
         _take_in(asked, plan)
         return
     players = players_of(plan, asked.llm, prices=asked.price, images=asked.images, **reach)
     blocked = blocked_of(plan, players)
-    about = str(estimate(plan, players, blocked))
+    about = estimate_text(estimate(plan, players, blocked))
     if asked.dry_run:
         print(about)
         return
@@ -665,10 +661,11 @@ def _benchmark(asked: AskBenchmark, as_json: bool) -> None:
         re_ask=asked.re_ask,
         retry_errors=asked.retry_errors,
     )
-    with display(notes, plan, players) as (tell, watch):
+    with progress_bar(asked.name) as draw:
+        watch = None if draw is None else watching(plan, players, draw)
         played = run_benchmark(
             plan, players, out, asking=asking, options=options, blocked=blocked,
-            tell=tell, watch=watch,
+            tell=note, watch=watch,
         )  # fmt: skip
     leave(benchmark_result(played), out, as_json)
     if played.cells["trials"].sum() and not played.cells["readable"].sum():
@@ -688,20 +685,7 @@ def _options(asked: AskBenchmark) -> dict[str, Any]:
         "paraphrases": asked.paraphrases if asked.paraphrases > 1 else None,
         "features": None if asked.features is None else str(asked.features),
         "people": None if asked.people is None else str(asked.people),
-        "context": asked.context,
     }
-
-
-def _check_context(asked: AskBenchmark, plan: Plan) -> None:
-    """Check that the page will draw a context, and that the plan asks about this one."""
-    if asked.name != "revealed_belief":
-        raise ValueError(
-            f"--context is for revealed_belief, whose page draws one; {asked.name} has none. "
-            "Leave it out."
-        )
-    from knownminds.validation.benchmarks.revealed_belief import check_context
-
-    check_context(plan.places.values(), asked.context or "")
 
 
 def _take_in(asked: AskBenchmark, plan: Plan) -> None:

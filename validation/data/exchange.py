@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from knownminds.environments import ENVIRONMENTS, Environment, Trials, environment_of, make, unknown
+from knownminds.environments import ENVIRONMENTS, Environment, Trials, environment_of, make
 from knownminds.environments.formats.psych_101 import read_psych_101, write_psych_101
 from knownminds.environments.formats.psych_ds import DESCRIPTION, read_psych_ds, write_psych_ds
 from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import check_writable, writable, write_text
-from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.runner import TRIALS
-from knownminds.validation.engine.arguments import one_of
+from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.question import verb
 from knownminds.validation.imports.account import Tally, account_of_texts
 from knownminds.validation.imports.exports import (
@@ -23,17 +21,17 @@ from knownminds.validation.imports.exports import (
     hbayesdm_table,
     hssm_table,
     tab_separated,
-    write_with_dictionary,
 )
-from knownminds.validation.imports.importing import Imported, Reading, import_tables
+from knownminds.validation.imports.importing import Imported, import_tables
 from knownminds.validation.imports.mapping import ColumnMap, read_map
 from knownminds.validation.imports.tables import read_table
 from knownminds.validation.people.reading import PAGE, is_of_page, read_sessions
 
 from .questions import AskExport, AskImport
+from .trials_of_runs import load
 
 BOTH = ("csv", "parquet", "psych-101", "psych-ds")
-WRITTEN = (*BOTH, "hbayesdm", "hssm", "r")
+WRITTEN = (*BOTH, "hbayesdm", "hssm")
 OURS = (*BOTH, "inspect", PAGE)
 THEIRS = ("cogbench", "causalign", "horizon", "hbayesdm", "hssm", "jspsych")
 READ = (*OURS, *THEIRS)
@@ -60,8 +58,8 @@ def export_asked(asked: AskExport) -> Trials:
     kind = asked.format or _SUFFIXES.get(path.suffix, "")
     one_of("format", kind, WRITTEN)
     check_writable(path)
-    trials, own = _load(asked.data, asked.columns)
-    experiment = _experiment(asked.environment, asked.settings, own, trials)
+    trials = _load(asked.data, asked.columns)
+    experiment = _experiment(asked.environment, asked.settings, trials)
     if experiment is not None:
         trials = Trials.from_frame(trials.frame, environment=experiment)
     with writable(path.parent):
@@ -84,8 +82,6 @@ def export_asked(asked: AskExport) -> Trials:
             write_text(path, tab_separated(table))
         elif kind == "hssm":
             write_text(path, csv_text(hssm_table(trials, experiment_of(trials, experiment))))
-        elif kind == "r":
-            write_with_dictionary(trials, experiment, path)
         else:
             trials.save(path)
     return trials
@@ -93,22 +89,13 @@ def export_asked(asked: AskExport) -> Trials:
 
 def import_asked(asked: AskImport) -> Imported:
     """Answer what `import` is asked, with what was understood."""
-    mapping = asked.mapping
-    if mapping is not None and not isinstance(mapping, ColumnMap):
-        mapping = read_map(mapping)
+    if asked.format is not None:
+        one_of("format", asked.format, READ)
+    given = asked.mapping
+    mapping = given if given is None or isinstance(given, ColumnMap) else read_map(given)
     if mapping is not None:
         mapping = mapping.merged(ColumnMap(missing=tuple(asked.missing)))
-    place = asked.environment
-    reading = Reading(
-        place.name if isinstance(place, Environment) else place,
-        asked.settings or {},
-        mapping,
-        asked.where or {},
-        asked.encoding,
-        asked.missing,
-        asked.subject_from_file,
-    )
-    imported = import_sources(asked.sources, asked.format, reading, asked.columns, place)
+    imported = _imported(asked, [Path(source) for source in asked.sources], mapping)
     if asked.out is not None:
         file = Path(asked.out)
         check_writable(file)
@@ -119,56 +106,34 @@ def import_asked(asked: AskImport) -> Imported:
     return imported
 
 
-def import_sources(
-    sources: Sequence[str | Path],
-    format: str | None = None,
-    reading: Reading | None = None,
-    columns: Mapping[str, str] | None = None,
-    environment: Environment | str | None = None,
-) -> Imported:
-    """Read trials from files or folders, and say what was understood.
-
-    Parameters
-    ----------
-    reading
-        What is known of the files beyond what stands in them.
-    environment
-        None for that of `reading`.
-    """
-    how = reading or Reading()
-    if format is not None:
-        one_of("format", format, READ)
-    paths = [Path(source) for source in sources]
-    if format == PAGE or (format is None and how.mapping is None and any(map(is_of_page, paths))):
+def _imported(asked: AskImport, paths: Sequence[Path], mapping: ColumnMap | None) -> Imported:
+    """Read trials from files or folders, and say what was understood."""
+    format = asked.format
+    if format == PAGE or (format is None and mapping is None and any(map(is_of_page, paths))):
         return Imported(*read_sessions(_session_files(paths)))
     for path in paths:
         if path.suffix in (".xlsx", ".xls", ".ods"):
             raise ValueError(f"A table is text; {path.name} is a workbook. Save its sheet as CSV.")
-    if how.mapping is not None:
-        whole = how.mapping.merged(ColumnMap(where=how.where))
-        return import_tables(paths, None, replace(how, mapping=whole))
-    if format in (None, *THEIRS) and _of_others(paths, format, columns, how.encoding):
-        return import_tables(paths, format, how)
+    if mapping is not None or (
+        format in (None, *THEIRS) and _of_others(paths, format, asked.columns, asked.encoding)
+    ):
+        return import_tables(paths, asked, mapping)
     for given, option in (
-        (how.missing, "--missing"),
-        (how.where, "--where"),
-        (how.subject_from_file, "--subject-from-file"),
+        (asked.missing, "--missing"),
+        (asked.where, "--where"),
+        (asked.subject_from_file, "--subject-from-file"),
     ):
         if given:
             raise ValueError(f"{option} is for tables of others; these are of ours. Leave it out.")
-    experiment = _experiment(environment or how.environment, how.settings)
-    parts: list[Trials] = []
-    files: list[str] = []
-    kinds: set[str] = set()
-    for file in (file for source in paths for file in _files(source, format)):
-        kind = format or _kind(file)
-        kinds.add(kind)
-        files.append(file.name)
-        parts.append(_read(file, kind, columns, experiment))
+    experiment = _experiment(asked.environment, asked.settings)
+    files = [file for path in paths for file in _files(path, format)]
+    kinds = [format or _kind(file) for file in files]
+    parts = [_read(*pair, asked.columns, experiment) for pair in zip(files, kinds, strict=True)]
     trials = parts[0] if len(parts) == 1 else Trials.concatenate(parts)
-    if not kinds <= TEXTS:
+    if not set(kinds) <= TEXTS:
         return Imported(trials)
-    return Imported(trials, account_of_texts(" and ".join(sorted(kinds)), files, trials))
+    names = [file.name for file in files]
+    return Imported(trials, account_of_texts(" and ".join(sorted(set(kinds))), names, trials))
 
 
 def _read(
@@ -226,51 +191,35 @@ def _of_others(
     return bool(heads) and not all(own <= head and head & {"action", "response"} for head in heads)
 
 
-def _load(
-    data: Trials | str | Path, columns: Mapping[str, str] | None
-) -> tuple[Trials, Environment | None]:
-    """Return trials, and the experiment with its settings if they are those of a run."""
+def _load(data: Trials | str | Path, columns: Mapping[str, str] | None) -> Trials:
+    """Return trials, or those of a file, a run or a Psych-DS data set."""
     if isinstance(data, Trials):
-        return data, None
-    path = Path(data)
-    if not path.is_dir():
-        return Trials.load(path, columns=columns), None
-    if (path / DESCRIPTION).is_file():
-        return read_psych_ds(path), None
-    with Ledger.read(path) as ledger:
-        kept = ledger.configuration
-    own = (
-        make(kept["environment"], **kept["settings"])
-        if kept["environment"] in ENVIRONMENTS
-        else None
-    )
-    return Trials.load(path / TRIALS, columns=columns), own
+        return data
+    return read_psych_ds(data) if (Path(data) / DESCRIPTION).is_file() else load(data, columns)
 
 
 def _experiment(
     environment: Environment | str | None,
     settings: Mapping[str, Any] | None,
-    own: Environment | None = None,
     trials: Trials | None = None,
 ) -> Environment | None:
-    """Return the experiment that is named; its settings are those given, else those of the data."""
+    """Return the experiment that is named; its settings are those given, else those of the data.
+
+    One that only the trials name is taken where they have its settings, or some are given.
+    """
     if isinstance(environment, Environment):
         return environment
-    name = environment or (own.name if own else None)
-    if name is None and settings and trials is not None and "environment" in trials.frame:
-        names = trials.frame["environment"].unique()
-        name = names[0] if len(names) == 1 else None
+    name = environment
+    if name is None and trials is not None and "environment" in trials.frame:
+        names = list(trials.frame["environment"].dropna().unique())
+        if len(names) == 1 and (settings or names[0] in trials.settings):
+            name = str(names[0])
     if name is None:
         if settings:
             raise ValueError("Settings are those of an experiment; name it with --environment.")
         return None
     one_of("environment", name, ENVIRONMENTS)
-    if own is None or own.name != name:
-        own = make(name) if trials is None else environment_of(trials, name)
-    for setting in settings or {}:
-        if setting not in own.settings:
-            raise ValueError(unknown(f"setting of {name}", setting, own.settings))
-    return make(name, **{**own.settings, **(settings or {})})
+    return set_to(make(name) if trials is None else environment_of(trials, name), settings)
 
 
 def _kind(file: Path) -> str:

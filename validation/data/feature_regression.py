@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import nan
 from typing import Any
 
@@ -19,28 +18,35 @@ from knownminds.environments import unknown
 _DEPENDENT = 1e-8  # a singular value this small, of standardised columns, is none
 
 
-@dataclass(frozen=True)
-class FeatureRegression:
-    """Regressions of scores on features, one per metric.
+def regress_on_features(
+    scores: pd.DataFrame,
+    features: pd.DataFrame,
+    *,
+    feature: Sequence[str] | None = None,
+    base_model: str = "base_model",
+    standardise: bool = False,
+) -> pd.DataFrame:
+    """Return `feature_regression` of every metric; one without has a row whose status says why.
 
     Parameters
     ----------
-    effects
-        One row per metric and feature: coefficient, standard_error, low, high (95%),
-        degrees_of_freedom and p_value of the two-sided t test against 0; NaN where there are none,
-        as where there are no more base models than features that vary between them only.
-    fits
-        One row per metric: participants, base_models, excluded (without a score), between_sd and
-        residual_sd (standard deviations of the base models' intercepts and of what is left), and
-        status: "ok", or why there are no estimates.
+    feature
+        The features that enter; all that are numbers if None.
     """
-
-    effects: pd.DataFrame
-    fits: pd.DataFrame
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per metric and feature, with what is known of the metric's fit."""
-        return self.effects.merge(self.fits, on="metric")
+    numbers = features.select_dtypes(include=["number", "bool"])
+    names = [str(name) for name in numbers if name not in ("participant", base_model)]
+    rows = []
+    for metric, part in scores.groupby("metric", sort=False):
+        try:
+            rows.append(
+                feature_regression(
+                    part.reset_index(drop=True), features, regressors=feature or names,
+                    base_model=base_model, standardise=standardise,
+                )
+            )  # fmt: skip
+        except ValueError as error:
+            rows.append(pd.DataFrame({"metric": [metric], "status": [str(error)]}))
+    return pd.concat(rows, ignore_index=True)
 
 
 def feature_regression(
@@ -49,9 +55,8 @@ def feature_regression(
     *,
     regressors: Sequence[str],
     base_model: str = "base_model",
-    score: str = "score",
     standardise: bool = False,
-) -> FeatureRegression:
+) -> pd.DataFrame:
     """Regress each metric on features of the participants, with an intercept per base model.
 
     score = b_0 + b x features + u[base model] + e, u and e normal; variances by restricted
@@ -63,7 +68,7 @@ def feature_regression(
     Parameters
     ----------
     scores
-        Columns participant, metric and the score.
+        Columns participant, metric and score.
     features
         Columns participant, the base model, and the regressors,
         which are numbers (0 and 1 for yes and no).
@@ -71,10 +76,18 @@ def feature_regression(
         The features that enter.
     base_model
         The column that says from which model a participant was made.
-    score
-        The column of scores.
     standardise
         Whether to divide scores and features by their standard deviations.
+
+    Returns
+    -------
+    DataFrame
+        One row per metric and feature: coefficient, standard_error, low, high (95%),
+        degrees_of_freedom and p_value of the two-sided t test against 0; NaN where there are none,
+        as where there are no more base models than features that vary between them only.
+        participants, base_models, excluded (without a score), between_sd and residual_sd (standard
+        deviations of the base models' intercepts and of what is left), and status: "ok", or why
+        there are no estimates.
 
     Raises
     ------
@@ -83,26 +96,24 @@ def feature_regression(
         are no numbers or depend on each other (they are named), or base models cannot be told
         from their participants: there is a single one, or each has a single participant.
     """
-    table = scores
-    _need(table, ("participant", "metric", score), "Scores")
+    _need(scores, ("participant", "metric", "score"), "Scores")
     known = _read_features(features, base_model, regressors)
-    lacking = sorted(set(table["participant"].astype(str)) - set(known.index))
+    lacking = sorted(set(scores["participant"].astype(str)) - set(known.index))
     if lacking:
         more = f", and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise ValueError(
             f"Every participant has a row of features; {lacking[0]!r} has none{more}. "
             f"{unknown('participant', lacking[0], known.index)}"
         )
-    effects: list[pd.DataFrame] = []
-    fits: list[dict[str, Any]] = []
-    for metric, part in table.groupby("metric", sort=False):
+    effects = []
+    for metric, part in scores.groupby("metric", sort=False):
         doubled = part["participant"][part["participant"].duplicated()]
         if len(doubled):
             raise ValueError(
                 f"A participant has one score per metric; {doubled.iloc[0]!r} has several of "
                 f"{metric}. Average them, or give each run a participant of its own."
             )
-        y = pd.to_numeric(part[score], errors="coerce").to_numpy(dtype=float)
+        y = pd.to_numeric(part["score"], errors="coerce").to_numpy(dtype=float)
         held = np.isfinite(y)
         rows = known.loc[part["participant"].astype(str)[held]]
         x = rows[list(regressors)].to_numpy(dtype=float)
@@ -121,14 +132,12 @@ def feature_regression(
                 "metric": str(metric), "feature": list(regressors), "coefficient": b,
                 "standard_error": error, "low": b - half, "high": b + half,
                 "degrees_of_freedom": freedom, "p_value": p_value,
+                "participants": int(held.sum()), "base_models": len(names),
+                "excluded": int((~held).sum()), "between_sd": between, "residual_sd": within,
+                "status": status,
             })
         )  # fmt: skip
-        fits.append({
-            "metric": str(metric), "participants": int(held.sum()), "base_models": len(names),
-            "excluded": int((~held).sum()), "between_sd": between, "residual_sd": within,
-            "status": status,
-        })  # fmt: skip
-    return FeatureRegression(pd.concat(effects, ignore_index=True), pd.DataFrame(fits))
+    return pd.concat(effects, ignore_index=True)
 
 
 def _need(table: pd.DataFrame, columns: Sequence[str], what: str) -> None:

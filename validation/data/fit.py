@@ -41,10 +41,18 @@ from knownminds.validation.recovery.parameter_recovery import METHODS
 
 from .fit_figures import draw_panels, draw_subjects
 from .group_fit import group_fit, rows_of
-from .predictive import LEVEL, MOST_ROWS, PredictedAnswers, check_fit, replicated_from
+from .predictive import LEVEL, MOST_ROWS, PredictedAnswers, check_fit, panels_in, replicated_from
 from .questions import AskFit
-from .rivals import Groups, chosen_rivals, compare_rivals, rivals_result
-from .support import LEAST_FOR_GROUP, MASS, Relived, reliability, support_of, unreadable_there
+from .rivals import chosen_rivals, compare_rivals
+from .support import (
+    LEAST_FOR_GROUP,
+    MASS,
+    SIMULATED,
+    Relived,
+    reliability,
+    support_of,
+    unreadable_there,
+)
 from .trials_of_runs import read_one
 
 if TYPE_CHECKING:
@@ -69,7 +77,7 @@ ABOUT_POINTS = (
     "take group values from --method hierarchical."
 )
 ABOUT_SUPPORT = (
-    "What these rows support: simulated minds take the very rows of the data (where sessions end "
+    "What these rows support: simulated agents take the very rows of the data (where sessions end "
     "early, as far as their own choices lead) and are fitted; of hierarchical fits each alone, "
     "with the group as its prior. r: correlation of estimate and truth; reliability: share of the "
     "variance between the data's estimates that is not error, from their standard errors; group "
@@ -78,8 +86,8 @@ ABOUT_SUPPORT = (
     "estimates."
 )
 LAWS = {
-    "fitted": "Simulated minds are drawn from the group that these estimates show.",
-    "prior": "Simulated minds are drawn from the model's priors, as fewer than "
+    "fitted": "Simulated agents are drawn from the group that these estimates show.",
+    "prior": "Simulated agents are drawn from the model's priors, as fewer than "
     f"{LEAST_FOR_GROUP} usable subjects show no group.",
 }
 ABOUT_CHECKS = (
@@ -471,7 +479,7 @@ def _support(task: Task, relived: Relived, found: Estimates) -> Result:
     asked = task.question
     if not found.names or not (found.subjects["status"] != "failed").any():
         return Result("")
-    scores, group, simulated = support_of(
+    scores, group, law, drawn_anew = support_of(
         relived,
         task.environment,
         task.data,
@@ -497,13 +505,13 @@ def _support(task: Task, relived: Relived, found: Estimates) -> Result:
         "group_sd": group.sd,
     })  # fmt: skip
     unreadable = unreadable_there(scores, task.unknowns.parameters, found.subjects)
-    notes = [ABOUT_SUPPORT, LAWS[simulated.law]]
+    notes = [ABOUT_SUPPORT, LAWS[law]]
     return Result(
         "",
         verdicts={name: scores.verdicts[name] for name in names},
         tables={SUPPORT: table, UNREADABLE: unreadable},
-        notes=[*notes, simulated.drawn_anew] if simulated.drawn_anew else notes,
-        asked={"simulated minds": simulated.minds},
+        notes=[*notes, drawn_anew] if drawn_anew else notes,
+        asked={"simulated agents": SIMULATED},
     )
 
 
@@ -528,9 +536,9 @@ def _checks(
         gathered = PredictedAnswers(made, len(frame))
     checked = check_fit(frame, made, gathered)
     predicted = None if gathered is None else gathered.found
-    if checked is None:
+    if not len(checked):
         return Result(""), predicted
-    panels = checked.panels
+    panels = panels_in(checked)
     missed = {
         str(title): Verdict(
             "not reproduced",
@@ -547,9 +555,9 @@ def _checks(
         "",
         verdicts=missed,
         tables={CHECKS: shown},
-        figures={CHECKED: Drawing(checked.cells, draw_panels)},
+        figures={CHECKED: Drawing(checked, draw_panels)},
         notes=[ABOUT_CHECKS, DRAWN_FROM["estimates" if estimates.own is None else "posterior"]],
-        asked={"times simulated": checked.replicates, "subjects simulated": checked.subjects},
+        asked={"times simulated": len(made.theta), "subjects simulated": len(made.units)},
     ), predicted
 
 
@@ -564,26 +572,7 @@ def _rivals(task: Task, relived: Relived, estimates: Estimates) -> Result:
         relived = Relived.of(trials.frame, task.environment, names)
         named = trials.frame.assign(subject=names)
         trials = Trials.from_frame(named, environment=task.environment)
-    compared = compare_rivals(
-        task.agent,
-        trials,
-        relived,
-        task.environment,
-        against=asked.against or (),
-        every=asked.rivals,
-        made_of=Groups(
-            asked.fixed,
-            asked.fit_lapse,
-            asked.all_trials,
-            tuple(asked.formula or ()),
-            tuple(asked.unit or ("subject",)),
-            asked.correlated,
-        ),
-        seed=asked.seed,
-        workers=asked.workers,
-        tell=asked.tell,
-    )
-    return rivals_result(compared)
+    return compare_rivals(task.agent, trials, relived, task.environment, asked)
 
 
 def _missing(task: Task) -> Result:

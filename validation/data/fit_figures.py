@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from knownminds.environments.record.plots import symbol
+from knownminds.validation.benchmarks.views import Dots, draw_dots
 from knownminds.validation.pages import figures as draw
 
 LONGEST = 30  # characters of a line under a panel
@@ -81,20 +81,13 @@ def draw_rivals(rivals: pd.DataFrame) -> Figure:
 
     Columns model, difference, difference_error.
     """
-    figure, (axis,) = draw.panels(1, height=max(1.8, 0.35 * len(rivals) + 1.0))
-    place = np.arange(len(rivals))[::-1]
-    value = rivals["difference"].to_numpy(dtype=float)
-    error = draw.ERRORS * np.nan_to_num(rivals["difference_error"].to_numpy(dtype=float))
-    axis.hlines(place, value - error, value + error, color=draw.BLUE, linewidth=1.4)
-    axis.plot(value, place, "o", color=draw.BLUE, markersize=4)
-    axis.axvline(0, color=draw.GREY, linewidth=1, linestyle="--")
-    axis.set_yticks(place, rivals["model"])
-    axis.set_xlabel("difference in elpd")
-    return figure
+    value, error = rivals["difference"], draw.ERRORS * rivals["difference_error"].fillna(0.0)
+    rows = rivals.assign(value=value, low=value - error, high=value + error)
+    return draw_dots(rows, Dots("", "difference in elpd", along="model", null=0.0))
 
 
 def draw_taken_for(shares: pd.DataFrame) -> Figure:
-    """Draw for what simulated minds are taken: one alone, and as many as the data have.
+    """Draw for what simulated agents are taken: one alone, and as many as the data have.
 
     Columns simulated, taken_for, one, all.
     """
@@ -106,43 +99,6 @@ def draw_taken_for(shares: pd.DataFrame) -> Figure:
         draw.heat_map(axis, table.to_numpy(), rows, names)
         draw.entitle(axis, "one mind taken for" if which == "one" else "all minds taken for")
     return figure
-
-
-def draw_traces(draws: pd.DataFrame) -> Figure:
-    """Draw draws of each chain, in order. Columns term, chain, draw, value."""
-    figure, axes = draw.panels(draws["term"].nunique(), height=1.9)
-    for axis, (term, own) in zip(axes, draws.groupby("term", sort=False), strict=True):
-        for chain, line in own.groupby("chain"):
-            axis.plot(line["draw"], line["value"], color=_colour(chain), linewidth=0.7, alpha=0.8,
-                      label=f"chain {chain}")  # fmt: skip
-        draw.entitle(axis, _title(str(term)))
-        axis.set_xticks([])
-    draw.key(figure, axes[0])
-    return figure
-
-
-def draw_ranks(ranks: pd.DataFrame) -> Figure:
-    """Draw how often draws of each chain have which rank. Columns term, chain, bin, count."""
-    figure, axes = draw.panels(ranks["term"].nunique(), height=1.9)
-    for axis, (term, own) in zip(axes, ranks.groupby("term", sort=False), strict=True):
-        for chain, line in own.groupby("chain"):
-            axis.step(line["bin"], line["count"], where="mid", color=_colour(chain), linewidth=1,
-                      label=f"chain {chain}")  # fmt: skip
-        draw.limit(axis, float(own["count"].mean()))
-        axis.set_ylim(bottom=0)
-        draw.entitle(axis, _title(str(term)))
-        axis.set_xticks([])
-    draw.key(figure, axes[0])
-    return figure
-
-
-def _colour(chain: Any) -> str:
-    return draw.PALETTE[(chain - 1) % len(draw.PALETTE)]
-
-
-def _title(name: str) -> str:
-    inner = name.removeprefix("sd(").removesuffix(")")
-    return f"sd({symbol(inner)})" if name.startswith("sd(") else symbol(name)
 
 
 def draw_panels(cells: pd.DataFrame) -> Figure:

@@ -15,7 +15,7 @@ from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.verdicts import Verdict
 
-from .fit_figures import draw_contrasts, draw_ranks, draw_traces
+from .fit_figures import draw_contrasts
 from .support import MASS
 
 if TYPE_CHECKING:
@@ -23,15 +23,8 @@ if TYPE_CHECKING:
 
     from .questions import AskFit
 
-KEPT = 100  # draws of each chain that are drawn
-BINS = 20
 CONTRASTS = "Contrasts on the natural scale"
 DIFFERENCES = "Contrasts with 90% intervals; shaded, what counts as no difference."
-TRACES = "Traces: every so-many-th draw of each chain, on the unconstrained scale."
-RANKS = (
-    "Ranks: how often draws of each chain have which rank among those of all chains. Chains that "
-    "sample the same law have the same count everywhere, the dashed line."
-)
 ABOUT_CONTRASTS = (
     "A contrast is of the group's typical member, one without deviations of its own, averaged over "
     "the subjects as they are in all other columns. Direction: share of the posterior on its side "
@@ -209,9 +202,7 @@ def _more(fitted: HierarchicalFit, rope: Mapping[str, float] | None) -> Result:
     table = pd.DataFrame(rows)
     if rows:
         table.insert(0, "contrast", table.pop("contrast"))
-    traces, ranks = _chains(fitted)
     figures = {DIFFERENCES: Drawing(table, draw_contrasts)} if rows else {}
-    figures |= {TRACES: Drawing(traces, draw_traces), RANKS: Drawing(ranks, draw_ranks)}
     sampling = fitted.convergence.table.rename_axis("term").reset_index()
     return Result(
         "",
@@ -221,23 +212,3 @@ def _more(fitted: HierarchicalFit, rope: Mapping[str, float] | None) -> Result:
         notes=notes,
         asked={"divergent draws": fitted.divergences},
     )
-
-
-def _chains(fitted: HierarchicalFit) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return some draws of each group term, and counts of ranks, by chain."""
-    traces, ranks = [], []
-    for variable, pattern in (("group_mean", "{}"), ("group_sd", "sd({})")):
-        for name in fitted.names:
-            draws = fitted.posterior[variable].sel(parameter=name).transpose("chain", "draw")
-            values = draws.to_numpy()
-            some = np.linspace(0, values.shape[1] - 1, min(KEPT, values.shape[1])).astype(int)
-            order = np.argsort(values, axis=None, kind="stable")
-            share = np.empty(values.size)
-            share[order] = (np.arange(values.size) + 0.5) / values.size
-            for k, (own, rank) in enumerate(zip(values, share.reshape(values.shape), strict=True)):
-                term = {"term": pattern.format(name), "chain": k + 1}
-                line = {"draw": some, "value": np.round(own[some], 4)}
-                traces.append(pd.DataFrame({**term, **line}))
-                counts = np.histogram(rank, BINS, (0, 1))[0]
-                ranks.append(pd.DataFrame({**term, "bin": np.arange(BINS), "count": counts}))
-    return pd.concat(traces, ignore_index=True), pd.concat(ranks, ignore_index=True)

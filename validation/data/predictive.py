@@ -45,35 +45,10 @@ _KEY = 71  # of the stream by which sessions are lived again
 PANEL = ["panel", "along", "mean_of", "discrepancy", "usual", "p"]  # the same in all its cells
 
 
-@dataclass(frozen=True)
-class Predictive:
-    """A posterior predictive check.
-
-    Parameters
-    ----------
-    replicates
-        How often the sessions were simulated.
-    subjects
-        Of how many subjects.
-    cells
-        A row for each mean of a panel, of those that the data show: "panel", and what lies "along"
-        it and what it is the "mean_of"; the "discrepancy" T of the data, the "usual" one (median T
-        of the replicates) and "p", the share of replicates and data with a T of at least that of
-        the data; "series" and "place" ("" where they have no name), mean place "x", how many "rows"
-        of the data it rests on, the mean of the "data", and the quantiles 5%, 50% and 95% of the
-        replicates ("low", "middle", "high").
-    """
-
-    replicates: int
-    subjects: int
-    cells: pd.DataFrame
-
-    @property
-    def panels(self) -> pd.DataFrame:
-        """One row per panel, with the number of its "means"."""
-        means = self.cells.groupby("panel", sort=False).size()
-        panels = self.cells[PANEL].drop_duplicates("panel").set_index("panel")
-        return panels.assign(means=means)
+def panels_in(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per panel of checked cells, with the number of its means."""
+    means = cells.groupby("panel", sort=False).size()
+    return cells[PANEL].drop_duplicates("panel").set_index("panel").assign(means=means)
 
 
 @dataclass(frozen=True)
@@ -148,7 +123,15 @@ def check_panels(
 ) -> pd.DataFrame:
     """Compare panels of the data with those of the replicates, whose answers may be gathered.
 
-    See `Predictive.cells`.
+    Returns
+    -------
+    DataFrame
+        A row for each mean of a panel, of those that the data show: "panel", and what lies "along"
+        it and what it is the "mean_of"; the "discrepancy" T of the data, the "usual" one (median T
+        of the replicates) and "p", the share of replicates and data with a T of at least that of
+        the data; "series" and "place" ("" where they have no name), mean place "x", how many "rows"
+        of the data it rests on, the mean of the "data", and the quantiles 5%, 50% and 95% of the
+        replicates ("low", "middle", "high").
     """
     chosen = panels_of(data.environment) if panels is None else panels
     cells = [found for panel in chosen if (found := panel.cells(data)) is not None]
@@ -291,12 +274,9 @@ class PredictedAnswers:
 
 def check_fit(
     frame: pd.DataFrame, replicated: Replicated, gathered: PredictedAnswers | None = None
-) -> Predictive | None:
-    """Compare recorded rows with simulated sessions; None where there is nothing to see."""
+) -> pd.DataFrame:
+    """Compare recorded rows with simulated sessions, see `check_panels`."""
     if not len(replicated.units):
-        return None
+        return pd.DataFrame()
     data = recorded_rows(frame, replicated.place, replicated.relived, replicated.units)
-    cells = check_panels(data, replicated, gathered=gathered)
-    if not len(cells):
-        return None
-    return Predictive(len(replicated.theta), len(replicated.units), cells)
+    return check_panels(data, replicated, gathered=gathered)

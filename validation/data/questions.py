@@ -295,9 +295,9 @@ class AskExport(Question["Trials"]):
     data
         A .csv or .parquet file, or the folder of a run; or trials.
     out
-        The file, or for psych-ds and r the folder.
+        The file, or for psych-ds the folder.
     format
-        csv, parquet, psych-101, psych-ds, hbayesdm, hssm or r; else as the name ends.
+        csv, parquet, psych-101, psych-ds, hbayesdm or hssm; else as the name ends.
     environment
         The experiment, where the trials or the run do not tell it.
     columns

@@ -8,9 +8,8 @@ have these parameters; crossed factors are not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -30,16 +29,19 @@ from knownminds.validation.engine.verdicts import Verdict, reason
 from .fit_figures import draw_rivals, draw_taken_for
 from .support import Relived
 
+if TYPE_CHECKING:
+    from .questions import AskFit
+
 MINDS = 100  # of each model, that live the rows again
 DATA_SETS = 1000  # put together from these minds, each as large as the data
 CLEAR_ERRORS, CLEAR_DIFFERENCE = 2.0, 4.0
-_KEY = 72  # of the stream of simulated minds
+_KEY = 72  # of the stream of simulated agents
 
 
 MODELS = "Models by how they predict left-out subjects"
 TAKEN_FOR = "What these rows can tell apart"
 DIFFERENCES = "Differences in elpd to the best model, with 2 standard errors."
-CONFUSIONS = "What simulated minds of each model (rows), who take these rows, are taken for."
+CONFUSIONS = "What simulated agents of each model (rows), who take these rows, are taken for."
 ABOUT_ELPD = (
     "Models are compared by how they predict subjects that are left out. elpd: sum over subjects "
     "of the log probability of a subject's answers given the other subjects, with its parameters "
@@ -53,91 +55,21 @@ ABOUT_ELPD = (
     "Each model is a group of its own whose parameters differ over subjects; with the formulas and "
     "correlations that were asked for, as far as it has these parameters, and without crossed "
     "factors.",
-    f"What these rows can tell apart: {MINDS} simulated minds of each model take these rows, and "
+    f"What these rows can tell apart: {MINDS} simulated agents of each model take these rows, and "
     "BIC names a model for one of them, and for as many as the data have subjects.",
 )
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Several models of the same rows.
-
-    Parameters
-    ----------
-    models
-        One row per model, the best one first: see `ABOUT_ELPD`.
-    omnibus
-        Probability that all models are equally frequent among subjects.
-    taken_for
-        Shares of simulated minds of each model, "simulated", that BIC names each model for,
-        "taken_for": "one" alone, and "all", data sets of as many subjects as the data have.
-    by_subject
-        elpd of each subject by each model.
-    left_out
-        Why a model was left out, or of which formulas it has not the parameter, by its name.
-    """
-
-    models: pd.DataFrame
-    omnibus: float
-    taken_for: pd.DataFrame
-    by_subject: pd.DataFrame
-    left_out: Mapping[str, str]
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether the best model is ahead of the next by 2 standard errors, and by 4."""
-        if len(self.models) < 2:
-            return Verdict("not judged", ("nothing is left to compare with",))
-        best, second = (self.models.iloc[k] for k in (0, 1))
-        ahead, error = -second["difference"], second["difference_error"]
-        clear = ahead > max(CLEAR_ERRORS * error, CLEAR_DIFFERENCE)
-        told = reason(f"elpd of {best['model']} above {second['model']}", ahead, error,
-                      CLEAR_DIFFERENCE)  # fmt: skip
-        return Verdict("a clear difference" if clear else "no clear difference", (told,))
-
-
-def rivals_result(compared: Comparison) -> Result:
-    """Return the tables and figures of a comparison."""
-    left = pd.DataFrame(list(compared.left_out.items()), columns=["model", "why"])
-    differences = compared.models[["model", "difference", "difference_error"]]
-    figures = {DIFFERENCES: Drawing(differences, draw_rivals)}
-    if len(compared.taken_for):
-        figures[CONFUSIONS] = Drawing(compared.taken_for, draw_taken_for)
-    return Result(
-        "",
-        verdicts={"models": compared.verdict},
-        tables={
-            MODELS: compared.models,
-            TAKEN_FOR: compared.taken_for,
-            "Left out of the comparison": left,
-            "elpd of each subject": compared.by_subject,
-        },
-        figures=figures,
-        notes=ABOUT_ELPD,
-        asked={"subjects compared": len(compared.by_subject)},
-    )
-
-
-@dataclass(frozen=True)
-class Groups:
-    """What the groups that are compared are made of.
-
-    Parameters
-    ----------
-    fixed
-        Parameters held at values, of the first model alone.
-    fit_lapse, all_trials
-        As in `fit`, of all models.
-    formulas, unit, correlated
-        As in `fit`, of the groups of all models that have these parameters.
-    """
-
-    fixed: Mapping[str, float] | None = None
-    fit_lapse: bool = False
-    all_trials: bool = False
-    formulas: tuple[str, ...] = ()
-    unit: tuple[str, ...] = ("subject",)
-    correlated: bool = False
+def verdict_of(models: pd.DataFrame) -> Verdict:
+    """Say whether the best model is ahead of the next by 2 standard errors, and by 4."""
+    if len(models) < 2:
+        return Verdict("not judged", ("nothing is left to compare with",))
+    best, second = (models.iloc[k] for k in (0, 1))
+    ahead, error = -second["difference"], second["difference_error"]
+    clear = ahead > max(CLEAR_ERRORS * error, CLEAR_DIFFERENCE)
+    told = reason(f"elpd of {best['model']} above {second['model']}", ahead, error,
+                  CLEAR_DIFFERENCE)  # fmt: skip
+    return Verdict("a clear difference" if clear else "no clear difference", (told,))
 
 
 def chosen_rivals(
@@ -180,30 +112,30 @@ def compare_rivals(
     trials: Trials,
     relived: Relived,
     environment: Environment,
-    *,
-    against: Sequence[str] = (),
-    every: bool = False,
-    made_of: Groups,
-    seed: int = 0,
-    workers: int | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> Comparison:
-    """Compare a model with rivals on the same trials, which have a subject for each unit."""
-    models, left_out = chosen_rivals(agent, environment, against, every)
-    fit_lapse, formulas = made_of.fit_lapse, made_of.formulas
-    whole = (
-        made_of.all_trials or agent.selection is None
-    )  # so that all are fitted to the same trials
+    question: AskFit,
+) -> Result:
+    """Compare a model with rivals on the same trials, which have a subject for each unit.
+
+    Tables: the models, the best one first (see `ABOUT_ELPD`); shares of simulated agents of each
+    model, "simulated", that BIC names each model for, "taken_for": "one" alone, and "all", data
+    sets of as many subjects as the data have; why a model was left out, or of which formulas it has
+    not the parameter; and the elpd of each subject by each model.
+    """
+    rivals = question.against or ()
+    models, left_out = chosen_rivals(agent, environment, rivals, question.rivals)
+    fit_lapse, formulas = question.fit_lapse, tuple(question.formula or ())
+    seed, workers = question.seed, question.workers
+    whole = question.all_trials or agent.selection is None  # all are fitted to the same trials
     data: list[Any] = []
     groups: list[Any] = []
     kept: list[Any] = []
     for model in models:
-        if tell is not None:
-            tell(f"comparing: {model.name}")
-        held = made_of.fixed if model is agent else None
+        if question.tell is not None:
+            question.tell(f"comparing: {model.name}")
+        held = question.fixed if model is agent else None
         parameters = Unknowns.of(model, held, fit_lapse).parameters
         having = [text for text in formulas if moved_by(text) in parameters.names]
-        together = made_of.correlated and len(parameters) > 1
+        together = question.correlated and len(parameters) > 1
         design = None
         try:
             model_data = ModelData.read(model, trials, environment.n_actions, all_trials=whole)
@@ -213,7 +145,7 @@ def compare_rivals(
                     trials.frame,
                     model,
                     parameters,
-                    unit=made_of.unit,
+                    unit=tuple(question.unit or ("subject",)),
                     correlated=together,
                 )
             if data and not np.array_equal(model_data.n_trials, data[0].n_trials):
@@ -237,43 +169,52 @@ def compare_rivals(
                 workers=workers,
             )
         )  # fmt: skip
-    scores = _Scores.of(kept, data, fit_lapse, workers)
-    ranked, omnibus, by_subject = _ranked(kept, groups, scores)
+    criteria = _criteria(kept, data, fit_lapse, workers)
+    ranked, by_subject = _ranked(kept, groups, *criteria)
     taken_for = _taken_for(kept, groups, relived, environment, fit_lapse, seed, workers)
-    return Comparison(ranked, omnibus, taken_for, by_subject, left_out)
+    differences = ranked[["model", "difference", "difference_error"]]
+    figures = {DIFFERENCES: Drawing(differences, draw_rivals)}
+    if len(taken_for):
+        figures[CONFUSIONS] = Drawing(taken_for, draw_taken_for)
+    return Result(
+        "",
+        verdicts={"models": verdict_of(ranked)},
+        tables={
+            MODELS: ranked,
+            TAKEN_FOR: taken_for,
+            "Left out of the comparison": pd.DataFrame(
+                list(left_out.items()), columns=["model", "why"]
+            ),
+            "elpd of each subject": by_subject,
+        },
+        figures=figures,
+        notes=ABOUT_ELPD,
+        asked={"subjects compared": len(by_subject)},
+    )
 
 
-@dataclass(frozen=True)
-class _Scores:
-    """AIC and BIC of each subject by each model, [N, M]; NaN where a fit failed."""
-
-    aic: Array
-    bic: Array
-
-    @classmethod
-    def of(
-        cls,
-        kept: Sequence[tuple[type[Agent], Mapping[str, float] | None]],
-        data: Sequence[ModelData],
-        fit_lapse: bool,
-        workers: int | None,
-    ) -> _Scores:
-        fits = [
-            maximum_likelihood(model, own, fixed=held, lapse=fit_lapse, workers=workers)
-            for (model, held), own in zip(kept, data, strict=True)
-        ]
-        failed = np.array([[status == "failed" for status in fit.status] for fit in fits]).T
-        aic, bic = (
-            np.column_stack([getattr(fit, name) for fit in fits]) for name in ("aic", "bic")
-        )
-        return cls(np.where(failed, np.nan, aic), np.where(failed, np.nan, bic))
+def _criteria(
+    kept: Sequence[tuple[type[Agent], Mapping[str, float] | None]],
+    data: Sequence[ModelData],
+    fit_lapse: bool,
+    workers: int | None,
+) -> list[Array]:
+    """Return AIC and BIC of each subject by each model, [N, M]; NaN where a fit failed."""
+    fits = [
+        maximum_likelihood(model, own, fixed=held, lapse=fit_lapse, workers=workers)
+        for (model, held), own in zip(kept, data, strict=True)
+    ]
+    failed = np.array([[status == "failed" for status in fit.status] for fit in fits]).T
+    criteria = (np.column_stack([getattr(fit, name) for fit in fits]) for name in ("aic", "bic"))
+    return [np.where(failed, np.nan, values) for values in criteria]
 
 
 def _ranked(
     kept: Sequence[tuple[type[Agent], Mapping[str, float] | None]],
     groups: Sequence[PredictedSubjects],
-    scores: _Scores,
-) -> tuple[pd.DataFrame, float, pd.DataFrame]:
+    aic: Array,
+    bic: Array,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     there = groups[0].there
     loo = [group.left_out for group in groups]
     elpd = np.column_stack([each.elpd for each in loo])[there]
@@ -282,8 +223,8 @@ def _ranked(
     away = elpd - elpd[:, [best]]
     weights = stacking_weights(elpd)
     frequent = protected_exceedance(elpd)
-    usable = np.isfinite(scores.bic).all(axis=1)
-    winner = scores.bic[usable].argmin(axis=1)
+    usable = np.isfinite(bic).all(axis=1)
+    winner = bic[usable].argmin(axis=1)
 
     def error(values: Array) -> float:
         return float(np.sqrt(n) * values.std(ddof=1)) if n > 1 else np.nan
@@ -297,13 +238,13 @@ def _ranked(
         "weight": weights, "frequency": frequent.frequency, "exceedance": frequent.protected,
         "refitted": [int(each.refitted.sum()) for each in loo],
         "unreliable": [int((each.pareto_k[there] > LARGEST_PARETO_K).sum()) for each in loo],
-        "aic": scores.aic[usable].sum(axis=0), "bic": scores.bic[usable].sum(axis=0),
+        "aic": aic[usable].sum(axis=0), "bic": bic[usable].sum(axis=0),
         "best_for": np.bincount(winner, minlength=len(names)),
     })  # fmt: skip
     table = pd.DataFrame(elpd, columns=names)
     table.insert(0, "subject", [s for s, t in zip(loo[0].subjects, there, strict=True) if t])
     models = models.sort_values("elpd", ascending=False, kind="stable", ignore_index=True)
-    return models, frequent.omnibus, table
+    return models, table
 
 
 def _taken_for(

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -30,7 +29,7 @@ from knownminds.inference.causes.causal_answers import as_published, causal_answ
 from knownminds.inference.causes.cell_contrast import CellContrast
 from knownminds.inference.causes.least_squares_reasoner import Scoring
 from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
-from knownminds.inference.measure import Measure, reason_of, told_counts
+from knownminds.inference.measure import Measure, counts_text, reason_of
 from knownminds.inference.performance import Performance
 from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.kept_result import read_kept
@@ -39,15 +38,15 @@ from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import Verdict
 
-from .feature_regression import feature_regression
+from .feature_regression import regress_on_features
 from .questions import AskScore
 from .score_figures import (
     MOST_LINES,
     MOST_RADARS,
-    draw_bars,
     draw_distributions,
     draw_intervals,
     draw_radar,
+    draw_scale,
 )
 from .score_scale import (
     RELEASED,
@@ -82,16 +81,9 @@ SCALED = [
 ]
 REGRESSIONS = "Regressions on features"
 OUTCOMES = "Outcomes of the answers"
-CAPTION = (
-    "Each measure with its 95% interval, where it has one; a dashed line is the value that its "
-    "test rejects. Participants without a value stand in grey."
-)
-MANY = (
-    "The values of each measure over participants, where they have one; a dashed line is the value "
-    "that the measure's test rejects."
-)
-BARS = "Each metric on the scale from random answers (dashed, 0) to the reference (1)."
-MANY_BARS = "The metrics over participants, from random answers (dashed, 0) to the reference (1)."
+CAPTION = "Each measure with its 95% interval; a cross is the value that its test rejects."
+MANY = "Each measure over participants: median, 10% and 90%; a cross is what its test rejects."
+OVER_SCALE = "Each metric on the scale from random answers (grey, 0) to the reference (1)."
 RADAR = "The metrics of each participant on one scale, with 95% intervals."
 NOTES = (
     "Intervals are of 95%. What each rests on stands in the column n: subjects; sessions, where a "
@@ -236,11 +228,7 @@ def _on_scale(question: AskScore, table: pd.DataFrame, places: Sequence[Environm
     wide = drawn.pivot_table("normalised", "participant", "metric", sort=False)
     figures = {}
     if drawn["normalised"].notna().any():
-        if len(wide) > MOST_LINES:
-            draw = partial(draw_distributions, value="normalised", name="metric")
-            figures[MANY_BARS] = Drawing(drawn, draw)
-        else:
-            figures[BARS] = Drawing(drawn, draw_bars)
+        figures[OVER_SCALE] = Drawing(drawn, draw_scale)
         if drawn["metric"].nunique() > 2 and len(wide) <= MOST_RADARS:  # fewer have no shape
             figures[RADAR] = Drawing(drawn, draw_radar)
     notes = [SCALE, *([UNSIGNED] if question.released else [])]
@@ -254,26 +242,15 @@ def _regressions(question: AskScore, table: pd.DataFrame) -> Result:
         return Result("")
     base = question.base_model
     features = read_csv("A table of features", question.features, ("participant", base))
-    numbers = features.select_dtypes(include=["number", "bool"])
-    names = [str(name) for name in numbers if name not in ("participant", base)]
-    scores = table.assign(metric=table["measure"])
-    scores["score"] = scores["normalised" if question.reference else "value"]
-    found = []
-    for metric, part in scores.groupby("metric", sort=False):
-        try:
-            found.append(
-                feature_regression(
-                    part[["participant", "metric", "score"]],
-                    features,
-                    regressors=question.feature or names,
-                    base_model=base,
-                    standardise=question.standardise,
-                ).to_frame()
-            )
-        except ValueError as error:
-            found.append(pd.DataFrame({"metric": [metric], "status": [str(error)]}))
-    tables = {REGRESSIONS: pd.concat(found, ignore_index=True)}
-    return Result("", tables=tables, notes=[ABOUT_FEATURES])
+    score = table["normalised" if question.reference else "value"]
+    rows = regress_on_features(
+        table.assign(metric=table["measure"], score=score)[["participant", "metric", "score"]],
+        features,
+        feature=question.feature,
+        base_model=base,
+        standardise=question.standardise,
+    )
+    return Result("", tables={REGRESSIONS: rows}, notes=[ABOUT_FEATURES])
 
 
 def _is_of(name: str, environment: Environment) -> bool:
@@ -459,7 +436,7 @@ def _row(
         "n": estimate.n,
         "unit": estimate.unit,
         "left_out": ", ".join(f"{n} {why}" for why, n in estimate.excluded.items() if n),
-        "fits": told_counts(estimate.fits),
+        "fits": counts_text(estimate.fits),
         "note": estimate.note,
         "status": status,
     }

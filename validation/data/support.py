@@ -57,26 +57,6 @@ def unreadable_there(
 
 
 @dataclass(frozen=True)
-class Simulated:
-    """How the subjects were made from which is said what rows support.
-
-    Parameters
-    ----------
-    minds
-        How many there were.
-    law
-        Whether they came from the group that the estimates show ("fitted") or, as fewer than 5 are
-        usable, from the model's priors ("prior").
-    drawn_anew
-        By what rule luck was drawn anew, in a sentence; "" where nothing was.
-    """
-
-    minds: int
-    law: Law
-    drawn_anew: str
-
-
-@dataclass(frozen=True)
 class Relived:
     """The sessions of a data set laid out, and whose they are.
 
@@ -201,7 +181,7 @@ def support_of(
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
     seed: int,
-) -> tuple[Recovered, FittedPopulation, Simulated]:
+) -> tuple[Recovered, FittedPopulation, Law, str]:
     """Let subjects from the group that the data show live their rows again, and fit them.
 
     For "mle" and "map" each is fitted as the data were. A hierarchical fit of as many would take
@@ -218,7 +198,9 @@ def support_of(
 
     Returns
     -------
-    The scores of each parameter, the group, and how it was simulated.
+    The scores of each parameter; the group; whether it is that which the estimates show ("fitted")
+    or, as fewer than 5 are usable, the model's priors ("prior"); and by what rule luck was drawn
+    anew, in a sentence, or "".
     """
     model = data.model
     unknowns = Unknowns.of(model, fixed, fit_lapse)
@@ -232,9 +214,8 @@ def support_of(
                          environment, theta, lapse, seed)  # fmt: skip
     way: Literal["mle", "posterior"] = "mle" if method == "mle" else "posterior"
     rows = fit_known(lived, true, way, fixed, fit_lapse, seed, 1)
-    scores = recovered(rows, unknowns.parameters, unit="simulated mind")
-    anew = environment.rerun.rule(relived.recorded.columns)
-    return scores, group, Simulated(SIMULATED, law, anew)
+    scores = recovered(rows, unknowns.parameters, unit="simulated agent")
+    return scores, group, law, environment.rerun.rule(relived.recorded.columns)
 
 
 def _group(

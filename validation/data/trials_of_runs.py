@@ -8,15 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pyarrow import ArrowException, parquet
 
-from knownminds.environments import Trials, make
+from knownminds.environments import Trials
 from knownminds.environments.conditions import SHARED_DESIGN
 from knownminds.environments.record.trials import SETTINGS
-from knownminds.llm_adapters import Sampling
-from knownminds.llm_adapters.runs.ledger import FILE as LEDGER
-from knownminds.llm_adapters.runs.ledger import Ledger
-from knownminds.llm_adapters.runs.participant import conditions
 from knownminds.llm_adapters.runs.runner import TRIALS
 
 BY = "model"  # the column in which a run says who answered
@@ -72,28 +67,14 @@ def read_one(data: Data, columns: Mapping[str, str] | None) -> tuple[str, Trials
         raise ValueError("Trials are read from one file or run at least; got none.")
     runs = runs_in(paths)
     if len(runs) == 1:
-        return runs[0].name, with_conditions(runs[0], columns)
+        return runs[0].name, load(runs[0], columns)
     return " ".join(map(str, paths)), joined(runs, columns)
 
 
-def with_conditions(path: str | Path, columns: Mapping[str, str] | None = None) -> Trials:
-    """Return the trials of a file or a run's folder; of a run, each with its conditions.
-
-    An older run did not write them beside its trials: they follow from its ledger.
-    """
-    place = Path(path)
-    trials = Trials.load(place / TRIALS if place.is_dir() else place, columns=columns)
-    if "template_hash" in trials.frame or not (place / LEDGER).is_file():
-        return trials
-    with Ledger.read(place) as ledger:
-        kept = ledger.configuration
-    try:
-        environment = make(kept["environment"], **kept["settings"])
-    except ValueError:  # words or a network of the user's own that are no longer there
-        return trials
-    told = conditions(environment, Sampling(**kept["sampling"]))
-    new = {name: value for name, value in told.items() if name not in trials.frame}
-    return Trials(trials.frame.assign(**new))
+def load(path: str | Path, columns: Mapping[str, str] | None = None) -> Trials:
+    """Return the trials of a file or of a run's folder."""
+    folder = Path(path)
+    return Trials.load(folder / TRIALS if folder.is_dir() else folder, columns=columns)
 
 
 def joined(paths: Sequence[str | Path], columns: Mapping[str, str] | None = None) -> Trials:
@@ -109,7 +90,7 @@ def joined(paths: Sequence[str | Path], columns: Mapping[str, str] | None = None
     runs = runs_in(paths)
     if not runs:
         raise ValueError("Trials are read from one file or run at least; got none.")
-    parts = {name: with_conditions(run, columns) for name, run in _named(runs).items()}
+    parts = {name: load(run, columns) for name, run in _named(runs).items()}
     settings = agreed_design({name: part.settings for name, part in parts.items()})
     whole = put_together({name: part.frame for name, part in parts.items()})
     whole.attrs[SETTINGS] = settings
@@ -196,7 +177,7 @@ def read_all(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> 
     """
     parts, told = [], {}
     for name, path in _named(runs_in(paths)).items():
-        trials = with_conditions(path, columns)
+        trials = load(path, columns)
         parts.append(trials.frame.assign(file=str(path)))
         parts[-1].attrs, told[name] = {}, trials.settings
     agreed_design(told)
@@ -211,28 +192,6 @@ def read_all(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> 
         session[again] = session[again] + "+" + copy[again].astype(str).to_numpy(dtype=object)
         frame["session"] = session
     return frame.drop(columns="file")
-
-
-def experiments_of(path: str | Path, columns: Mapping[str, str] | None = None) -> set[str]:
-    """Return the experiments that the trials of a file or run name; "" where one names none."""
-    place = Path(path)
-    file = place / TRIALS if place.is_dir() else place
-    if "environment" not in (columns or {}):
-        try:
-            if file.suffix == ".parquet" and "environment" in _parquet_names(file):
-                part = pd.read_parquet(file.absolute(), columns=["environment"])
-                return set(_experiment(part))
-            if file.suffix == ".csv":
-                part = pd.read_csv(file, usecols=["environment"], dtype="str", encoding="utf-8-sig")
-                return set(_experiment(part))
-        except (ArrowException, OSError, ValueError):
-            pass  # which loading it says in a sentence
-    return set(_experiment(Trials.load(file, columns=columns).frame))
-
-
-def _parquet_names(file: Path) -> Sequence[str]:
-    names: Sequence[str] = parquet.read_schema(file.absolute()).names
-    return names
 
 
 def also_called(name: str, frame: pd.DataFrame) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,23 +12,31 @@ from matplotlib.figure import Figure
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Diagnosis, session_stream
-from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 from knownminds.inference.diagnosis.coherence import answers_of
-from knownminds.inference.diagnosis.conditional_independence import conditional_independence
-from knownminds.inference.diagnosis.elicitation_consistency import elicitation_consistency
-from knownminds.inference.diagnosis.iterated_expectation import iterated_expectation
-from knownminds.inference.diagnosis.monotone_choice import monotone_choice
-from knownminds.inference.diagnosis.predictive_gain import predictive_gain
 from knownminds.validation.engine.arguments import check_settings, one_of
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.scores import NOTHING, share_of
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.pages import figures as draw
 
+from .coherence_tests import (
+    CALIBRATED,
+    ELICITATION,
+    GAIN,
+    INDEPENDENCE,
+    ITERATED,
+    LEVEL,
+    MONOTONE,
+    coherence_tests,
+    findings,
+)
+
 if TYPE_CHECKING:
     from knownminds.validation.power.questions import Audit
 
-LEVEL = 0.05
+TESTS = (INDEPENDENCE, CALIBRATED, GAIN, MONOTONE, ELICITATION, ITERATED)
+# Of what is found in a data set, by head of the table: see `findings`.
+FINDINGS = {"rejected": "rejects", "published": "published", "percentile": "percentile"}
 RATIONAL = "random_utility"
 TRUTHFUL = 0.01  # standard deviation of reports in log odds, which rounding to .01 hides
 
@@ -72,25 +80,6 @@ NOTES = (
     f"published bootstraps lies above zero, which is nobody's reading. {RATIONAL} is rational and "
     "reports what it acts on: of it, every rejection is a false alarm. -: no such finding.",
 )
-
-
-class Finding(NamedTuple):
-    """What a test says of a data set; None where it has no such finding.
-
-    Parameters
-    ----------
-    rejected
-        Whether our test rejects at `LEVEL`.
-    published
-        Whether the published reading finds a violation.
-    percentile
-        Whether the percentile interval of the published bootstraps lies above zero, which is
-        nobody's reading.
-    """
-
-    rejected: bool
-    published: bool | None = None
-    percentile: bool | None = None
 
 
 def study(question: Audit) -> Study:
@@ -151,16 +140,20 @@ def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     environment, model = cell.make(), AGENTS[cell.model]
     assert isinstance(environment, Diagnosis)
     theta = minds(cell.model, cell.law["dial"], batch.first, batch.last, study.seed)
-    options = cell.options
+    how = cell.options
     rows = []
     for i, data in enumerate(answers_of(model, theta, environment, study.seed, 41, batch.first)):
+        told = coherence_tests(
+            data, "tree", how["permutations"], how["bootstraps"],
+            study.seed + batch.first + i, how["tests"],
+        )  # fmt: skip
+        calibrated = told["of"] == CALIBRATED
+        said = findings(told.assign(test=told["test"].where(~calibrated, CALIBRATED)), ())
         row: dict[str, Any] = {"status": "ok", "message": ""}
-        for test in options["tests"]:
-            found = TESTS[test](
-                data, options["permutations"], options["bootstraps"], study.seed + batch.first + i
-            )
-            for name, value in found._asdict().items():
-                row[f"{name}, {test}"] = np.nan if value is None else float(value)
+        for found in said.to_dict("records"):
+            for name, column in FINDINGS.items():
+                value = found[column]
+                row[f"{name}, {found['test']}"] = np.nan if value is None else float(value)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -176,7 +169,7 @@ def say(rows: Rows) -> Result:
         for test in (test for test in TESTS if test in cell.options["tests"]):
             shares = {
                 name: NOTHING if column.isna().any() else share_of(column.to_numpy(dtype=bool))
-                for name, column in ((n, own[f"{n}, {test}"]) for n in Finding._fields)
+                for name, column in ((n, own[f"{n}, {test}"]) for n in FINDINGS)
             }
             row = {"decider": cell.model, "dial": cell.law["dial"], "test": test, **shares}
             table.append(row | {"data sets": len(own)})
@@ -222,47 +215,3 @@ def minds(model: str, value: float, first: int, last: int, seed: int) -> Array:
             mean, spread = MINDS.get(name, (0.0, 0.0))
             theta[i - first, j] = value if name == dial else mean + spread * normal[name]
     return theta
-
-
-def _independence(calibrated: bool) -> Callable[..., Finding]:
-    def test(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Finding:
-        found = conditional_independence(
-            data, calibrated=calibrated, replicates=replicates, bootstraps=bootstraps, seed=seed
-        )
-        above = (bool(found[end] > 0) for end in ("published_low", "percentile_low"))
-        return Finding(found["p_value"] <= LEVEL, *above)
-
-    return test
-
-
-def _gain(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Finding:
-    found = predictive_gain(
-        data, learner="tree", replicates=replicates, bootstraps=bootstraps, seed=seed
-    )
-    return Finding(found["p_value"] <= LEVEL, bool(found["published_low"] > 0))
-
-
-def _monotone(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Finding:
-    found = monotone_choice(data, bootstraps=0)
-    return Finding(found["p_value"] <= LEVEL, bool(found["published"] > 0))
-
-
-def _elicitation(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Finding:
-    found = elicitation_consistency(data, replicates=replicates, bootstraps=0, seed=seed)
-    p_values = found.table["p_value"].iloc[1:]  # after the spread of plain answers
-    return Finding(min(1.0, len(p_values) * p_values.min()) <= LEVEL)
-
-
-def _iterated(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Finding:
-    # The paper sets the ratio beside that of a random forest and calls none a violation.
-    return Finding(iterated_expectation(data, bootstraps=0, seed=seed)["p_value"] <= LEVEL)
-
-
-TESTS: Mapping[str, Callable[..., Finding]] = {
-    "conditional independence": _independence(False),
-    "calibrated": _independence(True),
-    "predictive gain": _gain,
-    "monotone choice": _monotone,
-    "elicitation consistency": _elicitation,
-    "iterated expectation": _iterated,
-}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from knownminds.inference.diagnosis.coherence_test import CoherenceTest
 from knownminds.inference.diagnosis.conditional_independence import conditional_independence
 from knownminds.inference.diagnosis.elicitation_consistency import elicitation_consistency
 from knownminds.inference.diagnosis.iterated_expectation import SEPARATE, iterated_expectation
-from knownminds.inference.diagnosis.monotone_choice import monotone_choice
+from knownminds.inference.diagnosis.monotone_choice import FALLS, monotone_choice
 from knownminds.inference.diagnosis.predictive_gain import Learner, predictive_gain
 
 TESTS = (
@@ -25,6 +25,8 @@ TESTS = (
     "iterated expectation",
 )
 INDEPENDENCE, GAIN, MONOTONE, ELICITATION, ITERATED = TESTS
+CALIBRATED = "calibrated"  # conditional independence, once reports are calibrated
+LEVEL = 0.05
 NUMBERS = (
     "value", "low", "high", "null", "p_value", "n", "published", "published_low",
     "published_high", "percentile_low", "percentile_high",
@@ -32,7 +34,12 @@ NUMBERS = (
 
 
 def coherence_tests(
-    data: BeliefDecisions, learner: Learner, permutations: int, bootstraps: int, seed: int
+    data: BeliefDecisions,
+    learner: Learner,
+    permutations: int,
+    bootstraps: int,
+    seed: int,
+    tests: Sequence[str] = (*TESTS, CALIBRATED),
 ) -> pd.DataFrame:
     """Test one participant's answers to `diagnosis` for coherence.
 
@@ -47,6 +54,8 @@ def coherence_tests(
         Of the predictive gain, see `predictive_gain`.
     permutations, bootstraps, seed
         Of the tests, of the intervals, and of both.
+    tests
+        Which are computed.
 
     Returns
     -------
@@ -62,20 +71,48 @@ def coherence_tests(
     how = {"bootstraps": bootstraps, "seed": seed}
     both = {**how, "replicates": permutations}
     rows: list[dict[str, Any]] = []
-    for calibrated in (False, True):
-        of = "calibrated" if calibrated else ""
-        test = partial(conditional_independence, data, calibrated=calibrated, **both)
-        rows += _rows(INDEPENDENCE, of, test, "published_low")
-    test = partial(predictive_gain, data, features=data.evidence, learner=learner, **both)
-    rows += _rows(GAIN, "beyond belief, %", test, "published_low")
-    test = partial(monotone_choice, bare, **how)
-    rows += _rows(MONOTONE, "any pair turns", test, "published")
-    rows += _rows(ELICITATION, "", partial(elicitation_consistency, bare, **both))
-    for elicitation in bare.part_elicitations or (None,):
+    for of, name in (("", INDEPENDENCE), (CALIBRATED, CALIBRATED)):
+        test = partial(conditional_independence, data, calibrated=bool(of), **both)
+        rows += _rows(INDEPENDENCE, of, test, "published_low") if name in tests else []
+    if GAIN in tests:
+        test = partial(predictive_gain, data, features=data.evidence, learner=learner, **both)
+        rows += _rows(GAIN, "beyond belief, %", test, "published_low")
+    if MONOTONE in tests:
+        rows += _rows(
+            MONOTONE, "any pair turns", partial(monotone_choice, bare, **how), "published"
+        )
+    if ELICITATION in tests:
+        rows += _rows(ELICITATION, "", partial(elicitation_consistency, bare, **both))
+    for elicitation in (bare.part_elicitations or (None,)) if ITERATED in tests else ():
         of = f"parts over whole{SEPARATE[elicitation or 'distribution']}"
         test = partial(iterated_expectation, bare, elicitation=elicitation, **how)
         rows += _rows(ITERATED, of, test)
     return pd.DataFrame(rows).astype(dict.fromkeys(NUMBERS, float))
+
+
+def findings(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Return what each test says: one row per test and the values of some columns.
+
+    A test with several rows has the smallest of their p-values times their number. Falls of single
+    pairs of actions are no violation of monotone choice.
+
+    Returns
+    -------
+    DataFrame
+        The keys, test, p_value, rejects (at .05), published (whether the published reading finds a
+        violation) and percentile (whether the percentile interval of the published bootstraps lies
+        above zero, which is nobody's reading); None where there is no such finding.
+    """
+    names = [*keys, "test"]
+    tested = rows[rows["p_value"].notna() & ~rows["of"].str.endswith(FALLS)]
+    groups = tested.groupby(names, sort=False)
+    p = groups["p_value"].min().mul(groups.size()).clip(upper=1.0)
+    every = rows.assign(
+        published=(rows["finding"] == "violation").where(rows["finding"] != ""),
+        percentile=(rows["percentile_low"] > 0).where(rows["percentile_low"].notna()),
+    ).groupby(names, sort=False)[["published", "percentile"]]
+    some = every.agg(lambda said: None if said.isna().all() else bool(said.dropna().any()))
+    return p.to_frame("p_value").assign(rejects=p <= LEVEL).join(some).reset_index()
 
 
 def _rows(

@@ -1,16 +1,14 @@
-"""Trials in the columns of other packages, and with a dictionary of their columns."""
+"""Trials in the columns of hBayesDM and HSSM."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from knownminds.environments import Environment, Trials, make, trial_schema
+from knownminds.environments import Environment, Trials, make
 from knownminds.environments.record.csv_cells import csv_text
-from knownminds.environments.record.folders import writable, write_text
 from knownminds.inference.posteriors.crossed_levels import units_of
 
 
@@ -58,33 +56,6 @@ def hssm_table(trials: Trials, environment: Environment) -> pd.DataFrame:
         "response": 2 * kept["action"].astype(int) - 1,
     })  # fmt: skip
     return table.assign(**{column: kept[column] for column in more})
-
-
-def write_with_dictionary(
-    trials: Trials, environment: Environment | None, folder: str | Path
-) -> None:
-    """Write trials as CSV and Parquet with a dictionary of their columns, as R reads them.
-
-    `trials.csv` has NA for what is missing; `dictionary.csv` has name, type, unit, range and
-    meaning of every column.
-    """
-    frame = trials.frame
-    schema = {column.name: column for column in trial_schema(environment).columns}
-    rows = []
-    for name in frame.columns:
-        column = schema.get(str(name))
-        kind = str(frame[name].dtype)
-        rows.append({
-            "column": name, "type": column.kind if column else kind,
-            "unit": column.unit if column else "",
-            "least": column.least if column else np.nan,
-            "most": column.most if column else np.nan,
-            "meaning": column.description if column else "a condition, as the data had it",
-        })  # fmt: skip
-    with writable(folder) as place:
-        trials.save(place / "trials.parquet")
-        write_text(place / "trials.csv", csv_text(frame, na_rep="NA", lineterminator="\n"))
-        write_text(place / "dictionary.csv", csv_text(pd.DataFrame(rows)))
 
 
 def tab_separated(table: pd.DataFrame) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -21,36 +21,10 @@ from .mapping import ColumnMap
 from .tables import named_after_file, read_table
 from .told_texts import read_texts
 
+if TYPE_CHECKING:
+    from knownminds.validation.data.questions import AskImport
+
 WIDE = 5  # numbered columns of one name, from which on a table is taken for wide
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What is known of files beyond what stands in them.
-
-    Parameters
-    ----------
-    environment
-        The experiment, where a head fits several or a mapping does not say.
-    settings
-        Of the experiment, beyond those that follow from the trials.
-    mapping
-        What columns and values are; None for files in formats that are known.
-    where
-        Only rows whose columns have these values, by their names in the file.
-    encoding, missing
-        See `tables.read_table`.
-    subject_from_file
-        Whether each file is of one subject, whose name is the file's.
-    """
-
-    environment: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    mapping: ColumnMap | None = None
-    where: Mapping[str, str] = field(default_factory=dict)
-    encoding: str | None = None
-    missing: Sequence[str] = ()
-    subject_from_file: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +47,7 @@ class Imported:
 
 
 def import_tables(
-    files: Sequence[Path], source: str | None = None, reading: Reading | None = None
+    files: Sequence[Path], question: AskImport, mapping: ColumnMap | None = None
 ) -> Imported:
     """Read tables as a mapping or a format that is known explains them.
 
@@ -82,8 +56,11 @@ def import_tables(
     files
         Text tables, or with a mapping the JSON of a browser experiment; those of 0 bytes are passed
         over and counted.
-    source
-        None for what the heads tell; else that of a format.
+    question
+        What is known of the files beyond what stands in them; its format is None for what the heads
+        tell.
+    mapping
+        What columns and values are; None for files in formats that are known.
 
     Raises
     ------
@@ -91,9 +68,10 @@ def import_tables(
         If a file is of no known format, no row can be used, files are of several experiments, or
         trials break the rules of theirs.
     """
-    how = reading or Reading()
-    if how.environment and how.environment not in ENVIRONMENTS:
-        raise ValueError(unknown("environment", how.environment, ENVIRONMENTS))
+    name, settings = name_of(question.environment), question.settings or {}
+    if name and name not in ENVIRONMENTS:
+        raise ValueError(unknown("environment", name, ENVIRONMENTS))
+    where = {**(mapping.where if mapping else {}), **(question.where or {})}
     tally = Tally()
     tables: list[Table] = []
     read: list[tuple[Format, Table, pd.DataFrame]] = []
@@ -101,11 +79,11 @@ def import_tables(
         if file.is_file() and not file.stat().st_size and len(files) > 1:
             tally.add(TOLD, f"{file.name} is empty and was passed over")
             continue
-        table = chosen(_table(file, how, tally), how, tally)
+        table = chosen(_table(file, question, mapping, tally), where, tally)
         tables.append(table)
-        known, ready = _format(table, source, how)
-        frame = known.read(ready, tally, how.settings)
-        if how.subject_from_file:
+        known, ready = _format(table, question, mapping)
+        frame = known.read(ready, tally, settings)
+        if question.subject_from_file:
             frame = frame.assign(subject=table.name)
         if not len(frame):
             tally.add(TOLD, f"no row of {file.name} could be used")
@@ -126,34 +104,39 @@ def import_tables(
     whole = pd.concat(apart, ignore_index=True)
     if "raw_text" in whole and whole["raw_text"].isna().all():
         whole = whole.drop(columns="raw_text")
-    place = _experiment(known, whole, tables, how.settings)
-    if place is None and names[0]:
+    environment = _experiment(known, whole, tables, settings)
+    if environment is None and names[0]:
         whole = whole.assign(environment=names[0])
-    if how.mapping is not None and place is not None:
-        _check_scale(whole, place, how.mapping)
-    trials = Trials.from_frame(whole, environment=place)
+    if mapping is not None and environment is not None:
+        _check_scale(whole, environment, mapping)
+    trials = Trials.from_frame(whole, environment=environment)
     account = account_of(known.source, names[0], tables, tally, trials.frame)
     return Imported(trials, account, known.mapping)
 
 
-def _table(file: Path, how: Reading, tally: Tally) -> Table:
-    if how.mapping is not None and how.mapping.pattern:
-        return read_texts(file, how.mapping.pattern, how.mapping.names, tally)
-    if how.mapping is not None and file.suffix in (".json", ".txt") and is_json(file):
+def name_of(environment: Environment | str | None) -> str | None:
+    """Return the name of an experiment."""
+    return environment.name if isinstance(environment, Environment) else environment
+
+
+def _table(file: Path, question: AskImport, mapping: ColumnMap | None, tally: Tally) -> Table:
+    if mapping is not None and mapping.pattern:
+        return read_texts(file, mapping.pattern, mapping.names, tally)
+    if mapping is not None and file.suffix in (".json", ".txt") and is_json(file):
         return read_browser(file, tally)
-    gaps = () if how.mapping is not None else how.missing
-    return read_table(file, tally, encoding=how.encoding, gaps=gaps)
+    gaps = () if mapping is not None else question.missing
+    return read_table(file, tally, encoding=question.encoding, gaps=gaps)
 
 
-def _format(table: Table, source: str | None, how: Reading) -> tuple[Format, Table]:
+def _format(table: Table, question: AskImport, mapping: ColumnMap | None) -> tuple[Format, Table]:
     """Return what explains a table, and the table as that has its columns."""
-    mapping = how.mapping
+    name, source = name_of(question.environment), question.format
     if mapping is not None:
-        if how.subject_from_file:
+        if question.subject_from_file:
             columns = {ours: t for ours, t in mapping.columns.items() if ours != "subject"}
             table, mapping = named_after_file(table), replace(mapping, columns=columns)
-        return format_of_map(mapping, "a mapping", how.environment), table
-    fitting = format_of(table, source, how.environment)
+        return format_of_map(mapping, "a mapping", name), table
+    fitting = format_of(table, source, name)
     if fitting is None:
         of = f"a table of {source}" if source else "of a format that is known"
         raise ValueError(
@@ -163,12 +146,12 @@ def _format(table: Table, source: str | None, how: Reading) -> tuple[Format, Tab
         )
     known, ready = fitting
     if known.mapping is not None and not known.environment:
-        named = how.environment or _named_in(ready)
-        if named is None:
+        name = name or _named_in(ready)
+        if name is None:
             raise ValueError(
                 f"No column of {table.file} names its experiment. Name it with --environment."
             )
-        known = format_of_map(known.mapping, known.source, named)
+        known = format_of_map(known.mapping, known.source, name)
     return known, ready
 
 
@@ -225,10 +208,9 @@ def _wide(table: Table) -> str:
     )
 
 
-def chosen(table: Table, how: Reading, tally: Tally) -> Table:
+def chosen(table: Table, where: Mapping[str, str], tally: Tally) -> Table:
     """Return the rows whose columns have the values that are wanted; the others are counted."""
-    wanted = {**(how.mapping.where if how.mapping else {}), **how.where}
-    for column, value in wanted.items():
+    for column, value in where.items():
         if column not in table.cells:
             raise ValueError(unknown(f"column of {table.file}", column, table.cells.columns))
         kept = (table.cells[column] == value).fillna(False)

@@ -50,7 +50,7 @@ NOTES = (
 
 
 def study(question: Audit) -> Study:
-    """Let known minds play all conditions of the three tasks, and score them.
+    """Let known agents play all conditions of the three tasks, and score them.
 
     The minds are static Bayesian observers: one whose prior weight grows in every ablation, one
     whose weight stays as it is, one with weight 0 and the same noise, and one without any noise.
@@ -99,7 +99,7 @@ def study(question: Audit) -> Study:
 
 
 def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
-    """Let known minds play all conditions of the tasks, and score them: one row each."""
+    """Let known agents play all conditions of the tasks, and score them: one row each."""
     cell = study.cells[batch.cell]
     observer, options = cell.law["observer"], cell.options
     aim = 0.0 if observer.startswith("perfect") else options["prior_weight"]
@@ -151,8 +151,8 @@ def say(rows: Rows) -> Result:
         )
     frame = pd.DataFrame(table)
     return rows.result(
-        "What does the consistency score give to known minds?",
-        tables={"Scores of known minds": frame.set_index(["observer", "trials"])} if table else {},
+        "What does the consistency score give to known agents?",
+        tables={"Scores of known agents": frame.set_index(["observer", "trials"])} if table else {},
         figures={"Expected score over trials per condition.": Drawing(frame, draw_expected)}
         if table
         else {},

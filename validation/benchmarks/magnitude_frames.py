@@ -1,0 +1,218 @@
+"""All of magnitude estimation as tidy frames: accuracy, observers, cues and consistency.
+
+Each function reads the prepared answers of the paper; `Answers.once` keeps what it returns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from knownminds.environments import CONDITIONS, Trials
+from knownminds.inference.magnitudes.consistency_score import REPLICATES, prior_weight
+from knownminds.inference.magnitudes.cue_combination import REFERENCES, CueCombination
+from knownminds.inference.magnitudes.evidence_calibration import calibrated_evidence
+from knownminds.inference.magnitudes.factor_evidence import FACTORS, factor_evidence
+from knownminds.inference.magnitudes.magnitude_answers import (
+    BASE,
+    BOTH,
+    MULTIMODAL,
+    TEXT,
+    MagnitudeAnswers,
+)
+from knownminds.inference.magnitudes.magnitude_composite import (
+    MASS,
+    ROUNDS,
+    MagnitudeComposite,
+    cue_combination,
+    magnitude_composite,
+)
+from knownminds.inference.magnitudes.normalised_error import bias_and_variance, normalised_error
+from knownminds.inference.magnitudes.observer_fits import fit_observers
+from knownminds.inference.resampling import percentile_interval
+
+from .paper import Answers, joined
+from .views import WHO
+
+KEY = [WHO, "task", "condition", "modality"]
+LINES = 39  # straight lines beside each evidence: two of 40 at or above it make p .05
+PREPARED = ["task", "answers_to", "played"]  # columns that the paper adds to trials
+# Columns of frames that may have no row.
+CUES = [
+    WHO, "task", "condition", "reference", "n", "left_out", "matched", "text_weight", "weight_low",
+    "weight_high", "error", "reference_error", "efficiency", "low", "high", "reason",
+]  # fmt: skip
+FITS = [*KEY, "variant", "aic", "status"]
+EVIDENCE = [*KEY, "evidence", "low", "high", "p", "lines"]
+
+
+def whole_modality(task: str) -> str:
+    """Return the modality with all that a task shows."""
+    return BOTH if task in MULTIMODAL else TEXT
+
+
+def estimates(data: Answers) -> MagnitudeAnswers:
+    """Return the answers apart by participant, task, condition and modality, with bootstraps."""
+    rounds = int(data.about.option("bootstraps", ROUNDS))
+    trials = data.trials.drop(columns=PREPARED)
+    return MagnitudeAnswers.read(trials, WHO, rounds=rounds, seed=data.about.seed)
+
+
+def composites(data: Answers) -> dict[str, MagnitudeComposite]:
+    """Return accuracy, efficiency and consistency of each participant.
+
+    The accuracy of a task with two modalities is that of the answers to both; the static observer
+    behind the consistency score has a prior mean for each window.
+    """
+    answers = data.once(estimates)
+    how = {
+        "mass": data.about.option("mass", MASS),
+        "replicates": data.about.option("replicates", REPLICATES),
+        "seed": data.about.seed,
+    }
+    return {who: magnitude_composite(answers, who, **how) for who in answers.participants}
+
+
+def composite(data: Answers) -> pd.DataFrame:
+    """Return one row per participant and part (A, E, C, S): value, low, high, missing."""
+    return joined(one.to_frame() for one in data.once(composites).values())
+
+
+def consistency(data: Answers) -> pd.DataFrame:
+    """Return one row per participant and comparison: prior weights, shift, score."""
+    return joined(
+        one.consistency.to_frame().assign(**{WHO: who})
+        for who, one in data.once(composites).items()
+    )
+
+
+def known_observers(data: Answers) -> pd.DataFrame:
+    """Return one row per participant and known observer, in the same design with the same noise.
+
+    Expected score, sd, and reaching: the share that scores at least what the participant does.
+    """
+    columns = [WHO, "score", "low", "high", "observer", "expected", "sd", "reaching"]
+    rows = []
+    for who, one in data.once(composites).items():
+        score = float(one.consistency.total[0])
+        ends = (one.consistency.low, one.consistency.high)
+        rows += [
+            (
+                who,
+                score,
+                *ends,
+                observer,
+                float(own.mean()),
+                float(own.std(ddof=1)),
+                float((own >= score).mean()),
+            )
+            for observer, own in one.consistency.known.items()
+        ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def fits(data: Answers) -> pd.DataFrame:
+    """Return one row per cell and variant of an observer: aic, status, and its parameters."""
+    usable, keys = _by_cell(data.once(estimates).frame)
+    if not len(usable):
+        return pd.DataFrame(columns=FITS)
+    rows: list[dict[str, Any]] = []
+    for variant, fit in fit_observers(Trials.from_frame(usable)).items():
+        for i, subject in enumerate(fit.subjects):
+            aic = float(fit.aic[i]) if fit.status[i] != "failed" else np.nan
+            row = dict(zip(FITS, (*keys[int(subject)], variant, aic, fit.status[i]), strict=True))
+            rows.append(row | dict(zip(fit.names, fit.estimate[i].tolist(), strict=True)))
+    return pd.DataFrame(rows)
+
+
+def _by_cell(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[str, ...]]]:
+    """Return the trials of cells with two answers or more, each cell a subject, and their names."""
+    names = [WHO, "task", "condition_name", "modality_name"]
+    cell = frame.groupby(names, sort=False).ngroup()
+    keys = list(frame.drop_duplicates(names)[names].itertuples(index=False, name=None))
+    answered = frame["response"].notna().groupby(cell).sum()
+    enough = cell.map(answered >= 2).to_numpy(dtype=bool)
+    sessions = frame["subject"].astype("str") + "/" + frame["session"].astype("str")
+    return frame.assign(subject=cell.astype(str), session=sessions)[enough], keys
+
+
+def evidence(data: Answers) -> pd.DataFrame:
+    """Return evidence for a Bayesian observer in the base condition, one row per participant, task.
+
+    Low and high are 5% and 95% of that of straight lines, p the share of them that show as much;
+    no row where no lines are asked for.
+    """
+    lines, frame = data.about.option("lines", 0), data.once(estimates).frame
+    whole = frame["task"].map(whole_modality)
+    base = (frame["condition_name"] == BASE) & (frame["modality_name"] == whole)
+    usable, keys = _by_cell(frame[base])
+    if not lines or not len(usable):
+        return pd.DataFrame(columns=EVIDENCE)
+    table = calibrated_evidence(Trials.from_frame(usable), replicates=lines, seed=data.about.seed)
+    names = pd.DataFrame([keys[int(subject)] for subject in table["subject"]], columns=KEY)
+    table = table.rename(columns={"null_low": "low", "null_high": "high", "p_value": "p"})
+    return pd.concat([names, table], axis=1).assign(lines=float(lines))[EVIDENCE]
+
+
+def cells(data: Answers) -> pd.DataFrame:
+    """Return one row per participant, task, condition and modality.
+
+    n, missing (answers), at_an_end, error (NRMSE) with low and high, bias and variance (its parts,
+    squared), prior_weight with prior_low and prior_high, and the evidence for each factor.
+    """
+    aics = data.once(fits).pivot_table(index=KEY, columns="variant", values="aic", dropna=False)
+    factors: dict[Any, dict[str, float]] = {}
+    if len(aics):
+        table = factor_evidence({str(name): aics[name].to_numpy(dtype=float) for name in aics})
+        factors = dict(zip(aics.index, table[list(FACTORS)].to_dict("records"), strict=True))
+    nothing, mass = dict.fromkeys(FACTORS, np.nan), data.about.option("mass", MASS)
+    answers = data.once(estimates)
+    rows: list[dict[str, Any]] = []
+    for key, cell in (one for who in answers.participants for one in answers.of(who)):
+        error, weight = normalised_error(cell), prior_weight(cell)
+        bias, variance = bias_and_variance(cell)
+        rows.append(
+            dict(zip(KEY, key, strict=True))
+            | {"n": len(cell), "missing": cell.missing, "at_an_end": cell.at_an_end}
+            | _with_ends(("error", "low", "high"), error, mass)
+            | {"bias": bias, "variance": variance}
+            | _with_ends(("prior_weight", "prior_low", "prior_high"), weight, mass)
+            | factors.get(key, nothing)
+        )
+    return pd.DataFrame(rows)
+
+
+def _with_ends(names: tuple[str, str, str], values: Any, mass: float) -> dict[str, float]:
+    """Return an estimate, which is the first of the values, with the interval of the others."""
+    return dict(zip(names, (float(values[0]), *percentile_interval(values, mass)), strict=True))
+
+
+def cues(data: Answers) -> pd.DataFrame:
+    """Return one row per participant, task, condition and reference.
+
+    n, left_out, text_weight, error (of the combined answers), reference_error, efficiency (RRE)
+    with low and high, reason.
+    """
+    answers, mass = data.once(estimates), data.about.option("mass", MASS)
+    rows = []
+    for who in answers.participants:
+        for task in MULTIMODAL:
+            for condition in CONDITIONS:
+                found = cue_combination(answers, who, task, condition)
+                if found is not None:
+                    names = {WHO: who, "task": task, "condition": condition}
+                    rows += [names | _cue_row(found, reference, mass) for reference in REFERENCES]
+    return pd.DataFrame(rows, columns=CUES)
+
+
+def _cue_row(found: CueCombination, reference: str, mass: float) -> dict[str, Any]:
+    weight = found.text_weight[reference]
+    return {
+        "reference": reference, "n": found.n, "left_out": found.left_out,
+        "matched": found.matched, "error": float(found.error[0]), "reason": found.reason,
+        "reference_error": float(found.reference_error[reference][0]),
+        **_with_ends(("text_weight", "weight_low", "weight_high"), weight, mass),
+        **_with_ends(("efficiency", "low", "high"), found.efficiency[reference], mass),
+    }  # fmt: skip
