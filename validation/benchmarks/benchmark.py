@@ -87,7 +87,8 @@ class Played:
             }
             for name in plan.known
         }
-        files = {name: self.options.get(name) for name in ("features", "people")}
+        paths = (self.options.get(name) for name in ("features", "people"))
+        features, people = (None if path is None else Path(path) for path in paths)
         return About(
             environments=plan.environments,
             participants=(*self.models, *plan.known),
@@ -96,7 +97,8 @@ class Played:
             paraphrases=int(self.options.get("paraphrases") or 1),
             seed=plan.seed,
             kept=self.folder / MINDS,
-            **{name: None if path is None else Path(path) for name, path in files.items()},
+            features=features,
+            people=people,
         )
 
 

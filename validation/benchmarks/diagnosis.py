@@ -296,8 +296,8 @@ def baselines(read: Beliefs, about: About) -> pd.DataFrame:
         except (ValueError, ImportError):
             continue
         table = test.table
-        forests = table[table["of"].str.startswith("ratio of forests")]
-        rows[data_set] = {SET: data_set} | forests.iloc[0][["value", "low", "high"]].to_dict()
+        ratio = table[table["of"].str.startswith("ratio of forests")].iloc[0]
+        rows[data_set] = {SET: data_set, **{end: ratio[end] for end in ("value", "low", "high")}}
     found = pd.DataFrame(list(rows.values()), columns=[SET, "value", "low", "high"])
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)

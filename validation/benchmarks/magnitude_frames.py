@@ -163,7 +163,7 @@ def cells(data: Answers) -> pd.DataFrame:
     squared), prior_weight with prior_low and prior_high, and the evidence for each factor.
     """
     aics = data.once(fits).pivot_table(index=KEY, columns="variant", values="aic", dropna=False)
-    factors: dict[Any, dict[str, float]] = {}
+    factors: dict[Any, Any] = {}
     if len(aics):
         table = factor_evidence({str(name): aics[name].to_numpy(dtype=float) for name in aics})
         factors = dict(zip(aics.index, table[list(FACTORS)].to_dict("records"), strict=True))

@@ -350,6 +350,11 @@ def errors(data: Answers) -> Shown:
     )  # fmt: skip
 
 
+def _whole_mean(values: pd.Series[float]) -> float:
+    """Return the mean of values, NaN if one lacks."""
+    return float(values.mean(skipna=False))
+
+
 def beside_error(data: Answers) -> pd.DataFrame:
     """Return each participant's evidence for a Bayesian observer, efficiency and score, one a row.
 
@@ -359,7 +364,7 @@ def beside_error(data: Answers) -> pd.DataFrame:
     cells = data.once(frames.cells)
     whole = cells["modality"] == cells["task"].map(whole_modality)
     base = cells[whole & (cells["condition"] == BASE)].groupby(WHO, sort=False)
-    table = base[["error", "bayesian"]].agg(lambda values: values.mean(skipna=False))
+    table = base[["error", "bayesian"]].agg(_whole_mean)
     efficiency = data.once(frames.composite).query("part == 'E'").set_index(WHO)["value"]
     scores = data.once(frames.consistency).groupby(WHO, sort=False)["score"]
     table = table.assign(efficiency=efficiency, score=scores.sum(min_count=len(COMPARISONS)))

@@ -413,8 +413,9 @@ def _draw_line(axis: Axes, line: pd.DataFrame, view: Curves, look: draw.Style, n
         draw.line(axis, x, line[view.hollow].tolist(), (colour, marker, "none"), "", 4, True)
     if view.named:
         for at, text in zip(zip(x, y, strict=True), line[view.named], strict=True):
-            offset = {"xytext": (3, 3), "textcoords": "offset points"}
-            axis.annotate(str(text), at, fontsize=draw.SMALL - 1, **offset)
+            axis.annotate(
+                str(text), at, (3, 3), textcoords="offset points", fontsize=draw.SMALL - 1
+            )
 
 
 def _labels(rows: pd.DataFrame, column: str) -> list[str]:

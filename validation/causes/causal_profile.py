@@ -218,7 +218,7 @@ def _contrast(
     if not read["task"].isin([measure.plus, measure.minus]).any():
         return columns, {}
     cells = measure.by_cell(read)
-    by_cell = cells.pivot(index="subject", columns="cell", values="value").reindex(subjects)
+    by_cell = cells.pivot(index="subject", columns="cell", values="value").reindex(list(subjects))
     tests = t_tests(by_cell.to_numpy(dtype=float), bounds=measure.bounds)
     stats = (tests.mean, tests.low, tests.high, tests.standard_error, tests.n - 1.0)
     columns = dict(zip(ends, stats, strict=True))

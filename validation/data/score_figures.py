@@ -56,7 +56,7 @@ def draw_scale(scores: pd.DataFrame) -> Figure:
 
 def _with_null(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the scores that have a value, with the value that each measure's test rejects."""
-    known = scores[np.isfinite(scores["value"])]
+    known: pd.DataFrame = scores[np.isfinite(scores["value"])]
     null = [MEASURES[name].null if name in MEASURES else np.nan for name in known["measure"]]
     return known.assign(null=null)
 

@@ -68,7 +68,7 @@ def coherence_tests(
     """
     told = [name for name in data.frame if str(name).startswith("told_")]
     bare = BeliefDecisions(data.frame.drop(columns=told), data.counts)
-    how = {"bootstraps": bootstraps, "seed": seed}
+    how: dict[str, Any] = {"bootstraps": bootstraps, "seed": seed}
     both = {**how, "replicates": permutations}
     rows: list[dict[str, Any]] = []
     for of, name in (("", INDEPENDENCE), (CALIBRATED, CALIBRATED)):
@@ -111,8 +111,14 @@ def findings(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         published=(rows["finding"] == "violation").where(rows["finding"] != ""),
         percentile=(rows["percentile_low"] > 0).where(rows["percentile_low"].notna()),
     ).groupby(names, sort=False)[["published", "percentile"]]
-    some = every.agg(lambda said: None if said.isna().all() else bool(said.dropna().any()))
+    some = every.agg(_any_known)
     return p.to_frame("p_value").assign(rejects=p <= LEVEL).join(some).reset_index()
+
+
+def _any_known(values: pd.Series[Any]) -> bool | None:
+    """Say whether any of the values that are known is true; None if none is known."""
+    known = values.dropna()
+    return bool(known.any()) if len(known) else None
 
 
 def _rows(
@@ -128,10 +134,10 @@ def _rows(
         table = find().table
     except (ValueError, ImportError) as error:
         return [nothing | {"status": str(error)}]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for row in table[[name for name in table if name in nothing]].to_dict("records"):
         row["excluded"] = ", ".join(f"{n} {why}" for why, n in row["excluded"].items() if n)
         if judged and np.isfinite(row["published"]):
             row["finding"] = "violation" if row[judged] > 0 else "none"
-        rows.append(nothing | row)
+        rows.append({**nothing, **{str(name): value for name, value in row.items()}})
     return rows
