@@ -48,11 +48,11 @@ def names(kind: str) -> list[str]:
 def _exported(text: str) -> Iterator[str]:
     """Go through the names in the `__all__` of a file."""
     for line in ast.parse(text).body:
-        if isinstance(line, ast.Assign) and isinstance(line.value, ast.List):
-            if any(isinstance(name, ast.Name) and name.id == "__all__" for name in line.targets):
-                yield from (
-                    str(one.value) for one in line.value.elts if isinstance(one, ast.Constant)
-                )
+        if not (isinstance(line, ast.Assign) and isinstance(line.value, ast.List)):
+            continue
+        if any(isinstance(name, ast.Name) and name.id == "__all__" for name in line.targets):
+            entries = line.value.elts
+            yield from (str(one.value) for one in entries if isinstance(one, ast.Constant))
 
 
 def _file_of(package: str) -> Path:
