@@ -189,8 +189,8 @@ class Retelling(Environment):
                 form = self._opening[kind]
             else:
                 form = self._following[self._kind(before.observation), is_missing(before), kind]
-                past = {**self._words(before.observation), **self._words_after(before)}
-                words |= {f"{name}{_BEFORE}": word for name, word in past.items()}
+                words_then = {**self._words(before.observation), **self._words_after(before)}
+                words |= {f"{name}{_BEFORE}": word for name, word in words_then.items()}
             messages.append(Message("user", form.render(**words)))
             messages.append(Message("assistant", self._reply(now)))
         return Prompt(tuple(messages[:-1]))

@@ -94,7 +94,8 @@ def context_table(beliefs: RevealedBeliefs, *, seed: int = 0) -> pd.DataFrame:
             "scenario": scenario, "context": context, "kind": kind_of(scenario, context),
             "draws": beliefs.draws[k], "retained": beliefs.retained[k], "flag": beliefs.flags[k],
         }  # fmt: skip
-        values, noise, excluded = dict.fromkeys(DISTANCES, np.nan), np.full(3, np.nan), np.nan
+        values: Mapping[str, Any] = dict.fromkeys(DISTANCES, np.nan)
+        noise, excluded = np.full(3, np.nan), np.nan
         if not beliefs.flagged[k]:
             q = beliefs.probability[here] / beliefs.retained[k]
             values = distances_of(p, q)

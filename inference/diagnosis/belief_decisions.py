@@ -293,9 +293,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(f"{i} {name}" for i, name in enumerate(names))
 
 
-def _refuse(
-    frame: pd.DataFrame, strange: NDArray[np.bool_], rule: str, values: Sequence[Any] | pd.Series
-) -> None:
+def _refuse(frame: pd.DataFrame, strange: NDArray[np.bool_], rule: str, values: Any) -> None:
     """Raise ValueError with the rule, the first strange row and its value, if there is one."""
     if not strange.any():
         return

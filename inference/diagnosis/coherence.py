@@ -96,7 +96,7 @@ class Coherence(Measure):
     stands_for_all: int = SIMULATED  # agents that are simulated for a truth
     unit: ClassVar[str] = "context"
     scale: ClassVar[float] = 1.0
-    published: ClassVar[str]
+    published: str
     environment: Diagnosis | None = None
 
     def __init__(self, released: bool = False):
@@ -378,9 +378,15 @@ class ElicitationConsistency(Coherence):
         result = self.test(data)
         p_values = result.table["p_value"].iloc[1:]
         row = result.frames["summary"].iloc[int(self.released)]
+        value, error, low, high = (
+            float(row[name]) for name in ("value", "standard_error", "low", "high")
+        )
         return Estimate(
             self.name,
-            *(float(row[name]) for name in ("value", "standard_error", "low", "high")),
+            value,
+            error,
+            low,
+            high,
             result.contexts,
             self.unit,
             float("nan") if self.released else min(1.0, len(p_values) * float(p_values.min())),

@@ -88,7 +88,8 @@ def conditional_independence(
     null = problem.estimates(exchanged_states(p, state, context, replicates, rng))
     error = problem.standard_error(state, context, HALVES, session_stream(seed, 33))
     half = float(ndtri(0.975)) * error
-    published, more = Resampled(estimate), {}
+    published = Resampled(estimate)
+    more: dict[str, Any] = {}
     if bootstraps:
         rounds = problem.estimates(state[None, :], _drawn(len(state), bootstraps, seed))
         low, high, spread = percentile_ends(rounds)

@@ -101,7 +101,7 @@ class _Terms(NamedTuple):
     ----------
     both : which contexts those are
     difference : of the means, elicitation minus plain, [C]
-    squares, count : sum of squares of single answers from the plain mean, and their number, [C]
+    squares, counted : sum of squares of single answers from the plain mean, and their number, [C]
     excess : squared difference of means less its mean over exchanges, [C]: the variance of all
         answers times 1 / n + 1 / m, as in any random partition
     """
@@ -109,13 +109,13 @@ class _Terms(NamedTuple):
     both: NDArray[np.bool_]
     difference: Array
     squares: Array
-    count: NDArray[np.int64]
+    counted: NDArray[np.int64]
     excess: Array
 
     @classmethod
     def of(cls, plain: Array, other: Array) -> _Terms:
         """Compute them from answers side by side, [contexts, repetitions]."""
-        both = np.isfinite(plain).any(axis=1) & np.isfinite(other).any(axis=1)
+        both: NDArray[np.bool_] = np.isfinite(plain).any(axis=1) & np.isfinite(other).any(axis=1)
         plain, other = plain[both], other[both]
         centre, given = _mean(plain), np.isfinite(other)
         difference = _mean(other) - centre
@@ -171,7 +171,7 @@ def _distance(
     with np.errstate(invalid="ignore", divide="ignore"):
         contexts = weight.sum(axis=1)
         means = np.sqrt(weight @ terms.difference**2 / contexts)
-        single = np.sqrt(weight @ terms.squares / (weight @ terms.count))
+        single = np.sqrt(weight @ terms.squares / (weight @ terms.counted))
         excess = weight @ terms.excess / contexts
     exchanged = np.empty((2, replicates))
     together = np.concatenate([plain, other], axis=1)

@@ -235,8 +235,8 @@ def consistency_score(
             known[observer] = shift_scores(first, second).sum(axis=0)
             null_shift = second - first if k == 0 else null_shift
     total = shift_scores(*weights).sum(axis=0)
-    ends = percentile_interval(total, mass)
-    return ConsistencyScore(*weights, tuple(reasons), *ends, known, null_shift)
+    low, high = percentile_interval(total, mass)
+    return ConsistencyScore(*weights, tuple(reasons), low, high, known, null_shift)
 
 
 def _simulate(
@@ -281,7 +281,10 @@ def _play(
     # No answer lies beyond the scale.
     np.clip(said, 0.0, played.ceiling, out=said)
     deviation = _within(x, window, np.ones((1, len(x))))[0]
-    return np.clip(1.0 - said @ deviation / (deviation @ deviation), 0.0, 1.0)
+    weights: NDArray[np.float64] = np.clip(
+        1.0 - said @ deviation / (deviation @ deviation), 0.0, 1.0
+    )
+    return weights
 
 
 def _prior_mean(base: Answers, window: int, weight: float) -> float:

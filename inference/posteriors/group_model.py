@@ -458,7 +458,7 @@ class GroupModel:
         """Say what the group of these trials is made of; see `hierarchical`."""
         if strange := set(group) - set(Group.__annotations__):
             raise TypeError(f"A group has no {', '.join(strange)}; see `hierarchical`.")
-        formula, unit, crossed = (group.get(name) for name in ("formula", "unit", "crossed"))
+        formula, unit, crossed = group.get("formula"), group.get("unit"), group.get("crossed")
         fixed, lapse = group.get("fixed"), group.get("lapse", False)
         correlated = group.get("correlated", False)
         design, levels = None, None

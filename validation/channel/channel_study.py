@@ -499,7 +499,7 @@ def draw_words_against_direct(points: pd.DataFrame) -> Figure:
     looks = dict(zip(labels, draw.styles(len(labels)), strict=True))
     for axis, rows in panels:
         for label, group in rows.groupby("contaminants", sort=False):
-            draw.dots(axis, group, "direct", "in words", looks[label], label, MOST_POINTS)
+            draw.dots(axis, group, "direct", "in words", looks[str(label)], str(label), MOST_POINTS)
         draw.diagonal(axis, rows, "direct", "in words")
         axis.set(xlabel="directly", ylabel="in words")
     draw.key(figure, panels[0][0], columns=2)
