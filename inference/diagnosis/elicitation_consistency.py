@@ -115,7 +115,8 @@ class _Terms(NamedTuple):
     @classmethod
     def of(cls, plain: Array, other: Array) -> _Terms:
         """Compute them from answers side by side, [contexts, repetitions]."""
-        both: NDArray[np.bool_] = np.isfinite(plain).any(axis=1) & np.isfinite(other).any(axis=1)
+        first, second = (np.asarray(np.isfinite(side).any(axis=1)) for side in (plain, other))
+        both: NDArray[np.bool_] = np.asarray(first & second)
         plain, other = plain[both], other[both]
         centre, given = _mean(plain), np.isfinite(other)
         difference = _mean(other) - centre

@@ -236,7 +236,8 @@ def consistency_score(
             null_shift = second - first if k == 0 else null_shift
     total = shift_scores(*weights).sum(axis=0)
     low, high = percentile_interval(total, mass)
-    return ConsistencyScore(*weights, tuple(reasons), low, high, known, null_shift)
+    base, ablation = weights
+    return ConsistencyScore(base, ablation, tuple(reasons), low, high, known, null_shift)
 
 
 def _simulate(

@@ -12,8 +12,8 @@ from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, make
 from knownminds.inference import MEASURES
 from knownminds.validation.cli import app
+from knownminds.validation.studies import AUDITS
 
-AUDITS = ("shortcuts", "coherence", "consistency")  # that are of no single measure
 README = ROOT / "README.md"
 GROUP = typer.main.get_command(app)
 of_each_page = pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
