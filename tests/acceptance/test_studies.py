@@ -154,6 +154,14 @@ def test_its_report_fetches_nothing_and_is_drawn_again_from_the_folder_alone(
     assert again.replace(str(other), name) == page.replace(str(folder), name)
 
 
+@each
+def test_the_run_file_beside_a_result_asks_for_it_again(desk, knownminds, name):
+    content, folder = desk.study(knownminds, name)
+    verb = words_of(name)[0]
+    again = desk.object(knownminds, verb, folder / f"{verb}.toml")
+    assert without_seconds(again) == without_seconds(content)
+
+
 @pytest.mark.parametrize("name", ["recover", "design"])
 def test_typed_again_it_computes_nothing_and_another_seed_is_refused(desk, knownminds, name):
     content, _ = desk.study(knownminds, name)

@@ -19,6 +19,7 @@ import typer
 from . import data, language_models, look, studies  # noqa: F401 - they add their commands
 from .application import app
 from .plugins import load_all, taken_from
+from .run_file import expanded
 
 COMPLETING = "_KNOWNMINDS_COMPLETE"  # set by shells that ask for completions
 
@@ -53,11 +54,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.set_threshold(YOUNG, 20, 50)  # imports make many objects, none of which is garbage
     # ArviZ 0.23 tells every user once a day that ArviZ 1 is coming.
     warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing", FutureWarning)
-    words, plugins = taken_from(sys.argv[1:] if arguments is None else arguments)
     try:
+        typed = sys.argv[1:] if arguments is None else list(arguments)
+        words, plugins = taken_from(expanded(typed, VERBS, lambda: command().commands))
         if not {"--help", "-h"} & set(words) and COMPLETING not in os.environ:
             load_all(plugins)
-        command()(args=words)
+        command()(args=words, obj=plugins)
     except (ValueError, ImportError) as error:  # the latter say what to install
         print(f"knownminds: {error}", file=sys.stderr)
         raise SystemExit(2) from None

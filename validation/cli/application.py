@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -13,6 +14,7 @@ from typer.core import TyperCommand
 from knownminds.validation.engine.question import Option, Question
 
 from .output import note, print_json
+from .run_file import write_run_file
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Asked = TypeVar("Asked", bound=Question[Any])
@@ -61,14 +63,24 @@ def command(
     """
     options = {**question.options(), "as_json": Option(Json, False)}
 
-    def typed(**given: Any) -> None:
+    def typed(context: typer.Context, **given: Any) -> None:
         as_json = given.pop("as_json")
-        run(question.of_typed(given), as_json)  # type: ignore[arg-type]
+        values = dict(given)
+        end: typer.Exit | None = None
+        try:
+            run(question.of_typed(given), as_json)  # type: ignore[arg-type]
+        except typer.Exit as caught:  # an exit code of a result, which is there
+            end = caught
+        if values.get("out") is not None and Path(values["out"]).is_dir():
+            file = Path(values["out"]) / f"{question.command}.toml"
+            write_run_file(file, context.command, values, context.obj or ())
+        if end is not None:
+            raise end
 
-    parameters = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=option.kind
-        )
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter("context", keyword, annotation=typer.Context)]
+    parameters += [
+        inspect.Parameter(name, keyword, default=option.default, annotation=option.kind)
         for name, option in options.items()
     ]
     typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
