@@ -107,6 +107,19 @@ class Usage:
             if n is not None and not 0 <= n <= MOST_TOKENS:
                 object.__setattr__(self, field.name, None)
 
+    def bounded(self) -> Usage:
+        """Return it with parts that are no more than the whole, where that is known."""
+        sent, received = self.input_tokens, self.output_tokens
+        least = {name: n for name, n in vars(self).items() if n is not None}
+        for name, whole in (
+            ("cached_tokens", sent),
+            ("written_tokens", sent),
+            ("reasoning_tokens", received),
+        ):
+            if whole is not None and name in least:
+                least[name] = min(least[name], whole)
+        return Usage(**least)
+
 
 class TokenLogProbability(NamedTuple):
     """A token of an answer, its natural log-probability, and what could have stood there.

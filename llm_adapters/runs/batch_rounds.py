@@ -1,4 +1,4 @@
-"""Questions of many sessions, gathered and answered in batches: another way to send."""
+"""Requests of many sessions, gathered and answered in batches: another way to send."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
-from knownminds.environments import Environment, Prompt
+from knownminds.environments import Environment
 from knownminds.llm_adapters.adapter import Adapter, Failed, Sampling
-from knownminds.llm_adapters.batches import Batches
-from knownminds.llm_adapters.batches.contract import Came
+from knownminds.llm_adapters.batches import batches_of
 
-from .admission import CAPPED, Gate
-from .ledger import Attempt, Batch, Ledger, Request
+from .admission import Gate
+from .ledger import OPEN, Attempt, Batch, Ledger, Request
 from .prices import Spent
 
 T = TypeVar("T")
 
+NOT_SENT = "not sent"  # the batch of an attempt that waits for one
+_GATHERING = 0.01  # seconds in which requests of other sessions may join a batch
 _DIGITS = 16  # of the name of a batch
 
 
@@ -57,148 +58,161 @@ class Batching:
                 raise ValueError(f"{name} is at least 1; got {value!r}.")
 
 
-@dataclass
-class Waiting:
-    """A question that is to go into a batch, and who waits for it; nobody if asked beforehand."""
+class _Waiting(NamedTuple):
+    """A request that is to go into a batch, its body, and what is done when the round is over."""
 
     attempt: Attempt
     request: Request
-    prompt: Prompt
-    settings: Sampling
-    end: asyncio.Future[str] | None = None
-
-    def over(self, reason: str) -> None:
-        """Say that the round is over, and why it brought nothing if it did not."""
-        if self.end is not None and not self.end.done():
-            self.end.set_result(reason)
+    body: dict[str, Any]
+    over: asyncio.Future[None]
 
 
-@dataclass
 class Rounds:
-    """Gathers questions until every session waits for an answer, and has them answered in batches.
+    """Gathers requests until every session waits for an answer, and sends them in batches.
 
     The name of a batch is in the ledger before it is submitted, so that it can be looked up.
 
     Parameters
     ----------
-    batches : the provider's
-    ledger, gate : of the run
-    how : see `Batching`
-    settle : given a request, what came of it, and its settings, writes that down and reads it
-    fail : given what makes the run one in vain
-    moved : called when something has moved
-    sessions : how many sessions are being lived
+    adapter, ledger, gate
+        Of the run.
+    how
+        See `Batching`.
+    settle
+        Given a request, what came of it, and its settings, writes that down and reads it.
+    fail
+        Given what makes the run one in vain.
+    moved
+        Called when something has moved.
     """
 
-    batches: Batches
-    adapter: Adapter
-    ledger: Ledger
-    gate: Gate
-    how: Batching
-    settle: Callable[[Attempt, bytes | Failed, Sampling], None]
-    fail: Callable[[Failed], None]
-    moved: Callable[[], None]
-    sessions: int = 0
-    settled: int = 0  # requests whose end is in the ledger
-    waiting: list[Waiting] = field(default_factory=list)
-    opened: asyncio.Event = field(default_factory=asyncio.Event)
-    closed: bool = False
-
-    def __post_init__(self) -> None:
-        """Look up the batches that earlier starts have left."""
-        self.open = self.ledger.open_batches()
+    def __init__(
+        self,
+        adapter: Adapter,
+        ledger: Ledger,
+        gate: Gate,
+        how: Batching,
+        settle: Callable[[Attempt, bytes | Failed, Sampling], None],
+        fail: Callable[[Failed], None],
+        moved: Callable[[], None],
+    ):
+        self.adapter, self.ledger, self.gate, self.how = adapter, ledger, gate, how
+        self.settle, self.fail, self.moved = settle, fail, moved
+        self.batches = batches_of(adapter)
+        self.sessions = self.busy = 0  # sessions that are played, and requests that do not wait
+        self.settled = 0  # requests whose end is in the ledger
+        self.open = [batch for batch in ledger.batches if batch.state in OPEN]
         self.sent = sum(batch.requests for batch in self.open)
         self._requests: dict[str, dict[str, Attempt]] = {}  # by batch, then by name in it
-        self._gathered = asyncio.Event()
+        for attempt in ledger.attempts() if self.open else ():
+            self._requests.setdefault(attempt.batch, {})[_name(attempt)] = attempt
+        self._earlier = {batch.name for batch in self.open}
+        self._waiting: list[_Waiting] = []
+        self._ready = asyncio.Event()
+        self._closed = False
         self._failures = 0
-        for batch in self.open:  # it counts as spent already
-            self._requests[batch.name] = _named(batch.name, self.ledger.in_batch(batch.name))
-            for attempt in self._unsettled(batch).values():
-                self.gate.reserved.add(attempt.used(self.ledger.price))
 
     @property
     def done(self) -> int:
         """How many requests have come to an end, as far as it is known."""
         return self.settled + sum(batch.done for batch in self.open)
 
-    async def ask(self, one: Waiting) -> str:
-        """Wait until a question has been answered; return why it was not, if it was not."""
-        if self.closed:
-            return self.gate.stopped
-        one.end = asyncio.get_running_loop().create_future()
-        self.waiting.append(one)
-        self._gathered.set()
-        return await one.end
-
-    def leave(self) -> None:
-        """Take note that a session is not lived any more."""
-        self.sessions -= 1
-        self._gathered.set()
-
-    async def work(self, beforehand: Callable[[], Iterator[Waiting]]) -> None:
-        """Read what earlier starts have submitted, ask what is known beforehand, then the rest.
-
-        Parameters
-        ----------
-        beforehand
-            Returns the questions that are known before any of them is answered.
-        """
+    async def ask(
+        self, attempt: Attempt, request: Request, body: dict[str, Any]
+    ) -> tuple[Attempt, str]:
+        """Wait until a request has come to its end; return it, and why it has not, if so."""
+        session, most = attempt.key[0], attempt.used(self.ledger.price)
+        self.count(-1)
         try:
-            await self._collect()
-            left = list(beforehand()) if not self.gate.stopped else []
-            while left and not self.gate.stopped:
-                left = await self._round(left)
-            self.opened.set()
-            while self.sessions:
-                if len(self.waiting) < self.sessions:
-                    self._gathered.clear()
-                    await self._gathered.wait()
-                    continue
-                gathered, self.waiting = self.waiting, []
-                self.waiting = await self._round(gathered) + self.waiting
+            if reason := await self.gate.enter(session, most):
+                return attempt, reason
+            over = asyncio.get_running_loop().create_future()
+            try:
+                if not self._closed:
+                    self._waiting.append(_Waiting(attempt, request, body, over))
+                    self.count(0)
+                    await over
+            finally:
+                sent = attempt.batch != NOT_SENT
+                used = attempt.used(self.ledger.price) if sent else Spent()
+                self.gate.leave(session, most, used)
         finally:
-            self.closed = True
-            self.opened.set()
-            for one in self.waiting:
-                one.over(self.gate.stopped)
+            self.count(1)
+        return attempt, self.gate.stopped
+
+    def count(self, more: int) -> None:
+        """Count requests that go on, or no longer; if none does, a round begins."""
+        self.busy += more
+        if not self.busy:
+            self._ready.set()
+
+    def counted(self, work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
+        """Return what plays sessions, counted as long as it does."""
+        self.sessions += 1
+        self.busy += 1
+
+        async def play() -> None:
+            try:
+                await work
+            finally:
+                self.sessions -= 1
+                self.count(-1)
+
+        return play()
+
+    async def work(self) -> None:
+        """Answer round after round, until no session is played any more."""
+        try:
+            while self.sessions:
+                await self._ready.wait()
+                self._ready.clear()
+                await asyncio.sleep(_GATHERING)
+                if not self.busy and self._waiting:
+                    waiting, self._waiting = self._waiting, []
+                    await self._round(sorted(waiting, key=lambda one: one.attempt.key))
+        finally:
+            self._closed = True
+            _end(self._waiting)
+
+    async def collect(self) -> None:
+        """Wait for all batches that are open, and read them as they come to their end."""
+        for batch in list(self.open):
+            if not batch.provider_id:
+                await self._submit(batch, maybe=True)
+        pause = self.how.pause
+        while self.open and not self.gate.stopped:
+            self.moved()
+            await self.gate.pause(pause)
+            pause = min(1.5 * pause, self.how.longest_pause)
+            for batch in list(self.open):
+                if self.gate.stopped:
+                    return
+                try:
+                    await self._look(batch)
+                    self._failures = 0
+                except Failed as error:
+                    await self._wait_after(error)
 
     # A round ------------------------------------------------------------------------------------
 
-    async def _round(self, gathered: Sequence[Waiting]) -> list[Waiting]:
-        """Have questions answered; return those for which there is no room as yet."""
-        later: list[Waiting] = []
-        taken: list[Waiting] = []
-        reason = ""
-        for one in gathered:
-            most = self._most(one.attempt)
-            over = self.gate.stopped or self.gate.reserve(one.attempt.key[0], most)
-            if not over:
-                taken.append(one)
-            elif over.startswith(CAPPED[1]) or self.gate.stopped:
-                one.over(over)
-            else:
-                later.append(one)
-                reason = over
-        if later and not taken:
-            self.gate.stop(reason)
+    async def _round(self, waiting: Sequence[_Waiting]) -> None:
+        """Have requests answered, in as many batches as the provider's limits need."""
         try:
-            for part in self._parts(taken):
-                await self._send(part)
-            await self._collect()
+            for part in self._parts(waiting):
+                if not self.gate.stopped:
+                    await self._send(part)
+            await self.collect()
         finally:
-            for one in (*taken, *(later if self.gate.stopped else ())):
-                one.over(self.gate.stopped)
-        return [] if self.gate.stopped else later
+            _end(waiting)
 
-    def _parts(self, taken: Sequence[Waiting]) -> Iterator[list[Waiting]]:
-        """Divide questions among batches that the provider takes."""
+    def _parts(self, waiting: Sequence[_Waiting]) -> Iterator[list[_Waiting]]:
+        """Divide requests among batches that the provider takes."""
         limits = self.batches.limits
         most = min(limits.requests, self.how.requests or limits.requests)
-        part: list[Waiting] = []
+        part: list[_Waiting] = []
         room = limits.bytes
-        for one in taken:
-            request = self.adapter.request(one.prompt, one.settings)
-            size = len(json.dumps(self.batches.item("-" * 64, request))) + 2
+        for one in waiting:
+            size = len(json.dumps(self.batches.item("-" * 64, one.body))) + 2
             if part and (len(part) == most or size > room):
                 yield part
                 part, room = [], limits.bytes
@@ -207,17 +221,11 @@ class Rounds:
         if part:
             yield part
 
-    async def _send(self, part: Sequence[Waiting]) -> None:
-        """Submit a batch, if the run goes on: its name is in the ledger before."""
-        if self.gate.stopped:
-            for one in part:
-                self.gate.settle(one.attempt.key[0], self._most(one.attempt), Spent())
-            return
-        name = f"km-{uuid.uuid4().hex[:_DIGITS]}"
-        self.ledger.sent([(one.attempt, one.request) for one in part], name)
-        now = time.time()
-        batch = Batch(name, "", now, now, len(part))
-        self._requests[name] = _named(name, [one.attempt for one in part])
+    async def _send(self, part: Sequence[_Waiting]) -> None:
+        """Submit a batch: its name is in the ledger before."""
+        batch = Batch(f"km-{uuid.uuid4().hex[:_DIGITS]}", len(part))
+        self.ledger.sent([(one.attempt, one.request) for one in part], batch)
+        self._requests[batch.name] = {_name(one.attempt): one.attempt for one in part}
         self.open.append(batch)
         self.sent += batch.requests
         await self._submit(batch, maybe=False)
@@ -239,7 +247,7 @@ class Rounds:
             if self.gate.stopped:
                 return
             batch.tried = time.time()
-            self.ledger.batch_is(batch, "intended")
+            self.ledger.note_batch(batch)
             try:
                 batch.provider_id = await _whole(self.batches.submit(batch.name, items))
             except Failed as error:
@@ -252,14 +260,14 @@ class Rounds:
                 self._give_up(error)
             else:
                 self._failures = 0
-                self.ledger.batch_is(batch, "submitted")
+                self._note(batch, "submitted")
             return
 
     async def _found(self, batch: Batch) -> bool:
-        """Look for a batch that may have been submitted, until it would long be there."""
+        """Look for a batch that may have been submitted, until it would surely be there."""
         between = (batch.began, batch.tried)
         while not self.gate.stopped:
-            known = self.ledger.provider_ids()
+            known = {other.provider_id for other in self.ledger.batches} - {""}
             search = self.batches.find(batch.name, batch.requests, between, known)
             try:
                 provider_id = await _whole(search)
@@ -270,31 +278,12 @@ class Rounds:
                 continue
             if provider_id is not None:
                 batch.provider_id = provider_id
-                self.ledger.batch_is(batch, "submitted")
+                self._note(batch, "submitted")
                 return True
             if time.time() > batch.tried + self.how.search:
                 return False
             await self.gate.pause(self.how.pause)
         return False
-
-    async def _collect(self) -> None:
-        """Wait for all batches that are open, and read them as they come to their end."""
-        for batch in list(self.open):
-            if not batch.provider_id:
-                await self._submit(batch, maybe=True)
-        pause = self.how.pause
-        while self.open and not self.gate.stopped:
-            self.moved()
-            await self.gate.pause(pause)
-            pause = min(1.5 * pause, self.how.longest_pause)
-            for batch in list(self.open):
-                if self.gate.stopped:
-                    return
-                try:
-                    await self._look(batch)
-                    self._failures = 0
-                except Failed as error:
-                    await self._wait_after(error)
 
     async def _look(self, batch: Batch) -> None:
         """Look where a batch stands, and read it if it is over."""
@@ -306,59 +295,55 @@ class Rounds:
         elif standing.over:
             self._read(batch, await _whole(self.batches.results(batch.provider_id)), standing.word)
 
-    # What comes ---------------------------------------------------------------------------------
-
     def _read(self, batch: Batch, results: bytes, word: str) -> None:
         """Write all results of a batch down, and what had none."""
-        awaited = self._unsettled(batch)
+        waiting = self._unsettled(batch)
         batch.done = 0
-        self.settled += batch.requests - len(awaited)  # read before a kill
-        for name, came in self._lines(results):
-            if name in awaited:
-                self._settle(awaited.pop(name), came)
-        message = f"The batch has ended ({word}), and tells nothing of this request."
-        for attempt in awaited.values():
+        self.settled += batch.requests - len(waiting)  # read before a kill
+        for line in results.splitlines():
+            try:
+                name, came = self.batches.read(json.loads(line))
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                continue  # what cannot be read says nothing
+            if name in waiting:
+                self._settle(waiting.pop(name), came)
+        message = f"The batch has ended ({word}), and says nothing of this request."
+        for attempt in waiting.values():
             self._settle(attempt, Failed(message, "skip", "batch"))
-        self.ledger.batch_is(batch, "read", word)
+        self._note(batch, "read", word)
         self.open.remove(batch)
         self.moved()
 
-    def _lines(self, results: bytes) -> Iterator[Came]:
-        """Read the lines of a file; what cannot be read says nothing."""
-        for line in results.splitlines():
-            try:
-                yield self.batches.read(json.loads(line))
-            except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-                continue
-
     def _settle(self, attempt: Attempt, came: bytes | Failed) -> None:
         """Write down what came of a request, and count what it has used."""
-        most = self._most(attempt)
-        _, settings = self.ledger.request(attempt.request)
-        self.settle(attempt, came, settings)
+        most = attempt.used(self.ledger.price)
+        self.settle(attempt, came, self.ledger.request(attempt.request)[1])
         self.settled += 1
-        self.gate.settle(attempt.key[0], most, attempt.used(self.ledger.price))
+        self._count(attempt, most, attempt.used(self.ledger.price))
 
     def _void(self, batch: Batch, why: str) -> None:
         """Take a batch for one that never was."""
         for attempt in self._unsettled(batch).values():
-            self.gate.settle(attempt.key[0], self._most(attempt), Spent(1))
+            most = attempt.used(self.ledger.price)
             attempt.state = "error_unpaid"
-        self.ledger.batch_is(batch, "void", why)
+            self._count(attempt, most, Spent(1))
+        self._note(batch, "void", why)
         self.open.remove(batch)
         self.sent -= batch.requests
+
+    def _count(self, attempt: Attempt, most: Spent, used: Spent) -> None:
+        """Count what a request of an earlier start has used; `ask` counts those of this one."""
+        if attempt.batch in self._earlier:
+            self.gate.settle(attempt.key[0], most, used)
+
+    def _note(self, batch: Batch, state: str, note: str = "") -> None:
+        batch.state, batch.note = state, note
+        self.ledger.note_batch(batch)
 
     def _unsettled(self, batch: Batch) -> dict[str, Attempt]:
         """Return the requests of a batch that have no end as yet, by their names in it."""
         every = self._requests[batch.name].items()
         return {name: attempt for name, attempt in every if attempt.state == "inflight"}
-
-    def _most(self, attempt: Attempt) -> Spent:
-        """Return what is reserved for a request, at the price of batches."""
-        whole = replace(attempt, state="inflight", reply=None, batch="in a batch")
-        return whole.used(self.ledger.price)
-
-    # What fails ---------------------------------------------------------------------------------
 
     async def _wait_after(self, error: Failed) -> None:
         """Wait after a failure that may pass; stop the run after one that will not, or too many."""
@@ -385,9 +370,16 @@ async def _whole(told: Awaitable[T]) -> T:
         raise Failed(said, "retry", "batch") from None
 
 
-def _named(batch: str, attempts: Sequence[Attempt]) -> dict[str, Attempt]:
-    """Return the requests of a batch by their names in it."""
-    return {f"{batch}-{'-'.join(map(str, attempt.key))}": attempt for attempt in attempts}
+def _end(waiting: Sequence[_Waiting]) -> None:
+    """Say that a round is over."""
+    for one in waiting:
+        if not one.over.done():
+            one.over.set_result(None)
+
+
+def _name(attempt: Attempt) -> str:
+    """Return the name of a request in its batch."""
+    return f"{attempt.batch}-{'-'.join(map(str, attempt.key))}"
 
 
 def check_turns(environment: Environment, batching: Batching) -> None:

@@ -15,8 +15,9 @@ from knownminds.llm_adapters import load
 from knownminds.llm_adapters.adapter import Failed, Reply, Sampling
 
 from .admission import Caps
+from .ledger import price_in
 from .prices import price_of
-from .runner import Questions, price_in
+from .runner import Questions
 
 try:
     from inspect_ai.model import (

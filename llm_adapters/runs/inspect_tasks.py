@@ -2,21 +2,19 @@
 
 ``inspect eval knownminds/instrumental_learning --model ...`` evaluates one; its arguments
 (``-T NAME=VALUE``) are those of `TASKS` and the environment's settings. Inspect asks, repeats and
-keeps the log; what a session is and how it is recorded is that of every other run.
+keeps the log, which holds the trials as every other run records them.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Callable, Sequence
 from math import nan
 from pathlib import Path
 from typing import Any, get_args
 from zipfile import BadZipFile
-
-import numpy as np
 
 from knownminds.environments import (
     ENVIRONMENTS,
@@ -31,8 +29,7 @@ from knownminds.environments import (
 from knownminds.llm_adapters.adapter import Effort, Reply, Sampling, Usage
 from knownminds.llm_adapters.providers.openai import in_base64
 
-from .participant import RUN, Asked, Judge, LivedSession, Row, check_served, live, record
-from .runner import without_waiting
+from .participant import RUN, Asked, Judge, Row, check_served, live, record
 
 try:
     from inspect_ai import Task, task
@@ -55,7 +52,7 @@ except ImportError:
         'Inspect\'s tasks and logs need the inspect-ai package: pip install "knownminds[inspect]"'
     ) from None
 
-REPLIES = "replies"  # where a sample's store has what came for each trial
+ROWS, OVER = "trials", "over"  # where a sample's store has its rows, and whether it is over
 _NOT_TAKEN = ("content_filter", "model_length")
 _REASONS = {"max_tokens": "length", "model_length": "length", "content_filter": "refusal"}
 _MESSAGES = {
@@ -75,7 +72,7 @@ def session_task(
 ) -> Any:
     """Make a task of the sessions of an environment; session i has the address (*address, i).
 
-    Each sample is one session, lived from its first trial to its last.
+    Each sample is one session, played from its first trial to its last.
 
     Parameters
     ----------
@@ -101,7 +98,7 @@ def session_task(
             "A task is made of an environment that is listed in ENVIRONMENTS; got "
             f"{environment!r}. List it there."
         )
-    place = {"environment": environment.name, "settings": environment.settings, "seed": seed}
+    where = {"environment": environment.name, "settings": environment.settings, "seed": seed}
     samples = []
     for i in range(sessions):
         design = environment.draw(session_stream(seed, *address, i))
@@ -110,7 +107,7 @@ def session_task(
             Sample(
                 id=i,
                 input=chat_messages(environment.render(shown, [])),
-                metadata={**place, "address": [*address, i], "session_seed": session_seed},
+                metadata={**where, "address": [*address, i], "session_seed": session_seed},
             )
         )
     return Task(dataset=samples, solver=session(), scorer=outcomes())
@@ -121,9 +118,8 @@ def read_inspect_log(
 ) -> Trials:
     """Read the trials of an evaluation from Inspect's log of it.
 
-    They are those that a run of ours would have recorded. Sessions that were stopped have the
-    trials that they came to; an epoch is a session of the same subject. `attempt` counts what
-    Inspect sent for the answer and is missing if the log does not tell.
+    They are those that a run of ours would have recorded, but `attempt`, which is missing. Sessions
+    that were stopped have the trials that they came to; an epoch is a session of the same subject.
 
     Parameters
     ----------
@@ -133,7 +129,7 @@ def read_inspect_log(
     Raises
     ------
     ValueError
-        If the file is no log of such a task, holds no trial, or is of another wording.
+        If the file is no log of such a task, or holds no trial.
     Failed
         If not all answers are of the same model.
     """
@@ -146,30 +142,23 @@ def read_inspect_log(
         raise ValueError(
             f"{file.name} is no log of Inspect's, or is damaged ({type(error).__name__})."
         ) from None
-    samples = [s for s in log.samples or [] if "address" in s.metadata and REPLIES in s.store]
+    samples = [s for s in log.samples or [] if "address" in s.metadata and ROWS in s.store]
+    samples.sort(key=lambda sample: (sample.metadata["address"], sample.epoch))
     rows: list[Row] = []
-    found, served = environment, ""
-    for sample in sorted(samples, key=lambda sample: (sample.metadata["address"], sample.epoch)):
-        place = sample.metadata
-        if environment is None:
-            found = make(place["environment"], **place["settings"])
-        assert found is not None
-        replies = sample.store[REPLIES]
-        again = without_waiting(_lived_again(found, place, log.eval.model, replies))
-        lived = again.rows
-        attempts = _attempts(sample.events, again.questions)
-        for row, attempt in zip(lived, attempts, strict=True):
-            row |= {"session": str(sample.epoch - 1), "attempt": attempt}
-            if row["model_served"] is not None:
-                served = served or row["model_served"]
-                check_served(log.eval.model, served, row["model_served"])
-        rows += lived
-    if found is None or not rows:
+    for sample in samples:
+        rows += [row | {"session": str(sample.epoch - 1)} for row in sample.store[ROWS]]
+    if not rows:
         raise ValueError(
             f"{file.name} holds no trials of an environment: its task is {log.eval.task}, and "
             f"{len(samples)} of its samples are sessions. Use the log of a task of knownminds."
         )
-    return record(rows, found, _sampled(log.plan.config))
+    served = [row["model_served"] for row in rows if row["model_served"] is not None]
+    for other in served:
+        check_served(log.eval.model, served[0], other)
+    if environment is None:
+        where = samples[-1].metadata
+        environment = make(where["environment"], **where["settings"])
+    return record(rows, environment, _sampled(log.plan.config))
 
 
 def chat_messages(prompt: Prompt) -> list[Any]:
@@ -211,103 +200,46 @@ def _sampled(config: Any) -> Sampling:
     return Sampling(temperature=config.temperature, reasoning=effort)
 
 
-async def _lived_again(
-    environment: Environment, where: Mapping[str, Any], model: str, replies: Sequence[Any]
-) -> LivedSession:
-    """Live a session with the replies that were kept of it."""
-
-    async def ask(trial: int, prompt: Prompt, judge: Judge) -> Asked | None:
-        if trial == len(replies):
-            return None
-        kept = replies[trial]
-        if kept["prompt_hash"] != prompt.hash:
-            raise ValueError(
-                f"The log has another question on trial {trial} of session {where['address'][-1]} "
-                "than is asked now: the wording or the parsing has changed. Read it with the "
-                "version and templates it was made with."
-            )
-        return _asked(kept, judge)
-
-    return await live(environment, where["seed"], where["address"], model, ask)
-
-
-def _asked(kept: Mapping[str, Any], judge: Judge) -> Asked:
-    """Return what came of a question from what is kept of it."""
-    if "error" in kept:
-        return Asked(Answer(Outcome.ERROR, note=kept["error"]), None, 1)
-    reply = Reply(
-        text=kept["text"],
-        finish_reason=kept["finish_reason"],
-        usage=Usage(**kept["usage"]),
-        model_served=kept["model_served"],
-    )
-    return Asked(judge(reply), reply, 1)
-
-
-def _kept(output: Any, prompt: Prompt) -> dict[str, Any]:
-    """Return what is kept of an output."""
+def _asked(output: Any, judge: Judge) -> Asked:
+    """Return what came of a question from Inspect's output."""
     reply = reply_of(output)
     if output.usage is None and output.stop_reason in _NOT_TAKEN:
         # A prompt that the provider did not take; Inspect makes an answer of its complaint.
-        return {"prompt_hash": prompt.hash, "error": f"{output.stop_reason}: {reply.text}"}
-    return {
-        "prompt_hash": prompt.hash,
-        "text": reply.text,
-        "finish_reason": reply.finish_reason,
-        "usage": asdict(reply.usage),
-        "model_served": reply.model_served,
-    }
-
-
-def _attempts(events: Sequence[Any], questions: Sequence[int]) -> list[int | None]:
-    """Return how often Inspect has sent those of each trial; None if its events do not tell.
-
-    `questions` are how many each trial has.
-    """
-    counts: list[int] = []
-    sent = 0
-    for event in events:
-        if event.event == "model":
-            sent += 1 + (event.retries or 0)
-            if event.error is None:
-                counts.append(sent)
-                sent = 0
-    # A session that was stopped within a trial has asked for more than its rows tell.
-    if len(counts) < sum(questions):
-        return [None] * len(questions)
-    ends = np.cumsum(questions).tolist()
-    # A trial that shares the reply before it has that one's.
-    return [sum(counts[end - max(n, 1) : end]) for n, end in zip(questions, ends, strict=True)]
+        note = f"{output.stop_reason}: {reply.text}"
+        return Asked(Answer(Outcome.ERROR, note=note), None, None)
+    return Asked(judge(reply), reply, None)
 
 
 def _session() -> Any:
-    """Live the session of a sample, one call of the model for each trial."""
+    """Play the session of a sample, one call of the model for each trial."""
 
     async def solve(state: Any, generate: Any) -> Any:
         where = state.metadata
         environment = make(where["environment"], **where["settings"])
         model = get_model()
-        number = where["address"][-1] if where["session_seed"] else None
-        config = GenerateConfig(seed=number)
-        replies: list[dict[str, Any]] = []
-        state.store.set(REPLIES, replies)
+        config = GenerateConfig(seed=where["address"][-1] if where["session_seed"] else None)
+        rows: list[Row] = []
+        state.store.set(ROWS, rows)
         state.messages = []
+        served: list[str] = []
 
         async def ask(trial: int, prompt: Prompt, judge: Judge) -> Asked:
             messages = chat_messages(prompt)
             async with span(f"trial {trial + 1}"):
                 output = await model.generate(messages, config=config, cache=False)
-            kept = _kept(output, prompt)
-            before = next((r["model_served"] for r in replies if "error" not in r), None)
-            if before is not None and "error" not in kept:
-                check_served(str(model), before, kept["model_served"])
-            replies.append(kept)
+            outcome = _asked(output, judge)
+            if outcome.reply is not None:
+                served.append(outcome.reply.model_served)
+                check_served(str(model), served[0], served[-1])
             # Where the past is retold, each turn's last message holds all of it.
             state.messages += [*(messages[-1:] if trial else messages), output.message]
             state.output = output
-            return _asked(kept, judge)
+            return outcome
 
-        await live(environment, where["seed"], where["address"], str(model), ask)
+        session = await live(
+            environment, where["seed"], where["address"], str(model), ask, rows=rows
+        )
+        state.store.set(OVER, session.over)
         return state
 
     return solve
@@ -316,23 +248,20 @@ def _session() -> Any:
 def _outcomes() -> Any:
     """Score a session by the share of each outcome, the mean reward, and how far it came.
 
-    A trial without a readable answer has no reward and is left out of the mean. The trials are in
-    the score's metadata.
+    A trial without a readable answer has no reward and is left out of the mean.
     """
 
     async def score(state: Any, target: Any) -> Any:
-        where = state.metadata
+        where, rows = state.metadata, state.store.get(ROWS, [])
         environment = make(where["environment"], **where["settings"])
-        replies = state.store.get(REPLIES, [])
-        played = await _lived_again(environment, where, str(state.model), replies)
-        rows, n = played.rows, len(played.rows)
-        outcomes = [row["outcome"] for row in rows]
-        value = {o.value: outcomes.count(o.value) / n if n else nan for o in Outcome}
+        counts = Counter(row["outcome"] for row in rows)
+        value = {o.value: counts[o.value] / len(rows) if rows else nan for o in Outcome}
         if environment.feedback:
             rewards = [row["reward"] for row in rows if row["reward"] is not None]
             value["reward"] = sum(rewards) / len(rewards) if rewards else nan
-        value["lived"] = 1.0 if played.over else n / environment.n_trials
-        return Score(value=value, metadata={"trials": rows})
+        over = state.store.get(OVER, False)
+        value["lived"] = 1.0 if over else len(rows) / environment.n_trials
+        return Score(value=value)
 
     return score
 

@@ -1,9 +1,10 @@
-"""What was asked, what came back and what it cost: one SQLite file that outlives its process.
+"""Requests, answers and tokens of a run: one SQLite file that outlives its process.
 
 A row of `attempt` is a request that was sent. It is committed before the request leaves; the bytes
 that came are committed before anything is made of them. What SQLite has committed to its
 write-ahead log outlives the process, so a kill loses nothing that was written; `durable` waits for
-the disk as well, against a power cut. Money is reckoned from the tokens when it is read.
+the disk as well, against a power cut. Money is reckoned from the tokens when it is read. All else
+that is known of a run is a row of `fact`: a name and JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -36,17 +37,15 @@ from knownminds.llm_adapters.masking import masked
 
 from .prices import Price, Spent, in_batches, most_spent, read_price, used_spent, write_price
 
-FORMAT = 4
+FORMAT = 5
 FILE = "ledger.sqlite"
 LOCK = "ledger.lock"
+OPEN = ("intended", "submitted")  # states of a batch whose results were not read
 _LEFT = ("trials.parquet", "report.html")  # what a run leaves beside its ledger
 _PUT_BACK = f"Put {FILE} back as it was, with {FILE}-wal if that was there, or name another folder."
 
 _SCHEMA = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE start (
-    number INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, versions TEXT NOT NULL,
-    caps TEXT NOT NULL, reason TEXT, sessions TEXT);
+CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE image (hash TEXT PRIMARY KEY, png BLOB NOT NULL);
 CREATE TABLE request (hash TEXT PRIMARY KEY, body TEXT NOT NULL);
 CREATE TABLE attempt (
@@ -55,28 +54,17 @@ CREATE TABLE attempt (
     state TEXT NOT NULL CHECK (
         state IN ('inflight', 'ok', 'error_unpaid', 'error_maybe_paid', 'unknown')),
     began REAL NOT NULL, ended REAL, most_sent INTEGER NOT NULL, most_received INTEGER NOT NULL,
-    body BLOB, reply TEXT, served TEXT, input_tokens INTEGER, output_tokens INTEGER,
-    reasoning_tokens INTEGER, cached_tokens INTEGER, written_tokens INTEGER,
-    outcome TEXT, note TEXT, final INTEGER NOT NULL DEFAULT 0, batch TEXT REFERENCES batch(name),
-    PRIMARY KEY (session, turn, number));
-CREATE TABLE batch (
-    name TEXT PRIMARY KEY, provider_id TEXT, state TEXT NOT NULL CHECK (
-        state IN ('intended', 'submitted', 'read', 'void')),
-    began REAL NOT NULL, tried REAL NOT NULL, note TEXT);
-CREATE TABLE choice (
-    session INTEGER NOT NULL, turn INTEGER NOT NULL, place INTEGER NOT NULL, information REAL,
-    PRIMARY KEY (session, turn));
-CREATE TABLE look (sessions INTEGER PRIMARY KEY, found TEXT NOT NULL);
+    body BLOB, reply TEXT, note TEXT, final INTEGER NOT NULL DEFAULT 0, batch TEXT,
+    PRIMARY KEY (session, turn, number))
 """
-# Attempts that are with the provider whether or not a process waits for them.
-_AWAITED = "batch IN (SELECT name FROM batch WHERE state IN ('intended', 'submitted'))"
-_USAGE = "input_tokens, output_tokens, reasoning_tokens, cached_tokens, written_tokens"
+_COLUMNS = "session, turn, number, slot, request, state, most_sent, most_received, note, final"
 
 Key = tuple[int, int, int]  # session, turn, and number of the attempt
+Statement = tuple[str, Sequence[Any]]
 
 
 class LedgerFailed(RuntimeError):  # noqa: N818 - as `Failed`
-    """The ledger cannot be written, so nothing more is asked."""
+    """The ledger cannot be written, so no further request is sent."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +73,7 @@ class Request:
 
     Parameters
     ----------
-    hash : SHA-256 of who is asked, the settings and all that is shown
+    hash : SHA-256 of who answers, the settings and all that is shown
     body : the same in words, as JSON; images by their hash
     images : PNG bytes by their hash
     """
@@ -103,14 +91,14 @@ class Attempt:
     ----------
     key : session, turn, and number of the attempt, from 0 on
     slot : how often the question was put again before, because an answer was malformed
-    request : hash of what was asked
+    request : hash of the request
     state : "inflight", "ok", "error_unpaid", "error_maybe_paid", or "unknown" after a kill
     most_sent, most_received : the tokens that it can use at most
+    note : why there is no answer
+    final : whether no further request is sent for the question, without an answer
+    batch : name of the batch that it is in; empty if in none
     body : what came; None if nothing did
     reply : what was read from it; None as long as it was not
-    outcome, note : what became of the answer, or why there is none
-    final : whether the question is not asked any more, without an answer
-    batch : name of the batch that it is in; empty if in none
     """
 
     key: Key
@@ -119,17 +107,11 @@ class Attempt:
     state: str
     most_sent: int
     most_received: int
-    body: bytes | None = None
-    reply: Reply | None = None
-    outcome: str = ""
     note: str = ""
     final: bool = False
     batch: str = ""
-
-    @property
-    def unread(self) -> bool:
-        """Whether an answer came that nobody has read."""
-        return self.state == "ok" and self.reply is None
+    body: bytes | None = None
+    reply: Reply | None = None
 
     def used(self, price: Price | None) -> Spent:
         """Return what it has used at most; what the provider does not say counts in full."""
@@ -146,14 +128,17 @@ class Batch:
     """A batch of requests; our name for it, and the provider's if that is known.
 
     `began` and `tried` are when it was first and last about to be submitted, seconds since 1970;
-    `requests` is how many it has, `done` how many have come to an end as far as is known.
+    `requests` is how many it has, `done` how many have come to an end as far as is known. `state`
+    is "intended", "submitted", "read", or "void": not taken by the provider.
     """
 
     name: str
-    provider_id: str
-    began: float
-    tried: float
     requests: int
+    provider_id: str = ""
+    state: str = "intended"
+    began: float = field(default_factory=time.time)
+    tried: float = 0.0
+    note: str = ""
     done: int = 0
 
 
@@ -187,7 +172,7 @@ class Account:
     reserved: int
 
 
-@dataclass(frozen=True)
+@dataclass
 class Start:
     """One start of a run: when, how far it might go, and why it ended.
 
@@ -201,65 +186,59 @@ class Start:
     """
 
     began: float
-    ended: float | None
     caps: Mapping[str, Any]
-    reason: str
-    sessions: Mapping[int, str]
     versions: Mapping[str, str]
+    ended: float | None = None
+    reason: str = ""
+    sessions: Mapping[str, str] = field(default_factory=dict)
 
 
 def asked_of(configuration: Mapping[str, Any], settings: Sampling) -> str:
-    """Say who is asked, and with which settings, as JSON."""
+    """Say who answers, and with which settings, as JSON."""
     who = {name: configuration[name] for name in ("provider", "model", "base_url")}
     return json.dumps({**who, "settings": given(settings)})
 
 
 def request_hash(who: str, prompt: Prompt) -> str:
-    """Name a request by who is asked, with which settings, and all that is shown."""
+    """Name a request by who answers, with which settings, and all that is shown."""
     return sha256(f"{who}\n{prompt.hash}".encode()).hexdigest()
 
 
 def request_of(who: str, prompt: Prompt) -> Request:
     """Write a request down, images by their hash."""
     name = {image: sha256(image).hexdigest() for image in prompt.images}
-    images = {sha: image for image, sha in name.items()}
-    body = {
-        **json.loads(who),
-        "messages": [
-            [message.role, message.content, *(name[image] for image in message.images)]
-            for message in prompt.messages
-        ],
-    }
-    return Request(request_hash(who, prompt), json.dumps(body, ensure_ascii=False), images)
+    messages = [[m.role, m.content, *(name[image] for image in m.images)] for m in prompt.messages]
+    body = json.dumps({**json.loads(who), "messages": messages}, ensure_ascii=False)
+    return Request(request_hash(who, prompt), body, {sha: png for png, sha in name.items()})
 
 
 class Ledger:
-    """The ledger of one run, owned by one process at a time and read by any number.
+    """The ledger of one run, written by one process at a time and read by any number.
 
     Known keys are masked in everything that is written.
 
     Attributes
     ----------
+    folder
+        Where it is; an empty path for a ledger in memory.
     price
         What the model costs, as it was first known; None if it never was.
-    priced_from
-        The start of the run, from 1 on, with which the price came.
     model_served
         The model that the provider said it served with the first answer; empty if it did not.
     """
 
     def __init__(
-        self, folder: Path | None, connection: sqlite3.Connection, keys: tuple[bytes, ...] = ()
+        self,
+        folder: Path,
+        connection: sqlite3.Connection,
+        keys: tuple[bytes, ...] = (),
+        lock: sqlite3.Connection | None = None,
     ):
-        self.folder = folder or Path()
-        self._connection = connection
-        self._keys = keys
-        self._lock: sqlite3.Connection | None = None
-        self._later: list[tuple[str, Sequence[Any]]] = []
+        self.folder = folder
+        self._connection, self._keys, self._lock = connection, keys, lock
+        self._later: list[Statement] = []
         self._broken: LedgerFailed | None = None
-        self.price: Price | None = None
-        self.priced_from = 1
-        self.model_served = ""
+        self._start = ""
 
     @classmethod
     def open(
@@ -282,7 +261,7 @@ class Ledger:
         configuration
             All that makes the run what it is, JSON-able; resuming demands the same.
         sessions
-            How many sessions are asked for; resuming may ask for more.
+            How many sessions the run has; resuming may have more.
         price
             Kept with the ledger once there is one; later ones are not looked at.
         caps
@@ -299,32 +278,19 @@ class Ledger:
             of another design, of another format, or no ledger.
         """
         if folder is None:
-            ledger = cls(None, sqlite3.connect(":memory:", isolation_level=None), keys)
-            ledger._begin(configuration, sessions, price, caps or {}, durable)
-            return ledger
-        path = Path(folder)
-        if not (path / FILE).exists() or not (path / FILE).stat().st_size:
-            _refuse_over_results(path)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            for name in (FILE, LOCK):
-                os.close(os.open(path / name, os.O_RDWR | os.O_CREAT, 0o600))
-        except OSError as error:
-            raise ValueError(
-                f"A run is kept in a folder that can be written; {path}: {error.strerror}. "
-                "Name another folder."
-            ) from None
-        lock = _take(path)
-        connection = sqlite3.connect(
-            path / FILE, isolation_level=None, check_same_thread=False, timeout=60.0
-        )
-        ledger = cls(path, connection, keys)
-        ledger._lock = lock
+            ledger = cls(Path(), sqlite3.connect(":memory:", isolation_level=None), keys)
+        else:
+            path = Path(folder)
+            lock = _take(path)
+            connection = sqlite3.connect(
+                path / FILE, isolation_level=None, check_same_thread=False, timeout=60.0
+            )
+            ledger = cls(path, connection, keys, lock)
         try:
             ledger._begin(configuration, sessions, price, caps or {}, durable)
         except sqlite3.Error as error:
             ledger.close()
-            raise ValueError(f"The ledger in {path} cannot be written: {error}.") from None
+            raise ValueError(f"The ledger in {folder} cannot be written: {error}.") from None
         except BaseException:
             ledger.close()
             raise
@@ -349,26 +315,25 @@ class Ledger:
         try:
             if not ledger._check():
                 raise ValueError(f"The ledger in {folder} holds no run yet: it is empty.")
-            ledger._load()
         except ValueError:
             ledger.close()
             raise
         return ledger
 
     def __enter__(self) -> Ledger:
-        """Give itself."""
+        """Return the ledger."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file and let others own it."""
+        """Close the file and let others write it."""
         self.close()
 
     def close(self) -> None:
-        """Close the file and let others own it."""
+        """Close the file and let others write it."""
         try:
             if self._later and self._broken is None:
                 self._write()
-        except LedgerFailed:  # which whoever wrote has been told, or could live without
+        except LedgerFailed:  # what is lost is read again from the bytes
             pass
         finally:
             self._connection.close()
@@ -380,56 +345,52 @@ class Ledger:
     @property
     def configuration(self) -> dict[str, Any]:
         """All that makes the run what it is."""
-        content: dict[str, Any] = json.loads(self._meta("configuration"))
+        content: dict[str, Any] = self._fact("configuration")
         return content
 
     @property
     def sessions(self) -> int:
-        """How many sessions were asked for."""
-        return int(self._meta("sessions"))
+        """How many sessions the run has."""
+        return int(self._fact("sessions"))
+
+    @property
+    def starts(self) -> list[Start]:
+        """All starts of the run, the last one last."""
+        return [Start(**content) for content in self._facts("start/").values()]
+
+    @property
+    def looks(self) -> dict[int, dict[str, Any]]:
+        """What a stopping rule shows, by the number of sessions that it looked at."""
+        return {int(name): content for name, content in self._facts("look/").items()}
+
+    @property
+    def batches(self) -> list[Batch]:
+        """All batches, in the order in which they began."""
+        batches = [Batch(**content) for content in self._facts("batch/").values()]
+        return sorted(batches, key=lambda batch: batch.began)
+
+    def choices_of(self, session: int) -> dict[int, tuple[int, float | None]]:
+        """Return the questions that were chosen in a session, and what they promised, by turn."""
+        choices = self._facts(f"choice/{session}/")
+        return {int(turn): tuple(choice) for turn, choice in choices.items()}
 
     def attempts(self, session: int | None = None) -> Iterator[Attempt]:
         """Go through the requests of a session, or of all, by turn and number."""
-        where = "" if session is None else "WHERE session = ? "
-        rows = self._rows(
-            "SELECT session, turn, number, slot, request, state, most_sent, most_received, body, "
-            f"reply, outcome, note, final, batch FROM attempt {where}"
+        where, values = ("", ()) if session is None else ("WHERE session = ? ", (session,))
+        for *row, batch, body, content in self._rows(
+            f"SELECT {_COLUMNS}, batch, body, reply FROM attempt {where}"
             "ORDER BY session, turn, number",
-            *(() if session is None else (session,)),
-        )
-        for (
-            session_,
-            turn,
-            number,
-            slot,
-            request,
-            state,
-            sent,
-            received,
-            body,
-            reply,
-            *rest,
-        ) in rows:
-            outcome, note, final, batch = rest
-            try:
-                answer = None if reply is None else read_reply(reply, _text(body))
-            except (ValueError, LookupError, TypeError, RecursionError) as error:
-                message = f"the answer to question {turn} of session {session_}: {error!r}"
-                raise self._damaged(message) from None
-            yield Attempt(
-                (session_, turn, number),
-                slot,
-                request,
-                state,
-                sent,
-                received,
-                body,
-                answer,
-                outcome or "",
-                note or "",
-                bool(final),
-                batch or "",
-            )
+            *values,
+        ):
+            attempt = _attempt(row, batch)
+            attempt.body = body
+            if content is not None:
+                try:
+                    attempt.reply = read_reply(content, body.decode(errors="replace"))
+                except (ValueError, LookupError, TypeError, RecursionError) as error:
+                    message = f"the answer to question {attempt.key}: {error!r}"
+                    raise self._damaged(message) from None
+            yield attempt
 
     def questions(self, session: int) -> dict[int, list[Attempt]]:
         """Return the requests of a session by the number of the question."""
@@ -439,12 +400,8 @@ class Ledger:
         return by_turn
 
     def asked_sessions(self) -> list[int]:
-        """Return the numbers of the sessions in which something was asked."""
+        """Return the numbers of the sessions in which a request was sent."""
         return [n for (n,) in self._rows("SELECT DISTINCT session FROM attempt ORDER BY session")]
-
-    def prompt(self, request: str) -> Prompt:
-        """Return what a request showed."""
-        return self.request(request)[0]
 
     def request(self, name: str) -> tuple[Prompt, Sampling]:
         """Return what a request showed, and with which settings."""
@@ -456,34 +413,13 @@ class Ledger:
             messages.append(Message(role, text, tuple(png for ((png,),) in shown)))
         return Prompt(tuple(messages)), Sampling(**content["settings"])
 
-    def choices_of(self, session: int) -> dict[int, tuple[int, float | None]]:
-        """Return the questions that were chosen in a session, and what they promised, by turn."""
-        rows = self._rows("SELECT turn, place, information FROM choice WHERE session = ?", session)
-        return {turn: (position, information) for turn, position, information in rows}
-
-    def looks(self) -> dict[int, dict[str, Any]]:
-        """Return what a stopping rule found, by the number of sessions that it looked at."""
-        rows = self._rows("SELECT sessions, found FROM look ORDER BY sessions")
-        return {sessions: json.loads(content) for sessions, content in rows}
-
     def spent(self) -> dict[int, Spent]:
         """Return what each session has used; what is open or may have been paid counts in full."""
         by_session: dict[int, Spent] = {}
-        for attempt in self.counted():
-            by_session.setdefault(attempt.key[0], Spent()).add(attempt.used(self.price))
+        for attempt in self.attempts():
+            session = attempt.key[0]
+            by_session[session] = by_session.get(session, Spent()) + attempt.used(self.price)
         return by_session
-
-    def counted(self) -> Iterator[Attempt]:
-        """Go through all requests with their tokens, without what was said."""
-        rows = self._rows(
-            f"SELECT session, turn, number, slot, state, most_sent, most_received, batch, served, "
-            f"{_USAGE} FROM attempt"
-        )
-        for session, turn, number, slot, state, sent, received, batch, served, *usage in rows:
-            key, reply = (session, turn, number), None
-            if state == "ok" and served is not None:
-                reply = Reply("", usage=Usage(*usage))
-            yield Attempt(key, slot, "", state, sent, received, reply=reply, batch=batch or "")
 
     def account(self) -> Account:
         """Add up what the run has cost."""
@@ -491,7 +427,7 @@ class Ledger:
         tokens: Counter[str] = Counter()
         re_asked = set()
         untold = unforeseen = paid = reserved = 0
-        for attempt in self.counted():
+        for attempt in self.attempts():
             calls[attempt.state] += 1
             used = attempt.used(self.price)
             usage = attempt.reply.usage if attempt.reply else Usage()
@@ -500,16 +436,12 @@ class Ledger:
             unforeseen += used.tokens > attempt.most_sent + attempt.most_received
             paid += used.money if known else 0
             reserved += 0 if known else used.money
-            for name, n in asdict(usage).items():
-                whole = usage.output_tokens if name == "reasoning_tokens" else usage.input_tokens
-                bounded = n if name == "output_tokens" or whole is None else min(n or 0, whole)
-                tokens[name] += bounded or 0
+            tokens.update({name: n or 0 for name, n in asdict(usage.bounded()).items()})
             if attempt.slot:
                 re_asked.add((*attempt.key[:2], attempt.slot))
-        states = self._rows("SELECT state, COUNT(*) FROM batch GROUP BY state ORDER BY state")
         return Account(
             dict(sorted(calls.items())),
-            dict(states),
+            dict(sorted(Counter(batch.state for batch in self.batches).items())),
             len(re_asked),
             untold,
             unforeseen,
@@ -518,164 +450,82 @@ class Ledger:
             reserved=reserved,
         )
 
-    def starts(self) -> list[Start]:
-        """Return all starts of the run, the last one last."""
-        rows = self._rows(
-            "SELECT began, ended, caps, reason, sessions, versions FROM start ORDER BY number"
-        )
-        return [
-            Start(
-                began,
-                ended,
-                json.loads(caps),
-                reason or "",
-                {int(i): why for i, why in json.loads(sessions or "{}").items()},
-                json.loads(versions),
-            )
-            for began, ended, caps, reason, sessions, versions in rows
-        ]
-
     # What is written while a run is under way --------------------------------------------------
 
-    def sent(self, attempts: Iterable[tuple[Attempt, Request]], batch: str = "") -> None:
+    def sent(self, attempts: Iterable[tuple[Attempt, Request]], batch: Batch | None = None) -> None:
         """Write down requests that are about to leave, together if they are a batch.
 
         They may leave once this returns.
         """
-        now = time.time()
-        statements: list[tuple[str, Sequence[Any]]] = []
-        if batch:
-            new = "INSERT INTO batch (name, state, began, tried) VALUES (?, 'intended', ?, ?)"
-            statements.append((new, (batch, now, now)))
+        statements = [] if batch is None else [_set(f"batch/{batch.name}", asdict(batch))]
         for attempt, request in attempts:
-            attempt.batch = batch
+            attempt.batch = batch.name if batch else ""
             statements += [
                 ("INSERT OR IGNORE INTO image VALUES (?, ?)", (name, png))
                 for name, png in request.images.items()
             ]
+            new = ("INSERT OR IGNORE INTO request VALUES (?, ?)", (request.hash, request.body))
+            values = (*attempt.key, attempt.slot, request.hash, "inflight", attempt.most_sent)
+            values = (*values, attempt.most_received, attempt.batch or None, time.time())
             statements += [
-                ("INSERT OR IGNORE INTO request VALUES (?, ?)", (request.hash, request.body)),
+                new,
                 (
-                    "INSERT INTO attempt (session, turn, number, slot, request, state, began, "
-                    "most_sent, most_received, batch) VALUES (?, ?, ?, ?, ?, 'inflight', ?, ?, ?, "
-                    "?)",
-                    (
-                        *attempt.key,
-                        attempt.slot,
-                        request.hash,
-                        now,
-                        attempt.most_sent,
-                        attempt.most_received,
-                        batch or None,
-                    ),
+                    "INSERT INTO attempt (session, turn, number, slot, request, state, most_sent, "
+                    "most_received, batch, began) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    values,
                 ),
             ]
         self._write(*statements)
 
     def came(self, attempt: Attempt, body: bytes) -> bytes:
         """Write down the bytes that came, before anything is made of them; return them masked."""
-        body = masked(body, self._keys)
-        attempt.state, attempt.body = "ok", body
-        self._write(_update(attempt, state="ok", ended=time.time(), body=body))
-        return body
+        attempt.state, attempt.body = "ok", masked(body, self._keys)
+        self._write(_update(attempt, state="ok", ended=time.time(), body=attempt.body))
+        return attempt.body
 
     def was_read(self, attempt: Attempt, reply: Reply) -> None:
         """Write down what was read from an answer; with whatever is written next."""
         attempt.reply = reply
-        served = reply.model_served
-        self._later.append(
-            _update(
-                attempt,
-                reply=write_reply(reply).decode(),
-                served=served,
-                **asdict(reply.usage),
-            )
-        )
-        if served and not self.model_served:
-            self.model_served = served
-            self._later.append(("INSERT INTO meta VALUES ('model_served', ?)", (served,)))
-
-    def judged(self, attempt: Attempt, outcome: str, note: str) -> None:
-        """Write down what became of an answer; with whatever is written next."""
-        attempt.outcome, attempt.note = outcome, note
-        self._later.append(_update(attempt, outcome=outcome, note=note))
+        self._later.append(_update(attempt, reply=write_reply(reply).decode()))
+        if reply.model_served and not self.model_served:
+            self.model_served = reply.model_served
+            self._later.append(_set("model_served", self.model_served))
 
     def failed(self, attempt: Attempt, error: Failed, *, final: bool) -> None:
         """Write down that a request brought no answer, and whether the question is given up."""
         attempt.state = "error_unpaid" if error.charged is False else "error_maybe_paid"
-        attempt.outcome, attempt.note, attempt.final = "error", self._clean(str(error)), final
+        attempt.note, attempt.final = self._clean(str(error)), final
         attempt.body = masked(error.raw, self._keys) or None
-        self._write(
-            _update(
-                attempt,
-                state=attempt.state,
-                ended=time.time(),
-                body=attempt.body,
-                outcome="error",
-                note=attempt.note,
-                final=final,
-            )
-        )
+        names = ("state", "note", "final", "body")
+        written = {name: getattr(attempt, name) for name in names}
+        self._write(_update(attempt, ended=time.time(), **written))
 
     def chose(self, session: int, turn: int, position: int, information: float | None) -> None:
         """Note which question was chosen; written with the question itself, in one transaction."""
-        new = "INSERT OR IGNORE INTO choice VALUES (?, ?, ?, ?)"
-        self._later.append((new, (session, turn, position, information)))
+        self._later.append(_set(f"choice/{session}/{turn}", (position, information)))
 
     def looked(self, sessions: int, result: Mapping[str, Any]) -> None:
-        """Write down what a stopping rule found in so many sessions."""
-        self._write(("INSERT OR IGNORE INTO look VALUES (?, ?)", (sessions, json.dumps(result))))
+        """Write down what a stopping rule shows after so many sessions."""
+        self._write(_set(f"look/{sessions:09}", result))
 
     def end(self, reason: str, sessions: Mapping[int, str]) -> None:
         """Write down why this start has ended."""
-        reasons = self._clean(json.dumps(sessions))
-        self._write(
-            (
-                "UPDATE start SET ended = ?, reason = ?, sessions = ? "
-                "WHERE number = (SELECT MAX(number) FROM start)",
-                (time.time(), self._clean(reason), reasons),
-            )
-        )
+        start = replace(self.starts[-1], ended=time.time(), reason=reason)
+        start.sessions = {str(number): why for number, why in sessions.items()}
+        self._write(_set(self._start, asdict(start)))
 
-    # Batches ---------------------------------------------------------------------------------
+    def note_batch(self, batch: Batch) -> None:
+        """Write down where a batch stands.
 
-    def open_batches(self) -> list[Batch]:
-        """Return the batches whose results were not read."""
-        rows = self._rows(
-            "SELECT name, COALESCE(provider_id, ''), began, tried, "
-            "(SELECT COUNT(*) FROM attempt WHERE batch = name) "
-            "FROM batch WHERE state IN ('intended', 'submitted') ORDER BY began, name"
-        )
-        return [Batch(*row) for row in rows]
-
-    def provider_ids(self) -> set[str]:
-        """Return the provider's ids of all batches."""
-        ids = self._rows("SELECT provider_id FROM batch WHERE provider_id IS NOT NULL")
-        return {id for (id,) in ids}
-
-    def in_batch(self, name: str) -> list[Attempt]:
-        """Return the requests of a batch."""
-        return [attempt for attempt in self.attempts() if attempt.batch == name]
-
-    def batch_is(self, batch: Batch, state: str, note: str = "") -> None:
-        """Write down that a batch is "submitted", "read", or was "void", with the provider's id.
-
-        The requests of a batch that was void were not paid, and their questions are asked anew.
+        The requests of a batch that is void were not paid, and are sent anew.
         """
-        statements: list[tuple[str, Sequence[Any]]] = [
-            (
-                "UPDATE batch SET state = ?, provider_id = ?, tried = ?, note = ? WHERE name = ?",
-                (state, batch.provider_id or None, batch.tried, self._clean(note), batch.name),
+        statements = [_set(f"batch/{batch.name}", asdict(batch))]
+        if batch.state == "void":
+            new = (
+                "UPDATE attempt SET state = 'error_unpaid', ended = ?, note = ? "
+                "WHERE state = 'inflight' AND batch = ?"
             )
-        ]
-        if state == "void":
-            statements.append(
-                (
-                    "UPDATE attempt SET state = 'error_unpaid', ended = ?, note = ? "
-                    "WHERE state = 'inflight' AND batch = ?",
-                    (time.time(), self._clean(note), batch.name),
-                )
-            )
+            statements.append((new, (time.time(), batch.note, batch.name)))
         self._write(*statements)
 
     # Inside ----------------------------------------------------------------------------------
@@ -689,54 +539,50 @@ class Ledger:
         durable: bool,
     ) -> None:
         wanted = json.loads(self._clean(json.dumps(configuration)))
-        run = self._connection.execute
-        if self._check():
+        fresh = not self._check()
+        if not fresh:
             self._compare(wanted, sessions)
         elif self._lock is not None:
             _refuse_over_results(self.folder)
+        run = self._connection.execute
         run("PRAGMA journal_mode = WAL")
         run(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        versions = {name: version(name) for name in ("knownminds", "numpy", "pandas")}
+        self.price = self.price if not fresh and self.price else price
+        number = 0 if fresh else len(self.starts)
+        start = Start(time.time(), caps, {"python": python_version(), **versions})
+        self._start = f"start/{number:06}"
         with self._transaction():
-            if not self._tables():
+            if fresh:
                 for statement in _SCHEMA.split(";"):
                     run(statement)
-                for name, value in (
-                    ("format", str(FORMAT)),
-                    ("configuration", json.dumps(wanted)),
-                    ("price", json.dumps(None)),
-                ):
-                    run("INSERT INTO meta VALUES (?, ?)", (name, value))
-            run("INSERT OR REPLACE INTO meta VALUES ('sessions', ?)", (str(sessions),))
-            if price is not None and json.loads(self._meta("price")) is None:
-                number = self._rows("SELECT COUNT(*) FROM start")[0][0] + 1
-                for name, value in (
-                    ("price", json.dumps(write_price(price))),
-                    ("priced_from", str(number)),
-                ):
-                    run("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
-            # Whoever left these behind is dead: the lock is ours.
+                run(f"PRAGMA user_version = {FORMAT}")
+            for name, value in (
+                ("configuration", wanted),
+                ("sessions", sessions),
+                ("price", write_price(self.price)),
+                (self._start, asdict(start)),
+            ):
+                run(*_set(name, value))
+            # Whoever sent these is dead: the lock is ours. A batch goes on without its process.
+            waiting = [batch.name for batch in self.batches if batch.state in OPEN]
             run(
-                "UPDATE attempt SET state = 'unknown' WHERE state = 'inflight' "
-                f"AND (batch IS NULL OR NOT {_AWAITED})"
+                "UPDATE attempt SET state = 'unknown' WHERE state = 'inflight' AND COALESCE(batch, "
+                f"'') NOT IN ({', '.join('?' * len(waiting))})",
+                waiting,
             )
-            versions = {name: version(name) for name in ("knownminds", "numpy", "pandas")}
-            software = json.dumps({"python": python_version(), **versions})
-            run(
-                "INSERT INTO start (began, versions, caps) VALUES (?, ?, ?)",
-                (time.time(), software, json.dumps(caps, default=str)),
-            )
-        self._load()
 
     def _check(self) -> bool:
-        """Tell whether there is a run in it; ValueError if it cannot be read."""
+        """Say whether there is a run in it, and load it; ValueError if it cannot be read."""
         where = self.folder / FILE
+        self.price, self.model_served = None, ""
         try:
-            tables = self._tables()
-            if not tables:
-                return False
-            number = int(self._meta("format")) if "meta" in tables else 0
+            ((number,),) = self._connection.execute("PRAGMA user_version").fetchall()
+            tables = self._rows("SELECT name FROM sqlite_master")
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{where} cannot be read as a ledger: {error}.") from None
+        if not tables:
+            return False
         if not number:
             raise ValueError(f"{where} is a database of something else. Name another folder.")
         if number != FORMAT:
@@ -744,16 +590,12 @@ class Ledger:
                 f"{where} is of format {number}; this knownminds reads format {FORMAT}. Use the "
                 "knownminds that wrote it, or name another folder; the ledger is left as it is."
             )
+        self.price = read_price(self._fact("price"))
+        self.model_served = self._facts("model_served").get("", "")
         return True
 
-    def _load(self) -> None:
-        self.price = read_price(json.loads(self._meta("price")))
-        self.priced_from = int(self._meta("priced_from", "1"))
-        self.model_served = self._meta("model_served", "")
-
     def _compare(self, wanted: Mapping[str, Any], sessions: int) -> None:
-        kept = self.configuration
-        differences = list(_differences(kept, wanted))
+        differences = list(_differences(self.configuration, wanted))
         if sessions < self.sessions:
             differences.append(("sessions", self.sessions, sessions))
         if differences:
@@ -765,20 +607,22 @@ class Ledger:
                 "or name another folder; what was paid for stays in this one."
             )
 
-    def _tables(self) -> set[str]:
-        return {name for (name,) in self._rows("SELECT name FROM sqlite_master")}
-
-    def _meta(self, name: str, default: str | None = None) -> str:
-        rows = self._rows("SELECT value FROM meta WHERE name = ?", name)
-        if not rows and default is not None:
-            return default
-        if not rows:
+    def _fact(self, name: str) -> Any:
+        """Return a fact; ValueError if there is none."""
+        facts = self._facts(name)
+        if "" not in facts:
             raise self._damaged(f"it has no {name}")
-        value: str = rows[0][0]
-        return value
+        return facts[""]
+
+    def _facts(self, prefix: str) -> dict[str, Any]:
+        """Return the facts whose names begin so, by the rest of their names."""
+        rows = self._rows(
+            "SELECT name, value FROM fact WHERE name GLOB ? ORDER BY name", f"{prefix}*"
+        )
+        return {name.removeprefix(prefix): json.loads(value) for name, value in rows}
 
     def _rows(self, statement: str, *values: Any) -> list[Any]:
-        """Return what a query finds; ValueError if the file is damaged."""
+        """Return the rows of a query; ValueError if the file is damaged."""
         try:
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.DatabaseError as error:
@@ -786,11 +630,11 @@ class Ledger:
 
     def _damaged(self, what: str) -> ValueError:
         return ValueError(
-            f"{self.folder / FILE} cannot be read as a ledger: {what}. Put a whole one in its "
-            "place, or name another folder; this one is left as it is."
+            f"{self.folder / FILE} cannot be read as a ledger: {what}. Put a whole one there, or "
+            "name another folder; this one is left as it is."
         )
 
-    def _write(self, *statements: tuple[str, Sequence[Any]]) -> None:
+    def _write(self, *statements: Statement) -> None:
         """Commit the statements, after those that had time; LedgerFailed if that fails."""
         if self._broken is not None:
             raise self._broken
@@ -801,8 +645,8 @@ class Ledger:
                     self._connection.execute(statement, [self._clean(v) for v in values])
         except sqlite3.Error as error:
             self._broken = LedgerFailed(
-                f"The ledger in {self.folder} cannot be written: {error}. Nothing more is "
-                "asked; make room or mend it, and resume."
+                f"The ledger in {self.folder} cannot be written: {error}. No further request is "
+                "sent; make room or mend it, and resume."
             )
             raise self._broken from None
 
@@ -824,31 +668,48 @@ class Ledger:
         return masked(value.encode("utf-8", "replace"), self._keys).decode()
 
 
-def spent_in(folder: str | os.PathLike[str]) -> Spent:
-    """Return what a folder's run has used in all its starts; nothing if there is none.
+def spent_in(folder: str | os.PathLike[str]) -> dict[int, Spent]:
+    """Return what each session of a folder's run has used; nothing if there is no run.
 
     Raises
     ------
     ValueError
         If its ledger cannot be read.
     """
-    file, total = Path(folder) / FILE, Spent()
-    if file.is_file() and file.stat().st_size:
+    file = Path(folder) / FILE
+    if not (file.is_file() and file.stat().st_size):
+        return {}
+    with Ledger.read(folder) as ledger:
+        return ledger.spent()
+
+
+def price_in(folder: str | os.PathLike[str] | None) -> Price | None:
+    """Return the price that a folder's run is reckoned with; None if there is none as yet."""
+    if folder is None:
+        return None
+    try:
         with Ledger.read(folder) as ledger:
-            for one in ledger.spent().values():
-                total.add(one)
-    return total
+            return ledger.price
+    except ValueError:  # none there yet; or none that can be opened, which is said when it is
+        return None
 
 
-def _update(attempt: Attempt, **values: Any) -> tuple[str, Sequence[Any]]:
+def _attempt(row: Sequence[Any], batch: str | None) -> Attempt:
+    """Return an attempt from its `_COLUMNS`."""
+    session, turn, number, *others, note, final = row
+    return Attempt((session, turn, number), *others, note or "", bool(final), batch or "")
+
+
+def _set(name: str, value: Any) -> Statement:
+    """Return the statement that writes a fact."""
+    return "INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, json.dumps(value, default=str))
+
+
+def _update(attempt: Attempt, **values: Any) -> Statement:
     """Return the statement that writes these columns of an attempt."""
     columns = ", ".join(f"{name} = ?" for name in values)
     where = "session = ? AND turn = ? AND number = ?"
     return f"UPDATE attempt SET {columns} WHERE {where}", (*values.values(), *attempt.key)
-
-
-def _text(body: bytes | None) -> str:
-    return "" if body is None else body.decode(errors="replace")
 
 
 def _refuse_over_results(folder: Path) -> None:
@@ -862,7 +723,24 @@ def _refuse_over_results(folder: Path) -> None:
 
 
 def _take(folder: Path) -> sqlite3.Connection:
-    """Own the folder as long as the connection is open; the system lets go if we die."""
+    """Lock the folder as long as the connection is open; the system lets go if we die.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be written, or another process is at work in it.
+    """
+    if not (folder / FILE).exists() or not (folder / FILE).stat().st_size:
+        _refuse_over_results(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in (FILE, LOCK):
+            os.close(os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise ValueError(
+            f"A run is kept in a folder that can be written; {folder}: {error.strerror}. "
+            "Name another folder."
+        ) from None
     lock = sqlite3.connect(
         folder / LOCK, isolation_level=None, check_same_thread=False, timeout=0.0
     )
@@ -889,12 +767,10 @@ def _differences(
 
 
 def _short(value: Any, other: Any) -> str:
-    """Show a value, if it is long from a little before the place where it differs from another."""
+    """Show a value, if it is long from a little before where it differs from another."""
     text = json.dumps(value)
     if len(text) <= 60:
         return text
-    alike = next(
-        (i for i, (a, b) in enumerate(zip(text, json.dumps(other), strict=False)) if a != b), 0
-    )
-    begin = max(0, alike - 20)
+    pairs = enumerate(zip(text, json.dumps(other), strict=False))
+    begin = max(0, next((i for i, (a, b) in pairs if a != b), 0) - 20)
     return f"{'...' * (begin > 0)}{text[begin : begin + 54]}{'...' * (begin + 54 < len(text))}"

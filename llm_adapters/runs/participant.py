@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,7 @@ from knownminds.llm_adapters.adapter import (
     Sampling,
 )
 
-# Address of the study whose sessions `knownminds run`, `serve` and the tasks of Inspect live. Those
+# Address of the study whose sessions `knownminds run`, `serve` and the tasks of Inspect have. Those
 # of `knownminds simulate`, first session per subject, lie there too: with the same seed it is the
 # direct path of a run with a known agent.
 RUN = (0,)
@@ -49,42 +49,14 @@ class Asked:
     ----------
     answer : what could be read, with the outcome "error" if nothing arrived
     reply : what it was read from, if anything arrived
-    attempt : how often it was asked
+    attempt : how often the question was put
     cost : nano-dollars of the answer; None if no price is known
-    again : whether the reply answered an earlier trial too, with which it was counted
     """
 
     answer: Answer
     reply: Reply | None
-    attempt: int
+    attempt: int | None = 1
     cost: int | None = None
-    again: bool = False
-
-    @property
-    def input_tokens(self) -> int | None:
-        """Tokens sent; none for a reply that was counted with an earlier trial."""
-        return self.reply.usage.input_tokens if self.reply and not self.again else None
-
-    @property
-    def output_tokens(self) -> int | None:
-        """Tokens received; none for a reply that was counted with an earlier trial."""
-        return self.reply.usage.output_tokens if self.reply and not self.again else None
-
-
-@dataclass(frozen=True)
-class LivedSession:
-    """What was played of a session.
-
-    Parameters
-    ----------
-    rows : its trials
-    over : whether it came to its end
-    questions : how many were asked on each trial; none where it shares the reply before
-    """
-
-    rows: list[Row]
-    over: bool
-    questions: list[int] = field(default_factory=list)
 
 
 Ask = Callable[[int, Prompt, Judge], Awaitable[Asked | None]]
@@ -99,13 +71,14 @@ async def live(
     ask: Ask,
     system: str | None = None,
     opened: Open = Session,
-) -> LivedSession:
-    """Live the session at this address and return its trials, one row each.
+    rows: list[Row] | None = None,
+) -> Session:
+    """Play the session at this address, one row for each trial, as far as answers come.
 
     Parameters
     ----------
     model
-        Who is asked, for the record.
+        Who answers, for the record.
     ask
         Given the number of the question, its prompt and how a reply is judged, returns what came
         of it; None if the session is to stop there. Trials that share a reply are one question:
@@ -114,53 +87,53 @@ async def live(
         What a system message says before every prompt; None for none.
     opened
         Begins the session with its design; by default all its trials come in order.
+    rows
+        A list that the rows are put into as they come.
     """
-
-    async def behind(number: int, prompt: Prompt, judge: Judge) -> Asked | None:
-        return await ask(number, prompt.behind(system), judge)
-
     design = environment.draw(session_stream(seed, *address))
     session = opened(environment, design)
+    session.rows = session.rows if rows is None else rows
     environment = session.environment
     names = json.dumps(design.labels)
-    subject = str(address[-1]) if address else "0"
-    errors = 0
-    every: list[tuple[Prompt, Asked]] | None = []
-    questions: list[int] = []
+    every: list[tuple[Prompt, Asked]] = []
+    number = errors = 0
     for observation in session:
-        if every and environment.replies.continues(observation):
-            prompt, outcome = every[-1]
-            every, n = [(prompt, _again(outcome, environment, observation))], 0
+        shared = bool(every) and environment.replies.continues(observation)
+        if shared:
+            prompt, last = every[-1]
+            if last.reply is not None:
+                last = replace(last, answer=_judge(environment, observation, "", last.reply))
+            every = [(prompt, last)]
         else:
-            prompt = environment.render(observation, session.turns)
-            every = await _ask_on(environment, observation, prompt, behind, sum(questions))
-            n = len(every or ())
-        if every is None:
+            prompt = environment.render(observation, session.turns).behind(system)
+            every = await _ask_on(environment, observation, prompt, ask, number) or []
+            number += len(every)
+        if not every:
             break
-        questions.append(n)
         prompt, last = every[-1]
-        answer, reply = last.answer, last.reply
-        costs = [outcome.cost for _, outcome in every if outcome.cost is not None]
-        session.take(answer.choice, answer.text)
+        counted = [] if shared else [outcome for _, outcome in every]
+        costs = [outcome.cost for outcome in counted if outcome.cost is not None]
+        attempts = [outcome.attempt for _, outcome in every]
+        session.take(last.answer.choice, last.answer.text)
         session.rows[-1].update(
             {
-                "outcome": answer.outcome.value,
-                "raw_text": answer.text,
-                "note": answer.note,
+                "outcome": last.answer.outcome.value,
+                "raw_text": last.answer.text,
+                "note": last.answer.note,
                 "labels": names,
-                "attempt": sum(outcome.attempt for _, outcome in every),
+                "attempt": None if None in attempts else sum(filter(None, attempts)),
                 "errors_before": errors,
-                "input_tokens": _tokens(every, "input_tokens") if reply else None,
-                "output_tokens": _tokens(every, "output_tokens") if reply else None,
+                "input_tokens": _tokens(counted, "input_tokens") if last.reply else None,
+                "output_tokens": _tokens(counted, "output_tokens") if last.reply else None,
                 "money": sum(costs) if costs else None,
-                "prompt_hash": prompt.behind(system).hash,
+                "prompt_hash": prompt.hash,
                 "model": model,
-                "model_served": reply.model_served if reply else None,
-                "subject": subject,
+                "model_served": last.reply.model_served if last.reply else None,
+                "subject": str(address[-1]) if address else "0",
             }
         )
-        errors += answer.outcome is Outcome.ERROR
-    return LivedSession(session.rows, session.over, questions)
+        errors += last.answer.outcome is Outcome.ERROR
+    return session
 
 
 async def _ask_on(
@@ -183,10 +156,10 @@ async def _ask_on(
     return every
 
 
-def _tokens(every: Sequence[tuple[Prompt, Asked]], kind: str) -> int | None:
-    """Add up the tokens of all replies; None if some are not known."""
-    used = [getattr(outcome, kind) for _, outcome in every if outcome.reply is not None]
-    return None if any(n is None for n in used) else sum(used)
+def _tokens(every: Sequence[Asked], kind: str) -> int | None:
+    """Add up the tokens of all replies; None if there are none or some are not known."""
+    used = [getattr(outcome.reply.usage, kind) for outcome in every if outcome.reply is not None]
+    return None if not used or None in used else sum(used)
 
 
 def conditions(environment: Environment, settings: Sampling | None) -> dict[str, Any]:
@@ -245,13 +218,6 @@ def check_served(model: str, before: str, now: str) -> None:
             "start the run again."
         )
         raise Failed(message, "stop", "changed", charged=True)
-
-
-def _again(outcome: Asked, environment: Environment, observation: Observation) -> Asked:
-    """Return what the reply to the trial before says on this one, which was asked with it."""
-    reply = outcome.reply
-    answer = outcome.answer if reply is None else _judge(environment, observation, "", reply)
-    return replace(outcome, answer=answer, cost=None, again=True)
 
 
 def _judge(environment: Environment, observation: Observation, before: str, reply: Reply) -> Answer:

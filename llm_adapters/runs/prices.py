@@ -260,7 +260,7 @@ def in_batches(price: Price) -> Price:
     return replace(price, rates=tuple(halved), source=price.source + HALVED)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Spent:
     """Calls, tokens and nano-dollars; what may have been paid counts as paid."""
 
@@ -268,17 +268,13 @@ class Spent:
     tokens: int = 0
     money: int = 0
 
-    def add(self, other: Spent) -> None:
+    def __add__(self, other: Spent) -> Spent:
         """Count something more."""
-        self.calls += other.calls
-        self.tokens += other.tokens
-        self.money += other.money
+        return Spent(self.calls + other.calls, self.tokens + other.tokens, self.money + other.money)
 
-    def settle(self, reserved: Spent, used: Spent) -> None:
-        """Count what was used instead of what was reserved for it."""
-        self.calls += used.calls - reserved.calls
-        self.tokens += used.tokens - reserved.tokens
-        self.money += used.money - reserved.money
+    def __sub__(self, other: Spent) -> Spent:
+        """Count something less."""
+        return self + Spent(-other.calls, -other.tokens, -other.money)
 
 
 def most_spent(price: Price | None, sent: int, received: int) -> Spent:

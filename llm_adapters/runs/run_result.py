@@ -22,22 +22,6 @@ from .prices import NANO, Price
 ASSUMED_ANSWER = 4_096
 
 
-@dataclass(frozen=True)
-class Unfinished:
-    """A session that was not played to its end; its trials so far are in the record.
-
-    Parameters
-    ----------
-    session : its number
-    trials : how many it has lived
-    reason : why it stopped
-    """
-
-    session: int
-    trials: int
-    reason: str
-
-
 @dataclass(frozen=True, eq=False)
 class Run(Result):
     """Sessions of a language model: what came of them, and what they cost.
@@ -46,19 +30,19 @@ class Run(Result):
     ----------
     folder : where the ledger is
     environment : name of the experiment
-    llm : "provider:model" that was asked
+    llm : "provider:model"
     base_url : where; empty if nowhere
     model_served : what the provider said it served; empty if it did not
-    n_sessions : how many sessions were asked for
+    n_sessions : how many sessions there are
     trials : all trials that were played, also those of unfinished sessions; None if there is none
-    unfinished : the sessions without all of their trials
+    unfinished : the sessions without all of their trials: "session", its number, "trials", how
+        many were played, and "reason", why it stopped
     stopped : why the run ended early; empty if it did not
     starts : all its starts, the last one last
     account : calls, tokens and nano-dollars
     price : the price, as it was first known; None if it never was
-    priced_from : the start, from 1 on, with which the price came
-    configuration : what was asked for: the experiment's settings, sampling, seed
-    looks : what a stopping rule found, look by look; empty where there was none
+    configuration : the experiment's settings, sampling, seed
+    looks : what a stopping rule shows, look by look; empty where there was none
     """
 
     folder: Path
@@ -68,12 +52,11 @@ class Run(Result):
     model_served: str
     n_sessions: int
     trials: Trials | None
-    unfinished: tuple[Unfinished, ...]
+    unfinished: tuple[Mapping[str, Any], ...]
     stopped: str
     starts: tuple[Start, ...]
     account: Account
     price: Price | None
-    priced_from: int
     configuration: Mapping[str, Any]
     looks: tuple[Mapping[str, Any], ...] = ()
 
@@ -99,7 +82,7 @@ class Run(Result):
             return 0
         read = self.trials.frame["outcome"].isin(ANSWERED)
         begun = read.groupby(self.trials.frame["subject"]).any()
-        going = {str(session.session) for session in self.unfinished}
+        going = {str(session["session"]) for session in self.unfinished}
         return sum(not any_read for name, any_read in begun.items() if str(name) not in going)
 
     @property
@@ -110,7 +93,7 @@ class Run(Result):
     @property
     def reasons(self) -> Mapping[str, int]:
         """Why sessions stopped before their end, and how many for each reason."""
-        return Counter(session.reason for session in self.unfinished)
+        return Counter(session["reason"] for session in self.unfinished)
 
     @property
     def errors(self) -> int:
@@ -207,7 +190,7 @@ class Run(Result):
             "complete": self.complete,
             "stopped": self.stopped,
             "starts": len(self.starts),
-            "unfinished": [asdict(session) for session in self.unfinished],
+            "unfinished": [dict(session) for session in self.unfinished],
             "trials": self.n_trials,
             "readable": self.readable,
             "outcomes": {
@@ -231,7 +214,6 @@ class Run(Result):
             "nano_dollars_paid": account.paid if known else None,
             "nano_dollars_at_most": account.paid + account.reserved if known else None,
             "price": str(self.price) if known else None,
-            "priced_from_start": self.priced_from if known else None,
             **({"looks": [dict(look) for look in self.looks]} if self.looks else {}),
         }
 

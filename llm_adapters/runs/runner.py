@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from knownminds.environments import (
@@ -34,31 +34,24 @@ from knownminds.llm_adapters.adapter import (
     given,
     key_variable_of,
 )
-from knownminds.llm_adapters.batches import batches_of, check_takes_batches
+from knownminds.llm_adapters.batches import check_takes_batches
 from knownminds.llm_adapters.masking import known_keys
 
-from .admission import SILENT, Caps, Gate
-from .batch_rounds import Batching, Rounds, Waiting, check_turns
+from .admission import SILENT, Budget, Caps, Gate
+from .batch_rounds import NOT_SENT, Batching, Rounds, check_turns
 from .ledger import (
+    OPEN,
     Attempt,
     Ledger,
     LedgerFailed,
-    Request,
     asked_of,
+    price_in,
     request_hash,
     request_of,
 )
-from .participant import (
-    Asked,
-    Judge,
-    LivedSession,
-    check_served,
-    live,
-    record,
-    session_settings,
-)
-from .prices import NANO, REMEDY, Price, Spent, most_tokens_of
-from .run_result import ASSUMED_ANSWER, Run, Unfinished
+from .participant import Asked, Judge, check_served, live, record, session_settings
+from .prices import NANO, REMEDY, Price, most_tokens_of
+from .run_result import ASSUMED_ANSWER, Run
 
 TRIALS = "trials.parquet"
 MOST_SESSIONS = 1_000_000
@@ -106,7 +99,7 @@ class Retries:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands; given to whoever watches it, after every call.
+    """Where a run stands, after every call.
 
     Parameters
     ----------
@@ -143,7 +136,7 @@ class Chosen(Protocol):
 
     @property
     def questions(self) -> int:
-        """How many are asked of a session."""
+        """How many questions a session has."""
 
     def check(self, environment: Environment) -> None:
         """Raise ValueError if the questions of an experiment cannot be chosen."""
@@ -166,31 +159,34 @@ class Stops(Protocol):
         """Return what makes the rule what it is, JSON-able."""
 
     def __call__(self, trials: Trials, look: int) -> Mapping[str, Any]:
-        """Return what it finds in the trials of so many sessions; "stop" says whether to stop."""
+        """Return what the trials of so many sessions show; "stop" says whether to stop."""
 
 
-class RunOptions(TypedDict, total=False):
-    """How sessions are run; what is left out has the default that is named here.
+@dataclass(frozen=True)
+class RunOptions:
+    """How sessions are run.
 
-    Attributes
+    Parameters
     ----------
     settings
-        Sampling settings but the seed, which is the number of the session; `Sampling()`.
+        Sampling settings but the seed, which is the number of the session.
     concurrency
         How many sessions are under way at a time, at most; how many calls are, rises and falls
-        with what the provider takes, see `Gate`; 8.
-    retries, caps
-        `Retries()` and `Caps()`. Caps count all starts of a run together; a resumed run may have
-        other ones.
+        with what the provider takes, see `Gate`.
+    retries
+        How calls that fail are made again.
+    caps
+        What may be used at most. Caps count all starts of a run together; a resumed run may have
+        other ones. A `Budget` is shared with other runs.
     price
         What the model costs, if known; kept with the ledger once there is one, later ones are not
-        looked at. What was asked before is reckoned with it.
+        looked at. Calls before it are reckoned with it.
     re_ask
-        How often a question is put again whose answer was malformed; 0.
+        How often a question is put again whose answer was malformed.
     retry_errors
         Whether trials are asked again that brought no text in an earlier start; where prompts
         tell of earlier trials, only those with no answer behind them in their session, since
-        answers are never asked for again; no.
+        answers are never asked for again.
     batching
         How questions are sent in batches, at half the price and within a day; None to ask one by
         one. Where trials stand alone (`Replies.stand_alone`), all of all sessions are asked
@@ -205,24 +201,29 @@ class RunOptions(TypedDict, total=False):
         when it has been written down, and a run that goes on looks no second time. The number of
         sessions is that of its last look.
     durable
-        Whether each write to the ledger waits for the disk, against a power cut; no. A killed
-        process loses nothing in either case.
+        Whether each write to the ledger waits for the disk, against a power cut. A killed process
+        loses nothing in either case.
     progress
         Called after every call.
     """
 
-    settings: Sampling | None
-    concurrency: int
-    retries: Retries | None
-    caps: Caps | None
-    price: Price | None
-    re_ask: int
-    retry_errors: bool
-    batching: Batching | None
-    chosen: Chosen | None
-    stop: Stops | None
-    durable: bool
-    progress: Callable[[Progress], None] | None
+    settings: Sampling = field(default_factory=Sampling)
+    concurrency: int = 8
+    retries: Retries = field(default_factory=Retries)
+    caps: Caps | Budget = field(default_factory=Caps)
+    price: Price | None = None
+    re_ask: int = 0
+    retry_errors: bool = False
+    batching: Batching | None = None
+    chosen: Chosen | None = None
+    stop: Stops | None = None
+    durable: bool = False
+    progress: Callable[[Progress], None] | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """What may be used, with what was used before."""
+        return self.caps if isinstance(self.caps, Budget) else Budget(self.caps)
 
 
 async def run_sessions_in(
@@ -233,18 +234,19 @@ async def run_sessions_in(
     seed: int,
     *,
     address: Sequence[int] = (),
-    **options: Unpack[RunOptions],
+    **options: Any,
 ) -> Run:
-    """Let n sessions be lived by a language model, with a ledger in the folder.
+    """Let a language model play n sessions, with a ledger in the folder.
 
     Session i has the address (*address, i). If the folder holds a ledger of the same run already,
-    the run goes on: the environment lives again through the stored answers, nothing that is
+    the run goes on: the sessions are played again with the stored answers, nothing that is
     answered is asked again, and requests that were under way when the process died count as paid
-    and are asked once more. The trials are left in the folder as trials.parquet, also if the run
+    and are sent once more. The trials are left in the folder as trials.parquet, also if the run
     stops early. Without a folder nothing is left on disk.
 
     A cap, a failure that repeats, or an interruption (Ctrl-C, a cancelled task) stops the run:
-    nothing new is asked, what is under way is waited for and kept. A second Ctrl-C does not wait.
+    no further request is sent, what is under way is waited for and kept. A second Ctrl-C does not
+    wait.
 
     Parameters
     ----------
@@ -259,12 +261,10 @@ async def run_sessions_in(
         If the run is in vain: no key, no such model, a setting that is not heeded, or a model that
         changed on the way. What was paid for stays in the ledger.
     """
-    chosen, stop, batching = options.get("chosen"), options.get("stop"), options.get("batching")
-    sampling, caps = options.get("settings") or Sampling(), options.get("caps") or Caps()
-    concurrency, re_ask = options.get("concurrency", 8), options.get("re_ask", 0)
-    price = options.get("price")
-    _check_sessions(n, concurrency, re_ask)
-    check_heeds(adapter, session_settings(adapter, sampling, 0), images=environment.pictures)
+    how = RunOptions(**options)
+    budget, chosen, stop, batching = how.budget, how.chosen, how.stop, how.batching
+    _check_sessions(n, how.concurrency, how.re_ask)
+    check_heeds(adapter, session_settings(adapter, how.settings, 0), images=environment.pictures)
     if batching is not None:
         check_takes_batches(adapter)
         check_turns(environment, batching)
@@ -272,45 +272,44 @@ async def run_sessions_in(
         check_chosen(chosen, environment, batching)
     if stop is not None:
         check_looks(stop, n, batching)
-    check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")
-    configuration = _configuration(adapter, environment, sampling, seed, address, re_ask)
+    price, name = price_in(folder) or how.price, f"{adapter.provider}:{adapter.model}"
+    check_caps(budget.caps, how.settings, price, name)
+    configuration = _configuration(adapter, environment, how.settings, seed, address, how.re_ask)
     configuration |= {"chosen": chosen.told()} if chosen is not None else {}
     configuration |= {"stop": stop.told()} if stop is not None else {}
     with Ledger.open(
         folder,
         configuration,
         n,
-        price=price,
-        caps={k: str(v) for k, v in asdict(caps).items() if v is not None},
+        price=how.price,
+        caps={k: str(v) for k, v in asdict(budget.caps).items() if v is not None},
         keys=known_keys(key_variable_of(adapter)),
-        durable=options.get("durable", False),
+        durable=how.durable,
     ) as ledger:
-        study = replace(_Study.of(ledger, environment), chosen=chosen, stop=stop)
-        retries, progress = options.get("retries") or Retries(), options.get("progress")
-        runner = _Runner(study, ledger, adapter, retries, caps, concurrency, progress)
-        runner.retry_errors = options.get("retry_errors", False)
-        if batching is not None or ledger.open_batches():
-            runner.in_rounds(batching)
-        return await runner.run(folder is not None)
+        return await _Runner(ledger, environment, adapter, how, budget).run(folder is not None)
 
 
 def _configuration(
     adapter: Adapter,
-    environment: Environment,
-    sampling: Sampling,
-    seed: int,
-    address: Sequence[int],
-    re_ask: int,
+    environment: Environment | None = None,
+    sampling: Sampling | None = None,
+    seed: int = 0,
+    address: Sequence[int] = (),
+    re_ask: int = 0,
 ) -> dict[str, Any]:
     """Return what makes a run what it is, JSON-able."""
+    parts = urlsplit(adapter.base_url)
+    public = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="")
+    played: dict[str, Any] = {}
+    if environment is not None:
+        played = {"environment": environment.name, "settings": environment.settings}
     return {
-        "environment": environment.name,
-        "settings": environment.settings,
+        **played,
         "provider": adapter.provider,
         "model": adapter.model,
-        "base_url": _public(adapter.base_url),
-        "sampling": given(sampling),
-        "session_seed": "seed" in adapter.heeds,
+        "base_url": urlunsplit(public),
+        "sampling": given(sampling or Sampling()),
+        "session_seed": environment is not None and "seed" in adapter.heeds,
         "seed": seed,
         "address": list(address),
         "re_ask": re_ask,
@@ -325,7 +324,7 @@ async def run_session(
     settings: Sampling | None = None,
     retries: Retries | None = None,
 ) -> Trials:
-    """Let a language model live the session at this address of a study; nothing is left on disk.
+    """Let a language model play the session at this address of a study; nothing is left on disk.
 
     It is the session of `session_stream(seed, *address)`, as for simulated agents, and the subject
     is named by the address's last part, which is also sent as the sampling seed. A trial without
@@ -345,13 +344,13 @@ async def run_session(
     *before, number = address
     sampling = settings or Sampling()
     check_heeds(adapter, session_settings(adapter, sampling, number), images=environment.pictures)
-    configuration = _configuration(adapter, environment, sampling, seed, before, 0)
+    configuration = _configuration(adapter, environment, sampling, seed, before)
+    patient = retries or Retries(attempts=3, identical=10**9, unanswered=10**9)
+    how = RunOptions(settings=sampling, concurrency=1, retries=patient)
     keys = known_keys(key_variable_of(adapter))
     with Ledger.open(None, configuration, number + 1, keys=keys) as ledger:
-        study = _Study.of(ledger, environment)
-        patient = retries or Retries(attempts=3, identical=10**9, unanswered=10**9)
-        runner = _Runner(study, ledger, adapter, patient, Caps(), 1, None)
-        session = await study.live(_PaidChair(runner, number))
+        runner = _Runner(ledger, environment, adapter, how, how.budget)
+        session = await _Chair(runner, number).live()
     if runner.failure is not None:
         raise runner.failure
     return record(session.rows, environment, sampling)
@@ -387,105 +386,108 @@ def read_run(folder: str | os.PathLike[str], environment: Environment | None = N
     """
     with Ledger.read(folder) as ledger:
         kept = ledger.configuration
-        study = _Study.of(ledger, environment or make(kept["environment"], **kept["settings"]))
-        chairs = [_Chair(study, ledger, i) for i in range(asked_for(study.n, ledger))]
-        sessions = [without_waiting(study.live(chair)) for chair in chairs]
-        return _summary(study, ledger, sessions)
-
-
-@dataclass(frozen=True)
-class _Study:
-    """What is played, and who is asked: all that a ledger knows about its run."""
-
-    environment: Environment
-    n: int
-    seed: int
-    address: tuple[int, ...]
-    provider: str
-    model: str
-    base_url: str
-    sampling: Sampling
-    session_seed: bool
-    re_ask: int
-    kept: Mapping[str, Any]
-    chosen: Chosen | None = None
-    stop: Stops | None = None
-
-    @classmethod
-    def of(cls, ledger: Ledger, environment: Environment) -> _Study:
-        kept = ledger.configuration
-        return cls(
-            environment,
-            ledger.sessions,
-            kept["seed"],
-            tuple(kept["address"]),
-            kept["provider"],
-            kept["model"],
-            kept["base_url"],
-            Sampling(**kept["sampling"]),
-            kept["session_seed"],
-            kept["re_ask"],
-            kept,
-        )
-
-    def settings(self, session: int) -> Sampling:
-        sampling = replace(self.sampling, system=None)  # which stands in the prompt
-        return replace(sampling, seed=session) if self.session_seed else sampling
-
-    @property
-    def questions(self) -> int | None:
-        """How many questions are chosen in a session; None where all are asked in order."""
-        return self.kept["chosen"]["questions"] if "chosen" in self.kept else None
-
-    @property
-    def n_prompts(self) -> int:
-        """How many questions a session asks at most."""
-        return self.questions or self.environment.replies.n_prompts
-
-    def live(self, chair: _Chair) -> Coroutine[Any, Any, LivedSession]:
-        address, system = (*self.address, chair.session), self.sampling.system
-        ask, opened = chair.ask, chair.opened
-        return live(self.environment, self.seed, address, self.model, ask, system, opened)
+        runner = _Runner(ledger, environment or make(kept["environment"], **kept["settings"]))
+        chairs = [_Chair(runner, number) for number in range(runner.n)]
+        return runner.summary([without_waiting(chair.live()) for chair in chairs])
 
 
 class _Chair:
-    """One session's participant, as far as the ledger has its answers."""
+    """The participant of one session: the ledger as far as it has answers, then the model.
 
-    def __init__(self, study: _Study, ledger: Ledger, session: int):
-        self.study, self.ledger, self.session = study, ledger, session
-        self.settings = study.settings(session)
-        self.asked = asked_of(study.kept, self.settings)
-        self.questions = ledger.questions(session)
+    Parameters
+    ----------
+    runner
+        Of the run.
+    number
+        Of the session.
+    settings
+        None for those of the session.
+    """
+
+    def __init__(self, runner: _Runner, number: int, settings: Sampling | None = None):
+        self.runner, self.ledger, self.number = runner, runner.ledger, number
+        self.settings = settings or runner.settings(number)
+        self.who = asked_of(runner.kept, self.settings)
+        self.questions = self.ledger.questions(number)
+        turns = [t for t, tries in self.questions.items() if any(a.state == "ok" for a in tries)]
+        self.answered = max(turns, default=-1)  # the last turn with an answer
+        self.fresh: set[int] = set()  # turns that were asked in this start
         self.reason = ""
-        self.picks = ledger.choices_of(session) if study.questions else {}
+        self.pauses = session_stream(runner.seed, *runner.address, number, _PAUSES)
+
+    async def live(self) -> Session:
+        """Play the session as far as answers come."""
+        runner = self.runner
+        if runner.rounds is not None and runner.environment.replies.stand_alone:
+            await self._ask_together(runner.rounds)
+        return await self._live(self.ask)
+
+    def _live(self, ask: Any) -> Coroutine[Any, Any, Session]:
+        runner = self.runner
+        address, system = (*runner.address, self.number), runner.sampling.system
+        model = runner.kept["model"]
+        return live(runner.environment, runner.seed, address, model, ask, system, self.opened)
 
     def opened(self, environment: Environment, design: Design) -> Session:
         """Begin the session; where questions are chosen, with those that were."""
-        if self.study.questions is None:
+        questions, choose = self.runner.questions, self.runner.how.chosen
+        if questions is None:
             return Session(environment, design)
-        known = {turn: Picked(*choice) for turn, choice in self.picks.items()}
-        fresh = self.picks_anew(environment, design)
+        known = {t: Picked(*choice) for t, choice in self.ledger.choices_of(self.number).items()}
+        fresh = choose(environment, design) if choose is not None else lambda rows: None
 
         def pick(rows: Sequence[Mapping[str, Any]]) -> Picked | None:
-            return known.get(len(rows)) or fresh(rows)
+            picked = known.get(len(rows))
+            if picked is None and (picked := fresh(rows)) is not None:
+                self.ledger.chose(self.number, len(rows), picked.position, picked.information)
+            return picked
 
-        return ChosenSession(environment, design, self.study.questions, pick)
+        return ChosenSession(environment, design, questions, pick)
 
-    def picks_anew(self, environment: Environment, design: Design) -> Pick:
-        """Return what picks questions that were not picked before: here, nothing does."""
-        return lambda rows: None
+    async def _ask_together(self, rounds: Rounds) -> None:
+        """Ask all questions of a session whose words hang on no answer."""
+        questions: list[tuple[int, Prompt, Judge]] = []
+
+        async def note(turn: int, prompt: Prompt, judge: Judge) -> Asked:
+            questions.append((turn, prompt, judge))
+            return Asked(Answer(Outcome.ERROR), None)
+
+        async def ask(turn: int, prompt: Prompt, judge: Judge) -> None:
+            try:
+                await self.answer(turn, prompt, judge)
+            finally:
+                rounds.count(-1)
+
+        await self._live(note)
+        rounds.count(len(questions) - 1)
+        try:
+            await asyncio.gather(*(ask(*question) for question in questions))
+        finally:
+            rounds.count(1)
 
     async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
-        """Return what came of a question; see `participant.live`."""
-        every = self.of_this_wording(turn, request_hash(self.asked, prompt))
+        """Return what came of a question, see `participant.live`; show where the run stands."""
+        runner = self.runner
+        before = runner.gate.used(self.number).calls
+        outcome = await self.answer(turn, prompt, judge)
+        further = runner.environment.replies.further
+        if outcome is not None and further(prompt, outcome.answer) is None:
+            runner.trials += 1
+            runner.missing += outcome.answer.outcome not in (Outcome.OK, Outcome.REPAIRED)
+        if runner.gate.used(self.number).calls != before:
+            runner.tell()
+        return outcome
+
+    async def answer(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
+        """Return what came of a question: what is stored, or what comes now; None to stop."""
+        every = self._of_this_wording(turn, request_hash(self.who, prompt))
         best: Asked | None = None
         attempts, cost = 0, None
-        for slot in range(self.study.re_ask + 1):
+        for slot in range(self.runner.kept["re_ask"] + 1):
             tries = [attempt for attempt in every if attempt.slot == slot]
             last = tries[-1] if tries else None
-            ended = last is not None and (last.reply is not None or last.final)
-            if not ended or (last and last.final and self.asks_again(turn, slot)):
-                last = await self.answer(_Question(turn, slot, tries, prompt))
+            if last is None or not (last.reply or last.final) or self._asks_again(turn, last):
+                last = await self._obtain(turn, slot, tries, prompt)
             if last is None:
                 return None
             attempts += sum(attempt.state not in ("inflight", "unknown") for attempt in tries)
@@ -493,23 +495,20 @@ class _Chair:
                 # A malformed answer is kept if asking again brought none.
                 error = Asked(Answer(Outcome.ERROR, note=last.note), None, attempts)
                 return replace(best, attempt=attempts) if best else error
-            if self.changed(last.reply):
+            if self._changed(last.reply):
                 return None
-            answer = judge(last.reply)
-            if not last.outcome:
-                self.note(last, answer)
             if self.ledger.price is not None:
                 cost = (cost or 0) + last.used(self.ledger.price).money
-            best = Asked(answer, last.reply, attempts, cost)
-            if answer.outcome is not Outcome.MALFORMED:
+            best = Asked(judge(last.reply), last.reply, attempts, cost)
+            if best.answer.outcome is not Outcome.MALFORMED:
                 break
         return best
 
-    def of_this_wording(self, turn: int, request: str) -> list[Attempt]:
+    def _of_this_wording(self, turn: int, request: str) -> list[Attempt]:
         """Return what was sent for a question; ValueError if it was another question.
 
         Where a question has no answer and one before it was answered late, its words are not those
-        of today: it told of a trial that had no answer. It is left aside, and counted.
+        of today: it showed a trial that had no answer. It is left aside, and counted.
         """
         every = self.questions.setdefault(turn, [])
         others = [attempt for attempt in every if attempt.request != request]
@@ -521,205 +520,99 @@ class _Chair:
         if others and (not late or any(one.state == "ok" for one in others)):
             raise ValueError(
                 f"The ledger in {self.ledger.folder} has another question on trial {turn} of "
-                f"session {self.session} than is asked now: the wording or the parsing has "
+                f"session {self.number} than is asked now: the wording or the parsing has "
                 "changed. Go on with the version and templates it was begun with."
             )
         return [attempt for attempt in every if attempt.request == request]
 
-    def asks_again(self, turn: int, slot: int) -> bool:
-        """Say whether a question is put again that had no answer."""
-        return False
+    def _asks_again(self, turn: int, last: Attempt) -> bool:
+        """Say whether a question is put again that had no answer in an earlier start."""
+        runner = self.runner
+        again = runner.how.retry_errors and last.final and not last.slot and turn not in self.fresh
+        alone = runner.environment is None or runner.environment.replies.stand_alone
+        return again and (alone or turn > self.answered)
 
-    def changed(self, reply: Reply) -> bool:
-        """Say whether another model has answered than before."""
+    def _changed(self, reply: Reply) -> bool:
+        """Say whether another model has answered than before, which stops the run."""
         before = self.ledger.model_served
         try:
-            check_served(self.study.model, before, reply.model_served or before)
+            check_served(self.runner.kept["model"], before, reply.model_served or before)
         except Failed as error:
-            self.in_vain(error)
+            self.reason = str(error)
+            self.runner.fail(error)
             return True
         return False
 
-    def in_vain(self, error: Failed) -> None:
-        """Note why the session stops here."""
-        self.reason = str(error)
-
-    def note(self, attempt: Attempt, answer: Answer) -> None:
-        """Note what became of an answer."""
-
-    async def answer(self, question: _Question) -> Attempt | None:
-        """Ask what the ledger does not answer; None if the session stops here."""
-        return None
-
-
-@dataclass(frozen=True)
-class _Question:
-    """A question of a session, what was sent for it, and how often it was put again before."""
-
-    turn: int
-    slot: int
-    tries: list[Attempt]
-    prompt: Prompt
-
-
-class _AskingChair(_Chair):
-    """One session's participant, who may be asked."""
-
-    def __init__(self, runner: _Runner, session: int):
-        super().__init__(runner.study, runner.ledger, session)
-        self.runner = runner
-
-    def asks_again(self, turn: int, slot: int) -> bool:
-        """Say whether a question is put again that had no answer."""
-        return self.runner.retry_errors and slot == 0
-
-    def waiting(self, question: _Question) -> Waiting:
-        """Return a question as it goes into a batch."""
-        request = request_of(self.asked, question.prompt)
-        attempt = self.attempt(question, request)
-        return Waiting(attempt, request, question.prompt, self.settings)
-
-    def attempt(self, question: _Question, request: Request) -> Attempt:
-        """Return a further attempt of a question, which is yet to be sent."""
-        key = (self.session, question.turn, len(self.questions[question.turn]))
-        received = self.settings.max_tokens or self.runner.answer_tokens
-        most = _most_sent(question.prompt), received
-        attempt = Attempt(key, question.slot, request.hash, "inflight", *most)
-        question.tries.append(attempt)
-        self.questions[question.turn].append(attempt)
-        return attempt
-
-
-class _Scout(_AskingChair):
-    """Goes through a session whose trials stand alone, and takes down what is to be asked."""
-
-    def __init__(self, runner: _Runner, session: int):
-        super().__init__(runner, session)
-        self.found: list[Waiting] = []
-
-    async def answer(self, question: _Question) -> Attempt | None:
-        """Take down a question; what comes next does not hang on its answer."""
-        if not (question.tries and question.tries[-1].unread):
-            self.found.append(self.waiting(question))
-        return replace(question.tries[-1], final=True)
-
-
-class _PaidChair(_AskingChair):
-    """One session's participant, asked when the ledger has no answer."""
-
-    def __init__(self, runner: _Runner, session: int):
-        super().__init__(runner, session)
-        answered = [t for t, tries in self.questions.items() if any(a.state == "ok" for a in tries)]
-        self.answered = max(answered, default=-1)  # the last turn with an answer
-        self.pauses = session_stream(self.study.seed, *self.study.address, session, _PAUSES)
-
-    def picks_anew(self, environment: Environment, design: Design) -> Pick:
-        """Return what picks further questions, and writes each down."""
-        assert self.study.chosen is not None
-        choose = self.study.chosen(environment, design)
-
-        def pick(rows: Sequence[Mapping[str, Any]]) -> Picked | None:
-            picked = choose(rows)
-            if picked is not None:
-                self.ledger.chose(self.session, len(rows), picked.position, picked.information)
-            return picked
-
-        return pick
-
-    def asks_again(self, turn: int, slot: int) -> bool:
-        """Say whether a question is put again that had no answer."""
-        alone = self.study.environment.replies.stand_alone or turn > self.answered
-        return super().asks_again(turn, slot) and alone
-
-    async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
-        """Ask, and tell whoever watches."""
-        runner = self.runner
-        before = runner.gate.sessions.get(self.session, Spent()).calls
-        outcome = await super().ask(turn, prompt, judge)
-        further = runner.study.environment.replies.further
-        if outcome is not None and further(prompt, outcome.answer) is None:
-            runner.trials += 1
-            runner.missing += outcome.answer.outcome not in (Outcome.OK, Outcome.REPAIRED)
-        if runner.gate.sessions.get(self.session, Spent()).calls != before:
-            runner.tell()
-        return outcome
-
-    def note(self, attempt: Attempt, answer: Answer) -> None:
-        """Note what became of an answer, in the ledger."""
-        self.ledger.judged(attempt, answer.outcome.value, answer.note)
-
-    def in_vain(self, error: Failed) -> None:
-        """Stop the run."""
-        super().in_vain(error)
-        self.runner.fail(error)
-
-    async def answer(self, question: _Question) -> Attempt | None:
-        """Ask until there is an answer, or none is to be had."""
-        runner = self.runner
-        last = question.tries[-1] if question.tries else None
-        if last is not None and last.unread and last.body is not None:
+    async def _obtain(
+        self, turn: int, slot: int, tries: list[Attempt], prompt: Prompt
+    ) -> Attempt | None:
+        """Return an attempt that came to its end, with or without an answer; None to stop."""
+        runner, last = self.runner, tries[-1] if tries else None
+        if runner.adapter is None:
+            return None
+        self.fresh.add(turn)
+        if last is not None and last.state == "ok" and last.body is not None:
             most = last.used(runner.price)  # it came in an earlier start, and counts in full
             runner.settle(last, last.body, self.settings)
-            runner.gate.reserved.add(most)
-            runner.gate.settle(self.session, most, last.used(runner.price))
+            runner.gate.settle(self.number, most, last.used(runner.price))
             reason = runner.gate.stopped
-        elif runner.rounds is not None and runner.in_batches:
-            waiting = self.waiting(question)
-            last, reason = waiting.attempt, await runner.rounds.ask(waiting)
         else:
-            last, reason = await self._call(question)
+            last, reason = await self._call(turn, slot, tries, prompt)
         if last.reply is not None or last.final:
             return last
         self.reason = reason
         return None
 
-    async def _call(self, question: _Question) -> tuple[Attempt, str]:
+    async def _call(
+        self, turn: int, slot: int, tries: list[Attempt], prompt: Prompt
+    ) -> tuple[Attempt, str]:
         """Call until there is an answer, or none is to be had; return why there is none."""
-        runner, gate = self.runner, self.runner.gate
-        request = request_of(self.asked, question.prompt)
+        runner, gate, every = self.runner, self.runner.gate, self.questions[turn]
+        request = request_of(self.who, prompt)
+        texts = [message.content for message in prompt.messages]
+        sent = most_tokens_of(texts, [len(image) for image in prompt.images])
+        received = self.settings.max_tokens or runner.answer_tokens
         failures: Counter[str] = Counter()
         while True:
-            attempt = self.attempt(question, request)
-            if reason := await gate.enter(self.session, attempt.used(runner.price)):
+            key = (self.number, turn, len(every))
+            attempt = Attempt(key, slot, request.hash, "inflight", sent, received)
+            attempt.batch = "" if runner.rounds is None else NOT_SENT
+            tries.append(attempt)
+            every.append(attempt)
+            body = runner.adapter.request(prompt, self.settings)
+            if runner.rounds is not None:
+                return await runner.rounds.ask(attempt, request, body)
+            if reason := await gate.enter(self.number, attempt.used(runner.price)):
                 return attempt, reason
-            error = await self._send(attempt, request, question.prompt, failures)
-            if error is None:
-                runner.repeated = runner.unanswered = 0
-                gate.went_well()
-            if error is None or attempt.final or gate.stopped:
-                return attempt, gate.stopped
-            runner.tell()
-            await gate.pause(self._pause(failures.total(), error.wait))
-
-    async def _send(
-        self, attempt: Attempt, request: Request, prompt: Prompt, failures: Counter[str]
-    ) -> Failed | None:
-        """Send a request once; the ledger is written before it leaves and before it is read."""
-        runner, ledger, gate = self.runner, self.runner.ledger, self.runner.gate
-        most, failure, entered = attempt.used(runner.price), None, gate.now()
-        body = runner.adapter.request(prompt, self.settings)
-        try:
-            ledger.sent([(attempt, request)])
+            most, failure, entered = attempt.used(runner.price), None, gate.now()
             try:
-                came = ledger.came(attempt, await runner.adapter.send(body))
+                self.ledger.sent([(attempt, request)])
+                came = self.ledger.came(attempt, await runner.adapter.send(body))
                 await asyncio.sleep(0)  # others write down theirs before anyone goes on
-                ledger.was_read(attempt, runner.adapter.read(came, self.settings))
+                self.ledger.was_read(attempt, runner.adapter.read(came, self.settings))
             except Failed as error:
                 failure = error
                 failures["often" if error.kind == "often" else "others"] += 1
                 if error.kind in _OVERLOADED:
-                    gate.slow_down(entered, min(error.wait or 0.0, runner.retries.longest_wait))
-                ledger.failed(attempt, error, final=self._gives_up(error, failures))
-        finally:
-            gate.leave(self.session, most, attempt.used(runner.price))
-        return failure
+                    gate.slow_down(entered, min(error.wait or 0.0, runner.how.retries.longest_wait))
+                self.ledger.failed(attempt, error, final=self._gives_up(error, failures))
+            finally:
+                gate.leave(self.number, most, attempt.used(runner.price))
+            if failure is None:
+                runner.repeated = runner.unanswered = 0
+                gate.went_well()
+            if failure is None or attempt.final or gate.stopped:
+                return attempt, gate.stopped
+            runner.tell()
+            await gate.pause(self._pause(failures.total(), failure.wait))
 
     def _gives_up(self, error: Failed, failures: Counter[str]) -> bool:
         """Say whether a question stays without an answer; or stop the run, or neither."""
-        runner, gate, retries = self.runner, self.runner.gate, self.runner.retries
+        runner, gate, retries = self.runner, self.runner.gate, self.runner.how.retries
         over = failures["others"] >= retries.attempts or failures["often"] >= retries.rate_limited
         if error.then == "stop":
-            self.in_vain(error)
+            self.reason = str(error)
+            runner.fail(error)
         elif error.wait is not None and error.wait > retries.longest_wait:
             gate.stop(f"the provider asks to wait for {error.wait:g} seconds")
         elif error.then == "retry" and not over:
@@ -734,52 +627,53 @@ class _PaidChair(_AskingChair):
 
     def _pause(self, failed: int, wait: float | None) -> float:
         """Return how long to wait after so many failures; a random part spreads the sessions."""
-        retries, spread = self.runner.retries, 0.5 + self.pauses.random()
+        retries, spread = self.runner.how.retries, 0.5 + self.pauses.random()
         if wait is not None:
             return wait + retries.pause * spread
         return min(retries.pause * 2.0 ** (failed - 1), retries.longest_pause) * spread
 
 
 class _Runner:
-    """A run under way."""
+    """A run: its ledger, who plays what, and, if it goes on, the adapter and what it may use."""
 
     def __init__(
         self,
-        study: _Study,
         ledger: Ledger,
-        adapter: Adapter,
-        retries: Retries,
-        caps: Caps,
-        concurrency: int,
-        progress: Callable[[Progress], None] | None,
+        environment: Any,
+        adapter: Adapter | None = None,
+        how: RunOptions | None = None,
+        budget: Budget | None = None,
     ):
-        self.study, self.ledger, self.adapter = study, ledger, adapter
-        self.retries, self.price, self.progress = retries, ledger.price, progress
-        self.gate = Gate(concurrency, caps, ledger.spent())
-        self.answer_tokens = study.sampling.max_tokens or caps.answer_tokens or ASSUMED_ANSWER
+        self.ledger, self.environment, self.adapter = ledger, environment, adapter
+        self.kept = kept = ledger.configuration
+        self.seed, self.address = kept["seed"], tuple(kept["address"])
+        self.sampling = Sampling(**kept["sampling"])
+        self.how, budget = how or RunOptions(), budget or Budget(Caps())
+        self.price = ledger.price
+        # How many questions are chosen in a session; None where all are asked in order.
+        self.questions = kept["chosen"]["questions"] if "chosen" in kept else None
+        caps, spent = budget.caps, {} if adapter is None else ledger.spent()
+        self.answer_tokens = self.sampling.max_tokens or caps.answer_tokens or ASSUMED_ANSWER
+        at_once = None if self.how.batching else self.how.concurrency
+        self.gate = Gate(at_once, budget, spent, str(ledger.folder))
         self.failure: Failed | None = None
         self.rounds: Rounds | None = None
-        self.in_batches = False
         self.sessions = self.trials = self.missing = 0
         self.expected = 0  # trials
-        self.retry_errors = False
         # questions in a row without an answer, of the same kind and of any
         self.repeated = self.unanswered = 0
         self._trouble = ""
 
-    def in_rounds(self, batching: Batching | None) -> None:
-        """Have questions answered in batches; None if only those that are under way are read."""
-        self.in_batches = batching is not None
-        self.rounds = Rounds(
-            batches_of(self.adapter),
-            self.adapter,
-            self.ledger,
-            self.gate,
-            batching or Batching(),
-            self.settle,
-            self.fail,
-            self.tell,
-        )
+    @property
+    def n(self) -> int:
+        """How many sessions there are: those of the run, or where its rule has stopped it."""
+        ends = (sessions for sessions, look in self.ledger.looks.items() if look["stop"])
+        return min((self.ledger.sessions, *ends))
+
+    def settings(self, session: int) -> Sampling:
+        """Return the settings of a session, whose number is the sampling seed."""
+        sampling = replace(self.sampling, system=None)  # which stands in the prompt
+        return replace(sampling, seed=session) if self.kept["session_seed"] else sampling
 
     def fail(self, error: Failed) -> None:
         """Stop the run, which is in vain."""
@@ -787,7 +681,8 @@ class _Runner:
         self.gate.stop(str(error))
 
     def settle(self, attempt: Attempt, came: bytes | Failed, settings: Sampling) -> None:
-        """Write down what came of a request, and read it."""
+        """Write down what came of a request without a further call, and read it."""
+        assert self.adapter is not None
         try:
             if isinstance(came, Failed):
                 raise came
@@ -798,140 +693,171 @@ class _Runner:
             if error.then == "stop":
                 self.fail(error)
 
-    def beforehand(self) -> Iterator[Waiting]:
-        """Return the questions whose words hang on no answer, of all sessions."""
-        if self.in_batches and self.study.environment.replies.stand_alone:
-            for i in range(self.study.n):
-                scout = _Scout(self, i)
-                without_waiting(self.study.live(scout))
-                yield from scout.found
-
     async def run(self, save: bool) -> Run:
-        """Live all sessions as far as may be; see `run_sessions_in`."""
-        study, gate = self.study, self.gate
-        self.expected = study.n * study.n_prompts  # fewer if some fall away
-        sessions = [LivedSession([], False)] * study.n
+        """Play all sessions as far as may be; see `run_sessions_in`."""
+        n, stop = self.ledger.sessions, self.how.stop
+        n_prompts = self.questions or self.environment.replies.n_prompts
+        self.expected = n * n_prompts  # fewer if some fall away
+        played: list[Session | None] = []  # None of a session that was not begun
         reasons: dict[int, str] = {}
-        broken: BaseException | None = None
-        interruption: asyncio.CancelledError | None = None
-        begun = 0
-        for until in study.stop.looks if study.stop else (study.n,):
-            numbers = range(begun, until)
-            broken, interruption = await self.live_through(numbers, sessions, reasons)
-            begun = until
-            whole = all(session.over for session in sessions[:until])
-            if broken or interruption or gate.stopped or not whole:
+        if self.how.batching is not None or any(b.state in OPEN for b in self.ledger.batches):
+            await self._read_batches()
+        trouble: BaseException | None = None
+        for until in stop.looks if stop else (n,):
+            trouble = await self._play(range(len(played), until), played, reasons)
+            whole = all(session is not None and session.over for session in played)
+            if trouble or self.gate.stopped or not whole or (stop and self._stops(stop, played)):
                 break
-            if study.stop and self.stops(study.stop, sessions[:until]):
-                break
-        if isinstance(broken, LedgerFailed):
-            raise broken
-        self.ledger.end(gate.stopped, reasons)
-        run = _summary(study, self.ledger, sessions[: asked_for(study.n, self.ledger)])
+        if isinstance(trouble, LedgerFailed):
+            raise trouble
+        self.ledger.end(self.gate.stopped, reasons)
+        run = self.summary(played)
         if save and run.trials is not None:
             run.trials.save(run.folder / TRIALS)
         self.tell()
-        for trouble in (broken, interruption, self.failure):
-            if trouble is not None:
-                raise trouble
+        if trouble or self.failure:
+            raise trouble or self.failure  # type: ignore[misc]  # one of them is there
         return run
 
-    def stops(self, rule: Stops, sessions: Sequence[LivedSession]) -> bool:
+    async def _read_batches(self) -> None:
+        """Read the batches that earlier starts have left, and ask in batches if that is wanted."""
+        assert self.adapter is not None
+        how = self.how.batching or Batching()
+        rounds = Rounds(
+            self.adapter, self.ledger, self.gate, how, self.settle, self.fail, self.tell
+        )
+        await rounds.collect()
+        self.rounds = rounds if self.how.batching else None
+
+    def _stops(self, rule: Stops, played: Sequence[Session | None]) -> bool:
         """Look at so many sessions, or at what an earlier look has shown; say whether to stop."""
-        known = self.ledger.looks().get(len(sessions))
+        known = self.ledger.looks.get(len(played))
         if known is None:
-            study = self.study
-            rows = [row for session in sessions for row in session.rows]
-            trials = record(rows, study.environment, study.sampling)
-            known = dict(rule(trials, rule.looks.index(len(sessions))))
-            self.ledger.looked(len(sessions), known)
+            rows = [row for session in played if session for row in session.rows]
+            trials = record(rows, self.environment, self.sampling)
+            known = dict(rule(trials, rule.looks.index(len(played))))
+            self.ledger.looked(len(played), known)
         return bool(known["stop"])
 
-    async def live_through(
-        self, sessions: range, played: list[LivedSession], reasons: dict[int, str]
-    ) -> tuple[BaseException | None, asyncio.CancelledError | None]:
-        """Live these sessions as far as may be; return what broke, and what interrupted."""
-        study, gate = self.study, self.gate
-        numbers = iter(sessions)
+    async def _play(
+        self, numbers: range, played: list[Session | None], reasons: dict[int, str]
+    ) -> BaseException | None:
+        """Play these sessions as far as may be; return what broke or interrupted them."""
+        gate, left = self.gate, iter(numbers)
+        sessions: dict[int, Session] = {}
+        replies = self.environment.replies
+        n_prompts = self.questions or replies.n_prompts
 
         async def work() -> None:
-            if self.rounds is not None:
-                await self.rounds.opened.wait()
-            for i in numbers:
-                chair = _PaidChair(self, i)
-                played[i] = await study.live(chair)
-                if played[i].over:
+            for number in left:
+                chair = _Chair(self, number)
+                session = sessions[number] = await chair.live()
+                if session.over:
                     self.sessions += 1
-                    replies = study.environment.replies
-                    n_asked = sum(not replies.continues(row) for row in played[i].rows)
-                    self.expected -= study.n_prompts - n_asked
+                    n_asked = sum(not replies.continues(row) for row in session.rows)
+                    self.expected -= n_prompts - n_asked
                 elif chair.reason != gate.stopped:
-                    reasons[i] = chair.reason
+                    reasons[number] = chair.reason
                 await asyncio.sleep(0)  # a stored session never waits, and others want their turn
-            if self.rounds is not None:
-                self.rounds.leave()
 
-        at_once = len(sessions) if self.in_batches else min(gate.concurrency, len(sessions))
-        workers = [asyncio.create_task(work()) for _ in range(at_once)]
+        at_once = len(numbers) if self.rounds else min(self.how.concurrency, len(numbers))
+        play = [work() for _ in range(at_once)]
         if self.rounds is not None:
-            self.rounds.sessions = at_once
-            workers.append(asyncio.create_task(self.rounds.work(self.beforehand)))
-        interruption: asyncio.CancelledError | None = None
+            play = [self.rounds.counted(one) for one in play]
+        workers = [asyncio.create_task(one) for one in play]
+        if self.rounds is not None:
+            workers.append(asyncio.create_task(self.rounds.work()))
+        trouble: BaseException | None = None
         try:
             try:
                 await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
             except asyncio.CancelledError as error:
-                interruption = error
+                trouble = error
                 gate.stop("interrupted")
             broken = next((e for w in workers if w.done() and (e := w.exception())), None)
             if broken is not None:
+                trouble = broken
                 gate.stop(f"{type(broken).__name__}: {broken}")
             await asyncio.wait(workers)  # what is under way comes to its end
         finally:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-        return broken, interruption
+        played += [sessions.get(number) for number in numbers]
+        return trouble
+
+    def summary(self, played: Sequence[Session | None]) -> Run:
+        """Put together what the ledger and the sessions show."""
+        ledger, kept = self.ledger, self.kept
+        rows = [row for session in played if session for row in session.rows]
+        starts = ledger.starts
+        stopped = starts[-1].reason
+        if starts[-1].ended is None:
+            stopped = "the run is still under way, or its process has died"
+        unfinished = tuple(
+            {
+                "session": i,
+                "trials": len(session.rows) if session else 0,
+                "reason": starts[-1].sessions.get(str(i), stopped),
+            }
+            for i, session in enumerate(played)
+            if not (session and session.over)
+        )
+        return Run(
+            folder=ledger.folder,
+            environment=self.environment.name,
+            llm=f"{kept['provider']}:{kept['model']}",
+            base_url=kept["base_url"],
+            model_served=ledger.model_served,
+            n_sessions=len(played),
+            trials=record(rows, self.environment, self.sampling) if rows else None,
+            unfinished=unfinished,
+            stopped=stopped if unfinished else "",
+            starts=tuple(starts),
+            account=ledger.account(),
+            price=ledger.price,
+            configuration=kept,
+            looks=tuple(ledger.looks.values()),
+        )
 
     def gives_out(self, error: Failed) -> int:
         """Return how many questions in a row have had no answer, if it is too many; otherwise 0."""
         self.repeated = self.repeated + 1 if error.kind == self._trouble else 1
         self.unanswered += 1
         self._trouble = error.kind
-        if self.repeated >= self.retries.identical:
+        if self.repeated >= self.how.retries.identical:
             return self.repeated
-        return self.unanswered if self.unanswered >= self.retries.unanswered else 0
+        return self.unanswered if self.unanswered >= self.how.retries.unanswered else 0
 
     def tell(self) -> None:
-        """Tell whoever watches where the run stands."""
-        if self.progress is None:
+        """Show whoever watches where the run stands."""
+        if self.how.progress is None:
             return
-        gate, study = self.gate, self.study
-        known = self.price is not None
-        self.progress(
+        gate, known = self.gate, self.price is not None
+        self.how.progress(
             Progress(
-                self.sessions,
-                study.n,
-                self.trials,
-                self.expected,
-                self.missing,
-                gate.total.calls,
-                gate.total.tokens,
-                Decimal(gate.total.money - gate.reserved.money) / NANO if known else None,
-                Decimal(gate.reserved.money) / NANO if known else None,
-                gate.under_way,
-                gate.allowed,
-                self.rounds.sent if self.rounds else 0,
-                self.rounds.done if self.rounds else 0,
+                sessions=self.sessions,
+                n_sessions=self.ledger.sessions,
+                trials=self.trials,
+                n_trials=self.expected,
+                missing=self.missing,
+                calls=gate.total.calls,
+                tokens=gate.total.tokens,
+                dollars=Decimal(gate.total.money - gate.reserved.money) / NANO if known else None,
+                reserved=Decimal(gate.reserved.money) / NANO if known else None,
+                under_way=gate.under_way,
+                allowed=gate.allowed,
+                submitted=self.rounds.sent if self.rounds else 0,
+                done=self.rounds.done if self.rounds else 0,
             )
         )
 
 
 class Questions:
-    """Single questions to one model, with a ledger in a folder; nobody lives a session.
+    """Single questions to one model, with a ledger in a folder; nobody plays a session.
 
-    What was answered in an earlier start is not asked again: the k-th time that a question is
-    asked brings the k-th answer to it. Caps hold over all starts.
+    A question that was answered in an earlier start is not sent again: the k-th time that it is
+    put brings the k-th answer to it. Caps hold over all starts.
 
     Parameters
     ----------
@@ -947,26 +873,11 @@ class Questions:
     def __init__(
         self, folder: str | os.PathLike[str], adapter: Adapter, caps: Caps, price: Price | None
     ):
-        self.caps = caps
-        self.ledger = Ledger.open(
-            folder,
-            {
-                "provider": adapter.provider,
-                "model": adapter.model,
-                "base_url": _public(adapter.base_url),
-                "sampling": {},
-                "session_seed": False,
-                "seed": 0,
-                "address": [],
-                "re_ask": 0,
-            },
-            1,
-            price=price,
-            keys=known_keys(key_variable_of(adapter)),
-        )
-        no_experiment: Any = None
-        study = _Study.of(self.ledger, no_experiment)
-        self.runner = _Runner(study, self.ledger, adapter, Retries(), caps, 8, None)
+        keys = known_keys(key_variable_of(adapter))
+        self.ledger = Ledger.open(folder, _configuration(adapter), 1, price=price, keys=keys)
+        how = RunOptions(caps=caps, retry_errors=True)
+        self.runner = _Runner(self.ledger, None, adapter, how, how.budget)
+        self.adapter = adapter
         self._times: Counter[str] = Counter()
 
     async def ask(self, prompt: Prompt, settings: Sampling) -> Reply:
@@ -977,13 +888,15 @@ class Questions:
         ValueError
             If a cap cannot be kept: no price, or an answer that nothing bounds.
         """
-        adapter = self.runner.adapter
-        check_caps(self.caps, settings, self.ledger.price, f"{adapter.provider}:{adapter.model}")
+        adapter, caps = self.adapter, self.runner.gate.budget.caps
+        check_caps(caps, settings, self.ledger.price, f"{adapter.provider}:{adapter.model}")
         check_heeds(adapter, settings, images=bool(prompt.images))
-        chair = _QuestionChair(self.runner, prompt, settings)
-        turn = self._times[chair.request]
-        self._times[chair.request] += 1
-        outcome = await _Chair.ask(chair, turn, prompt, lambda reply: Answer(Outcome.OK))
+        request = request_hash(asked_of(self.runner.kept, settings), prompt)
+        # A part of the hash stands for the number of the session.
+        chair = _Chair(self.runner, int(request[:_HEX_DIGITS], 16), settings)
+        turn = self._times[request]
+        self._times[request] += 1
+        outcome = await chair.answer(turn, prompt, lambda reply: Answer(Outcome.OK))
         if outcome is not None and outcome.reply is not None:
             return outcome.reply
         if outcome is not None:
@@ -994,53 +907,7 @@ class Questions:
         """Give back connections and ledger."""
         self.ledger.end(self.runner.gate.stopped, {})
         self.ledger.close()
-        await self.runner.adapter.close()
-
-
-class _QuestionChair(_PaidChair):
-    """Whoever answers one question; its hash stands for the number of the session."""
-
-    def __init__(self, runner: _Runner, prompt: Prompt, settings: Sampling):
-        who = asked_of(runner.study.kept, settings)
-        self.request = request_hash(who, prompt)
-        super().__init__(runner, int(self.request[:_HEX_DIGITS], 16))
-        self.settings, self.asked = settings, who
-
-    def asks_again(self, turn: int, slot: int) -> bool:
-        """Say yes: a question that had no answer is put again by every start."""
-        return True
-
-
-def _summary(study: _Study, ledger: Ledger, sessions: Sequence[LivedSession]) -> Run:
-    """Put together what the ledger and the sessions tell."""
-    rows = [row for session in sessions for row in session.rows]
-    starts = ledger.starts()
-    last = starts[-1]
-    stopped = last.reason
-    if last.ended is None:
-        stopped = "the run is still under way, or its process has died"
-    unfinished = tuple(
-        Unfinished(i, len(session.rows), last.sessions.get(i, stopped))
-        for i, session in enumerate(sessions)
-        if not session.over
-    )
-    return Run(
-        ledger.folder,
-        study.environment.name,
-        f"{study.provider}:{study.model}",
-        study.base_url,
-        ledger.model_served,
-        len(sessions),
-        record(rows, study.environment, study.sampling) if rows else None,
-        unfinished,
-        stopped if unfinished else "",
-        tuple(starts),
-        ledger.account(),
-        ledger.price,
-        ledger.priced_from,
-        study.kept,
-        tuple(ledger.looks().values()),
-    )
+        await self.adapter.close()
 
 
 def check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) -> None:
@@ -1054,12 +921,6 @@ def check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) ->
             "Under a cap on tokens or money an answer must be bounded; got no max_tokens. Set it, "
             "or say with answer_tokens how many tokens an answer can have."
         )
-
-
-def asked_for(n: int, ledger: Ledger) -> int:
-    """Return how many sessions a run is to live: n, or where its rule has stopped it."""
-    ends = (sessions for sessions, look in ledger.looks().items() if look["stop"])
-    return min((n, *ends))
 
 
 def check_looks(stop: Stops, n: int, batching: Batching | None) -> None:
@@ -1086,34 +947,11 @@ def check_chosen(chosen: Chosen, environment: Environment, batching: Batching | 
         )
 
 
-def price_in(folder: str | os.PathLike[str] | None) -> Price | None:
-    """Return the price that a folder's run is reckoned with; None if there is none as yet."""
-    if folder is None:
-        return None
-    try:
-        with Ledger.read(folder) as ledger:
-            return ledger.price
-    except ValueError:  # none there yet; or none that can be opened, which is said when it is
-        return None
-
-
-def _most_sent(prompt: Prompt) -> int:
-    """Return the input tokens that a prompt cannot exceed."""
-    texts = [message.content for message in prompt.messages]
-    return most_tokens_of(texts, [len(image) for image in prompt.images])
-
-
-def _public(address: str) -> str:
-    """Return an address without what may be secret in it."""
-    parts = urlsplit(address)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
-
-
-def without_waiting(coroutine: Coroutine[Any, Any, LivedSession]) -> LivedSession:
+def without_waiting(coroutine: Coroutine[Any, Any, Session]) -> Session:
     """Run what never waits, also where an event loop is already running."""
     try:
         coroutine.send(None)
     except StopIteration as end:
-        session: LivedSession = end.value
+        session: Session = end.value
         return session
     raise AssertionError("A ledger answers at once.")

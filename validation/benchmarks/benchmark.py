@@ -270,7 +270,7 @@ def finished(run: Path, cell: Cell) -> bool:
     if not ((run / LEDGER).is_file() and (run / TRIALS).is_file()):
         return False
     with Ledger.read(run) as ledger:
-        last = ledger.starts()[-1]
+        last = ledger.starts[-1]
         done = last.ended is not None and not last.reason and not last.sessions
         return done and ledger.sessions == cell.sessions
 

@@ -16,8 +16,8 @@ from knownminds.agents import AGENTS
 from knownminds.environments import Rate
 from knownminds.environments.record.text_table import counted
 from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
-from knownminds.llm_adapters.runs.admission import Caps, Purse
-from knownminds.llm_adapters.runs.ledger import LedgerFailed, spent_in
+from knownminds.llm_adapters.runs.admission import Budget, Caps
+from knownminds.llm_adapters.runs.ledger import LedgerFailed
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, parse_price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
@@ -236,12 +236,6 @@ def _of_cell(
     return found.usage, dict(zip([free, *known], found.costs, strict=True))
 
 
-def purse_of(folder: Path, plan: Plan, models: Sequence[str], caps: Caps) -> Purse:
-    """Return what all runs of a benchmark may use together, with what they have used."""
-    runs = [folder_of_cell(folder, model, cell) for model in models for cell in plan.cells]
-    return Purse(caps, {str(run): spent_in(run) for run in runs})
-
-
 @dataclass(frozen=True, eq=False)
 class Asking:
     """How the models of a benchmark are asked; see `run_sessions_in`."""
@@ -284,11 +278,12 @@ def run_benchmark(
                 check_caps(asking.caps, player.asked_with(cell), player.price, player.llm)
     names = [player.llm for player in players]
     begin(path, plan, names, options or {}, why)
-    purse = purse_of(path, plan, models_in(path), asking.caps)
+    runs = [folder_of_cell(path, name, cell) for name in models_in(path) for cell in plan.cells]
+    budget = Budget(asking.caps, runs)
 
     async def every() -> None:
         tasks = [
-            asyncio.create_task(_live(plan, player, path, asking, purse, why, tell, watch))
+            asyncio.create_task(_live(plan, player, path, asking, budget, why, tell, watch))
             for player in players
         ]
         try:
@@ -311,7 +306,7 @@ async def _live(
     player: Player,
     folder: Path,
     asking: Asking,
-    purse: Purse,
+    budget: Budget,
     why: dict[tuple[str, str], str],
     tell: Tell,
     watch: Watch | None,
@@ -339,7 +334,7 @@ async def _live(
                     settings=player.asked_with(cell),
                     concurrency=asking.concurrency,
                     retries=asking.retries,
-                    caps=asking.caps.sharing(purse, str(run)),
+                    caps=budget,
                     price=player.price,
                     re_ask=asking.re_ask,
                     retry_errors=asking.retry_errors,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from knownminds.environments import Environment
     from knownminds.inference import ChosenQuestions
     from knownminds.llm_adapters import Sampling
-    from knownminds.llm_adapters.runs.admission import Caps
+    from knownminds.llm_adapters.runs.admission import Budget, Caps
     from knownminds.llm_adapters.runs.run_result import Run
     from knownminds.llm_adapters.runs.runner import Progress as Standing
     from knownminds.validation.benchmarks.plan import Plan
@@ -446,15 +446,14 @@ def _run(asked: AskRun, as_json: bool) -> None:
     if asked.paraphrases is None:
         _run_one(asked, caps, print_json if as_json else print)
         return
-    from knownminds.llm_adapters.runs.admission import Purse
-    from knownminds.llm_adapters.runs.ledger import spent_in
+    from knownminds.llm_adapters.runs.admission import Budget
     from knownminds.validation.costs.connect import folder_of
     from knownminds.validation.costs.wordings import wordings
 
     environment, _ = _resolved(asked)
     whole = asked.out or folder_of(environment, asked.llm)
     folders = {name: whole / name for name in wordings(environment, asked.paraphrases)}
-    purse = Purse(caps, {str(folder): spent_in(folder) for folder in folders.values()})
+    budget = Budget(caps, folders.values())
     ends = []
     told: dict[str, Any] = {}  # by wording, for the one object that --json prints
     for k, (name, folder) in enumerate(folders.items()):
@@ -463,7 +462,7 @@ def _run(asked: AskRun, as_json: bool) -> None:
         try:
             one = replace(asked, values=values, out=folder)
             say = partial(told.__setitem__, name) if as_json else print
-            _run_one(one, caps.sharing(purse, str(folder)), say)
+            _run_one(one, budget, say)
         except typer.Exit as end:
             ends.append(end.exit_code)
     if told:
@@ -491,17 +490,16 @@ def _about(sessions: int, chosen: ChosenQuestions | None) -> str:
     )
 
 
-def _run_one(given: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
+def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -> None:
     """Run in one wording; `say` gets what is to be printed, a dictionary unless it is `print`."""
     from knownminds.llm_adapters import Failed, Sampling
     from knownminds.llm_adapters.runs.batch_rounds import Batching
-    from knownminds.llm_adapters.runs.ledger import LedgerFailed
+    from knownminds.llm_adapters.runs.ledger import LedgerFailed, price_in
     from knownminds.llm_adapters.runs.prices import in_batches, parse_price
     from knownminds.llm_adapters.runs.runner import (
         MOST_SESSIONS,
         Retries,
         check_chosen,
-        price_in,
         read_run,
     )
     from knownminds.validation.costs.connect import estimate, folder_of, price_for

@@ -62,7 +62,7 @@ class Observed:
         """
         with Ledger.read(folder) as ledger:
             kept, price = ledger.configuration, ledger.price
-            counted = list(ledger.counted())
+            counted = list(ledger.attempts())
         rows = [
             (one.key[0], one.reply.usage, one.used(price).money)
             for one in counted

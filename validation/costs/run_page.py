@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shlex
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,7 @@ def say(run: Run) -> Result:
             "Tokens and dollars": _usage(run),
             "Starts": _starts(run),
             "Looks of the stopping rule": pd.DataFrame(map(dict, run.looks)),
-            "Unfinished sessions": pd.DataFrame(map(asdict, run.unfinished)),
+            "Unfinished sessions": pd.DataFrame(map(dict, run.unfinished)),
             "Repairs and reasons": _notes(frame),
             "Sessions": _sessions(frame, run.price is not None),
         },
@@ -208,7 +208,6 @@ def _usage(run: Run) -> pd.DataFrame:
             "of these hidden reasoning": account.reasoning_tokens,
             "answers without their number of tokens, which count as 0": account.untold,
             "answers with more tokens than could be foreseen": account.unforeseen,
-            "start that the price came with": run.priced_from if run.priced_from > 1 else 0,
         }
     )
     if run.price is not None:

@@ -35,7 +35,7 @@ def transcripts(run: Run) -> list[Part]:
                 questions += 1
                 if whole:
                     first.append(row)
-                if row["outcome"] != Outcome.OK.value and len(strange) < STRANGE:
+                if row["outcome"] not in ("", Outcome.OK.value) and len(strange) < STRANGE:
                     strange.append(row)
     if not questions:
         return []
@@ -59,7 +59,7 @@ def _exchanges(ledger: Ledger, session: int, trials: Sequence[Trial]) -> Iterato
     for turn, attempts in ledger.questions(session).items():
         request = attempts[-1].request
         tries = [attempt for attempt in attempts if attempt.request == request]
-        questions.append((turn, ledger.prompt(request), tries))
+        questions.append((turn, ledger.request(request)[0], tries))
     left = list(trials)
     before: Prompt | None = None
     for k, (turn, prompt, tries) in enumerate(questions):
@@ -74,7 +74,7 @@ def _exchanges(ledger: Ledger, session: int, trials: Sequence[Trial]) -> Iterato
             "trial": numbers or f"question {turn + 1}",
             "shown": "\n".join(_shown(message) for message in _new(prompt, before)),
             "answer": "\n".join(_cut(one.reply.text) for one in tries if one.reply is not None),
-            "outcome": last.outcome if last.reply or last.final else "",
+            "outcome": str(alike[-1]["outcome"]) if alike else "",
             "read": _read(last, alike),
         }
         before = prompt
@@ -113,8 +113,8 @@ def _cut(text: str) -> str:
 def _read(last: Attempt, trials: Sequence[Trial]) -> str:
     """Say how an answer was read."""
     if last.reply is None:
-        return f"no answer: {last.note or last.outcome or 'under way'}"
-    kinds = [str(trial["outcome"]) for trial in trials] or [last.outcome or "not judged"]
+        return f"no answer: {last.note or 'under way'}"
+    kinds = [str(trial["outcome"]) for trial in trials] or ["part of an answer"]
     parts = [", ".join(dict.fromkeys(kinds)), "; ".join(filter(None, map(_of_trial, trials)))]
     return ": ".join(filter(None, parts))
 
