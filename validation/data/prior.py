@@ -67,7 +67,7 @@ def compute(question: Simulate) -> Result:
 
 
 def behave_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
-    """Let minds of the priors take a session each: one row per mind, with its means in all panels.
+    """Let agents from the prior take a session each: a row per agent, with its means by panel.
 
     Columns of means are named by a JSON list: title of the panel, series, place; the latter two are
     null for the mean over all points.
@@ -132,7 +132,7 @@ def say(rows: Rows) -> Result:
         }
         figures = {CAPTION: Drawing(by_place, draw_prior)}
     return rows.result(
-        f"What do minds of the priors of {cell.model} do in {cell.environment}?",
+        f"What do agents from the prior of {cell.model} do in {cell.environment}?",
         tables=tables,
         figures=figures,
         notes=NOTES,

@@ -16,6 +16,7 @@ import pandas as pd
 from knownminds.environments import unknown
 from knownminds.environments.record.text_table import WIDTH, text_table
 
+from .methods import methods_text
 from .scores import Interval, Score
 from .verdicts import Verdict
 
@@ -161,6 +162,13 @@ class Result:
         """Whether all units are there."""
         return self.missing == 0
 
+    @property
+    def methods(self) -> str:
+        """What was done, as a methods section says it; "" without a command."""
+        _, _, words = self.command.partition("knownminds ")
+        version = self.versions.get("knownminds", "")
+        return methods_text(words.partition(" ")[0], self.asked, version)
+
     def about(self, **more: Any) -> Result:
         """Return the same with more said about where it comes from."""
         return replace(self, **more)
@@ -187,6 +195,7 @@ class Result:
         """
         return {
             "title": self.title,
+            "methods": self.methods,
             "asked": _plain(self.asked),
             "verdicts": {name: one.to_dict() for name, one in self.verdicts.items()},
             "tables": {title: records(table) for title, table in self.tables.items()},
