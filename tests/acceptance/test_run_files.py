@@ -71,3 +71,10 @@ def test_a_missing_file_is_named(knownminds, study):
     code, _, err = knownminds("recover", "studies.toml")
     assert code == 2
     assert "studies.toml is no file" in err
+
+
+def test_a_file_needs_no_words_behind_it(knownminds, study):
+    study.write_text('name = "two_step"\n')
+    code, out, _ = knownminds("show", study)
+    assert code == 0
+    assert "two_step" in out

@@ -109,7 +109,7 @@ def _typed_values(parameter: Parameter, typed: Sequence[str]) -> Words:
     """Return what is typed behind an option; "" behind a flag at the end."""
     flags = {*parameter.opts, *parameter.secondary_opts}
     values = []
-    for word, following in zip(typed, [*typed[1:], ""], strict=True):
+    for word, following in zip(typed, [*typed[1:], ""], strict=False):
         flag, equals, value = word.partition("=")
         if flag in flags:
             values.append(value if equals else following)
