@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import scipy
 from matplotlib.figure import Figure
 
-from knownminds.agents.parameters import Array
 from knownminds.environments import make
 from knownminds.validation.engine.arguments import one_of, resolve_environment
 from knownminds.validation.engine.engine import Step, computed_steps, stored_steps
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.scores import Score
-from knownminds.validation.engine.study import Rows, Study, read_study, versions
+from knownminds.validation.engine.study import Study, read_study, versions
 from knownminds.validation.engine.verdicts import Verdict, reason
 from knownminds.validation.pages import figures as draw
 
+from .bisection import ABOUT, Bisection, Curve, check_target
 from .operating_characteristics import test_batch
 from .pilot import Pilot
 from .power_study import (
@@ -37,21 +35,7 @@ from .power_study import (
 )
 from .questions import SIZES, Power
 
-DATA_SETS = 100  # of a step: Monte-Carlo error of power .04 at most, so steps stay cheap
 REPLICATES = 1000  # of the confirmation
-STEPS = 30  # at most
-FIRST = 8  # the first size that is tried
-FASTEST = 4  # the next size is at most so many times the largest so far
-LEAST_TARGET, MOST_TARGET = 0.06, 0.99
-PRECISE = 0.1  # a search ends when the 90% interval is this narrow, relative to its middle
-MASS = 0.9  # of the interval of the smallest size
-ATTEMPTS = 3  # confirmations before the search gives up
-ABOUT = (
-    "In the search the share is taken to rise as Phi(a + b sqrt(size)). The answer is confirmed if "
-    "the share in a fresh run, which does not enter the search, reaches the target within two of "
-    f"its Monte-Carlo errors. low and high: {MASS:.0%} interval of the answer; a size above --most "
-    "is not excluded where high is empty.",
-)
 
 
 def search(question: Power) -> Result:
@@ -59,10 +43,7 @@ def search(question: Power) -> Result:
     replicates = question.replicates or REPLICATES
     question = replace(with_single_sizes(question), replicates=replicates)
     one_of("size to find", str(question.find), SIZES)
-    if not LEAST_TARGET <= question.target <= MOST_TARGET:
-        raise ValueError(
-            f"The target power lies in [{LEAST_TARGET}, {MOST_TARGET}]; got {question.target:g}."
-        )
+    check_target(question.target)
     sought = sought_in(question)
     content = question.asked() | {"effect": sought.effect}
     del content[str(question.find)]
@@ -76,28 +57,6 @@ def search(question: Power) -> Result:
 def read_search(folder: Path) -> Result:
     """Return what the search in a folder says, as far as it went."""
     return _Search.of(read_study(folder)[0]).follow(stored_steps(folder))
-
-
-@dataclass
-class _Way:
-    """What a search has tried so far, and what it says of the answer."""
-
-    curve: _Curve
-    tried: list[dict[str, Any]] = field(default_factory=list)
-    size: int | None = None
-    outcome: str = "not finished"
-    seconds: float = 0.0
-
-    def add(self, part: str, size: int, rows: Rows, *, counts: bool = True) -> Score:
-        """Take in the study of a size; return the share that reaches the aim."""
-        result = say(rows)
-        row: dict[str, Any] = result["Designs"].reset_index().to_dict("records")[0]  # type: ignore[assignment]
-        self.tried.append({"part": part, **row})
-        self.seconds += result.seconds
-        share: Score = row[share_name(pd.DataFrame([row]))]
-        if counts:
-            self.curve.add(size, share.value * row["data sets"], row["data sets"])
-        return share
 
 
 def share_name(designs: pd.DataFrame) -> str:
@@ -160,58 +119,39 @@ class _Search:
 
     def follow(self, rows_of: Step) -> Result:
         """Go the way of the search; `rows_of` computes or reads the study of a name."""
-        target, most = self.asked.target, self.sizes[-1]
-        way = _Way(_Curve(self.sizes, target))
-        size, confirmations = self._at_least(FIRST), 0
-        for step in range(STEPS):
-            name = f"step-{step:02d}"
-            rows = rows_of(self.study(size, DATA_SETS, name), name)
-            if rows is None:
-                break
-            way.add("search", size, rows)
-            low, middle, high = way.curve.interval
-            if low > self.asked.most and size == most:
-                way.outcome = "not reached"
-                break
-            last = step == STEPS - 1
-            if high - low <= max(PRECISE * middle, self._spacing) or last:
-                way.size, name = self._at_least(middle), f"confirmation-{confirmations}"
-                fresh = rows_of(self.study(way.size, self.asked.replicates or 1, name), name)
-                if fresh is None:
-                    break
-                confirmations += 1
-                share = way.add("fresh run", way.size, fresh, counts=False)
-                if share.value + 2 * share.error >= target:
-                    way.outcome = "confirmed"
-                    break
-                if confirmations == ATTEMPTS or last:
-                    way.outcome = "not confirmed"
-                    break
-                n = way.tried[-1]["data sets"]
-                way.curve.add(way.size, share.value * n, n)
-                _, middle, _ = way.curve.interval
-            largest = max(row[self.find] for row in way.tried)
-            size = self._at_least(min(middle, FASTEST * largest))
-        return self._answer(way)
+        target, tried, seconds = self.asked.target, [], 0.0
 
-    def _answer(self, way: _Way) -> Result:
+        def measure(size: int, data_sets: int, name: str) -> list[tuple[Score, int]] | None:
+            nonlocal seconds
+            rows = rows_of(self.study(size, data_sets, name), name)
+            if rows is None:
+                return None
+            result = say(rows)
+            row = result["Designs"].reset_index().to_dict("records")[0]
+            part = "fresh run" if name.startswith("confirmation") else "search"
+            tried.append({"part": part, **row})
+            seconds += result.seconds
+            return [(row[share_name(pd.DataFrame([row]))], row["data sets"])]
+
+        curves = [Curve(self.sizes, target)]
+        bisection = Bisection(self.sizes, target, self.asked.replicates or 1, curves)
+        return self._answer(bisection.follow(measure), pd.DataFrame(tried), seconds)
+
+    def _answer(self, search: Bisection, tried: pd.DataFrame, seconds: float) -> Result:
         """Return the result of a search, as far as it went."""
         title = title_of(self.content, self.find)
-        if not way.tried:
+        if tried.empty:
             return Result(title, missing=1, asked=self.content)
-        tried = pd.DataFrame(way.tried)
         name = share_name(tried)
-        low, _, high = way.curve.interval
-        found = None if way.outcome == "not reached" else way.size
+        low, _, high = search.interval
         answer = {
-            self.find: found,
-            "low": self._at_least(low) if low <= self.asked.most else None,
-            "high": self._at_least(high) if high <= self.asked.most else None,
+            self.find: None if search.outcome == "not reached" else search.size,
+            **search.answer(),
             "target": self.asked.target,
             name: tried[name].iloc[-1],
         }
         share: Score = tried[name].iloc[-1]
-        word = Verdict(way.outcome, (reason(name, share.value, share.error, self.asked.target),))
+        word = Verdict(search.outcome, (reason(name, share.value, share.error, self.asked.target),))
         start = self.study(self.sizes[0], 1, "start")
         fresh = tried[tried["part"] == "fresh run"]
         searched = tried.assign(low=low, high=high, target=self.asked.target, find=self.find)
@@ -230,56 +170,12 @@ class _Search:
             notes=[*notes_of(start.cells[0]), *ABOUT, *NOTES],
             attempted=int(tried["data sets"].sum()),
             failed=int(tried["failed"].sum()),
-            missing=int(way.outcome == "not finished"),
+            missing=int(search.outcome == "not finished"),
             asked=start.asked,
             command=start.command_line(),
-            seconds=way.seconds,
+            seconds=seconds,
             versions=versions(),
         )
-
-    @property
-    def _spacing(self) -> float:
-        return float(np.diff(self.sizes).min()) if len(self.sizes) > 1 else 1.0
-
-    def _at_least(self, size: float) -> int:
-        position = int(np.searchsorted(self.sizes, size - 1e-9))
-        return self.sizes[min(position, len(self.sizes) - 1)]
-
-
-class _Curve:
-    """Posterior of the size at which power reaches the target.
-
-    power(n) = Phi(-c + (c + z) sqrt(n / size)), z the target's normal quantile; log size is
-    uniform, and c, which is 1.96 for a normal two-sided test at 5%, Normal(1.96, 0.4).
-    """
-
-    def __init__(self, sizes: list[int], target: float):
-        self.size = np.geomspace(sizes[0] / 2, 16 * sizes[-1], 1500)[:, None]
-        self.c = np.linspace(0.8, 3.2, 25)[None, :]
-        self.z = scipy.stats.norm.ppf(target)
-        self.log_density: Array = scipy.stats.norm.logpdf(self.c, 1.96, 0.4) + 0 * self.size
-
-    def add(self, size: int, successes: float, n: int) -> None:
-        """Take in that so many of n data sets of this size were rejected."""
-        eta = -self.c + (self.c + self.z) * np.sqrt(size / self.size)
-        self.log_density = (
-            self.log_density
-            + successes * scipy.stats.norm.logcdf(eta)
-            + (n - successes) * scipy.stats.norm.logsf(eta)
-        )
-
-    @property
-    def interval(self) -> tuple[float, float, float]:
-        """Ends and middle of the interval of the size: low, middle, high."""
-        low, middle, high = self.quantiles((1 - MASS) / 2, 0.5, (1 + MASS) / 2)
-        return low, middle, high
-
-    def quantiles(self, *shares: float) -> tuple[float, ...]:
-        """Return quantiles of the size."""
-        density = np.exp(self.log_density - self.log_density.max()).sum(axis=1)
-        cumulative = np.cumsum(density) / density.sum()
-        log_size = np.log(self.size[:, 0])
-        return tuple(float(np.exp(np.interp(share, cumulative, log_size))) for share in shares)
 
 
 def draw_search(tried: pd.DataFrame) -> Figure:
