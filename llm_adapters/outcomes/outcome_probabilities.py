@@ -17,7 +17,7 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 
 from .outcome_tree import Array, OutcomeTree, TokenTexts, extends, spellings_of
-from .tree_pass import Job, edges_and_stops
+from .tree_pass import Job, logits_behind
 
 LITTLE_MASS = 0.5  # below it, a distribution over the outcomes speaks for the smaller part only
 POSITIONS = 512  # tokens that go through a model at once
@@ -158,7 +158,7 @@ def outcome_probabilities(
     token, or text that does not make the last word or number longer (`outcome_tree.extends`).
 
     All paths stand as a tree behind their prompt and go through the model together, each token
-    seeing its ancestors only, as do the prompts of a batch, whose common beginning is
+    seeing its ancestors only, as do the prompts of a portion, whose common beginning is
     computed once.
 
     Parameters
@@ -210,19 +210,20 @@ def outcome_probabilities(
                 texts, names, spellings=counted, extra_tokens=extra_tokens
             )
         jobs.append(Job(prompt.tokens, trees[key]))
-    deepest = max((tree.depth for tree in trees.values()), default=0)
-    _check_model(model, prompts, deepest)
-    reads = edges_and_stops(model, texts, jobs, positions=positions, progress=progress)
-    if check and jobs:
-        longest = max(range(len(jobs)), key=lambda i: len(jobs[i].prompt))
-        _check_tree(model, jobs[longest], reads[longest].edges)
-    results = []
-    for prompt, job, read in zip(prompts, jobs, reads, strict=True):
-        exact, left_out, begun = job.tree.probabilities(read.edges[None], read.stops[None])
-        results.append(
-            OutcomeProbabilities(job.tree.outcomes, exact, left_out, (prompt.hash,), begun)
-        )
-    return results
+    _check_model(model, jobs)
+    longest = max(range(len(jobs)), key=lambda i: len(jobs[i].prompt), default=0)
+    results: dict[int, OutcomeProbabilities] = {}
+    for i, logits in logits_behind(model, jobs, positions):
+        rows = logits.log_softmax(-1)
+        if check and i == longest:
+            _check_tree(model, jobs[i], rows)
+        values = jobs[i].tree.probabilities(row.cpu().double().numpy() for row in rows)
+        exact, left_out, begun = (array[None] for array in values)
+        names = jobs[i].tree.outcomes
+        results[i] = OutcomeProbabilities(names, exact, left_out, (prompts[i].hash,), begun)
+        if progress is not None:
+            progress(len(results), len(jobs))
+    return [results[i] for i in range(len(jobs))]
 
 
 def _check_boundary(tokenizer: Any, prompt: TokenPrompt, following: Sequence[str]) -> None:
@@ -238,7 +239,7 @@ def _check_boundary(tokenizer: Any, prompt: TokenPrompt, following: Sequence[str
             )
 
 
-def _check_model(model: Any, prompts: Sequence[TokenPrompt], depth: int) -> None:
+def _check_model(model: Any, jobs: Sequence[Job]) -> None:
     import torch
 
     if model.dtype not in (torch.float32, torch.float64):
@@ -252,7 +253,9 @@ def _check_model(model: Any, prompts: Sequence[TokenPrompt], depth: int) -> None
     layers = getattr(config, "layer_types", None)
     if window and (layers is None or "sliding_attention" in layers):
         limit, why = min(window, limit or window), "sees at once"
-    longest = max((len(prompt.tokens) for prompt in prompts), default=0) + depth
+    deepest = (max(len(job.tree.path(n)) for n in range(len(job.tree.tokens))) for job in jobs)
+    lengths = (len(job.prompt) + depth for job, depth in zip(jobs, deepest, strict=True))
+    longest = max(lengths, default=0)
     if limit is not None and longest > limit:
         raise ValueError(
             f"This model {why} {limit} tokens; the longest prompt with an outcome has {longest}. "
@@ -260,24 +263,20 @@ def _check_model(model: Any, prompts: Sequence[TokenPrompt], depth: int) -> None
         )
 
 
-def _check_tree(model: Any, job: Job, edges: Array) -> None:
+def _check_tree(model: Any, job: Job, rows: Any) -> None:
     """Compare the longest path with a plain pass."""
     import torch
 
     prompt, tree = job
-    node = int(tree.depths[: tree.entered].argmax())
-    path: list[int] = []
-    while node:
-        path.insert(0, node)
-        node = int(tree.parents[node])
-    tokens = [*prompt, *tree.tokens[path].tolist()]
+    nodes = [max(range(len(tree.tokens)), key=lambda node: len(tree.path(node)))]
+    while nodes[0]:
+        nodes.insert(0, tree.parents[nodes[0]])
+    tokens = [*prompt, *tree.path(nodes[-1])]
     with torch.inference_mode():
         logits = model(
             input_ids=torch.as_tensor([tokens], device=model.device), use_cache=False
-        ).logits[0, len(prompt) - 1 : -1]
-    plain = logits.log_softmax(-1)[torch.arange(len(path)), torch.as_tensor(tokens[-len(path) :])]
-    read = plain.cpu().double().numpy()
-    difference = float(np.abs(read - edges[path]).max())
+        ).logits[0, len(prompt) - 1 :]
+    difference = float((logits.log_softmax(-1) - rows[nodes]).abs().max())
     if not difference <= LARGEST_DIFFERENCE:
         raise ValueError(
             "Outcomes are computed together with models that heed a mask of four dimensions; "

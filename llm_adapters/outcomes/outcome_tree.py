@@ -7,7 +7,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 Array = NDArray[np.float64]
 
 LARGEST_TREE = 4096  # nodes; each is a position that the model has to go through
+NONE = -1  # the position of no outcome
 
 # What joins two parts of a number, of a word, or of both: 1.5 1,000 3:1 1/6, day's, 6-sided.
 _IN_NUMBERS, _IN_WORDS, _IN_BOTH = ".,:/", "'’", "-"
@@ -126,7 +126,7 @@ class TokenTexts:
         rest
             What is left of the text to say; nothing if it has been said.
         tail
-            How the text ends, as `OutcomeTree.tails` has it.
+            How the text ends, see `_tail`.
         """
         continuing = self._known.get((rest, tail))
         if continuing is None:
@@ -196,55 +196,47 @@ _BYTES = {chr(byte): byte for byte in _VISIBLE} | {
 }
 
 
-class End(NamedTuple):
-    """A way in which a spelling is over.
+class Fates(NamedTuple):
+    """What becomes of a text with each token behind it.
 
     Parameters
     ----------
-    node : the last token
-    whole : whether that token has ended the word or number itself; if not, the next one must
-    spelling : which
+    outcomes : position of the outcome that has then been said and is over, [tokens]; `NONE` if
+        none has, and where the token is one of `further`
+    default : the same of special tokens, and of those that the tokenizer does not know
+    further : tokens behind which it is not decided: the token, the spellings that it leads to
+        (none if a joining sign is to be decided), and the outcome without it
     """
 
-    node: int
-    whole: bool
-    spelling: int
+    outcomes: NDArray[np.int64]
+    default: int
+    further: tuple[tuple[int, tuple[int, ...], int], ...]
 
 
 @dataclass(frozen=True)
 class OutcomeTree:
     """All token paths of all spellings of outcomes; node 0 is the end of the prompt.
 
-    Parents stand before their children. The first `entered` nodes are positions that a model
-    goes through; of those after them only the probability is asked, given their parent.
+    Every text that a model may say is that of one outcome or of none: of the longest one that it
+    begins with and that nothing makes longer ("New York" is not "New"). So the tokens behind a
+    node are sorted by outcome, and only those behind which it is not decided have nodes.
 
     Parameters
     ----------
     outcomes : their names
-    spellings : how each is written behind a prompt, with its position in `outcomes`
     tokens : token of each node; of node 0 it means nothing
-    parents : node before each; -1 for node 0
-    depths : tokens behind the prompt
-    entered : how many nodes a model goes through
-    tails : for nodes where a spelling may be over, how the text there ends, as
-        `TokenTexts.behind` takes it; None elsewhere
-    ends : all ways in which spellings are over
-    pruned : pairs of a node and a spelling that is not followed further from there
-    contained : for each end those that are a part of it, since their spelling goes on behind it
-    said : pairs of a node where a spelling has just been said in full, and that spelling
+    parents : node before each, -1 for node 0; parents stand before their children
+    fates : of the text of each node
+    said : pairs of a node where a spelling has just been said in full, and its outcome
+    pruned : a node, a token that is not followed from there, and the outcomes that it may lead to
     """
 
     outcomes: tuple[str, ...]
-    spellings: tuple[tuple[str, int], ...]
-    tokens: NDArray[np.int64]
-    parents: NDArray[np.int64]
-    depths: NDArray[np.int64]
-    entered: int
-    tails: tuple[str | None, ...]
-    ends: tuple[End, ...]
-    pruned: tuple[tuple[int, int], ...]
-    contained: tuple[tuple[int, ...], ...]
+    tokens: tuple[int, ...]
+    parents: tuple[int, ...]
+    fates: tuple[Fates, ...]
     said: tuple[tuple[int, int], ...]
+    pruned: tuple[tuple[int, int, tuple[int, ...]], ...]
 
     @classmethod
     def grow(
@@ -255,7 +247,7 @@ class OutcomeTree:
         spellings: Sequence[tuple[str, int]],
         extra_tokens: int | None = None,
     ) -> OutcomeTree:
-        """Find every path.
+        """Follow every path.
 
         Parameters
         ----------
@@ -264,73 +256,157 @@ class OutcomeTree:
         extra_tokens
             Paths with at most so many tokens more than the shortest of their spelling; None for
             all paths.
+
+        Raises
+        ------
+        ValueError
+            If a spelling cannot be said in these tokens, or the tree is too large.
         """
         if extra_tokens is not None and extra_tokens < 0:
             raise ValueError(f"extra_tokens is at least 0, or None; got {extra_tokens}.")
-        growing = _Growing(texts, extra_tokens)
-        for k, (text, _) in enumerate(spellings):
-            growing.add(text, k)
-        return growing.tree(tuple(outcomes), tuple(spellings))
+        spelled = sorted(
+            ((text.encode(), k) for text, k in spellings), key=lambda pair: len(pair[0])
+        )
+        needed = [_needed(texts, text) for text, _ in spelled]
+        known: dict[bytes, Fates] = {}
+        tokens, parents, depths, said = [-1], [-1], [0], [b""]
+        fates: list[Fates] = []
+        pruned = []
+        for node, text in enumerate(said):  # which grows meanwhile
+            if text not in known:
+                known[text] = _fates(texts, spelled, needed, text)
+            fates.append(known[text])
+            for token, leads_to, without in fates[node].further:
+                piece = texts.texts[token] or b""
+                left = [needed[k][len(text) + len(piece)] - needed[k][0] for k in leads_to]
+                spare = depths[node] + 1 + min(left, default=-len(text) - len(piece))
+                if extra_tokens is not None and spare > extra_tokens:
+                    ways = {without, *(spelled[k][1] for k in leads_to)} - {NONE}
+                    pruned.append((node, token, tuple(sorted(ways))))
+                    continue
+                tokens.append(token)
+                parents.append(node)
+                depths.append(depths[node] + 1)
+                said.append(text + piece)
+            if len(tokens) > LARGEST_TREE:
+                raise ValueError(
+                    f"Outcomes are short enough for a tree of {LARGEST_TREE} tokens; these have "
+                    "more ways to be cut into tokens. Give extra_tokens=2 to follow only those "
+                    "nearest to the shortest, with a bound on what the others add."
+                )
+        outcome_of = dict(spelled)
+        whole = tuple((n, outcome_of[text]) for n, text in enumerate(said) if text in outcome_of)
+        return cls(
+            tuple(outcomes), tuple(tokens), tuple(parents), tuple(fates), whole, tuple(pruned)
+        )
 
-    @property
-    def depth(self) -> int:
-        """Tokens of the longest path."""
-        return int(self.depths[: self.entered].max())
+    def path(self, node: int) -> tuple[int, ...]:
+        """Return the tokens from the prompt to a node."""
+        return (*self.path(self.parents[node]), self.tokens[node]) if node else ()
 
-    def probabilities(self, edges: Array, stops: Array) -> tuple[Array, Array, Array]:
+    def probabilities(self, rows: Iterable[Array]) -> tuple[Array, Array, Array]:
         """Put together the log-probabilities of the outcomes.
 
         The probability of an outcome is that of saying exactly this, and then something that does
-        not make its last word or number longer: the sum over its ends of P(path) x P(stop). An
-        outcome that another one continues ("New", "New York") is without that other one.
+        not make its last word or number longer: the sum over nodes of P(path) x P(a token that
+        ends it).
 
         Parameters
         ----------
-        edges
-            Log-probability of each node's token given its parent, [prompts, nodes]; column 0 is 0.
-        stops
-            Log-probability that the next token is special or is `ending`, [prompts, nodes]; only
-            nodes with a tail are read.
+        rows
+            Log-probability of each token behind each node, [tokens], by node.
 
         Returns
         -------
         Log-probabilities of the outcomes; the log of the most that paths not followed can add to
         each; and the log-probabilities that the outcome is said, whatever follows, which is no
-        probability of the outcome where another one begins with it. All are [prompts, outcomes].
+        probability of the outcome where another one begins with it. All are [outcomes].
         """
-        reached = np.zeros_like(edges)
-        for node in range(1, len(self.tokens)):
-            reached[:, node] = reached[:, self.parents[node]] + edges[:, node]
-        shape = (len(edges), len(self.outcomes))
-        exact, missed, begun = (np.full(shape, -np.inf) for _ in range(3))
-        alone: dict[int, Array] = {}
-        for k in self._innermost_first:
-            node, whole, spelling = self.ends[k]
-            event = reached[:, node] + (0.0 if whole else stops[:, node])
-            if self.contained[k]:
-                taken = logsumexp([alone[other] for other in self.contained[k]], axis=0)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    rest = np.log1p(-np.minimum(np.exp(taken - event), 1.0))
-                event = np.where(taken > -np.inf, event + rest, event)
-            alone[k] = event
-            _add(exact, self.spellings[spelling][1], event)
-        for node, spelling in self.pruned:
-            _add(missed, self.spellings[spelling][1], reached[:, node])
-        for node, spelling in self.said:
-            _add(begun, self.spellings[spelling][1], reached[:, node])
+        n = len(self.outcomes)
+        exact, missed, begun = (np.full(n, -np.inf) for _ in range(3))
+        children: dict[int, list[int]] = defaultdict(list)
+        for node, parent in enumerate(self.parents):
+            children[parent].append(node)
+        left_out: dict[int, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
+        for node, token, ways in self.pruned:
+            left_out[node].append((token, ways))
+        reached = np.zeros(len(self.tokens))
+        for node, row in enumerate(rows):
+            fates = self.fates[node]
+            more = len(row) - len(fates.outcomes)
+            outcomes = np.pad(fates.outcomes, (0, more), constant_values=fates.default)
+            shares = np.bincount(outcomes + 1, weights=np.exp(row), minlength=n + 1)[1:]
+            with np.errstate(divide="ignore"):
+                exact = np.logaddexp(exact, reached[node] + np.log(shares))
+            for child in children[node]:
+                reached[child] = reached[node] + row[self.tokens[child]]
+            for token, ways in left_out[node]:
+                for k in ways:
+                    missed[k] = np.logaddexp(missed[k], reached[node] + row[token])
+        for node, k in self.said:
+            begun[k] = np.logaddexp(begun[k], reached[node])
         return exact, missed, begun
 
-    @cached_property
-    def _innermost_first(self) -> list[int]:
-        def key(k: int) -> tuple[int, int]:
-            node, _, spelling = self.ends[k]
-            return -int(self.depths[node]), -len(self.spellings[spelling][0])
 
-        return sorted(range(len(self.ends)), key=key)
+def _fates(
+    texts: TokenTexts,
+    spelled: Sequence[tuple[bytes, int]],
+    needed: Sequence[Sequence[float]],
+    said: bytes,
+) -> Fates:
+    """Sort the tokens behind a text; spellings come from the shortest to the longest."""
+    outcomes = np.full(len(texts.texts), NONE)
+    default = NONE
+    further: dict[int, list[int]] = {}
+    for k, (text, outcome) in enumerate(spelled):
+        tail = _tail(text.decode())
+        if said.startswith(text):
+            more = said[len(text) :]
+            longer = _judge(tail, more) if more else None
+            if longer is False or (more and not longer and not texts.signs):
+                outcomes[:] = default = outcome
+            elif longer is None:
+                behind = texts.behind(b"", _tail(said.decode()))
+                others = np.concatenate([behind.longer, behind.undecided])
+                before = outcomes[others]
+                outcomes[:] = default = outcome
+                outcomes[others] = before
+                for token in behind.undecided.tolist():
+                    further.setdefault(token, [])
+        elif text.startswith(said):
+            rest = text[len(said) :]
+            for end in range(1, min(len(rest), texts.longest) + 1):
+                if needed[k][len(said) + end] < np.inf:
+                    for token in texts.tokens.get(rest[:end], ()):
+                        further.setdefault(token, []).append(k)
+            behind = texts.behind(rest, tail)
+            outcomes[behind.ending] = outcome
+            for token in behind.undecided.tolist():
+                further.setdefault(token, [])
+    followed = tuple((token, tuple(ks), int(outcomes[token])) for token, ks in further.items())
+    outcomes[list(further)] = NONE
+    return Fates(outcomes, default, followed)
 
 
-def _add(sums: Array, outcome: int, event: Array) -> None:
-    sums[:, outcome] = np.logaddexp(sums[:, outcome], event)
+def _needed(texts: TokenTexts, text: bytes) -> list[float]:
+    """Return the fewest tokens from each byte of a spelling to its end; infinite if there are none.
+
+    Raises
+    ------
+    ValueError
+        If the spelling cannot be said.
+    """
+    needed = [0.0] * (len(text) + 1)
+    for begin in reversed(range(len(text))):
+        ends = range(begin + 1, min(len(text), begin + texts.longest) + 1)
+        ways = [needed[end] for end in ends if text[begin:end] in texts.tokens]
+        needed[begin] = 1 + min(ways, default=np.inf)
+    if needed[0] == np.inf:
+        raise ValueError(
+            f"Outcomes can be said in the model's tokens; {text.decode()!r} cannot. Spell it "
+            "otherwise."
+        )
+    return needed
 
 
 def spellings_of(
@@ -373,139 +449,3 @@ def spellings_of(
                 )
             written[text] = k
     return list(written.items())
-
-
-class _Growing:
-    """A tree while paths are added to it."""
-
-    def __init__(self, texts: TokenTexts, extra_tokens: int | None):
-        self.texts = texts
-        self.extra_tokens = extra_tokens
-        self.children: dict[tuple[int, int], int] = {}
-        self.tokens, self.parents, self.depths = [-1], [-1], [0]
-        self.tails: dict[int, str] = {}
-        self.ends: list[End] = []
-        # Nodes that nobody goes through: parent, token, spelling.
-        self.closing: list[tuple[int, int, int]] = []
-        self.pruned: list[tuple[int, int, int]] = []
-        self.said: list[tuple[int, int]] = []
-
-    def add(self, text: str, spelling: int) -> None:
-        """Add all paths of a spelling."""
-        said = text.encode()
-        pieces = [self._pieces(said, begin) for begin in range(len(said))]
-        needed = [0] * (len(said) + 1)  # fewest tokens from each byte to the end
-        for begin in reversed(range(len(said))):
-            needed[begin] = 1 + min((needed[end] for _, end in pieces[begin]), default=len(said))
-        if needed[0] > len(said):
-            raise ValueError(
-                f"Outcomes can be said in the model's tokens; {text!r} cannot. Spell it otherwise."
-            )
-        most = len(said) if self.extra_tokens is None else needed[0] + self.extra_tokens
-        waiting = [(0, 0)]
-        while waiting:
-            node, begin = waiting.pop()
-            self._end(node, text, said[begin:], spelling)
-            if begin == len(said):
-                continue
-            for token, end in pieces[begin]:
-                if needed[end] > len(said):
-                    continue
-                if self.depths[node] + 1 + needed[end] > most:
-                    self.pruned.append((node, token, spelling))
-                else:
-                    child = self._child(node, token)
-                    waiting.append((child, end))
-
-    def _pieces(self, said: bytes, begin: int) -> list[tuple[int, int]]:
-        """Return the tokens that can come next, each with where it ends."""
-        last = min(len(said), begin + self.texts.longest)
-        return [
-            (token, end)
-            for end in range(begin + 1, last + 1)
-            for token in self.texts.tokens.get(said[begin:end], ())
-        ]
-
-    def _end(self, node: int, text: str, rest: bytes, spelling: int) -> None:
-        """Add the ways in which a spelling can be over from here on, if any."""
-        tail = _tail(text)
-        behind = self.texts.behind(rest, tail)
-        if rest:  # a token may finish the spelling and be its stop as well
-            self.closing.extend((node, int(token), spelling) for token in behind.ending)
-        else:
-            self.tails[node] = tail
-            self.ends.append(End(node, False, spelling))
-            self.said.append((node, spelling))
-        for token in behind.undecided:
-            child = self._child(node, int(token))
-            more = self.texts.texts[token]
-            assert more is not None
-            self.tails[child] = _tail(text + more[len(rest) :].decode())
-            self.ends.append(End(child, False, spelling))
-
-    def _child(self, node: int, token: int) -> int:
-        child = self.children.get((node, token))
-        if child is None:
-            child = self.children[node, token] = self._node(node, token)
-            if child >= LARGEST_TREE:
-                raise ValueError(
-                    f"Outcomes are short enough for a tree of {LARGEST_TREE} tokens; these have "
-                    "more ways to be cut into tokens. Give extra_tokens=2 to follow only those "
-                    "nearest to the shortest, with a bound on what the others add."
-                )
-        return child
-
-    def _node(self, parent: int, token: int) -> int:
-        self.tokens.append(token)
-        self.parents.append(parent)
-        self.depths.append(self.depths[parent] + 1)
-        return len(self.tokens) - 1
-
-    def tree(
-        self, outcomes: tuple[str, ...], spellings: tuple[tuple[str, int], ...]
-    ) -> OutcomeTree:
-        """Finish."""
-        entered = len(self.tokens)
-
-        def leaf(parent: int, token: int) -> int:  # another spelling may go through it
-            if (parent, token) not in self.children:
-                self.children[parent, token] = self._node(parent, token)
-            return self.children[parent, token]
-
-        for parent, token, spelling in self.closing:
-            self.ends.append(End(leaf(parent, token), True, spelling))
-        pruned = tuple((leaf(parent, token), k) for parent, token, k in self.pruned)
-        return OutcomeTree(
-            outcomes=outcomes,
-            spellings=spellings,
-            tokens=np.array(self.tokens, dtype=np.int64),
-            parents=np.array(self.parents, dtype=np.int64),
-            depths=np.array(self.depths, dtype=np.int64),
-            entered=entered,
-            tails=tuple(self.tails.get(node) for node in range(len(self.tokens))),
-            ends=tuple(self.ends),
-            pruned=pruned,
-            contained=self._contained(spellings),
-            said=tuple(self.said),
-        )
-
-    def _contained(self, spellings: tuple[tuple[str, int], ...]) -> tuple[tuple[int, ...], ...]:
-        at: dict[int, list[int]] = defaultdict(list)
-        for k, end in enumerate(self.ends):
-            at[end.node].append(k)
-        contained: list[list[int]] = [[] for _ in self.ends]
-        for k, inner in enumerate(self.ends):
-            node, after = inner.node, -1
-            while node > 0:
-                for other in at[node]:
-                    outer = self.ends[other]
-                    longer = len(spellings[inner.spelling][0]) > len(spellings[outer.spelling][0])
-                    if longer and (after < 0 or outer.whole or self._stops(node, after)):
-                        contained[other].append(k)
-                node, after = self.parents[node], node
-        return tuple(map(tuple, contained))
-
-    def _stops(self, node: int, after: int) -> bool:
-        behind = self.texts.behind(b"", self.tails[node])
-        token = self.tokens[after]
-        return token not in behind.longer and token not in behind.undecided

@@ -81,7 +81,7 @@ class TokenSampler:
         p = np.asarray(self.probabilities, dtype=float)
         if p.shape != (len(self.outcomes),) or not (p >= 0).all() or abs(p.sum() - 1) > 1e-9:
             raise ValueError(
-                "A mind has a probability for each outcome, together 1; got "
+                "An agent has a probability for each outcome, together 1; got "
                 f"{p.size} of {len(self.outcomes)} with a sum of {p.sum():g}."
             )
         for name in ("space", "leak", "regular"):
@@ -150,21 +150,10 @@ class TokenSampler:
         tree = OutcomeTree.grow(
             self.texts, names, spellings=spellings_of(names, spellings), extra_tokens=extra_tokens
         )
-        edges = np.zeros((1, len(tree.tokens)))
-        stops = np.full(edges.shape, -np.inf)
-        paths: list[tuple[int, ...]] = [()]
+        paths = map(tree.path, range(len(tree.tokens)))
         with np.errstate(divide="ignore"):
-            for node in range(1, len(tree.tokens)):
-                before, token = paths[tree.parents[node]], int(tree.tokens[node])
-                paths.append((*before, token))
-                edges[0, node] = np.log(self.next_token(before)[token])
-            for node, tail in enumerate(tree.tails):
-                if tail is not None:
-                    behind = self.texts.behind(b"", tail)
-                    ending = np.ones(len(self.texts.texts), dtype=bool)
-                    ending[np.concatenate([behind.longer, behind.undecided])] = False
-                    stops[0, node] = np.log(self.next_token(paths[node])[ending].sum())
-        exact, left_out, begun = tree.probabilities(edges, stops)
+            values = tree.probabilities(np.log(self.next_token(path)) for path in paths)
+        exact, left_out, begun = (array[None] for array in values)
         return OutcomeProbabilities(names, exact, left_out, (self.hash,), begun)
 
     def reply(self, rng: np.random.Generator, *, top: int = 20, max_tokens: int = 16) -> Reply:

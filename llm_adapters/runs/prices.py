@@ -11,7 +11,7 @@ import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, time
 from datetime import date as Date  # noqa: N812 - fields and arguments are called date
 from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
@@ -48,6 +48,14 @@ REMEDY = (
 GIVEN = "given by the user"
 HALVED = ", halved for batches"
 
+_RATES = (
+    "input_mtok",
+    "output_mtok",
+    "cache_read_mtok",
+    "cache_write_mtok",
+    "output_reasoning_mtok",
+    "requests_kcount",
+)
 _KEYS = ("input", "output", "cached_input", "date")
 _WRITING = Decimal("1.25")  # times the price of input: what Anthropic takes to cache it 5 minutes
 # 15 digits survive being written as a JSON number.
@@ -82,27 +90,6 @@ class Dollars:
 
 
 @dataclass(frozen=True)
-class Rates:
-    """Dollars per million tokens in calls with more than `above` input tokens.
-
-    Parameters
-    ----------
-    above : input tokens of a call from which on these rates hold for all of its tokens
-    input, output : text sent and received
-    cached_input : input that the provider has in its cache; None if unknown
-    cache_write : input that is put into the cache; as `input` if None
-    reasoning : hidden reasoning; as `output` if None
-    """
-
-    above: int
-    input: Decimal
-    output: Decimal
-    cached_input: Decimal | None = None
-    cache_write: Decimal | None = None
-    reasoning: Decimal | None = None
-
-
-@dataclass(frozen=True)
 class Price:
     """What a language model costs, on which day, and who says so.
 
@@ -110,8 +97,7 @@ class Price:
     ----------
     llm : "provider:model" as the user wrote it
     provider, model : what it was matched to in the source
-    rates : from short prompts to long ones; the first holds from 0 input tokens on
-    per_call : dollars for each call besides its tokens
+    rates : dollars per million tokens, as genai-prices has them
     source : the package and its version, or the user's file
     date : the day for which the price was looked up
     since : the day from which it holds, where the source says so
@@ -120,26 +106,33 @@ class Price:
     llm: str
     provider: str
     model: str
-    rates: tuple[Rates, ...]
+    rates: ModelPrice = field(hash=False)
     source: str
     date: Date
     since: Date | None = None
-    per_call: Decimal = Decimal(0)
+
+    def rate(self, name: str, input_tokens: int = 0) -> Decimal | None:
+        """Return one of the rates in calls with so many input tokens; None if unknown."""
+        rate = vars(self.rates).get(name)
+        if rate is None or isinstance(rate, Decimal):
+            return rate
+        reached = [tier.price for tier in rate.tiers if input_tokens > tier.start or not tier.start]
+        return Decimal((reached or [rate.base])[-1])
 
     @property
     def input(self) -> Decimal:
         """Dollars per million input tokens, in short prompts."""
-        return self.rates[0].input
+        return self.rate("input_mtok") or Decimal(0)
 
     @property
     def output(self) -> Decimal:
         """Dollars per million output tokens, after short prompts."""
-        return self.rates[0].output
+        return self.rate("output_mtok") or Decimal(0)
 
     @property
     def cached_input(self) -> Decimal | None:
         """Dollars per million input tokens read from the cache; None if unknown."""
-        return self.rates[0].cached_input
+        return self.rate("cache_read_mtok")
 
     def cost(
         self,
@@ -167,31 +160,38 @@ class Price:
         ValueError
             If the call reads from a cache and the price of that is not known.
         """
-        held = [rates for rates in self.rates if input_tokens > rates.above]
-        rates = held[-1] if held else self.rates[0]
+        names = ("input", "output", "cache_read", "cache_write", "output_reasoning")
+        rates = [self.rate(f"{name}_mtok", input_tokens) for name in names]
+        fresh_rate, said_rate, cached_rate, write_rate, thought_rate = rates
         fresh, dollars = input_tokens, Decimal(0)
         if cached_tokens is not None:
-            if rates.cached_input is None and cached_tokens:
+            if cached_rate is None and cached_tokens:
                 raise ValueError(
                     f"{self.source} has no price of cached input for {self.llm}. "
                     "Leave the cache out, or give cached_input in a price file."
                 )
             others = input_tokens - cached_tokens
             written = others if written_tokens is None else written_tokens
-            write_rate = rates.input if rates.cache_write is None else rates.cache_write
-            dollars += cached_tokens * (rates.cached_input or 0) + written * write_rate
+            dollars += cached_tokens * (cached_rate or 0)
+            dollars += written * ((fresh_rate if write_rate is None else write_rate) or 0)
             fresh = others - written
-        dollars += fresh * rates.input + output_tokens * rates.output
-        dollars += reasoning_tokens * (rates.output if rates.reasoning is None else rates.reasoning)
+        dollars += fresh * (fresh_rate or 0) + output_tokens * (said_rate or 0)
+        dollars += reasoning_tokens * ((said_rate if thought_rate is None else thought_rate) or 0)
         return dollars / PER + self.per_call
+
+    @property
+    def per_call(self) -> Decimal:
+        """Dollars for each call besides its tokens."""
+        return (self.rate("requests_kcount") or Decimal(0)) / 1000
 
     def __str__(self) -> str:
         """Rates, source and day in one line."""
         cached = "unknown" if self.cached_input is None else f"${_plain(self.cached_input)}"
+        starts = {tier.start for tier in getattr(vars(self.rates)["input_mtok"], "tiers", ())}
         steps = "".join(
-            f"; above {rates.above:,} input tokens ${_plain(rates.input)} and "
-            f"${_plain(rates.output)}"
-            for rates in self.rates[1:]
+            f"; above {start:,} input tokens ${_plain(self.rate('input_mtok', start + 1))} and "
+            f"${_plain(self.rate('output_mtok', start + 1))}"
+            for start in sorted(starts)
         )
         call = f"; ${_plain(self.per_call)} per call" if self.per_call else ""
         since = f", since {self.since}" if self.since else ""
@@ -252,12 +252,16 @@ def in_batches(price: Price) -> Price:
 
     So it is at OpenAI, Anthropic and Google, for what is written to and read from a cache too.
     """
-    halved = []
-    for step in price.rates:
-        rates = {name: rate for name, rate in vars(step).items() if name != "above"}
-        halves = {name: rate / 2 for name, rate in rates.items() if rate is not None}
-        halved.append(replace(step, **halves))
-    return replace(price, rates=tuple(halved), source=price.source + HALVED)
+    from genai_prices.types import ModelPrice, Tier, TieredPrices
+
+    def half(rate: Any) -> Any:
+        if isinstance(rate, TieredPrices):
+            return TieredPrices(half(rate.base), [Tier(t.start, half(t.price)) for t in rate.tiers])
+        return rate / 2
+
+    rates = vars(price.rates).items()
+    halved = {name: half(rate) if name.endswith("_mtok") else rate for name, rate in rates}
+    return replace(price, rates=ModelPrice(**halved), source=price.source + HALVED)
 
 
 @dataclass(frozen=True)
@@ -295,8 +299,8 @@ def used_spent(price: Price | None, usage: Usage, most_sent: int, most_received:
     received = most_received if usage.output_tokens is None else usage.output_tokens
     if price is None:
         return Spent(1, sent + received)
-    reasoning = min(usage.reasoning_tokens or 0, received)
-    cached = min(usage.cached_tokens or 0, sent)
+    bounded = replace(usage, input_tokens=sent, output_tokens=received).bounded()
+    reasoning, cached = bounded.reasoning_tokens or 0, bounded.cached_tokens or 0
     written = min(usage.written_tokens or 0, sent - cached)
     if price.cached_input is None:
         cached = 0  # at the full price
@@ -319,22 +323,30 @@ def write_price(price: Price | None) -> dict[str, Any] | None:
     """Return a price fit for JSON, as `read_price` reads it."""
     if price is None:
         return None
-    content: dict[str, Any] = json.loads(json.dumps(asdict(price), default=str))
+    rates = {
+        name: str(rate) if isinstance(rate, Decimal) else asdict(rate)
+        for name, rate in vars(price.rates).items()
+    }
+    content: dict[str, Any] = json.loads(json.dumps({**vars(price), "rates": rates}, default=str))
     return content
 
 
 def read_price(content: Mapping[str, Any] | None) -> Price | None:
     """Return the price that `write_price` has written."""
+    from genai_prices.types import ModelPrice, Tier, TieredPrices
+
     if content is None:
         return None
-    rates = []
-    for step in content["rates"]:
-        known = {name: rate and Decimal(rate) for name, rate in step.items() if name != "above"}
-        rates.append(Rates(above=step["above"], **known))
-    since = content["since"] and Date.fromisoformat(content["since"])
-    date, per_call = Date.fromisoformat(content["date"]), Decimal(content["per_call"])
-    exact = {"rates": tuple(rates), "date": date, "since": since, "per_call": per_call}
-    return Price(**{**content, **exact})
+
+    def exact(rate: Any) -> Any:
+        if isinstance(rate, str):
+            return Decimal(rate)
+        tiers = [Tier(tier["start"], Decimal(tier["price"])) for tier in rate["tiers"]]
+        return TieredPrices(Decimal(rate["base"]), tiers)
+
+    rates = ModelPrice(**{name: exact(rate) for name, rate in content["rates"].items()})
+    days = {name: content[name] and Date.fromisoformat(content[name]) for name in ("date", "since")}
+    return Price(**{**content, **days, "rates": rates})
 
 
 def read_prices(file: str | Path) -> dict[str, dict[str, Any]]:
@@ -441,22 +453,8 @@ def _listed(llm: str, provider: str, row: ModelInfo, day: Date) -> Price:
             f"{source} has no price per token of text for {llm} (matched to {row.id!r}). "
             + REMEDY.format(llm=llm)
         )
-    steps = {0}
-    for value in vars(prices).values():
-        steps |= {tier.start for tier in getattr(value, "tiers", ())}
-    rates = tuple(
-        Rates(
-            above,
-            _above(prices.input_mtok, above) or Decimal(0),
-            _above(prices.output_mtok, above) or Decimal(0),
-            _above(prices.cache_read_mtok, above),
-            _above(prices.cache_write_mtok, above),
-            _above(prices.output_reasoning_mtok, above),
-        )
-        for above in sorted(steps)
-    )
-    per_call = (_above(prices.requests_kcount, 0) or Decimal(0)) / 1000
-    return Price(llm, provider, row.id, rates, source, day, since, per_call)
+    known = {name: rate for name in _RATES if (rate := getattr(prices, name)) is not None}
+    return Price(llm, provider, row.id, type(prices)(**known), source, day, since)
 
 
 def _row_of_day(row: ModelInfo, day: Date) -> tuple[ModelPrice, Date | None]:
@@ -471,23 +469,14 @@ def _row_of_day(row: ModelInfo, day: Date) -> tuple[ModelPrice, Date | None]:
     prices = max(
         (row.get_prices(datetime.combine(day, turn.replace(tzinfo=UTC))) for turn in turns),
         key=lambda candidate: tuple(
-            _above(value, 0) or Decimal(0)
-            for value in (candidate.input_mtok, candidate.output_mtok)
+            getattr(rate, "base", rate) or Decimal(0)
+            for rate in (candidate.input_mtok, candidate.output_mtok)
         ),
     )
     for entry in dated:
         if entry.prices is prices and isinstance(entry.constraint, StartDateConstraint):
             return prices, entry.constraint.start_date
     return prices, None
-
-
-def _above(price: Any, tokens: int) -> Decimal | None:
-    """Return the price in calls with just more than so many input tokens."""
-    if price is None:
-        return None
-    # The first step of all is 0, where a tier that starts at 0 is already reached.
-    reached = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= tokens]
-    return _DIGITS.plus(reached[-1] if reached else getattr(price, "base", price))
 
 
 def _given(llm: str, price: object, source: str, day: Date) -> Price:
@@ -499,17 +488,19 @@ def _given(llm: str, price: object, source: str, day: Date) -> Price:
         raise ValueError(unknown("entry of a price", strange[0], _KEYS, f" ({llm}, {source})"))
     if "input" not in price or "output" not in price:
         raise ValueError(f"{rule}; {source} has only {', '.join(price) or 'nothing'}.")
-    cached = price.get("cached_input")
+    from genai_prices.types import ModelPrice
+
     provider, _, model = llm.partition(":")
-    given = _rate(llm, "input", price["input"])
-    rates = Rates(
-        0,
-        given,
-        _rate(llm, "output", price["output"]),
-        None if cached is None else _rate(llm, "cached_input", cached),
-        given * _WRITING if provider == "anthropic" else None,
-    )
-    return Price(llm, provider, model, (rates,), source, day, _day(llm, price.get("date")))
+    names = {"input": "input_mtok", "output": "output_mtok", "cached_input": "cache_read_mtok"}
+    rates = {
+        theirs: _rate(llm, ours, price[ours])
+        for ours, theirs in names.items()
+        if price.get(ours) is not None
+    }
+    if provider == "anthropic":
+        rates["cache_write_mtok"] = rates["input_mtok"] * _WRITING
+    since = _day(llm, price.get("date"))
+    return Price(llm, provider, model, ModelPrice(**rates), source, day, since)
 
 
 def _rate(llm: str, name: str, value: object) -> Decimal:
@@ -558,5 +549,5 @@ def _shown(dollars: Decimal) -> str:
     return f"{Decimal(f'{dollars:.1e}'):f}"
 
 
-def _plain(rate: Decimal) -> str:
-    return f"{rate.normalize():f}"
+def _plain(rate: Decimal | None) -> str:
+    return f"{(rate or Decimal(0)).normalize():f}"

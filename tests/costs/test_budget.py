@@ -12,8 +12,8 @@ from knownminds.environments import (
     session_stream,
 )
 from knownminds.llm_adapters.runs.prices import Range, price_of, tokens_of, tokens_of_answer
-from knownminds.validation.costs.budget import reckon
-from knownminds.validation.costs.dry_runs import dry_run
+from knownminds.validation.costs.budget import IMAGE_TOKENS
+from knownminds.validation.costs.dry_runs import dry_run, dry_runs_of
 from knownminds.validation.costs.priced_designs import on_frontier
 
 DAY = date(2026, 11, 1)
@@ -22,16 +22,10 @@ LEARNER = RescorlaWagnerDual(alpha_positive=0.4, alpha_negative=0.1, beta=3.0, k
 FACTORS = [{}, {"history": "chat", "reasoning": "chain_of_thought"}, {"reasoning": "step_back"}]
 
 
-def small(**changed):
-    return reckon(
-        **{
-            "environment": InstrumentalLearning(n_visits=3),
-            "llms": [LLM],
-            "date": DAY,
-            "dry_runs": 2,
-        }
-        | changed
-    )
+def small(environment=None, reasoning=(0, 0), dry_runs=2, seed=0):
+    place = environment or InstrumentalLearning(n_visits=3)
+    thinking, looking = Range(*reasoning), Range(*IMAGE_TOKENS)
+    return dry_runs_of(place, RescorlaWagnerDual, dry_runs, seed, thinking, looking)
 
 
 def prompts_of(environment, trials, i):
@@ -52,7 +46,7 @@ def test_a_dry_run_counts_the_bytes_of_the_session_that_play_lives(factors):
     counted = dry_run(LEARNER, environment, 5, 2)
     session = prompts_of(environment, play(LEARNER, environment, 5, 2), 2)
     sent = [sum(len(m.content.encode()) for m in prompt.messages) for prompt, _ in session]
-    assert counted.prompt_bytes.tolist() == sent
+    assert counted["prompt_bytes"].tolist() == sent
     assert counted.messages.tolist() == [len(prompt.messages) for prompt, _ in session]
     assert counted.answer_bytes.tolist() == [len(said.encode()) for _, said in session]
 
@@ -78,7 +72,8 @@ def test_the_part_that_a_cache_can_serve_is_exact(factors):
 
 
 def test_a_budget_is_the_sum_of_its_calls():
-    found = small(reasoning_tokens=(10, 20), subjects=3)
+    runs = small(reasoning=(10, 20))
+    usage = runs.usage(3)
     environment = InstrumentalLearning(n_visits=3)
     model, price = RescorlaWagnerDual, price_of(LLM, DAY)
     dollars, tokens = {"low": [], "high": []}, {"low": [], "high": []}
@@ -94,11 +89,11 @@ def test_a_budget_is_the_sum_of_its_calls():
             )
     # Prompts of this environment have one length per trial, whatever was chosen.
     assert len(set(tokens["low"])) == 1
-    assert found.usage.input_tokens == Range(3 * tokens["low"][0], 3 * tokens["high"][0])
-    assert found.usage.output_tokens == Range(3 * 12 * (1 + 10), 3 * 12 * (5 + 20))
-    assert found[LLM].dollars.low == 3 * dollars["low"][0]
-    assert found[LLM].dollars.high == 3 * dollars["high"][0]
-    assert found.usage.bytes_error == 0
+    assert usage.input_tokens == Range(3 * tokens["low"][0], 3 * tokens["high"][0])
+    assert usage.output_tokens == Range(3 * 12 * (1 + 10), 3 * 12 * (5 + 20))
+    assert runs.dollars(price, 3).low == 3 * dollars["low"][0]
+    assert runs.dollars(price, 3).high == 3 * dollars["high"][0]
+    assert usage.bytes_error == 0
 
 
 class Talkative(InstrumentalLearning):
@@ -119,7 +114,7 @@ def test_the_range_of_the_bytes_holds_the_true_sum_in_most_studies():
         pool.append(dry_run(model.from_theta(theta), environment, 999, i).prompt_bytes.sum())
     rng = np.random.default_rng(1)
     for seed in range(60):
-        usage = small(environment=environment, subjects=10, dry_runs=5, seed=seed).usage
+        usage = small(environment=environment, dry_runs=5, seed=seed).usage(10)
         total = rng.choice(pool, 10).sum()
         missed += not usage.input_bytes.low <= total <= usage.input_bytes.high
         widths.append(usage.input_bytes.high - usage.input_bytes.low)
@@ -132,29 +127,31 @@ def test_the_range_of_the_bytes_holds_the_true_sum_in_most_studies():
 
 
 def test_hidden_reasoning_is_paid_as_output_and_not_sent_again():
-    none, some = small(), small(reasoning_tokens=(100, 200))
-    assert some.usage.input_tokens == none.usage.input_tokens
-    assert some.usage.output_tokens.low == none.usage.output_tokens.low + 12 * 100
-    assert some.usage.output_tokens.high == none.usage.output_tokens.high + 12 * 200
+    none, some = small().usage(1), small(reasoning=(100, 200)).usage(1)
+    assert some.input_tokens == none.input_tokens
+    assert some.output_tokens.low == none.output_tokens.low + 12 * 100
+    assert some.output_tokens.high == none.output_tokens.high + 12 * 200
 
 
 def test_thoughts_within_answers_are_sent_again_where_the_history_repeats_answers():
     spoken = {"reasoning": "chain_of_thought"}
     chat = InstrumentalLearning(n_visits=3, history="chat", **spoken)
     none = small(environment=chat)
-    some = small(environment=chat, reasoning_tokens=(100, 200))
+    some = small(environment=chat, reasoning=(100, 200))
     again = 200 * sum(range(12))  # prompt t repeats t answers
-    extra = some.usage.input_tokens.high - none.usage.input_tokens.high
+    extra = some.usage(1).input_tokens.high - none.usage(1).input_tokens.high
     # 200 tokens are 444 bytes, counted with less than a token of rounding in each of 66 answers.
     assert again - 66 <= extra <= again
-    assert some.usage.input_tokens.low == none.usage.input_tokens.low  # hidden ones are dropped
-    assert any("within the answers" in note for note in some.notes)
-    assert any("give reasoning_tokens" in note for note in none.notes)
+    assert (
+        some.usage(1).input_tokens.low == none.usage(1).input_tokens.low
+    )  # hidden ones are dropped
+    assert any("within the answers" in note for note in some.notes())
+    assert any("give reasoning_tokens" in note for note in none.notes())
 
     retold = InstrumentalLearning(n_visits=3, **spoken)  # its history tells only what was chosen
     assert (
-        small(environment=retold, reasoning_tokens=(100, 200)).usage.input_tokens
-        == small(environment=retold).usage.input_tokens
+        small(environment=retold, reasoning=(100, 200)).usage(1).input_tokens
+        == small(environment=retold).usage(1).input_tokens
     )
 
 

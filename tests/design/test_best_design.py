@@ -11,7 +11,7 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import ENVIRONMENTS, make
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.evidence import evidence, evidence_given
-from knownminds.validation.costs.budget import reckon
+from knownminds.validation.costs.budget import budget
 from knownminds.validation.design.best_design import best_design
 from knownminds.validation.design.candidates import declared_in, published_in
 from knownminds.validation.engine.population import draw_subjects
@@ -151,8 +151,8 @@ def test_money_is_what_budget_reckons_with(tmp_path):
     best = found["Search"].loc["searched"].iloc[0]
     place = make(PLACE, n_visits=int(best["settings"].removeprefix("n_visits=")))
     costs = [
-        reckon(place, "openai:gpt-4o-mini", model=MODEL, sessions=int(best["sessions"]) + more,
-               date=pd.Timestamp("2026-11-21").date())["openai:gpt-4o-mini"].dollars.high
+        budget(place, "openai:gpt-4o-mini", model=MODEL, sessions=int(best["sessions"]) + more,
+               date=pd.Timestamp("2026-11-21").date())["Cost"]["dollars high"].iloc[0]
         for more in (0, 1)
     ]  # fmt: skip
     assert float(costs[0]) == pytest.approx(best["cost in dollars"])

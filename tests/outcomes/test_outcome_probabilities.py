@@ -8,7 +8,7 @@ from tiny_llama import tiny_llama, tiny_tokenizer
 from knownminds.llm_adapters.outcomes import outcome_probabilities as module
 from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities, TokenPrompt
 from knownminds.llm_adapters.outcomes.outcome_tree import OutcomeTree, TokenTexts, spellings_of
-from knownminds.llm_adapters.outcomes.tree_pass import Job, edges_and_stops
+from knownminds.llm_adapters.outcomes.tree_pass import Job, logits_behind
 
 # What follows needs torch.
 
@@ -98,24 +98,17 @@ def test_a_tree_gives_every_path_what_a_plain_pass_gives_it(model, tokenizer, po
     other = OutcomeTree.grow(texts, ["0"], spellings=spellings_of(["0"]))
     beginnings = prompts(tokenizer, "x :", "x0 0:", "x0 0:", "x0 0 x. 1 2 :", "x0 0 x. 1 :", "x0")
     jobs = [Job(p.tokens, other if k == 4 else tree) for k, p in enumerate(beginnings)]
-    for job, read in zip(
-        jobs, edges_and_stops(model, texts, jobs, positions=positions), strict=True
-    ):
-        assert read.dropped == ()
-        for node in range(1, len(job.tree.tokens)):
-            path, at = [], node
-            while at:
-                path.insert(0, int(job.tree.tokens[at]))
-                at = int(job.tree.parents[at])
-            after = plain(model, [*job.prompt, *path])
-            assert read.edges[node] == pytest.approx(after[-2, path[-1]], abs=6e-5)
-            tail = job.tree.tails[node]
-            if tail is not None:
-                behind = texts.behind(b"", tail)
-                over = np.ones(len(tokenizer), dtype=bool)
-                over[[*behind.longer, *behind.undecided]] = False
-                expected = np.log(np.exp(after[-1])[over].sum())
-                assert read.stops[node] == pytest.approx(expected, abs=6e-5)
+    for number, logits in logits_behind(model, jobs, positions):
+        job, rows = jobs[number], logits.log_softmax(-1).double().numpy()
+        for node in range(len(job.tree.tokens)):
+            expected = plain(model, [*job.prompt, *job.tree.path(node)])[-1]
+            fates = job.tree.fates[node]
+            followed = [token for token, *_ in fates.further]
+            assert rows[node][followed] == pytest.approx(expected[followed], abs=6e-5)
+            for k in set(fates.outcomes.tolist()):
+                of_outcome = fates.outcomes == k
+                sums = [np.log(np.exp(row)[of_outcome].sum()) for row in (rows[node], expected)]
+                assert sums[0] == pytest.approx(sums[1], abs=6e-5)
 
 
 def test_spellings_add_up(model, tokenizer):

@@ -24,21 +24,10 @@ def grow(known, outcomes, declared=None, **options):
 
 def probabilities(tree, known, next_token):
     """Put together what `next_token(tokens so far)` says; it returns [tokens]."""
-    paths = [()]
-    edges, stops = np.zeros((1, len(tree.tokens))), np.full((1, len(tree.tokens)), -np.inf)
+    paths = map(tree.path, range(len(tree.tokens)))
     with np.errstate(divide="ignore"):
-        for node in range(1, len(tree.tokens)):
-            before = paths[tree.parents[node]]
-            paths.append((*before, int(tree.tokens[node])))
-            edges[0, node] = np.log(next_token(before)[tree.tokens[node]])
-        for node, tail in enumerate(tree.tails):
-            if tail is not None:
-                behind = known.behind(b"", tail)
-                ending = np.ones(len(known.texts), bool)
-                ending[[*behind.longer, *behind.undecided]] = False
-                stops[0, node] = np.log(next_token(paths[node])[ending].sum())
-    exact, left_out, _ = tree.probabilities(edges, stops)
-    return np.exp(exact[0]), np.exp(left_out[0])
+        exact, left_out, _ = tree.probabilities(np.log(next_token(path)) for path in paths)
+    return np.exp(exact), np.exp(left_out)
 
 
 def random_participant(size, seed):

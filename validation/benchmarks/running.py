@@ -19,12 +19,12 @@ from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
 from knownminds.llm_adapters.runs.admission import Budget, Caps
 from knownminds.llm_adapters.runs.ledger import LedgerFailed
 from knownminds.llm_adapters.runs.participant import RUN
-from knownminds.llm_adapters.runs.prices import Price, parse_price, price_of
+from knownminds.llm_adapters.runs.prices import Price, Range, parse_price
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import Progress, Retries, check_caps, run_sessions_in
-from knownminds.validation.costs.budget import Cost, reckon
+from knownminds.validation.costs.budget import IMAGE_TOKENS
 from knownminds.validation.costs.connect import connect, price_for, wait_for
-from knownminds.validation.costs.dry_runs import DesignUsage
+from knownminds.validation.costs.dry_runs import DryRuns, dry_runs_of
 
 from .benchmark import Played, begin, finished, folder_of_cell, models_in, read_benchmark
 from .plan import Cell, Plan, sampling_of
@@ -171,7 +171,8 @@ def estimate(
             if (player.llm, cell.key) not in blocked:
                 systems.setdefault(player.asked_with(cell).system, []).append(player)
         for system, alike in systems.items():
-            usage, costs = _of_cell(plan, cell, alike, system)
+            runs = _dry_runs(plan, cell, system)
+            usage = runs.usage(cell.sessions)
             tokens = (usage.input_tokens, usage.output_tokens)
             row = {
                 "cell": cell.key, "calls": usage.calls, "blocked": "",
@@ -181,7 +182,7 @@ def estimate(
             for player in alike:
                 ends = (np.nan, np.nan)
                 if player.price is not None:
-                    dollars = costs[player.price].dollars
+                    dollars = runs.dollars(player.price, cell.sessions)
                     ends = float(dollars.low), float(dollars.high)
                 rows.append({"model": player.llm, **row, "dollars_low": ends[0],
                              "dollars_high": ends[1]})  # fmt: skip
@@ -216,24 +217,13 @@ def estimate_text(costs: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _of_cell(
-    plan: Plan, cell: Cell, players: Sequence[Player], system: str | None
-) -> tuple[DesignUsage, dict[Price, Cost]]:
-    """Reckon a cell for players who get the same prompts; what it costs at each one's price."""
-    free = price_of("free:free", overrides={"free:free": {"input": 0, "output": 0}})
-    known = list(dict.fromkeys(p.price for p in players if p.price is not None))
+def _dry_runs(plan: Plan, cell: Cell, system: str | None) -> DryRuns:
+    """Play a cell's prompts with a known agent, for players who get the same ones."""
     minds = filter(None, (plan.mind(name, cell) for name in plan.known))
-    able = (name for name, agent in AGENTS.items() if agent.plays(cell.environment))
-    found = reckon(
-        cell.environment,
-        [free, *known],
-        model=next((str(mind["model"]) for mind in minds), None) or next(able),
-        sessions=cell.sessions,
-        dry_runs=DRY_RUNS,
-        seed=plan.seed,
-        system=system,
-    )
-    return found.usage, dict(zip([free, *known], found.costs, strict=True))
+    able = (agent for agent in AGENTS.values() if agent.plays(cell.environment))
+    agent = next((AGENTS[str(mind["model"])] for mind in minds), None) or next(able)
+    no_reasoning, looking = Range(0, 0), Range(*IMAGE_TOKENS)
+    return dry_runs_of(cell.environment, agent, DRY_RUNS, plan.seed, no_reasoning, looking, system)
 
 
 @dataclass(frozen=True, eq=False)

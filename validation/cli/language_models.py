@@ -541,12 +541,7 @@ def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -
         _tell_only(about, asked.llm, environment, settings, reach)
         return
     note(about)
-    if (
-        asked.price
-        and found
-        and rates
-        and (found.rates, found.per_call) != (rates.rates, rates.per_call)
-    ):
+    if asked.price and found and rates and found.rates != rates.rates:
         note(f"--price is not used: the run keeps the price it has, {rates}")
     check_own_folder("ledger.sqlite", folder)
     try:

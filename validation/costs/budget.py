@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from datetime import date as Date  # noqa: N812 - fields and arguments are called date
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,104 +14,29 @@ from matplotlib.figure import Figure
 from knownminds.agents import Agent
 from knownminds.environments import Environment, unknown
 from knownminds.llm_adapters.batches import BATCHES
-from knownminds.llm_adapters.runs.prices import (
-    Dollars,
-    Overrides,
-    Price,
-    Range,
-    in_batches,
-    price_of,
-)
+from knownminds.llm_adapters.runs.prices import Overrides, Price, Range, in_batches, price_of
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.scores import Score
 from knownminds.validation.pages import figures as draw
 
-from .dry_runs import DesignUsage, DryRuns, dry_runs_of
+from .dry_runs import DryRuns, dry_runs_of
 from .priced_designs import priced_designs
 
 MOST_SESSIONS = 1_000_000_000
 # A picture of 512 x 512 counts 85 tokens with OpenAI's models at low detail, 255 with gpt-4o, 258
 # with Google's, 350 with Anthropic's, and 8,500 with gpt-4o-mini.
 IMAGE_TOKENS = (85, 8500)
+NOTES = (
+    "Ranges hold what is not known beforehand: how many tokens the bytes make, and how long the "
+    "reasoning is. Those of more than one dry run also hold how sessions differ (95% prediction "
+    "interval). cached: if each repeated beginning is read from the provider's cache, which is the "
+    "most that a cache can save. frontier: no other design has as much power for less, or more "
+    "power for as much.",
+)
 
 
-class Pricing(TypedDict, total=False):
-    """Where prices come from.
-
-    Parameters
-    ----------
-    prices
-        Prices that go before the table's: a file or a mapping (see `price_of`).
-    date
-        The day for which prices are looked up; None for today.
-    batch
-        Whether requests go in batches, at half the price.
-    system
-        What a system message says before every prompt, which is sent and charged with it.
-    """
-
-    prices: Overrides | None
-    date: Date | None
-    batch: bool
-    system: str | None
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one language model charges for the whole design.
-
-    Parameters
-    ----------
-    dollars : without any cache
-    dollars_cached : if each repeated beginning is read from the provider's cache, and nothing
-        else put into it, which is the most that a cache can save; None where that price is unknown
-    """
-
-    price: Price
-    dollars: Dollars
-    dollars_cached: Dollars | None
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Calls, tokens and money of a design, and the dated prices that they were reckoned with.
-
-    Parameters
-    ----------
-    environment : the experiment
-    model, dry_runs : the synthetic agent that went through the prompts, how often
-    subjects, sessions, trials : subjects, sessions of each, trials of each session
-    sizes : bytes call by call, see `DryRuns.sizes`
-    usage : bytes and tokens of the whole design
-    costs : money, one entry for each language model
-    designs : one row for each design and language model, see `priced_designs`; empty without
-    notes : what the figures leave out
-    """
-
-    environment: str
-    model: str
-    dry_runs: int
-    subjects: int
-    sessions: int
-    trials: int
-    sizes: pd.DataFrame
-    usage: DesignUsage
-    costs: tuple[Cost, ...]
-    designs: pd.DataFrame
-    notes: tuple[str, ...]
-
-    def __getitem__(self, llm: str) -> Cost:
-        """Return the cost with this language model."""
-        for cost in self.costs:
-            if cost.price.llm == llm:
-                return cost
-        raise ValueError(
-            unknown("language model", llm, [c.price.llm for c in self.costs], " in this budget")
-        )
-
-
-def reckon(
+def budget(
     environment: Environment | str,
     llms: Sequence[str | Price] | str,
     *,
@@ -125,16 +49,19 @@ def reckon(
     dry_runs: int = 4,
     seed: int = 0,
     designs: pd.DataFrame | None = None,
-    **pricing: Unpack[Pricing],
-) -> Budget:
+    prices: Overrides | None = None,
+    date: Date | None = None,
+    batch: bool = False,
+    system: str | None = None,
+) -> Result:
     """Reckon what a design costs before the first call is paid.
 
-    A synthetic agent lives `dry_runs` sessions through the real prompts, answers as asked, and is
+    A synthetic agent plays `dry_runs` sessions through the real prompts, answers in words, and is
     read by the real parser; bytes are counted exactly, with all growth of the history. Tokens are
     bracketed from them (see `llm_adapters.prices`). The ends of a range are those of the 95%
     prediction interval (Student's t) for the total of all sessions, so that they hold both the
     standard error of the dry runs' mean and the variation from session to session. Dry run i
-    lives the session at the address (i,), with parameters drawn from the priors at (i, 0).
+    plays the session at the address (i,), with parameters drawn from the priors at (i, 0).
 
     Parameters
     ----------
@@ -152,12 +79,25 @@ def reckon(
         are charged as output. Where the answer may hold thoughts, the upper end takes them as
         part of it, so that they are sent again in each later prompt that repeats the answer.
     image_tokens
-        Lowest and highest number of tokens that a picture counts. Providers reckon it from the
-        size in ways of their own: what is the default holds for all models that we know of.
+        Lowest and highest number of tokens that a picture counts. Each provider reckons it from
+        the size in another way: the default holds for all models that we know of.
     designs
         Designs with their power, to be set against their cost; see `designs_of`.
-    pricing
-        See `Pricing`: `prices`, the `date` they are of, whether in a `batch`, `system` message.
+    prices
+        Prices that go before the table's: a file or a mapping (see `price_of`).
+    date
+        The day for which prices are looked up; None for today.
+    batch
+        Whether requests go in batches, at half the price.
+    system
+        What a system message says before every prompt, which is sent and charged with it.
+
+    Returns
+    -------
+    Result
+        With the tables "Cost" (a row for each language model; "cached" if each repeated beginning
+        is read from the provider's cache, and nothing else put into it), "Usage", and "Designs and
+        their power".
 
     Raises
     ------
@@ -176,43 +116,67 @@ def reckon(
     thinking = _range("reasoning_tokens", "answer", reasoning_tokens)
     looking = _range("image_tokens", "picture", image_tokens)
     agent = resolve_model(model)
-    environment = resolve_environment(environment, trials, listed=False)
-    agent.check_plays(environment)
-    charged, system = _charged(names, **pricing), pricing.get("system")
+    experiment = resolve_environment(environment, trials, listed=False)
+    agent.check_plays(experiment)
+    day = date or datetime.now(UTC).date()
+    charged = [one if isinstance(one, Price) else price_of(one, day, prices) for one in names]
+    charged = _batched(charged) if batch else charged
 
     def dry(of: Environment) -> DryRuns:
         return dry_runs_of(of, agent, dry_runs, seed, thinking, looking, system)
 
-    runs = {environment.n_trials: dry(environment)}
-    whole = runs[environment.n_trials]
-    if designs is not None:
-        for n_trials in sorted(set(designs["trials"]) - set(runs)):
-            runs[n_trials] = dry(resolve_environment(environment, n_trials, listed=False))
-    return Budget(
-        environment=environment.name,
-        model=agent.name,
-        dry_runs=dry_runs,
-        subjects=subjects,
-        sessions=sessions,
-        trials=environment.n_trials,
-        sizes=whole.sizes(),
-        usage=whole.usage(n),
-        costs=tuple(Cost(p, whole.dollars(p, n), whole.dollars_cached(p, n)) for p in charged),
-        designs=pd.DataFrame() if designs is None else priced_designs(charged, designs, runs),
-        notes=whole.notes(),
+    whole = dry(experiment)
+    runs = {experiment.n_trials: whole}
+    for size in () if designs is None else sorted(set(designs["trials"]) - set(runs)):
+        runs[size] = dry(resolve_environment(experiment, size, listed=False))
+    priced = pd.DataFrame() if designs is None else priced_designs(charged, designs, runs)
+    costs = pd.DataFrame([_cost_row(price, whole, n) for price in charged]).set_index("llm")
+    sizes, use = whole.sizes(), whole.usage(n)
+    bounds = {
+        f"{name.replace('_', ' ')} {end}": getattr(getattr(use, name), end)
+        for name in ("input_bytes", "input_tokens", "output_tokens")
+        for end in ("low", "high")
+    }
+    of_session = Score(use.bytes_per_session, use.bytes_error or np.nan)
+    used = {"calls": use.calls, **bounds, "cacheable": use.cacheable}
+    figures = {
+        "Dollars, from the lowest to the highest; below, at best from the cache.": Drawing(
+            costs.reset_index(), draw_dollars
+        ),
+        "Bytes of the prompt of each call, mean and range of the dry runs. Dashed: how many of "
+        "them begin as the previous prompt did.": Drawing(sizes, draw_prompts),
+    }
+    if len(priced):
+        figures["Power against the upper end of the cost. Filled: the frontier."] = Drawing(
+            priced, draw_frontier
+        )
+    amounts = pd.Series({**used, "bytes per session": of_session}, dtype=object)
+    return Result(
+        f"What does {experiment.name} cost with language models?",
+        tables={
+            "Cost": costs,
+            "Usage": pd.DataFrame({"amount": amounts}).rename_axis("of"),
+            "Designs and their power": priced.set_index("llm") if len(priced) else priced,
+        },
+        figures=figures,
+        notes=[*NOTES, *whole.notes()],
+        asked={
+            "experiment": experiment.name,
+            "model": agent.name,
+            "subjects": subjects,
+            "sessions": sessions,
+            "trials": experiment.n_trials,
+            "dry runs": dry_runs,
+        },
     )
 
 
-def _charged(names: Sequence[str | Price], **pricing: Unpack[Pricing]) -> list[Price]:
-    """Look prices up."""
-    day, prices = pricing.get("date") or datetime.now(UTC).date(), pricing.get("prices")
-    charged = [n if isinstance(n, Price) else price_of(n, day, prices) for n in names]
-    if not pricing.get("batch"):
-        return charged
-    for provider in (price.llm.partition(":")[0] for price in charged):
-        if provider not in BATCHES:
+def _batched(prices: Sequence[Price]) -> list[Price]:
+    """Return prices of requests in batches; ValueError where a provider takes none."""
+    for price in prices:
+        if (provider := price.llm.partition(":")[0]) not in BATCHES:
             raise ValueError(unknown("provider with batches", provider, BATCHES))
-    return [in_batches(price) for price in charged]
+    return [in_batches(price) for price in prices]
 
 
 def _range(name: str, unit: str, given: tuple[int, int]) -> Range:
@@ -235,73 +199,13 @@ def check_count(name: str, count: object) -> None:
         raise ValueError(f"{name} is a whole number from 1 on; got {count!r}.")
 
 
-NOTES = (
-    "Ranges hold what is not known beforehand: how many tokens the bytes make, and how long the "
-    "reasoning is. Those of more than one dry run also hold how sessions differ (95% prediction "
-    "interval). cached: if each repeated beginning is read from the provider's cache, which is the "
-    "most that a cache can save. frontier: no other design has as much power for less, or more "
-    "power for as much.",
-)
-
-
-def budget(environment: Environment | str, llms: Sequence[str | Price] | str, **how: Any) -> Result:
-    """Reckon what a design costs; arguments are those of `reckon`."""
-    return say(reckon(environment, llms, **how))
-
-
-def say(budget: Budget) -> Result:
-    """Return the tables and figures of a budget."""
-    usage = budget.usage
-    costs = pd.DataFrame([_cost_row(cost) for cost in budget.costs]).set_index("llm")
-    use = {
-        "calls": usage.calls,
-        "input bytes low": usage.input_bytes.low,
-        "input bytes high": usage.input_bytes.high,
-        "cacheable": usage.cacheable,
-        "input tokens low": usage.input_tokens.low,
-        "input tokens high": usage.input_tokens.high,
-        "output tokens low": usage.output_tokens.low,
-        "output tokens high": usage.output_tokens.high,
-        "bytes per session": Score(usage.bytes_per_session, usage.bytes_error or np.nan),
-    }
-    sizes, designs = budget.sizes, budget.designs
-    figures = {
-        "Dollars, from the lowest to the highest; below, at best from the cache.": Drawing(
-            costs.reset_index(), draw_dollars
-        ),
-        "Bytes of the prompt of each call, mean and range of the dry runs. Dashed: how many of "
-        "them begin as the previous prompt did.": Drawing(sizes, draw_prompts),
-    }
-    if len(designs):
-        figures["Power against the upper end of the cost. Filled: the frontier."] = Drawing(
-            designs, draw_frontier
-        )
-    return Result(
-        f"What does {budget.environment} cost with language models?",
-        tables={
-            "Cost": costs,
-            "Usage": pd.DataFrame({"amount": pd.Series(use, dtype=object)}).rename_axis("of"),
-            "Designs and their power": designs.set_index("llm") if len(designs) else designs,
-        },
-        figures=figures,
-        notes=[*NOTES, *budget.notes],
-        asked={
-            "experiment": budget.environment,
-            "model": budget.model,
-            "subjects": budget.subjects,
-            "sessions": budget.sessions,
-            "trials": budget.trials,
-            "dry runs": budget.dry_runs,
-        },
-    )
-
-
-def _cost_row(cost: Cost) -> dict[str, Any]:
-    price, cached = cost.price, cost.dollars_cached
+def _cost_row(price: Price, runs: DryRuns, n: int) -> dict[str, Any]:
+    """Return what n sessions cost at a price, without a cache and at best from one."""
+    dollars, cached = runs.dollars(price, n), runs.dollars_cached(price, n)
     return {
         "llm": price.llm,
-        "dollars low": float(cost.dollars.low),
-        "dollars high": float(cost.dollars.high),
+        "dollars low": float(dollars.low),
+        "dollars high": float(dollars.high),
         "cached low": float(cached.low) if cached else np.nan,
         "cached high": float(cached.high) if cached else np.nan,
         "price input": float(price.input),

@@ -30,13 +30,14 @@ from knownminds.llm_adapters.known_minds.replay import Replay
 from knownminds.llm_adapters.providers.http import Http
 from knownminds.llm_adapters.runs.batch_rounds import Batching, check_turns
 from knownminds.llm_adapters.runs.participant import RUN
-from knownminds.llm_adapters.runs.prices import Price, price_of
+from knownminds.llm_adapters.runs.prices import Price, Range, price_of
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import RunOptions, run_sessions_in
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 from knownminds.validation.engine.notebook import notebook_bar
 
-from .budget import reckon
+from .budget import IMAGE_TOKENS
+from .dry_runs import dry_runs_of
 
 Result = TypeVar("Result")
 
@@ -261,17 +262,12 @@ def estimate(
     system
         What a system message says before every prompt; None for none.
     """
-    able = [name for name, agent in AGENTS.items() if agent.plays(environment)]
-    free = {llm: {"input": 0, "output": 0}}
-    budget = reckon(
-        environment,
-        [price or price_of(llm, overrides=free)],
-        model=able[0],
-        sessions=sessions,
-        system=system,
-    )
-    usage, cost = budget.usage, budget.costs[0]
-    money = "no price is known" if price is None else f"{cost.dollars} ({price})"
+    agent = next(agent for agent in AGENTS.values() if agent.plays(environment))
+    runs = dry_runs_of(environment, agent, 4, 0, Range(0, 0), Range(*IMAGE_TOKENS), system)
+    usage = runs.usage(sessions)
+    money = "no price is known"
+    if price is not None:
+        money = f"{runs.dollars(price, sessions)} ({price})"
     return (
         f"estimate of the whole run: {usage.calls:,} calls, {usage.input_tokens} tokens sent, "
         f"{usage.output_tokens} received; {money}"

@@ -1,4 +1,4 @@
-"""Sessions that an agent lives through the real prompts, and what they let one reckon."""
+"""Sessions that an agent plays through the real prompts, and what they let one reckon."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import takewhile
 from math import ceil, floor
 from statistics import mean, stdev
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
-from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.play import Player
@@ -35,25 +35,15 @@ LEVEL = 0.95  # of the interval for the total of all sessions
 _THOUGHT = b"so it goes on "
 
 
-@dataclass(frozen=True)
-class DryRun:
-    """What one session sends and gets back, trial by trial, in exact bytes of UTF-8.
-
-    Parameters
-    ----------
-    prompt_bytes : all messages of the trial's prompt, [calls]
-    repeated_bytes : how many of them, from the start, the previous prompt had too, [calls]
-    messages : messages of the prompt, [calls]
-    answer_bytes : the answer, [calls]
-    images, repeated_images : pictures in the prompt, and in its repeated beginning, [calls]
-    """
-
-    prompt_bytes: NDArray[np.int64]
-    repeated_bytes: NDArray[np.int64]
-    messages: NDArray[np.int64]
-    answer_bytes: NDArray[np.int64]
-    images: NDArray[np.int64]
-    repeated_images: NDArray[np.int64]
+# What a dry run counts of each call, in bytes of UTF-8 but for messages and images.
+COUNTS = (
+    "prompt_bytes",
+    "repeated_bytes",
+    "messages",
+    "answer_bytes",
+    "images",
+    "repeated_images",
+)
 
 
 @dataclass(frozen=True)
@@ -85,8 +75,8 @@ def dry_run(
     *address: int,
     thoughts: int = 0,
     system: str | None = None,
-) -> DryRun:
-    """Let an agent live the session at this address in words, and count the bytes.
+) -> pd.DataFrame:
+    """Let an agent play the session at this address in words, and count the bytes.
 
     It is the session of ``play(agent, environment, seed, *address)``: rendered, answered, parsed.
 
@@ -96,34 +86,38 @@ def dry_run(
         Bytes of filler put before each answer, for prompts that ask to think first.
     system
         What a system message says before every prompt; None for none.
+
+    Returns
+    -------
+    One row for each call, with the columns `COUNTS`; what is repeated, the previous prompt began
+    with too.
     """
     agent.check_plays(environment)
     rng = session_stream(seed, *address)
     session = Session(environment, environment.draw(rng))
     environment, player = session.environment, Player(agent, rng)
-    aloud = _think(thoughts)
+    replies, aloud = environment.replies, _think(thoughts)
     before: Prompt | None = None
     counts: list[tuple[int, ...]] = []
     text = ""
     for observation in session:
         prompt = environment.render(observation, session.turns).behind(system)
-        if counts and environment.replies.continues(observation):
+        if counts and replies.continues(observation):
             answer = environment.parse(text, observation)
         else:
-            choices = tuple(
-                player.choose(each) for each in environment.replies.together(observation)
-            )
+            choices = tuple(player.choose(each) for each in replies.together(observation))
             whole = environment.say(choices[0] if len(choices) == 1 else choices, observation)
-            for part, reply in enumerate(environment.replies.spoken(whole)):
-                text = environment.replies.joined(text, aloud + reply) if part else aloud + reply
+            for part, spoken in enumerate(replies.spoken(whole)):
+                reply = aloud + spoken
+                text = replies.joined(text, reply) if part else reply
                 answer = environment.parse(text, observation)
                 sent = sum(len(message.content.encode()) for message in prompt.messages)
                 same, same_images = (0, 0) if before is None else repeated(before, prompt)
-                said_bytes, images = len((aloud + reply).encode()), len(prompt.images)
-                counts.append((sent, same, len(prompt.messages), said_bytes, images, same_images))
-                before, prompt = prompt, environment.replies.further(prompt, answer) or prompt
+                said, images = len(reply.encode()), len(prompt.images)
+                counts.append((sent, same, len(prompt.messages), said, images, same_images))
+                before, prompt = prompt, replies.further(prompt, answer) or prompt
         player.learn(session.take(answer.choice, answer.text))
-    return DryRun(*np.array(counts, dtype=np.int64).T)
+    return pd.DataFrame(counts, columns=COUNTS)
 
 
 def repeated(before: Prompt, now: Prompt) -> tuple[int, int]:
@@ -151,10 +145,20 @@ def repeated(before: Prompt, now: Prompt) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class DryRuns:
-    """The dry runs of one design: answers as the environment says them, and with thoughts."""
+    """The dry runs of one design: answers as the environment says them, and with thoughts.
 
-    plain: tuple[DryRun, ...]
-    aloud: tuple[DryRun, ...]
+    Parameters
+    ----------
+    plain, aloud
+        As `dry_run` returns them; the latter with thoughts before the answers, where they fit.
+    reasoning, looking
+        Tokens of hidden reasoning before an answer, and of a picture.
+    thoughts_fit
+        Whether an answer may hold thoughts.
+    """
+
+    plain: tuple[pd.DataFrame, ...]
+    aloud: tuple[pd.DataFrame, ...]
     reasoning: Range
     looking: Range
     thoughts_fit: bool
@@ -163,35 +167,26 @@ class DryRuns:
         """Input, cached and answer tokens of each call of each session, at one end of the range."""
         end = "high" if high else "low"
         each = getattr(self.looking, end)
-        calls = []
-        for plain, run in zip(self.plain, self.aloud if high else self.plain, strict=True):
-            counted = zip(
-                run.prompt_bytes.tolist(),
-                run.messages.tolist(),
-                run.repeated_bytes.tolist(),
-                plain.answer_bytes.tolist(),
-                run.images.tolist(),
-                run.repeated_images.tolist(),
-                strict=True,
-            )
-            calls.append(
-                [
-                    (
-                        getattr(tokens_of(sent, messages), end) + each * images,
-                        getattr(tokens_of_text(repeated), end) + each * same_images,
-                        getattr(tokens_of_answer(said), end),
-                    )
-                    for sent, messages, repeated, said, images, same_images in counted
-                ]
-            )
-        return calls
+
+        def tokens(call: Any, said: int) -> tuple[int, int, int]:
+            sent = getattr(tokens_of(call.prompt_bytes, call.messages), end) + each * call.images
+            kept = getattr(tokens_of_text(call.repeated_bytes), end) + each * call.repeated_images
+            return sent, kept, getattr(tokens_of_answer(said), end)
+
+        return [
+            [
+                tokens(call, said)
+                for call, said in zip(run.itertuples(), plain["answer_bytes"], strict=True)
+            ]
+            for plain, run in zip(self.plain, self.aloud if high else self.plain, strict=True)
+        ]
 
     def usage(self, n: int) -> DesignUsage:
         """Everything but the money of n sessions."""
         low, high = self.calls(False), self.calls(True)
-        sent = [int(run.prompt_bytes.sum()) for run in self.plain]
-        repeated = [int(run.repeated_bytes.sum()) for run in self.plain]
-        calls = [len(run.prompt_bytes) for run in self.plain]
+        sent = [int(run["prompt_bytes"].sum()) for run in self.plain]
+        repeated = [int(run["repeated_bytes"].sum()) for run in self.plain]
+        calls = [len(run) for run in self.plain]
         error = stdev(sent) / len(sent) ** 0.5 if len(sent) > 1 else None
         return DesignUsage(
             calls=ceil(n * mean(calls)),
@@ -255,7 +250,7 @@ class DryRuns:
 
     def dollars_cached(self, price: Price, n: int) -> Dollars | None:
         """The same with a cache, or None if the price of that is not known."""
-        if any(rates.cached_input is None for rates in price.rates):
+        if price.cached_input is None:
             return None
         return self.dollars(price, n, cached=True)
 
@@ -265,10 +260,8 @@ class DryRuns:
         Columns are trial (from 0), and of prompt_bytes, repeated_bytes and answer_bytes the mean,
         of the first and the last also NAME_low and NAME_high.
         """
-        names = ("prompt_bytes", "repeated_bytes", "answer_bytes")
-        calls = pd.concat(
-            [pd.DataFrame({name: getattr(run, name) for name in names}) for run in self.plain]
-        ).groupby(level=0)
+        names = ["prompt_bytes", "repeated_bytes", "answer_bytes"]
+        calls = pd.concat([run[names] for run in self.plain]).groupby(level=0)
         sizes = calls.mean()
         for name in ("prompt_bytes", "answer_bytes"):
             sizes[f"{name}_low"], sizes[f"{name}_high"] = calls[name].min(), calls[name].max()
@@ -280,7 +273,7 @@ class DryRuns:
             "Calls that fail and are made again are not included. The sum at best from cache is "
             "the least that a cache leaves to pay: caches have a shortest length, and they expire."
         ]
-        if any(run.images.any() for run in self.plain):
+        if any(run["images"].any() for run in self.plain):
             notes.append(
                 f"A picture counts {self.looking} tokens. Models differ widely; give image_tokens "
                 "for yours."
@@ -295,7 +288,7 @@ class DryRuns:
                 "to none: give reasoning_tokens."
             )
         if any(
-            not np.array_equal(plain.prompt_bytes, run.prompt_bytes)
+            not np.array_equal(plain["prompt_bytes"], run["prompt_bytes"])
             for plain, run in zip(self.plain, self.aloud, strict=True)
         ):
             notes.append(
@@ -313,21 +306,18 @@ def dry_runs_of(
     looking: Range,
     system: str | None = None,
 ) -> DryRuns:
-    """Live n sessions with parameters from the priors; with thoughts too, where they fit."""
-    plain, aloud = [], []
+    """Play n sessions with parameters from the priors; with thoughts too, where they fit."""
     # As many bytes as make, at the upper rate, the most tokens of reasoning.
     thoughts = reasoning.high * 100 // MOST_PER_100_BYTES
     fit = _reads_thoughts(environment, seed)
+    plain, aloud = [], []
     for i in range(n):
         theta = model.parameters.draw(session_stream(seed, i, 0), 1)[0]
         agent = model.from_theta(theta, actions=environment.n_actions)
         plain.append(dry_run(agent, environment, seed, i, system=system))
-        think = fit and thoughts
-        aloud.append(
-            dry_run(agent, environment, seed, i, thoughts=thoughts, system=system)
-            if think
-            else plain[-1]
-        )
+        aloud.append(plain[-1])
+        if fit and thoughts:
+            aloud[-1] = dry_run(agent, environment, seed, i, thoughts=thoughts, system=system)
     return DryRuns(tuple(plain), tuple(aloud), reasoning, looking, fit)
 
 

@@ -117,8 +117,8 @@ class Observed:
             dry_runs_of, model=model, n=n, seed=self.seed, reasoning=Range(0, 0), looking=PICTURE
         )
         of_run, runs = dry(self.environment), dry(environment)
-        sent = mean(int(run.prompt_bytes.sum()) for run in of_run.plain)
-        calls = mean(len(run.prompt_bytes) for run in of_run.plain)
+        sent = mean(int(run["prompt_bytes"].sum()) for run in of_run.plain)
+        calls = mean(len(run) for run in of_run.plain)
         factor = self.dollars / self.listed if self.listed else Decimal(1)
         return ObservedRuns(
             **{name: getattr(runs, name) for name in runs.__dataclass_fields__},
@@ -166,7 +166,7 @@ class ObservedRuns(DryRuns):
         return [
             [
                 (round(self.sent[high] * sent), 0, round(self.received[high]))
-                for sent in run.prompt_bytes.tolist()
+                for sent in run["prompt_bytes"].tolist()
             ]
             for run in self.plain
         ]
