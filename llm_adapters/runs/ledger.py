@@ -183,6 +183,7 @@ class Start:
     reason : why it stopped; empty if it came to its end
     sessions : why single sessions stopped, by their number
     versions : of Python and the packages that count
+    command : the command line that goes on with the run; empty if there is none
     """
 
     began: float
@@ -191,6 +192,7 @@ class Start:
     ended: float | None = None
     reason: str = ""
     sessions: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
 
 
 def asked_of(configuration: Mapping[str, Any], settings: Sampling) -> str:
@@ -239,6 +241,8 @@ class Ledger:
         self._later: list[Statement] = []
         self._broken: LedgerFailed | None = None
         self._start = ""
+        self.price: Price | None = None
+        self.model_served = ""
 
     @classmethod
     def open(
@@ -251,6 +255,7 @@ class Ledger:
         caps: Mapping[str, Any] | None = None,
         keys: tuple[bytes, ...] = (),
         durable: bool = False,
+        command: str = "",
     ) -> Ledger:
         """Begin a ledger in the folder, or go on with the one that is there.
 
@@ -264,8 +269,8 @@ class Ledger:
             How many sessions the run has; resuming may have more.
         price
             Kept with the ledger once there is one; later ones are not looked at.
-        caps
-            What this start is allowed, for the record.
+        caps, command
+            What this start is allowed, and the command line of it, for the record.
         keys
             What is masked; see `known_keys`.
         durable
@@ -287,7 +292,7 @@ class Ledger:
             )
             ledger = cls(path, connection, keys, lock)
         try:
-            ledger._begin(configuration, sessions, price, caps or {}, durable)
+            ledger._begin(configuration, sessions, price, durable, caps=caps or {}, command=command)
         except sqlite3.Error as error:
             ledger.close()
             raise ValueError(f"The ledger in {folder} cannot be written: {error}.") from None
@@ -465,14 +470,14 @@ class Ledger:
                 for name, png in request.images.items()
             ]
             new = ("INSERT OR IGNORE INTO request VALUES (?, ?)", (request.hash, request.body))
-            values = (*attempt.key, attempt.slot, request.hash, "inflight", attempt.most_sent)
-            values = (*values, attempt.most_received, attempt.batch or None, time.time())
+            most = attempt.most_sent, attempt.most_received
+            values = (*attempt.key, attempt.slot, request.hash, "inflight", *most)
             statements += [
                 new,
                 (
                     "INSERT INTO attempt (session, turn, number, slot, request, state, most_sent, "
                     "most_received, batch, began) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    values,
+                    (*values, attempt.batch or None, time.time()),
                 ),
             ]
         self._write(*statements)
@@ -535,8 +540,8 @@ class Ledger:
         configuration: Mapping[str, Any],
         sessions: int,
         price: Price | None,
-        caps: Mapping[str, Any],
         durable: bool,
+        **about: Any,
     ) -> None:
         wanted = json.loads(self._clean(json.dumps(configuration)))
         fresh = not self._check()
@@ -550,7 +555,8 @@ class Ledger:
         versions = {name: version(name) for name in ("knownminds", "numpy", "pandas")}
         self.price = self.price if not fresh and self.price else price
         number = 0 if fresh else len(self.starts)
-        start = Start(time.time(), caps, {"python": python_version(), **versions})
+        versions |= {"python": python_version()}
+        start = Start(time.time(), versions=versions, **about)
         self._start = f"start/{number:06}"
         with self._transaction():
             if fresh:
@@ -575,7 +581,6 @@ class Ledger:
     def _check(self) -> bool:
         """Say whether there is a run in it, and load it; ValueError if it cannot be read."""
         where = self.folder / FILE
-        self.price, self.model_served = None, ""
         try:
             ((number,),) = self._connection.execute("PRAGMA user_version").fetchall()
             tables = self._rows("SELECT name FROM sqlite_master")
@@ -696,8 +701,9 @@ def price_in(folder: str | os.PathLike[str] | None) -> Price | None:
 
 def _attempt(row: Sequence[Any], batch: str | None) -> Attempt:
     """Return an attempt from its `_COLUMNS`."""
-    session, turn, number, *others, note, final = row
-    return Attempt((session, turn, number), *others, note or "", bool(final), batch or "")
+    session, turn, number, slot, request, state, sent, received, note, final = row
+    key, whole = (session, turn, number), bool(final)
+    return Attempt(key, slot, request, state, sent, received, note or "", whole, batch or "")
 
 
 def _set(name: str, value: Any) -> Statement:

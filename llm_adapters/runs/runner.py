@@ -205,6 +205,8 @@ class RunOptions:
         loses nothing in either case.
     progress
         Called after every call.
+    command
+        The command line of the run, for the record.
     """
 
     settings: Sampling = field(default_factory=Sampling)
@@ -219,6 +221,7 @@ class RunOptions:
     stop: Stops | None = None
     durable: bool = False
     progress: Callable[[Progress], None] | None = None
+    command: str = ""
 
     @property
     def budget(self) -> Budget:
@@ -285,6 +288,7 @@ async def run_sessions_in(
         caps={k: str(v) for k, v in asdict(budget.caps).items() if v is not None},
         keys=known_keys(key_variable_of(adapter)),
         durable=how.durable,
+        command=how.command,
     ) as ledger:
         return await _Runner(ledger, environment, adapter, how, budget).run(folder is not None)
 
@@ -568,6 +572,8 @@ class _Chair:
     ) -> tuple[Attempt, str]:
         """Call until there is an answer, or none is to be had; return why there is none."""
         runner, gate, every = self.runner, self.runner.gate, self.questions[turn]
+        adapter = runner.adapter
+        assert adapter is not None
         request = request_of(self.who, prompt)
         texts = [message.content for message in prompt.messages]
         sent = most_tokens_of(texts, [len(image) for image in prompt.images])
@@ -579,7 +585,7 @@ class _Chair:
             attempt.batch = "" if runner.rounds is None else NOT_SENT
             tries.append(attempt)
             every.append(attempt)
-            body = runner.adapter.request(prompt, self.settings)
+            body = adapter.request(prompt, self.settings)
             if runner.rounds is not None:
                 return await runner.rounds.ask(attempt, request, body)
             if reason := await gate.enter(self.number, attempt.used(runner.price)):
@@ -587,9 +593,9 @@ class _Chair:
             most, failure, entered = attempt.used(runner.price), None, gate.now()
             try:
                 self.ledger.sent([(attempt, request)])
-                came = self.ledger.came(attempt, await runner.adapter.send(body))
+                came = self.ledger.came(attempt, await adapter.send(body))
                 await asyncio.sleep(0)  # others write down theirs before anyone goes on
-                self.ledger.was_read(attempt, runner.adapter.read(came, self.settings))
+                self.ledger.was_read(attempt, adapter.read(came, self.settings))
             except Failed as error:
                 failure = error
                 failures["often" if error.kind == "often" else "others"] += 1

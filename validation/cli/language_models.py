@@ -18,6 +18,7 @@ from knownminds.validation.chance.questions import RevealQuestion
 from knownminds.validation.engine.question import (
     Question,
     argument,
+    command_line,
     frozen_question,
     named,
     read_with,
@@ -480,6 +481,14 @@ def _resolved(asked: AskRun) -> tuple[Environment, Any]:
     return resolve_experiment(asked.environment, agents, asked.trials, asked.values, asked.design)
 
 
+def _command_line(asked: AskRun) -> str:
+    """Return the command line of a run."""
+    options = asked.asked()
+    caps = {} if asked.caps is None else vars(asked.caps)
+    options["cap"] = {name: str(most) for name, most in caps.items() if most is not None}
+    return command_line(asked.command, options.pop("subject_matter"), **options)
+
+
 def _about(sessions: int, chosen: ChosenQuestions | None) -> str:
     """Say what a run whose questions are chosen will ask at most; "" of others."""
     if chosen is None:
@@ -564,6 +573,7 @@ def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -
                 chosen=chosen,
                 stop=stop,
                 progress=progress,
+                command=_command_line(asked),
                 **reach,
                 timeout=asked.timeout,
                 truth=truth,

@@ -36,7 +36,7 @@ from knownminds.llm_adapters.runs.runner import RunOptions, run_sessions_in
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 from knownminds.validation.engine.notebook import notebook_bar
 
-from .budget import IMAGE_TOKENS
+from .budget import IMAGE_TOKENS, check_count
 from .dry_runs import dry_runs_of
 
 Result = TypeVar("Result")
@@ -262,6 +262,7 @@ def estimate(
     system
         What a system message says before every prompt; None for none.
     """
+    check_count("sessions", sessions)
     agent = next(agent for agent in AGENTS.values() if agent.plays(environment))
     runs = dry_runs_of(environment, agent, 4, 0, Range(0, 0), Range(*IMAGE_TOKENS), system)
     usage = runs.usage(sessions)

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import shlex
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from knownminds.agents import Contaminants
 from knownminds.environments import ANSWERED, Environment, Outcome, Rate, make, unread_rate
 from knownminds.inference import StoppingRule
-from knownminds.llm_adapters import Sampling
-from knownminds.llm_adapters.runs.prices import GIVEN
 from knownminds.llm_adapters.runs.run_result import ASSUMED_ANSWER, Run
 from knownminds.llm_adapters.runs.runner import read_run
-from knownminds.validation.engine.arguments import settings_asked, settings_but_size
+from knownminds.validation.engine.arguments import settings_but_size
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.scores import Interval
 from knownminds.validation.engine.verdicts import Verdict
@@ -92,7 +85,7 @@ def say(run: Run) -> Result:
         attempted=run.n_sessions,
         rows=frame,
         asked=_asked(run, environment),
-        command=run_command(run, environment),
+        command=run.starts[-1].command,
         versions=run.starts[-1].versions,
     )
 
@@ -118,48 +111,6 @@ def _asked(run: Run, environment: Environment) -> dict[str, Any]:
     if "stop" in kept:
         options["stopping rule"] = str(StoppingRule.of(kept["stop"]))
     return options
-
-
-def run_command(run: Run, environment: Environment) -> str:
-    """Return the command line that goes on with a run, or does it again in another folder."""
-    words = ["knownminds", "run", run.environment, *_participant(run.llm)]
-    kept = run.configuration
-    if run.base_url and not run.base_url.startswith("https://api."):
-        words += ["--base-url", run.base_url]
-    sessions = ["--sessions", str(run.n_sessions)]
-    words += ["--stop", "rule.toml"] if "stop" in kept else sessions
-    words += ["--seed", str(kept["seed"])]
-    if "chosen" in kept:
-        words += ["--questions", str(kept["chosen"]["questions"])]
-        words += ["--adaptive", kept["chosen"]["model"]] if "model" in kept["chosen"] else []
-    if environment.n_trials != make(run.environment, **settings_asked(environment)).n_trials:
-        words += ["--trials", str(environment.n_trials)]
-    for name, value in settings_asked(environment).items():
-        words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
-    for field in fields(Sampling):
-        if field.name in kept["sampling"]:
-            words += [f"--{field.name.replace('_', '-')}", str(kept["sampling"][field.name])]
-    words += ["--re-ask", str(kept["re_ask"])] if kept["re_ask"] else []
-    if run.price is not None and run.price.source == GIVEN:
-        rates = (run.price.input, run.price.output, run.price.cached_input)
-        words += ["--price", ",".join(f"{rate:f}" for rate in rates if rate is not None)]
-    if run.account.batches:
-        words.append("--batch" if environment.replies.stand_alone else "--batch-turns")
-    for name, most in run.starts[-1].caps.items():
-        words += ["--cap", f"{name}={most}"]
-    return shlex.join([*words, "--out", str(run.folder)])
-
-
-def _participant(llm: str) -> list[str]:
-    """Return the options that name a language model, or a known mind with all that makes it."""
-    match = re.fullmatch(r"(synthetic:\w+)\((.*)\)", llm)
-    if match is None:
-        return ["--llm", llm]
-    words = ["--llm", match[1]]
-    dials = {field.name for field in fields(Contaminants)}
-    for pair in filter(None, match[2].split(", ")):
-        words += ["--contaminate" if pair.partition("=")[0] in dials else "--set", pair]
-    return words
 
 
 def _verdicts(run: Run) -> dict[str, Verdict]:
