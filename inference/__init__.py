@@ -20,7 +20,7 @@ from .bandits.risk import Risk
 from .bandits.temporal_discounting_score import TemporalDiscountingScore
 from .bandits.weighting import Weighting
 from .causes.cell_contrast import ExplainingAway, MarkovViolation
-from .causes.least_squares_reasoner import least_squares, leave_one_task_out
+from .causes.least_squares_reasoner import leave_one_task_out
 from .causes.network_contrasts import (
     DoVersusSee,
     NetworkExplainingAway,
@@ -175,7 +175,6 @@ __all__ = [
     "identifiability",
     "indifference_points",
     "iterated_expectation",
-    "least_squares",
     "leave_one_sequence_out",
     "leave_one_task_out",
     "maximum_a_posteriori",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
-from typing import Any, Literal, get_args
+from functools import lru_cache
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import direction_of, noisy_or_table, task_of
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
 from knownminds.environments.words.names import unknown
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_likelihood
@@ -39,13 +38,15 @@ TOUCHED = 1e-6  # a null direction has a component along a parameter above this
 
 MODELS: dict[int, type[Agent]] = {3: NoisyOrThree, 4: NoisyOr, 5: NoisyOrFive}
 NAMES = {size: model.parameters.names[:-1] for size, model in MODELS.items()}
-# In which column of theta p1, p2, b, m1, m2 stand.
-PLACES = {3: (0, 0, 1, 2, 2), 4: (0, 0, 1, 2, 3), 5: (0, 1, 2, 3, 4)}
+ALL_PARAMETERS = ("p1", "p2", "b", "m1", "m2")
+# The column of the model's parameters in which each of all parameters stands.
+COLUMNS = {3: (0, 0, 1, 2, 2), 4: (0, 0, 1, 2, 3), 5: (0, 1, 2, 3, 4)}
+POINT = (0.37, 0.56, 0.21, 0.64, 0.83)  # where no slope of a prediction is special
 
 
 @dataclass(frozen=True)
 class _Answers:
-    """The answers of N subjects one by one: whose they are, to which question, on a scale to 1."""
+    """The answers of N subjects one by one: to which question, on a scale to 1."""
 
     subjects: tuple[str, ...]
     subject: Integers
@@ -53,7 +54,6 @@ class _Answers:
     task: Integers
     direction: Integers
     answer: Array
-    n_missing: Integers
 
     @classmethod
     def read(cls, trials: Trials | pd.DataFrame, scoring: Scoring, by: Sequence[str]) -> _Answers:
@@ -75,43 +75,31 @@ class _Answers:
             mirrored = np.stack([np.where(query < 2, 1 - query, query), second, first, third])
             question = np.where(direction == 1, mirrored, question)
             direction = np.zeros_like(direction)
-        n = len(names)
-        return cls(
-            tuple(map(str, names)), codes[given], question, task_of(*question), direction,
-            answer[given], np.bincount(codes[~given], minlength=n),
-        )  # fmt: skip
+        task = task_of(*question)
+        return cls(tuple(map(str, names)), codes[given], question, task, direction, answer[given])
 
     @property
-    def asked(self) -> NDArray[np.bool_]:
+    def answered(self) -> NDArray[np.bool_]:
         """Which questions have answers, [N, 2, 11]: direction and task."""
         mask = np.zeros((len(self.subjects), 2, N_TASKS), dtype=bool)
         mask[self.subject, self.direction, self.task] = True
         return mask
 
-    def by_task(self, values: Array) -> Array:
-        """Return the mean of values of the answers over each task, [N, 11]; NaN without answers."""
-        cell, n = self.subject * N_TASKS + self.task, len(self.subjects)
-        count = np.bincount(cell, minlength=n * N_TASKS)
+    def mean(self, values: Array, *, by_task: bool = False) -> Array:
+        """Return the mean of values of the answers, [N], or [N, 11]; NaN without answers."""
+        n, cell = len(self.subjects), self.subject
+        shape = (n, N_TASKS) if by_task else (n,)
+        if by_task:
+            cell = self.subject * N_TASKS + self.task
+        size = int(np.prod(shape))
         with np.errstate(invalid="ignore"):
-            mean = np.bincount(cell, values, minlength=n * N_TASKS) / count
-        return mean.reshape(n, N_TASKS)
-
-    def by_subject(self, values: Array) -> Array:
-        """Return the mean of values of the answers of each subject, [N]; NaN without answers."""
-        n = len(self.subjects)
-        with np.errstate(invalid="ignore"):
-            mean: Array = np.bincount(self.subject, values, minlength=n) / self.n_answers
-        return mean
-
-    @property
-    def n_answers(self) -> Integers:
-        """Answers of each subject, [N]."""
-        return np.bincount(self.subject, minlength=len(self.subjects))
+            mean = np.bincount(cell, values, size) / np.bincount(cell, minlength=size)
+        return mean.reshape(shape)
 
     def merged(self) -> _Answers:
-        """Return as few answers as have the same optimum: means, as often as their counts ask for.
+        """Return the fewest answers with the same optimum: means, repeated as counts require.
 
-        Sums of squares hang on the counts and means of the answers to each question, and their
+        Sums of squares depend on the counts and means of the answers to each question, and their
         optimum on the proportions of the counts.
         """
         cell = (self.subject * 2 + self.direction) * N_TASKS + self.task
@@ -132,35 +120,23 @@ class _Answers:
             answer=np.repeat(mean, times),
         )
 
-    def fit(
-        self, size: int, fits: int, starts: int, workers: int | None
-    ) -> tuple[Array, Array, Array]:
-        """Fit all tasks (fit 0), and, where there are 12 fits, all but task t (fit 1 + t).
-
-        Returns theta [N, fits, K], the share of starts that agree [N, fits], and predictions
-        [N, fits, 11, 2]; NaN where no answers are left.
-        """
-        few = self.merged()
-        rows = [np.flatnonzero(few.task != left_out) for left_out in range(-1, fits - 1)]
+    def fit(self, size: int, starts: int, workers: int | None) -> Array:
+        """Fit all tasks, and all but each of them: theta [N, 12, K], NaN without answers."""
+        few, fits = self.merged(), 1 + N_TASKS
+        rows = [np.flatnonzero(few.task != left_out) for left_out in range(-1, N_TASKS)]
         row = np.concatenate(rows)
-        which = np.repeat(np.arange(fits), [len(own) for own in rows])
+        which = np.repeat(np.arange(fits), [len(some) for some in rows])
         units, unit = np.unique(few.subject[row] * fits + which, return_inverse=True)
         flat = dict(zip(QUESTION, few.question[:, row].astype(float), strict=True))
         flat["graph"] = np.zeros(len(row))
         flat["response"] = SCALE * np.clip(few.answer[row], INSIDE, 1.0 - INSIDE)
-        n, model = len(self.subjects), MODELS[size]
-        theta, agreement = np.full((n * fits, size), np.nan), np.full(n * fits, np.nan)
+        theta, model = np.full((len(self.subjects) * fits, size), np.nan), MODELS[size]
         if len(units):
             data = ModelData.of_columns(model, list(map(str, units)), unit, (), flat, 1)
             fixed = {"sigma": SIGMA}
             fit = maximum_likelihood(model, data, fixed=fixed, starts=starts, workers=workers)
-            theta[units], agreement[units] = fit.estimate, fit.agreement
-        predicted = noisy_or_table(*theta[:, list(PLACES[size])].T)
-        return (
-            theta.reshape(n, fits, size),
-            agreement.reshape(n, fits),
-            predicted.reshape(n, fits, N_TASKS, 2),
-        )
+            theta[units] = fit.estimate
+        return theta.reshape(-1, fits, size)
 
 
 def subjects_of(frame: pd.DataFrame, by: Sequence[str]) -> pd.Series:
@@ -179,62 +155,8 @@ def subjects_of(frame: pd.DataFrame, by: Sequence[str]) -> pd.Series:
 
 
 @dataclass(frozen=True)
-class LeastSquaresFit(Result):
-    """Least-squares estimates of N subjects.
-
-    Parameters
-    ----------
-    names
-        Of the K parameters.
-    scoring
-        "by_cause" or "pooled".
-    subjects
-        Their names.
-    estimate
-        [N, K]; NaN where the answers do not tell a parameter.
-    loss
-        Mean of half the squared residuals of the answers, [N]: Huber's loss with delta = 1, which
-        no residual exceeds.
-    mae, rmse, r2
-        Mean absolute residual, root mean squared residual and share of the answers' variance that
-        is predicted, [N]; the last is NaN for somebody whose answers do not vary.
-    agreement
-        Share of the starts that ended at the smallest loss, [N].
-    status
-        "ok"; "boundary": an estimate at 0 or 1; "unidentified": some parameter is not told;
-        "failed": no answers.
-    message
-        Which parameters, and which tasks have no answers, in words.
-    n_answers, n_missing
-        Answers, and questions without one, [N].
-    """
-
-    names: tuple[str, ...]
-    scoring: Scoring
-    subjects: tuple[str, ...]
-    estimate: Array
-    loss: Array
-    mae: Array
-    rmse: Array
-    r2: Array
-    agreement: Array
-    status: tuple[str, ...]
-    message: tuple[str, ...]
-    n_answers: Integers
-    n_missing: Integers
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per subject."""
-        columns: dict[str, Any] = {"subject": self.subjects}
-        columns |= {name: self.estimate[:, k] for k, name in enumerate(self.names)}
-        for name in ("loss", "mae", "rmse", "r2", "agreement", "n_answers", "n_missing"):
-            columns[name] = getattr(self, name)
-        return pd.DataFrame(columns | {"status": self.status, "message": self.message})
-
-
-@dataclass(frozen=True)
-class ReasoningConsistency(Result):
-    """How well a noisy-OR fitted to some tasks predicts the others, for N subjects.
+class ReasoningConsistency:
+    """Noisy-ORs of N subjects by least squares, and how well each predicts the tasks left out.
 
     Each task with answers is left out in turn, the parameters are fitted to the others, and the
     mean answer to the task is predicted. R2 = 1 - sum (mean - predicted)^2 / sum (mean - mean of
@@ -242,8 +164,10 @@ class ReasoningConsistency(Result):
 
     Parameters
     ----------
-    fits
-        The fits to all tasks, one for each number of parameters, M in all.
+    sizes
+        Numbers of parameters, M in all.
+    scoring
+        "by_cause" or "pooled".
     subjects
         Their names.
     r2, rmse
@@ -254,12 +178,25 @@ class ReasoningConsistency(Result):
     mean
         Mean answer to each task, [N, 11]; NaN for tasks without answers.
     predicted
-        By fits without the task, [N, M, 11]; NaN where the other tasks do not tell it.
+        By fits without the task, [N, M, 11]; NaN where the other tasks do not determine it.
     reason
         Why a subject has no R2, in words; empty otherwise.
+    estimate
+        p1, p2, b, m1 and m2 of the fits to all tasks, [N, M, 5]; NaN where the answers do not
+        determine a parameter.
+    residuals
+        Of the fits to all tasks, [N, M]: loss, the mean of half the squared residuals (Huber's with
+        delta = 1, which no residual exceeds); mae, their mean size; rmse; and r2, the share of
+        the answers' variance that is predicted, NaN where answers do not vary.
+    status
+        "ok"; "boundary": an estimate at 0 or 1; "unidentified": some parameter is not determined;
+        "failed": no answers; [M][N].
+    message
+        Which parameters, and which tasks have no answers, in words, [M][N].
     """
 
-    fits: tuple[LeastSquaresFit, ...]
+    sizes: tuple[int, ...]
+    scoring: Scoring
     subjects: tuple[str, ...]
     r2: Array
     rmse: Array
@@ -267,83 +204,31 @@ class ReasoningConsistency(Result):
     mean: Array
     predicted: Array
     reason: tuple[str, ...]
+    estimate: Array
+    residuals: dict[str, Array]
+    status: tuple[tuple[str, ...], ...]
+    message: tuple[tuple[str, ...], ...]
 
     @property
     def value(self) -> Array:
         """R2 of the chosen number of parameters, [N]."""
-        return self.of_chosen(list(self.r2.T))
-
-    @property
-    def error(self) -> Array:
-        """RMSE of the chosen number of parameters, [N]."""
-        return self.of_chosen(list(self.rmse.T))
+        return self.of_chosen(self.r2)
 
     @property
     def n_parameters(self) -> Integers:
         """The chosen number of parameters, [N]; 0 where there is none."""
-        sizes = np.array([len(fit.names) for fit in self.fits])
-        return np.where(self.chosen < 0, 0, sizes[self.chosen])
+        return np.where(self.chosen < 0, 0, np.array(self.sizes)[self.chosen])
 
     @property
-    def strengths(self) -> Array:
-        """Leak b and strengths m1, m2 of the chosen fit, [N, 3], with m1 = m2 = m if it has m."""
-        columns = []
-        for fit in self.fits:
-            own = [name if name in fit.names else "m" for name in ("b", "m1", "m2")]
-            columns.append(fit.estimate[:, [fit.names.index(name) for name in own]])
-        return self.of_chosen(columns)
+    def theta(self) -> Array:
+        """p, leak b and strengths m1, m2 of the chosen fit, [N, 4], m1 = m2 = m if it has m."""
+        return self.of_chosen(self.estimate)[:, [0, 2, 3, 4]]
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row per subject: R2 and RMSE of each number of parameters and of the chosen one."""
-        columns: dict[str, Any] = {
-            "subject": self.subjects,
-            "consistency": self.value,
-            "rmse": self.error,
-            "n_parameters": self.n_parameters,
-        }
-        for m, fit in enumerate(self.fits):
-            columns[f"r2_{len(fit.names)}"] = self.r2[:, m]
-            columns[f"rmse_{len(fit.names)}"] = self.rmse[:, m]
-        columns |= dict(zip(("b", "m1", "m2"), self.strengths.T, strict=True))
-        return pd.DataFrame(columns | {"reason": self.reason})
-
-    def of_chosen(self, columns: Sequence[Array]) -> Array:
-        """Take from what each fit has, [N, ...], the rows of the chosen fit; NaN without one."""
-        taken: Array = np.stack(columns, axis=1)[np.arange(len(self.chosen)), self.chosen]
-        taken[self.chosen < 0] = np.nan
-        return taken
-
-
-def least_squares(
-    trials: Trials | pd.DataFrame,
-    *,
-    parameters: int = 4,
-    scoring: Scoring = "by_cause",
-    starts: int = STARTS,
-    by: Sequence[str] = ("subject",),
-    workers: int | None = None,
-) -> LeastSquaresFit:
-    """Fit a noisy-OR to each subject's answers about a collider by least squares.
-
-    Minimises the sum over answers of (prediction - answer / 100)^2 / 2.
-
-    Parameters
-    ----------
-    parameters
-        3 (p, b, m), 4 (p, b, m1, m2) or 5 (p1, p2, b, m1, m2).
-    scoring
-        "by_cause": m1 and m2 belong to C1 and C2. "pooled", the published way: questions about C2
-        are answered by the formula of C1.
-    starts
-        Starting points, a fixed low-discrepancy set.
-    by
-        Columns whose values make a subject, for instance ("subject", "condition").
-    workers
-        Threads; None for one per core.
-    """
-    _check(parameters, scoring, starts)
-    answers = _Answers.read(trials, scoring, by)
-    return _summary(answers, parameters, scoring, *answers.fit(parameters, 1, starts, workers))
+    def of_chosen(self, values: Array) -> Array:
+        """Take of values of each fit, [N, M, ...], those of the chosen fit; NaN without one."""
+        chosen: Array = values[np.arange(len(self.chosen)), self.chosen]
+        chosen[self.chosen < 0] = np.nan
+        return chosen
 
 
 def leave_one_task_out(
@@ -355,103 +240,103 @@ def leave_one_task_out(
     by: Sequence[str] = ("subject",),
     workers: int | None = None,
 ) -> ReasoningConsistency:
-    """Predict the mean answer to each task from the least-squares fit to the others.
+    """Fit a noisy-OR to answers about a collider, and predict each task from the others.
+
+    The fits minimise the sum over answers of (prediction - answer / 100)^2 / 2.
 
     Parameters
     ----------
     parameters
-        Numbers of parameters to choose from.
-    scoring, starts, by, workers
-        As in `least_squares`.
+        Numbers of parameters to choose from: 3 (p, b, m), 4 (p, b, m1, m2), 5 (p1, p2, b, m1, m2).
+    scoring
+        "by_cause": m1 and m2 belong to C1 and C2. "pooled", the published way: questions about C2
+        are answered by the formula of C1.
+    starts
+        Starting points, a fixed low-discrepancy set.
+    by
+        Columns whose values make a subject, for instance ("subject", "condition").
+    workers
+        Threads; None for one per core.
     """
     for size in parameters:
-        _check(size, scoring, starts)
-    answers = _Answers.read(trials, scoring, by)
-    asked, mean = answers.asked, answers.by_task(answers.answer)
-    n, m = len(answers.subjects), len(parameters)
-    fits, predicted = [], np.empty((n, m, N_TASKS))
-    for f, size in enumerate(parameters):
-        fitted = answers.fit(size, 1 + N_TASKS, starts, workers)
-        fits.append(_summary(answers, size, scoring, *fitted))
-        rows = answers.subject, 1 + answers.task, answers.task, answers.direction
-        predicted[:, f] = answers.by_task(fitted[2][rows])
-        predicted[:, f][~_predictable(asked, size)] = np.nan
-    r2, rmse = np.full((n, m), np.nan), np.full((n, m), np.nan)
-    reason = []
-    for i, given in enumerate(np.asarray(asked.any(axis=1))):
-        own = mean[i, given]
-        around = ((own - own.mean()) ** 2).sum() if len(own) else 0.0
-        if len(own) < 3:
-            reason.append(f"answers to {len(own)} tasks, 3 are the least")
-        elif not around > FLAT:
-            reason.append("the same mean answer to all tasks")
-        else:
-            squares = ((predicted[i][:, given] - own) ** 2).sum(axis=1)
-            r2[i], rmse[i] = 1.0 - squares / around, np.sqrt(squares / len(own))
-            lost = np.isnan(squares).all()
-            reason.append("some task cannot be predicted from the others" if lost else "")
-    best = np.where(np.isnan(r2), -np.inf, r2)
-    chosen = np.where(np.isfinite(best).any(axis=1), best.argmax(axis=1), -1)
-    return ReasoningConsistency(
-        tuple(fits), answers.subjects, r2, rmse, chosen, mean, predicted, tuple(reason)
-    )
-
-
-def _check(parameters: int, scoring: str, starts: int) -> None:
-    if parameters not in NAMES:
-        raise ValueError(
-            "A noisy-OR is fitted with 3 parameters (p, b, m), 4 (p, b, m1, m2) or 5 (p1, p2, b, "
-            f"m1, m2); got parameters={parameters!r}."
-        )
+        if size not in NAMES:
+            raise ValueError(
+                "A noisy-OR is fitted with 3 parameters (p, b, m), 4 (p, b, m1, m2) or 5 (p1, p2, "
+                f"b, m1, m2); got parameters={size!r}."
+            )
     if scoring not in get_args(Scoring):
         raise ValueError(unknown("scoring", scoring, get_args(Scoring)))
-    if starts < 1:
-        raise ValueError(f"A fit needs at least one start; got starts={starts}.")
-
-
-def _summary(
-    answers: _Answers,
-    size: int,
-    scoring: Scoring,
-    theta: Array,
-    agreement: Array,
-    predicted: Array,
-) -> LeastSquaresFit:
-    """Judge the fits to all tasks and take their residuals, answer by answer."""
-    off = np.abs(predicted[answers.subject, 0, answers.task, answers.direction] - answers.answer)
-    squared = answers.by_subject(off**2)
-    grand = answers.by_subject(answers.answer)
-    around = answers.by_subject((answers.answer - grand[answers.subject]) ** 2)
-    estimate, status, message = theta[:, 0].copy(), [], []
-    for i, asked in enumerate(answers.asked):
-        estimate[i, np.diag(_null(asked.tobytes(), size)) > TOUCHED] = np.nan
-        one, said = _status(asked, size, estimate[i])
-        status.append(one)
-        message.append(said)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        r2 = np.where(around > FLAT, 1.0 - squared / around, np.nan)
-    return LeastSquaresFit(
-        names=NAMES[size],
+    answers = _Answers.read(trials, scoring, by)
+    answered, mean = answers.answered, answers.mean(answers.answer, by_task=True)
+    grand = answers.mean(answers.answer)
+    variance = answers.mean((answers.answer - grand[answers.subject]) ** 2)
+    n, m = len(answers.subjects), len(parameters)
+    predicted, estimate = np.empty((n, m, N_TASKS)), np.empty((n, m, 5))
+    residuals = {name: np.empty((n, m)) for name in ("loss", "mae", "rmse", "r2")}
+    said = []
+    for f, size in enumerate(parameters):
+        theta = answers.fit(size, starts, workers)
+        # By fit, task and direction.
+        table = noisy_or_table(*theta.reshape(-1, size)[:, list(COLUMNS[size])].T)
+        table = table.reshape(n, 1 + N_TASKS, N_TASKS, 2)
+        question = answers.task, answers.direction
+        without = table[answers.subject, 1 + answers.task, *question]
+        undetermined, determined = _determined(answered, size)
+        predicted[:, f] = np.where(determined, answers.mean(without, by_task=True), np.nan)
+        whole = np.where(undetermined, np.nan, theta[:, 0])
+        estimate[:, f] = whole[:, COLUMNS[size]]
+        off = np.abs(table[answers.subject, 0, *question] - answers.answer)
+        squared = answers.mean(off**2)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            r2 = np.where(variance > FLAT, 1.0 - squared / variance, np.nan)
+        columns = (0.5 * squared, answers.mean(off), np.sqrt(squared), r2)
+        for name, column in zip(residuals, columns, strict=True):
+            residuals[name][:, f] = column
+        pairs = zip(answered, whole, strict=True)
+        said.append([_status(mask, NAMES[size], row) for mask, row in pairs])
+    r2, rmse, reason = _foretold(mean, predicted)
+    best = np.where(np.isnan(r2), -np.inf, r2)
+    return ReasoningConsistency(
+        sizes=tuple(parameters),
         scoring=scoring,
         subjects=answers.subjects,
-        estimate=estimate,
-        loss=0.5 * squared,
-        mae=answers.by_subject(off),
-        rmse=np.sqrt(squared),
         r2=r2,
-        agreement=agreement[:, 0],
-        status=tuple(status),
-        message=tuple(message),
-        n_answers=answers.n_answers,
-        n_missing=answers.n_missing,
+        rmse=rmse,
+        chosen=np.where(np.isfinite(best).any(axis=1), best.argmax(axis=1), -1),
+        mean=mean,
+        predicted=predicted,
+        reason=reason,
+        estimate=estimate,
+        residuals=residuals,
+        status=tuple(tuple(status for status, _ in row) for row in said),
+        message=tuple(tuple(message for _, message in row) for row in said),
     )
 
 
-def _status(mask: NDArray[np.bool_], size: int, estimate: Array) -> tuple[str, str]:
-    """Return the status of a fit to the questions that have answers, and what it says in words."""
-    if not mask.any():
+def _foretold(mean: Array, predicted: Array) -> tuple[Array, Array, tuple[str, ...]]:
+    """Return R2 and RMSE [N, M] of predictions [N, M, 11], and why there are none."""
+    r2, rmse = np.full(predicted.shape[:2], np.nan), np.full(predicted.shape[:2], np.nan)
+    reasons = []
+    for i, given in enumerate(np.isfinite(mean)):
+        means = mean[i, given]
+        around = ((means - means.mean()) ** 2).sum() if len(means) else 0.0
+        if len(means) < 3:
+            reasons.append(f"answers to {len(means)} tasks, 3 are the least")
+        elif not around > FLAT:
+            reasons.append("the same mean answer to all tasks")
+        else:
+            squares = ((predicted[i][:, given] - means) ** 2).sum(axis=1)
+            r2[i], rmse[i] = 1.0 - squares / around, np.sqrt(squares / len(means))
+            lost = np.isnan(squares).all()
+            reasons.append("some task cannot be predicted from the others" if lost else "")
+    return r2, rmse, tuple(reasons)
+
+
+def _status(answered: NDArray[np.bool_], names: Sequence[str], estimate: Array) -> tuple[str, str]:
+    """Return the status of a fit to the questions that have answers, and its message."""
+    if not answered.any():
         return "failed", "no answers"
-    given, names = np.asarray(mask.any(axis=0)), NAMES[size]
+    given = answered.any(axis=0)
     with np.errstate(invalid="ignore"):
         at_end = (estimate < END) | (estimate > 1.0 - END)
     lists = {
@@ -463,42 +348,30 @@ def _status(mask: NDArray[np.bool_], size: int, estimate: Array) -> tuple[str, s
     return status, "; ".join(text.format(", ".join(some)) for text, some in lists.items() if some)
 
 
-@lru_cache(maxsize=1024)
-def _null(asked: bytes, size: int) -> Array:
-    """Project on what the questions leave open, [K, K], at a point where nothing is special."""
-    mask = np.frombuffer(asked, dtype=bool).reshape(2, N_TASKS)
-    slopes = _slopes(size)[mask]
-    if not len(slopes):
-        return np.eye(size)
-    _, sizes, rows = np.linalg.svd(slopes)
-    rank = int((sizes > 1e-8 * sizes[0]).sum())
-    rest: Array = rows[rank:].T @ rows[rank:]
-    return rest
+def _determined(
+    answered: NDArray[np.bool_], size: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Say which parameters answers leave open, [N, K], and which tasks the others determine.
+
+    The latter, [N, 11], have answers. What is open is the null space of the slopes of predictions
+    where nothing is special.
+    """
+    designs, which = np.unique(answered, axis=0, return_inverse=True)
+    slopes = _slopes(size)
+    without = np.repeat(designs[:, None], 1 + N_TASKS, axis=1)
+    without[:, np.arange(1, 1 + N_TASKS), :, np.arange(N_TASKS)] = False
+    seen = (slopes * without[..., None]).reshape(len(designs), 1 + N_TASKS, -1, size)
+    null = np.eye(size) - np.linalg.pinv(seen, rcond=1e-8) @ seen
+    undetermined = np.diagonal(null[:, 0], axis1=1, axis2=2) > TOUCHED
+    moved = np.abs(np.einsum("dtk,ntkl->ndtl", slopes, null[:, 1:])).max(axis=3) > TOUCHED
+    determined = designs.any(axis=1) & ~(moved & designs).any(axis=1)
+    return undetermined[which.ravel()], determined[which.ravel()]
 
 
 @lru_cache
 def _slopes(size: int) -> Array:
-    """Slopes of the predictions in theta at such a point, [2, 11, K], by central differences."""
-    point = np.array({3: (0.37, 0.21, 0.64), 4: (0.37, 0.21, 0.64, 0.83)}.get(
-        size, (0.37, 0.56, 0.21, 0.64, 0.83)
-    ))  # fmt: skip
-    step = 1e-5 * np.eye(size)
-    above, below = (noisy_or_table(*(point + s)[:, list(PLACES[size])].T) for s in (step, -step))
+    """Slopes of predictions in theta, [2, 11, K], by central differences."""
+    point, step = np.zeros(size), 1e-5 * np.eye(size)
+    point[list(COLUMNS[size])] = POINT
+    above, below = (noisy_or_table(*(point + s)[:, list(COLUMNS[size])].T) for s in (step, -step))
     return (above - below).transpose(2, 1, 0) / 2e-5
-
-
-def _predictable(asked: NDArray[np.bool_], size: int) -> NDArray[np.bool_]:
-    """Say for each subject and task whether the other tasks tell its mean answer, [N, 11]."""
-
-    @cache
-    def of(own: bytes) -> list[bool]:
-        mask = np.frombuffer(own, dtype=bool).reshape(2, N_TASKS)
-        row = [False] * N_TASKS
-        for task in np.flatnonzero(mask.any(axis=0)):
-            others = mask.copy()
-            others[:, task] = False
-            open_ = _slopes(size)[mask[:, task], task] @ _null(others.tobytes(), size)
-            row[task] = not (np.abs(open_) > TOUCHED).any()
-        return row
-
-    return np.array([of(own.tobytes()) for own in asked], dtype=bool).reshape(-1, N_TASKS)

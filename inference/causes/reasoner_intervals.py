@@ -151,20 +151,20 @@ def _without(
     """Return each quantity of each subject without each block, from (subject, answers left)."""
     owner = np.array([i for i, _ in parts], dtype=np.int64)
     values = {name: np.full(len(parts), np.nan) for name in BOUNDS}
-    for f, fit in enumerate(whole.fits):
+    for f, size in enumerate(whole.sizes):
         at = [k for k in np.flatnonzero(whole.chosen[owner] == f).tolist() if len(parts[k][1])]
         if not at:
             continue
         again = leave_one_task_out(
             pd.concat([parts[k][1].assign(part=str(k)) for k in at]),
-            parameters=(len(fit.names),),
-            scoring=fit.scoring,
+            parameters=(size,),
+            scoring=whole.scoring,
             starts=STARTS,
             by=("part",),
             workers=workers,
         )
         # What leaves something open that all answers tell has no value.
-        lost = np.isnan(again.fits[0].estimate) & ~np.isnan(fit.estimate[owner[at]])
+        lost = np.isnan(again.estimate[:, 0]) & ~np.isnan(whole.estimate[owner[at], f])
         again = replace(again, chosen=np.zeros(len(at), dtype=np.int64))
         for name, some in _quantities(again).items():
             values[name][at] = np.where(lost.any(axis=1), np.nan, some)
@@ -174,9 +174,7 @@ def _without(
 
 def _quantities(fitted: ReasoningConsistency) -> dict[str, Array]:
     """Return all quantities of the chosen fits, [N]; NaN where none is chosen."""
-    b, m1, m2 = fitted.strengths.T
-    quantities = {"p": fitted.of_chosen([fit.estimate[:, 0] for fit in fitted.fits])}
-    quantities |= {"b": b, "m1": m1, "m2": m2, "determinacy": (m1 + m2) / 2.0 - b}
-    for name in ("loss", "rmse", "mae", "r2"):
-        quantities[name] = fitted.of_chosen([getattr(fit, name) for fit in fitted.fits])
+    p, b, m1, m2 = fitted.theta.T
+    quantities = {"p": p, "b": b, "m1": m1, "m2": m2, "determinacy": (m1 + m2) / 2.0 - b}
+    quantities |= {name: fitted.of_chosen(each) for name, each in fitted.residuals.items()}
     return quantities | {"reasoning_consistency": fitted.value}

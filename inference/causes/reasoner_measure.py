@@ -64,7 +64,7 @@ class ReasonerMeasure(SubjectMeasure):
         return other
 
     @abstractmethod
-    def of(self, found: ReasoningConsistency) -> Array:
+    def of(self, fits: ReasoningConsistency) -> Array:
         """Return the number of each subject, [N]."""
 
     def values(self, trials: Trials | pd.DataFrame) -> Values:
@@ -81,36 +81,36 @@ class ReasonerMeasure(SubjectMeasure):
         if len(values.value) > 1:
             result = self.over_subjects(values)
             return replace(result, excluded={**result.excluded, **lost})
-        own = self._estimate(t_tests(values.value[None, :]), values, "setting")
-        own = replace(own, excluded={**own.excluded, **lost})
+        estimate = self._estimate(t_tests(values.value[None, :]), values, "setting")
+        estimate = replace(estimate, excluded={**estimate.excluded, **lost})
         story, stories = pd.factorize(pd.MultiIndex.from_frame(answers[["domain", "sense"]]))
         n = len(stories)
         if n < 2 or values.reason[0]:
-            return replace(own, n=0 if values.reason[0] else n)
+            return replace(estimate, n=0 if values.reason[0] else n)
         parts = [answers[story != k].assign(subject=k) for k in range(n)]
         left = self.of(leave_one_task_out(pd.concat(parts), scoring=self.scoring))
         error, freedom = (np.array([one]) for one in jackknife(left))
         tests = interval_tests(values.value, error, freedom, np.array([n]), bounds=self.bounds)
-        told = self._estimate(tests, values, "setting")
-        note = told.note or "interval by the jackknife over settings"
-        return replace(told, p_value=np.nan, excluded=own.excluded, note=note)
+        result = self._estimate(tests, values, "setting")
+        note = result.note or "interval by the jackknife over settings"
+        return replace(result, p_value=np.nan, excluded=estimate.excluded, note=note)
 
     def of_judgements(self, model: type[Agent], theta: Array) -> Array:
         """Return the number that fits to judgements without noise have, [n]."""
-        asked = questions("collider")
+        design = questions("collider")
         n = len(theta)
-        table = pd.DataFrame(np.tile(np.array(asked), (n, 1)), columns=list(QUESTION))
-        table["subject"] = np.repeat(np.arange(n), len(asked))
-        table["response"] = SCALE * judgements(model, theta, asked).ravel()
+        table = pd.DataFrame(np.tile(np.array(design), (n, 1)), columns=list(QUESTION))
+        table["subject"] = np.repeat(np.arange(n), len(design))
+        table["response"] = SCALE * judgements(model, theta, design).ravel()
         return self.of(leave_one_task_out(table, starts=FEWER_STARTS, scoring=self.scoring))
 
-    def _of_fits(self, reasoning_consistency: ReasoningConsistency) -> Values:
-        value = self.of(reasoning_consistency)
+    def _of_fits(self, fits: ReasoningConsistency) -> Values:
+        value = self.of(fits)
         reasons = []
         for i, number in enumerate(value):
-            fit = reasoning_consistency.fits[max(int(reasoning_consistency.chosen[i]), 0)]
-            told = reasoning_consistency.reason[i] or fit.message[i] or "no value"
-            reasons.append("" if np.isfinite(number) else told)
+            message = fits.message[max(int(fits.chosen[i]), 0)][i]
+            why = fits.reason[i] or message or "no value"
+            reasons.append("" if np.isfinite(number) else why)
         return Values(value, tuple(reasons))
 
 
@@ -131,9 +131,9 @@ class Consistency(ReasonerMeasure):
     # The first moves the mutation sampler, the second the associative reasoner.
     dial = Dial({"lambda": 1.0, "k": -1.0}, reach=2.0, steps=9)
 
-    def of(self, found: ReasoningConsistency) -> Array:
+    def of(self, fits: ReasoningConsistency) -> Array:
         """Return R2 of the better number of parameters, [N]."""
-        return found.value
+        return fits.value
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return R2 in judgements without noise, [n]."""
@@ -155,9 +155,9 @@ class Determinacy(ReasonerMeasure):
     violator = "noisy_or"
     dial = Dial({"m": 1.0, "m1": 1.0, "m2": 1.0, "b": -1.0}, reach=4.0, steps=33)
 
-    def of(self, found: ReasoningConsistency) -> Array:
+    def of(self, fits: ReasoningConsistency) -> Array:
         """Return mean strength minus leak of the better fit, [N]."""
-        return np.asarray(found.strengths[:, 1:].mean(axis=1) - found.strengths[:, 0])
+        return np.asarray(fits.theta[:, 2:].mean(axis=1) - fits.theta[:, 1])
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return mean strength minus leak, [n]."""

@@ -28,7 +28,7 @@ from knownminds.inference.causes.causal_answers import (
 from knownminds.inference.causes.cell_contrast import CellContrast, complies
 from knownminds.inference.causes.domain_differences import domain_differences
 from knownminds.inference.causes.least_squares_reasoner import (
-    PLACES,
+    ALL_PARAMETERS,
     ReasoningConsistency,
     Scoring,
     leave_one_task_out,
@@ -38,7 +38,6 @@ from knownminds.inference.measure import t_tests
 
 UNIT = "unit"  # an agent in a condition
 PARAMETERS = ("p", "b", "m1", "m2")
-ALL_PARAMETERS = ("p1", "p2", "b", "m1", "m2")
 CHOSEN_FROM = (3, 4)  # parameters of the noisy-ORs of which the better one is told; 5 stands beside
 CONTRASTS = ("explaining_away", "explaining_away_released", "markov_violation")
 # What is compared between conditions.
@@ -141,7 +140,7 @@ def causal_profile(
         for k in range(2)
     )
     fits = _fits(read, reasoners, scoring)
-    tasks = _tasks(answers.assign(subject=answers[UNIT]), reasoners, _theta(reasoners), scoring)
+    tasks = _tasks(answers.assign(subject=answers[UNIT]), reasoners, reasoners.theta, scoring)
     return CausalProfile(units, fits, tasks, aligned, omnibus, pairs, intervals)
 
 
@@ -160,12 +159,13 @@ def _units(
     rows["answers"] = given["sum"].to_numpy(dtype=np.int64)
     rows["missing"] = (given["size"] - given["sum"]).to_numpy(dtype=np.int64)
     rows["parameters"] = reasoners.n_parameters
-    theta = _theta(reasoners)
+    theta = reasoners.theta
     for k, name in enumerate(PARAMETERS):
         rows[name] = theta[:, k]
-    for name in ("loss", "mae", "rmse", "r2"):
-        rows[name] = reasoners.of_chosen([getattr(fit, name) for fit in reasoners.fits])
-    rows["reasoning_consistency"], rows["consistency_rmse"] = reasoners.value, reasoners.error
+    for name, values in reasoners.residuals.items():
+        rows[name] = reasoners.of_chosen(values)
+    rows["reasoning_consistency"] = reasoners.value
+    rows["consistency_rmse"] = reasoners.of_chosen(reasoners.rmse)
     rows["determinacy"] = theta[:, 2:].mean(axis=1) - theta[:, 1]
     incomplete: dict[str, set[tuple[str, str]]] = {name: set() for name in names}
     for name in CONTRASTS:
@@ -188,19 +188,17 @@ def _fits(read: pd.DataFrame, found: ReasoningConsistency, scoring: Scoring) -> 
     """Return the noisy-ORs with each number of parameters, of which `found` has all but one."""
     rows = []
     for some in (found, leave_one_task_out(read, parameters=(5,), scoring=scoring)):
-        for f, fit in enumerate(some.fits):
-            size = len(fit.names)
-            full = fit.estimate[:, list(PLACES[size])]
+        for f, size in enumerate(some.sizes):
             for i, name in enumerate(some.subjects):
                 row: dict[str, Any] = {UNIT: name, "parameters": size}
-                row |= dict(zip(ALL_PARAMETERS, full[i].tolist(), strict=True))
-                row |= {k: float(getattr(fit, k)[i]) for k in ("loss", "mae", "rmse", "r2")}
+                row |= dict(zip(ALL_PARAMETERS, some.estimate[i, f].tolist(), strict=True))
+                row |= {k: float(values[i, f]) for k, values in some.residuals.items()}
                 row |= {"reasoning_consistency": float(some.r2[i, f])}
                 row |= {"consistency_rmse": float(some.rmse[i, f])}
                 row |= {"chosen": some is found and int(found.chosen[i]) == f}
                 lost = "" if np.isfinite(some.r2[i, f]) else some.reason[i]
-                said = "; ".join(part for part in (lost, fit.message[i]) if part)
-                rows.append(row | {"status": fit.status[i], "note": said})
+                said = "; ".join(part for part in (lost, some.message[f][i]) if part)
+                rows.append(row | {"status": some.status[f][i], "note": said})
     order = {name: i for i, name in enumerate(found.subjects)}
     rows.sort(key=lambda row: (order[row[UNIT]], row["parameters"]))
     return pd.DataFrame(rows)
@@ -230,15 +228,9 @@ def _contrast(
     return columns, lost
 
 
-def _theta(found: ReasoningConsistency) -> Array:
-    """Return p, b, m1 and m2 of the chosen fits, [N, 4]."""
-    p = found.of_chosen([fit.estimate[:, fit.names.index("p")] for fit in found.fits])
-    return np.column_stack([p, found.strengths])
-
-
 def _note(found: ReasoningConsistency, i: int, lost: set[tuple[str, str]]) -> str:
     """Say what is wrong with a unit: why there is no fit, what is open, which cells lack what."""
-    said = [found.reason[i], found.fits[max(int(found.chosen[i]), 0)].message[i]]
+    said = [found.reason[i], found.message[max(int(found.chosen[i]), 0)][i]]
     named = sorted(f"{task} in {cell}" for cell, task in lost)
     if named:
         more = f" and {len(named) - 3} more" if len(named) > 3 else ""
@@ -267,7 +259,7 @@ def _tasks(
             answers > 1, error, np.nan
         )
         fitted = (_predictions(theta, scoring) * counts).sum(axis=2) / answers
-    foretold = found.of_chosen(list(np.moveaxis(found.predicted, 1, 0)))
+    foretold = found.of_chosen(found.predicted)
     columns = {
         UNIT: np.repeat(np.array(found.subjects, dtype=object), len(ROMAN)),
         "task": list(ROMAN) * n,
