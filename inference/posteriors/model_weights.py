@@ -68,12 +68,13 @@ class Exceedance:
     omnibus: float
 
 
-def protected_exceedance(evidence: Array) -> Exceedance:
+def protected_exceedance(evidence: Array, points: int = GRID) -> Exceedance:
     """Return how frequent models are among subjects, from log evidences [N, M].
 
     Each subject's data come from one model; frequencies have a uniform Dirichlet prior. The
     posterior is the variational one of Stephan, Penny, Daunizeau, Moran and Friston (2009), the
-    omnibus risk that of Rigoux, Stephan, Friston and Daunizeau (2014).
+    omnibus risk that of Rigoux, Stephan, Friston and Daunizeau (2014). Exceedance probabilities
+    are integrated at so many points.
     """
     n, m = evidence.shape
     prior = np.ones(m)
@@ -92,19 +93,19 @@ def protected_exceedance(evidence: Array) -> Exceedance:
     entropy -= xlogy(shares, shares).sum()
     same = float((logsumexp(evidence, axis=1) - np.log(m)).sum())
     omnibus = float(1.0 / (1.0 + np.exp(np.clip(joint + entropy - same, -700, 700))))
-    most = _most_frequent(counts)
+    most = _most_frequent(counts, points)
     return Exceedance(
         counts, counts / counts.sum(), most, most * (1 - omnibus) + omnibus / m, omnibus
     )
 
 
-def _most_frequent(counts: Array) -> Array:
+def _most_frequent(counts: Array, points: int) -> Array:
     """Return the probability that each part of a Dirichlet variable is the largest, [M].
 
     Its parts are independent gamma variables over their sum, so that the probability is an
     integral over one of them.
     """
-    u = (np.arange(GRID) + 0.5) / GRID
+    u = (np.arange(points) + 0.5) / points
     result = np.empty(len(counts))
     for k, own in enumerate(counts):
         x = scipy.stats.gamma.ppf(u, own)

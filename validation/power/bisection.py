@@ -133,7 +133,8 @@ class Curve:
     """Posterior of the size at which a share reaches the target.
 
     share(n) = Phi(-c + (c + z) sqrt(n / size)), z the target's normal quantile; log size is
-    uniform, and c Normal around the quantile of the share at size 0.
+    uniform, and c Normal around the quantile of the share at size 0, cut where the share would
+    fall with n.
 
     Parameters
     ----------
@@ -149,8 +150,9 @@ class Curve:
         self, sizes: Sequence[int], target: float, start: float = 1.96, spread: float = 0.4
     ):
         self.size = np.geomspace(sizes[0] / 2, 16 * sizes[-1], 1500)[:, None]
-        self.c = np.linspace(start - 2.9 * spread, start + 3.1 * spread, 25)[None, :]
         self.z = scipy.stats.norm.ppf(target)
+        lowest = max(start - 2.9 * spread, -self.z + 0.05)
+        self.c = np.linspace(lowest, start + 3.1 * spread, 25)[None, :]
         self.log_density: Array = scipy.stats.norm.logpdf(self.c, start, spread) + 0 * self.size
 
     def add(self, size: int, successes: float, n: int) -> None:

@@ -153,6 +153,13 @@ class Confuse(ExperimentQuestion["Result"]):
         of the posterior, and as many answers are lost, at random, as the pilot lacks.
     unconverged
         With --from: go on with a posterior that did not converge.
+    find
+        sessions, subjects or trials: find the smallest number at which every model is named for
+        what it is, by one criterion (BIC unless another one is named).
+    target
+        With --find: the share of data sets that each model has to win.
+    most
+        With --find: the largest number to consider.
     workers, backend, scheduler, share, out, progress
         Where and how it is computed, see `Running`.
 
@@ -180,6 +187,27 @@ class Confuse(ExperimentQuestion["Result"]):
     all_trials: bool = False
     pilot: str | Path | None = named("--from", default=None)
     unconverged: bool = False
+    find: Literal["sessions", "subjects", "trials"] | None = None
+    target: float = 0.8
+    most: int = 200
+
+    def __post_init__(self) -> None:
+        """Check that what is given goes together."""
+        if self.find is None:
+            return
+        if self.pilot is not None:
+            raise ValueError("A search draws agents from the priors; leave --from or --find out.")
+        for name in ("subjects", "sessions", "trials"):
+            value = getattr(self, name)
+            if isinstance(value, Sequence) and len(value) > 1:
+                raise ValueError(
+                    f"With --find the other sizes are single numbers; got {name} twice."
+                )
+
+    def asked(self) -> dict[str, Any]:
+        """What was asked; what belongs to a search only there."""
+        search = {} if self.find else {"target": None, "most": None}
+        return super().asked() | search
 
     @classmethod
     def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
