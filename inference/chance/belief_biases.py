@@ -28,8 +28,8 @@ from .belief_sampler_fit import (
     spread_of,
     usable,
 )
-from .distribution_distance import set_bounds, units_of
-from .revealed_belief import RevealedBeliefs
+from .open_beliefs import set_bounds
+from .revealed_belief import Belief, RevealedBeliefs
 
 Ends = tuple[float, float, float]  # a value and the ends of its interval
 
@@ -89,25 +89,23 @@ def belief_biases(beliefs: RevealedBeliefs) -> pd.DataFrame:
     pandas.DataFrame
         One row per scenario and mark that some of its contexts have, with the fields of `Bias`.
     """
-    if np.isnan(beliefs.truth).any():
+    if any(np.isnan(belief.truth).any() for belief in beliefs):
         raise ValueError(
             "A bias is a difference from the truth, which some contexts lack. Give set_ups when "
             "reading the beliefs."
         )
-    possible = np.where(beliefs.truth > 0, beliefs.probability, 0.0)
-    mass_of_possible = np.bincount(beliefs.context, possible, len(beliefs))
-    used = (mass_of_possible > 0) & ~beliefs.flagged
+    used: dict[str, list[Belief]] = {}
+    for belief in beliefs:
+        if not belief.flag and belief.probability[belief.truth > 0].sum() > 0:
+            used.setdefault(belief.scenario, []).append(belief)
     biases: list[Bias] = []
-    for scenario in dict.fromkeys(beliefs.scenarios):
-        own = used & np.array([name == scenario for name in beliefs.scenarios])
+    for scenario, some in used.items():
         differences = {
-            mark: values
-            for m, mark in enumerate(MARKS)
-            if (values := _differences(beliefs, np.flatnonzero(own).tolist(), m)).size
+            mark: values for m, mark in enumerate(MARKS) if (values := _differences(some, m)).size
         }
         if not differences:
             continue
-        nearest = _Nearest.of(beliefs.part(own))
+        nearest = _Nearest.of(RevealedBeliefs(tuple(some)))
         for mark, values in differences.items():
             low, high = _ends(values)
             contexts = values.shape[1]
@@ -122,20 +120,17 @@ def belief_biases(beliefs: RevealedBeliefs) -> pd.DataFrame:
     return pd.DataFrame(biases, columns=list(Bias._fields))
 
 
-def _differences(beliefs: RevealedBeliefs, contexts: Sequence[int], mark: int) -> Array:
+def _differences(beliefs: Sequence[Belief], mark: int) -> Array:
     """Return belief minus truth of the marked outcomes, and its least and most, [3, contexts]."""
     columns = []
-    for k in contexts:
-        here = beliefs.rows(k)
-        q, p = beliefs.probability[here], beliefs.truth[here]
-        marked = beliefs.marks[here][:, mark]
+    for belief in beliefs:
+        q, p, marked = belief.probability, belief.truth, belief.marks[:, mark]
         if not _splits(marked, p):
             continue
         believed = marked @ q / q.sum()
         least = most = believed
-        if not beliefs.draws[k]:
-            ends = set_bounds(q, units_of(beliefs, k), marked[None].astype(float))
-            least, most = ends[0][0], ends[1][0]
+        if not belief.draws:
+            (least,), (most,) = set_bounds(q, belief.unplaced, marked[None].astype(float))
         columns.append(np.array([believed, least, most]) - marked @ p)
     return np.array(columns).T
 

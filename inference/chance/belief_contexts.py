@@ -87,20 +87,19 @@ def context_table(beliefs: RevealedBeliefs, *, seed: int = 0) -> pd.DataFrame:
         NaN in flagged contexts.
     """
     rows: list[dict[str, Any]] = []
-    for k, (scenario, context) in enumerate(zip(beliefs.scenarios, beliefs.contexts, strict=True)):
-        here = beliefs.rows(k)
-        p, impossible = beliefs.truth[here], beliefs.truth[here] <= 0
+    for belief in beliefs:
+        p, impossible = belief.truth, belief.truth <= 0
         row: dict[str, Any] = {
-            "scenario": scenario, "context": context, "kind": kind_of(scenario, context),
-            "draws": beliefs.draws[k], "retained": beliefs.retained[k], "flag": beliefs.flags[k],
+            "scenario": belief.scenario, "context": belief.name,
+            "kind": kind_of(belief.scenario, belief.name), "draws": belief.draws,
+            "retained": belief.retained, "flag": belief.flag,
         }  # fmt: skip
         values: Mapping[str, Any] = dict.fromkeys(DISTANCES, np.nan)
         noise, excluded = np.full(3, np.nan), np.nan
-        if not beliefs.flagged[k]:
-            q = beliefs.probability[here] / beliefs.retained[k]
+        if not belief.flag:
+            q = belief.normalised
             values = distances_of(p, q)
-            drawn = int(np.maximum(beliefs.count[here], 0).sum())
-            noise = _noise(p, drawn, seed) if beliefs.draws[k] else np.zeros(3)
+            noise = _noise(p, int(belief.count.sum()), seed) if belief.draws else np.zeros(3)
             excluded = q[impossible].sum() if impossible.any() else np.nan
         for name, shown in zip(DISTANCES, noise, strict=True):
             row |= {name: float(values[name]), f"{name}_noise": shown}

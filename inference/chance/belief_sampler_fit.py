@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,8 +18,8 @@ from knownminds.environments.record.result import SubjectResult
 from knownminds.inference.fits.nested_starts import REACH
 from knownminds.inference.fits.point import Optimum, PointFit, inverted, statuses
 
-from .open_beliefs import OpenBeliefs, Read, units_of_rows
-from .revealed_belief import Booleans, Integers, RevealedBeliefs, wilson
+from .open_beliefs import OpenBeliefs, Read
+from .revealed_belief import Belief, Booleans, Integers, RevealedBeliefs, wilson
 
 MOST_STEPS = 500
 ARRIVED = 1e-13  # of the objective, which a step still promises
@@ -276,7 +276,6 @@ class Usable(NamedTuple):
     ----------
     table : of this agent alone
     allowed : the beliefs that the tables allow; counts are taken as they are
-    kept : which contexts are in the table, by all contexts
     elsewhere, elsewhere_low, elsewhere_high : share of what is said that is no outcome, mean over
         contexts; for sampled beliefs of all draws together, with Wilson's interval; bounds where
         probability could not be placed
@@ -287,7 +286,6 @@ class Usable(NamedTuple):
 
     table: BeliefTable
     allowed: OpenBeliefs
-    kept: Booleans
     elsewhere: float
     elsewhere_low: float
     elsewhere_high: float
@@ -297,54 +295,59 @@ class Usable(NamedTuple):
 
 def usable(name: str, beliefs: RevealedBeliefs) -> Usable:
     """Lay out an agent's contexts, without flagged ones and impossible outcomes."""
-    if np.isnan(beliefs.truth).any():
+    if any(np.isnan(belief.truth).any() for belief in beliefs):
         raise ValueError(
             f"A belief sampler starts from the true probabilities; {name!r} lacks some. Give "
-            "truth when reading, or use with_truth."
+            "set_ups with a truth when reading the beliefs."
         )
-    retained, possible = beliefs.retained, beliefs.truth > 0
-    kept = np.isfinite(retained) & (retained > 0) & ~beliefs.flagged
-    counted = beliefs.draws > 0
-    inside = np.where(possible, np.nan_to_num(beliefs.probability), 0.0)
-    with np.errstate(invalid="ignore"):
-        right = np.bincount(beliefs.context, inside, len(beliefs)) / retained
-    elsewhere = 1.0 - retained[kept]
-    low, high = 1.0 - beliefs.retained_high[kept], 1.0 - beliefs.retained_low[kept]
-    ends = (float(low.mean()), float(high.mean())) if kept.any() else (np.nan, np.nan)
-    share = float(elsewhere.mean()) if kept.any() else np.nan
-    if kept.any() and counted[kept].all():
-        draws = beliefs.draws[kept].astype(float)
-        share = float((elsewhere * draws).sum() / draws.sum())
-        said = wilson(np.array([share * draws.sum()]), np.array([draws.sum()]))
-        ends = float(said[0][0]), float(said[1][0])
-    row = kept[beliefs.context] & possible
-    context = beliefs.context[row]
-    order, sizes = np.unique(context, return_counts=True)
-    weight = np.where(counted[context], beliefs.count[row].astype(float), beliefs.probability[row])
-    missing = np.array([_missing(beliefs, k, possible) for k in order.tolist()])
+    kept = [belief for belief in beliefs if not belief.flag]
+    counted = np.array([belief.draws > 0 for belief in kept], dtype=bool)
+    log_truth, marks, weight, high, missing, wrong = [], [], [], [], [], []
+    units: list[tuple[float, tuple[int, ...]]] = []
+    edges = [0]
+    for belief in kept:
+        possible = belief.truth > 0
+        position = edges[-1] + np.cumsum(possible) - 1
+        weights = belief.count.astype(float) if belief.draws else belief.probability
+        log_truth.append(np.log(belief.truth[possible]))
+        marks.append(belief.marks[possible].astype(float))
+        weight.append(weights[possible])
+        high.append((weights if belief.draws else belief.ends[1])[possible])
+        inside = [(mass, [i for i in rows if possible[i]]) for mass, rows in belief.unplaced]
+        inside = [(mass, rows) for mass, rows in inside if rows and mass > 0]
+        units += [(mass, tuple(position[rows].tolist())) for mass, rows in inside]
+        missing.append(float(sum(mass for mass, _ in inside)))
+        if not possible.all():
+            wrong.append(1.0 - belief.probability[possible].sum() / belief.retained)
+        edges.append(int(position[-1]) + 1)
     table = BeliefTable(
-        log_truth=np.log(beliefs.truth[row]),
-        marks=beliefs.marks[row].astype(float),
-        edges=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        weight=weight,
-        high=np.where(counted[context], weight, beliefs.high[row]),
-        missing=missing,
-        counted=counted[order],
+        log_truth=np.concatenate([np.zeros(0), *log_truth]),
+        marks=np.concatenate([np.zeros((0, len(MARKS))), *marks]),
+        edges=np.array(edges, dtype=np.int64),
+        weight=np.concatenate([np.zeros(0), *weight]),
+        high=np.concatenate([np.zeros(0), *high]),
+        missing=np.array(missing),
+        counted=counted,
     )
-    narrow = kept & (np.bincount(beliefs.context, ~possible, len(beliefs)) > 0)
-    wrong = float((1.0 - right[narrow]).mean()) if narrow.any() else np.nan
-    position = np.where(row, np.cumsum(row) - 1, -1)
-    units = [unit for k in order.tolist() for unit in units_of_rows(beliefs.unplaced[k], position)]
-    allowed = OpenBeliefs(weight, np.searchsorted(order, context), tuple(units))
-    flagged = int(len(beliefs) - kept.sum())
-    return Usable(table, allowed, kept, share, *ends, wrong, flagged)
+    allowed = OpenBeliefs(table.weight, table.spread(np.arange(len(kept))), tuple(units))
+    elsewhere = _elsewhere(kept, counted)
+    leak = float(np.mean(wrong)) if wrong else np.nan
+    return Usable(table, allowed, *elsewhere, leak, len(beliefs) - len(kept))
 
 
-def _missing(beliefs: RevealedBeliefs, context: int, possible: Booleans) -> float:
-    """Return what could not be placed and may lie on an outcome that can come."""
-    return float(
-        sum(mass for mass, rows in beliefs.unplaced[context] if possible[list(rows)].any())
-    )
+def _elsewhere(kept: Sequence[Belief], counted: Booleans) -> tuple[float, float, float]:
+    """Return the share of what is said that is no outcome, with its ends."""
+    if not kept:
+        return np.nan, np.nan, np.nan
+    share = 1.0 - np.array([(b.retained, *b.retained_ends) for b in kept])
+    if not counted.all():
+        mean, high, low = share.mean(axis=0).tolist()
+        return mean, low, high
+    draws = np.array([belief.draws for belief in kept], dtype=float)
+    n = draws.sum()
+    mean = float((share[:, 0] * draws).sum() / n)
+    (low,), (high,) = wilson(np.array([mean * n]), np.array([n]))
+    return mean, float(low), float(high)
 
 
 def identified_by(table: BeliefTable) -> NDArray[np.int64]:

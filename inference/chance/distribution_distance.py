@@ -13,8 +13,8 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
 
-from .open_beliefs import OpenBeliefs, Read
-from .revealed_belief import CONFIDENCE, RevealedBeliefs, Unplaced, wilson
+from .open_beliefs import OpenBeliefs, Read, set_bounds
+from .revealed_belief import CONFIDENCE, RevealedBeliefs, Unplaced
 
 FLOOR = 1e-6  # added to each probability where logarithms are taken
 REPLICATES = 2000
@@ -112,28 +112,32 @@ def distribution_distances(
     names = MEASURES_OF_DISTANCE
     # By measure: value, low, high and noise of each context.
     columns = {name: np.full((4, len(beliefs)), np.nan) for name in names}
-    for k in range(len(beliefs)):
-        rows = beliefs.rows(k)
-        q, p = beliefs.probability[rows], beliefs.truth[rows]
-        if beliefs.flagged[k]:
+    for k, belief in enumerate(beliefs):
+        q, p = belief.probability, belief.truth
+        if belief.flag:
             continue
         value = distances_of(p, q / q.sum())
         lows, highs, noise = value, value, dict.fromkeys(names, np.zeros(()))
-        if beliefs.draws[k]:
+        if belief.draws:
             rng = session_stream(seed, 21, k)
-            lows, highs, noise = _sampled(beliefs.count[rows], p, replicates, rng)
-        elif beliefs.unplaced[k]:
-            lows, highs = _bounds(q, beliefs.unplaced[k], rows.start, p)
+            lows, highs, noise = _sampled(belief.count, p, replicates, rng)
+        elif belief.unplaced:
+            lows, highs = _bounds(q, belief.unplaced, p)
         for name in names:
             if name == "entropy" or not np.isnan(p).any():
                 columns[name][:, k] = value[name], lows[name], highs[name], noise[name]
-    retained = beliefs.retained, beliefs.retained_low, beliefs.retained_high
-    columns["retained"] = np.stack([*retained, np.full(len(beliefs), np.nan)])
-    known = {"scenario": beliefs.scenarios, "context": beliefs.contexts, "source": beliefs.sources}
+    retained = [(belief.retained, *belief.retained_ends, np.nan) for belief in beliefs]
+    columns["retained"] = np.array(retained).T.reshape(4, -1)
+    known = {
+        "scenario": [belief.scenario for belief in beliefs],
+        "context": [belief.name for belief in beliefs],
+        "source": [belief.source for belief in beliefs],
+    }
+    flags = [belief.flag for belief in beliefs]
     parts = []
     for name, values in columns.items():
         numbers = dict(zip(("value", "low", "high", "noise"), values, strict=True))
-        parts.append(pd.DataFrame({**known, "measure": name, **numbers, "flag": beliefs.flags}))
+        parts.append(pd.DataFrame({**known, "measure": name, **numbers, "flag": flags}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -182,10 +186,10 @@ def _largest(truth: Array) -> dict[str, float]:
 
 
 def _bounds(
-    certain: Array, unplaced: Sequence[Unplaced], begin: int, truth: Array
+    certain: Array, unplaced: Sequence[Unplaced], truth: Array
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return the least and the largest value over all that can be believed."""
-    units = [(mass, tuple(i - begin for i in rows)) for mass, rows in unplaced if mass > 0]
+    units = [(mass, rows) for mass, rows in unplaced if mass > 0]
     allowed = OpenBeliefs(certain, np.zeros(len(certain), dtype=np.int64), tuple(units))
     shares = set_bounds(certain, units, np.eye(len(certain)))
     even = np.full(len(certain), 1.0 / len(certain))
@@ -246,34 +250,6 @@ def _corners(allowed: OpenBeliefs, centre: Array) -> Array:
     directions = np.concatenate([np.eye(n), groups])
     directions = np.concatenate([directions, -directions])
     return np.unique([allowed.largest(slopes) for slopes in directions], axis=0)
-
-
-def set_bounds(
-    certain: Array, units: Sequence[tuple[float, Sequence[int]]], sets: Array
-) -> tuple[Array, Array]:
-    """Return the least and the largest normalised probability of sets of outcomes, exactly.
-
-    The share of a set S is largest where all that can lie in S does, and nothing else on another
-    outcome; and least the other way round.
-
-    Parameters
-    ----------
-    sets
-        1 for members, 0 for others, [sets, outcomes].
-    """
-    inside = sets @ certain
-    outside = (1.0 - sets) @ certain
-    into, away = np.zeros(len(sets)), np.zeros(len(sets))
-    for mass, rows in units:
-        own = sets[:, list(rows)]
-        into += mass * (own.max(axis=1) > 0)
-        away += mass * (own.min(axis=1) < 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        low = np.where(inside > 0, inside / (inside + outside + away), 0.0)
-        high = np.where(inside + into > 0, (inside + into) / (inside + into + outside), 0.0)
-    # Where nothing is certain and nothing can lie elsewhere, all of it is in the set.
-    low = np.where((inside <= 0) & (outside + away <= 0) & (into > 0), 1.0, low)
-    return low, high
 
 
 def _negative_entropy(q: Array) -> tuple[float, Array]:
@@ -351,31 +327,18 @@ def stated_errors(beliefs: RevealedBeliefs, correct: Sequence[str]) -> pd.DataFr
         raise ValueError(
             f"Each question has a correct letter; got {len(correct)} for {len(beliefs)}."
         )
-    value, low, high = (np.full(len(beliefs), np.nan) for _ in range(3))
-    for k, letter in enumerate(correct):
-        letters = beliefs.outcomes_of(k)
-        if letter not in letters:
+    rows = []
+    for belief, letter in zip(beliefs, correct, strict=True):
+        if letter not in belief.outcomes:
             raise ValueError(
-                f"The correct letter is one of those on offer, {', '.join(letters)}; got "
-                f"{letter!r} in {beliefs.contexts[k]!r}."
+                f"The correct letter is one of those on offer, {', '.join(belief.outcomes)}; got "
+                f"{letter!r} in {belief.name!r}."
             )
-        if beliefs.flagged[k]:
-            continue
-        own = beliefs.rows(k)
-        mine = np.array([[float(name == letter) for name in letters]])
-        q = beliefs.probability[own]
-        value[k] = 1.0 - float(mine[0] @ q) / float(q.sum())
-        if beliefs.draws[k]:
-            counts = beliefs.count[own].astype(float)
-            ends = wilson(mine @ counts, counts.sum(keepdims=True))
-        else:
-            ends = set_bounds(q, units_of(beliefs, k), mine)
-        low[k], high[k] = 1.0 - ends[1][0], 1.0 - ends[0][0]
-    columns = {"context": beliefs.contexts, "value": value, "low": low, "high": high}
-    return pd.DataFrame(columns)
-
-
-def units_of(beliefs: RevealedBeliefs, context: int) -> list[tuple[float, list[int]]]:
-    """Return what could not be placed in a context, with positions of its outcomes."""
-    begin = beliefs.rows(context).start
-    return [(mass, [i - begin for i in rows]) for mass, rows in beliefs.unplaced[context]]
+        letters = np.array([[float(name == letter) for name in belief.outcomes]])
+        value, low, high = np.nan, np.nan, np.nan
+        if not belief.flag:
+            value = 1.0 - float(letters[0] @ belief.probability) / belief.retained
+            (least,), (most,) = belief.interval(letters)
+            low, high = 1.0 - most, 1.0 - least
+        rows.append((belief.name, value, low, high))
+    return pd.DataFrame(rows, columns=["context", "value", "low", "high"])

@@ -19,8 +19,7 @@ from knownminds.inference.measure import Dial, Values, t_tests, with_columns
 from knownminds.inference.session_measure import SimulatedMeasure, in_experiment
 
 from .belief_contexts import SHARED, baseline_of, kind_of, values_of_context
-from .distribution_distance import set_bounds, units_of
-from .revealed_belief import CONFIDENCE, RevealedBeliefs, wilson
+from .revealed_belief import CONFIDENCE, RevealedBeliefs
 
 # Which contexts tell something that has no influence, and what it is called.
 IDLE: Mapping[str, str] = {"independent": "earlier outcome", "aside": "idle fact"}
@@ -66,22 +65,24 @@ def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> Beli
     """
     if not 0 < mass < 1:
         raise ValueError(f"mass is between 0 and 1; got {mass!r}.")
-    names = list(zip(beliefs.scenarios, beliefs.contexts, strict=True))
-    number = {name: k for k, name in enumerate(names)}
+    by_name = {(belief.scenario, belief.name): belief for belief in beliefs}
     rows = []
-    for k, (scenario, context) in enumerate(names):
+    for (scenario, context), belief in by_name.items():
         evidence = IDLE.get(kind_of(scenario, context))
-        plain = number.get((scenario, baseline_of(scenario, context)))
-        if evidence is None or plain is None or beliefs.flagged[k] or beliefs.flagged[plain]:
+        plain = by_name.get((scenario, baseline_of(scenario, context)))
+        if evidence is None or plain is None or belief.flag or plain.flag:
             continue
         fact = values_of_context(context).get("fact", ABSENT)
-        named = str(fact) if fact != ABSENT else beliefs.previous[k]
-        if named not in beliefs.outcomes_of(k) or named not in beliefs.outcomes_of(plain):
+        named = str(fact) if fact != ABSENT else belief.previous
+        if named not in belief.outcomes or named not in plain.outcomes:
             continue
-        (one, low, high), (two, least, most) = (
-            _share(beliefs, at, named, mass) for at in (k, plain)
-        )
-        if beliefs.draws[k] and beliefs.draws[plain]:
+        shares = []
+        for each in (belief, plain):
+            position = each.outcomes.index(named)
+            (low,), (high,) = each.interval(np.eye(len(each.outcomes))[[position]], mass)
+            shares.append((float(each.normalised[position]), float(low), float(high)))
+        (one, low, high), (two, least, most) = shares
+        if belief.draws and plain.draws:
             below = np.hypot(one - low, most - two)
             above = np.hypot(high - one, two - least)
             ends = (one - two - below, one - two + above)
@@ -92,7 +93,7 @@ def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> Beli
                 "scenario": scenario,
                 "evidence": evidence,
                 "context": context,
-                "baseline": beliefs.contexts[plain],
+                "baseline": plain.name,
                 "outcome": named,
                 "belief": one,
                 "baseline_belief": two,
@@ -114,19 +115,6 @@ _COLUMNS = [
     "low", "high",
 ]  # fmt: skip
 _MEANS = ["scenario", "evidence", "value", "low", "high", "p_value", "contexts", "baselines"]
-
-
-def _share(beliefs: RevealedBeliefs, at: int, named: str, mass: float) -> tuple[float, ...]:
-    """Return the share of an outcome in a context, and the ends of its interval."""
-    rows = beliefs.rows(at)
-    place = beliefs.outcomes_of(at).index(named)
-    p = beliefs.probability[rows]
-    if beliefs.draws[at]:
-        counts = beliefs.count[rows].astype(float)
-        low, high = wilson(counts[[place]], counts.sum(keepdims=True), mass)
-    else:
-        low, high = set_bounds(p, units_of(beliefs, at), np.eye(len(p))[[place]])
-    return float(p[place] / p.sum()), float(low[0]), float(high[0])
 
 
 def _mean_shift(scenario: str, evidence: str, table: pd.DataFrame, mass: float) -> dict[str, Any]:

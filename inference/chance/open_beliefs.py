@@ -159,14 +159,29 @@ def _descent(
     return low
 
 
-def units_of_rows(
-    unplaced: Sequence[tuple[float, Sequence[int]]], row: Integers
-) -> list[tuple[float, tuple[int, ...]]]:
-    """Return what could not be placed by rows of another table, -1 for those that it lacks."""
-    result = []
-    for mass, rows in unplaced:
-        own = row[list(rows)]
-        own = own[own >= 0]
-        if len(own) and mass > 0:
-            result.append((mass, tuple(own.tolist())))
-    return result
+def set_bounds(
+    certain: Array, units: Sequence[tuple[float, Sequence[int]]], sets: Array
+) -> tuple[Array, Array]:
+    """Return the least and the largest normalised probability of sets of outcomes, exactly.
+
+    The share of a set S is largest where all that can lie in S does, and nothing else on another
+    outcome; and least the other way round.
+
+    Parameters
+    ----------
+    sets
+        1 for members, 0 for others, [sets, outcomes].
+    """
+    inside = sets @ certain
+    outside = (1.0 - sets) @ certain
+    into, away = np.zeros(len(sets)), np.zeros(len(sets))
+    for mass, rows in units:
+        inside_unit = sets[:, list(rows)]
+        into += mass * (inside_unit.max(axis=1) > 0)
+        away += mass * (inside_unit.min(axis=1) < 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low = np.where(inside > 0, inside / (inside + outside + away), 0.0)
+        high = np.where(inside + into > 0, (inside + into) / (inside + into + outside), 0.0)
+    # Where nothing is certain and nothing can lie elsewhere, all of it is in the set.
+    low = np.where((inside <= 0) & (outside + away <= 0) & (into > 0), 1.0, low)
+    return low, high

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, compress
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
@@ -16,7 +15,8 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Outcome, Trials
 from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+
+from .open_beliefs import set_bounds
 
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
@@ -28,12 +28,9 @@ CONFIDENCE = 0.95  # of the intervals of sampled shares
 ROUNDING = 1e-6  # by which told probabilities may exceed 1 together
 NOTHING = 1e-12  # probability that is left by rounding alone
 NOT_COUNTED = -1
-# Columns of a table that is kept.
-_TEXTS = ("scenario", "context", "outcome", "source", "previous", "marks", "unplaced")
-_NUMBERS = ("probability", "low", "high", "count", "truth", "draws", "threshold")
-# Fields of a table with an entry per context, and per outcome in a context.
-_OF_CONTEXT = ("contexts", "sources", "scenarios", "previous", "draws")
-_OF_ROW = ("outcome", "probability", "low", "high", "count", "truth", "marks")
+# Columns of a table that `of_frame` reads.
+COLUMNS = ("scenario", "context", "outcome", "source", "previous", "marks", "unplaced",
+           "probability", "count", "truth", "draws", "threshold")  # fmt: skip
 FIRST, MIDDLE, ROUND, REPEAT, HEADS, LEFT = map(MARKS.index, MARKS)
 
 # Tells whether more text makes the last word or number of a text longer; None: it may.
@@ -159,90 +156,182 @@ class Unplaced(NamedTuple):
     Parameters
     ----------
     mass : how much
-    rows : the outcomes, as rows of the table; what lies on none of them is something else
+    rows : positions of the outcomes; what lies on none of them is something else
     """
 
     mass: float
     rows: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class RevealedBeliefs(Result):
-    """Probabilities of all outcomes in C contexts, one of R rows per context and outcome.
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """Probabilities of the R outcomes of a context.
 
-    Probabilities are those before normalising: what is missing to 1 in a context has gone to
-    something that is no outcome. Where they are not known exactly, `low` and `high` hold them.
+    They are those before normalising: what is missing to 1 is on something that is no outcome.
 
     Parameters
     ----------
-    contexts : Their names, [C].
-    sources : "exact": token log-probabilities of all outcomes; "top-k": those of the most probable
-        tokens alone, with bounds; "sampled": counts of continuations, [C].
-    scenarios : To what each context belongs, such as "dice single"; empty if that was not said,
-        [C].
-    previous : The outcome before, as text; empty if there was none, [C].
-    draws : Continuations that were sampled, outcomes and others, [C]; 0 where none were.
-    context : Number of the context, which goes up from 0, [R].
-    outcome : What the rows stand for, in the order in which a context names them, [R].
+    name, outcomes, scenario, previous : As in `SetUp`.
+    truth : The exact probabilities of the set-up, [R]; NaN if they are not known.
+    marks : What may draw an agent to each outcome, whatever its probability, [R, 6].
+    source : "exact": token log-probabilities of all outcomes; "top-k": those of the most probable
+        tokens alone, with bounds; "sampled": counts of continuations.
     probability : Before normalising, [R]; NaN if it is not known. From top-k tables: what certainly
         lies on the outcome.
-    low, high : Bounds of it, or ends of the 95% interval where it was sampled (Wilson 1927), [R].
-    count : How often it was sampled, [R]; -1 where nothing was.
-    truth : The exact probabilities of the set-up, [R]; NaN if they are not known.
-    marks : What may draw an agent to each outcome, whatever its probability, [R, 6]; see
-        `marks_of`.
-    unplaced : By context, the probability that could not be placed; empty where all was.
+    unplaced : The probability that could not be placed; empty where all was.
+    count : How often each outcome was sampled, [R]; -1 where nothing was.
+    draws : Continuations that were sampled, outcomes and others; 0 where none were.
     threshold : Least retained mass of a context that is not flagged.
     """
 
-    contexts: tuple[str, ...]
-    sources: tuple[str, ...]
-    scenarios: tuple[str, ...]
-    previous: tuple[str, ...]
-    draws: Integers
-    context: Integers
-    outcome: tuple[str, ...]
-    probability: Array
-    low: Array
-    high: Array
-    count: Integers
+    name: str
+    outcomes: tuple[str, ...]
+    scenario: str
+    previous: str
     truth: Array
     marks: Booleans
-    unplaced: tuple[tuple[Unplaced, ...], ...]
+    source: str
+    probability: Array
+    unplaced: tuple[Unplaced, ...]
+    count: Integers
+    draws: int
     threshold: float = LITTLE_MASS
 
     def __post_init__(self) -> None:
-        """Check that rows belong to contexts, and probabilities can be some."""
+        """Check that the numbers can be probabilities of different outcomes."""
         if not 0 <= self.threshold <= 1:
             raise ValueError(f"threshold is a share from 0 to 1; got {self.threshold!r}.")
-        c, r = len(self.contexts), len(self.outcome)
-        per_context = (self.sources, self.scenarios, self.previous, self.draws, self.unplaced)
-        per_row = (
-            self.context, self.probability, self.low, self.high, self.count, self.truth, self.marks
-        )  # fmt: skip
-        if any(len(v) != c for v in per_context) or any(len(v) != r for v in per_row):
+        total = float(np.nansum(self.probability))
+        if total > 1 + ROUNDING:
             raise ValueError(
-                f"There is one entry per context ({c}) and one per outcome in it ({r}); got "
-                f"{[len(v) for v in per_context]} and {[len(v) for v in per_row]}."
+                f"Probabilities of a context sum to 1 at most; in {self.name!r} they sum to "
+                f"{total:.6g}. Give natural logarithms of probabilities, or counts of draws."
             )
-        if not np.array_equal(np.unique(self.context), np.arange(c)) or (
-            r and (np.diff(self.context) < 0).any()
+        if len(set(self.outcomes)) < len(self.outcomes):
+            raise ValueError(
+                f"The outcomes of a context differ; {self.name!r} has {self.outcomes}."
+            )
+
+    @classmethod
+    def of(
+        cls,
+        set_up: SetUp,
+        source: Source,
+        probability: Array,
+        threshold: float,
+        *,
+        unplaced: Iterable[Unplaced] = (),
+        count: Integers | None = None,
+        draws: int = 0,
+    ) -> Belief:
+        """Join probabilities to what is known of a context beforehand."""
+        name, outcomes, known, scenario, previous, marks = set_up
+        truth = None if known is None else np.asarray(known, dtype=float)
+        if truth is not None and (
+            truth.shape != (len(outcomes),)
+            or not (truth >= 0).all()
+            or abs(truth.sum() - 1) > ROUNDING
         ):
-            raise ValueError("Rows stand in the order of their contexts, which have one at least.")
-        for k, (name, total) in enumerate(zip(self.contexts, self._sum(self.low), strict=True)):
-            if total > 1 + ROUNDING:
-                raise ValueError(
-                    f"Probabilities of a context sum to 1 at most; in {name!r} they sum to "
-                    f"{total:.6g}. Give natural logarithms of probabilities, or counts of draws."
-                )
-            own = self.outcome[self.rows(k)]
-            if len(set(own)) < len(own):
-                raise ValueError(f"The outcomes of a context differ; {name!r} has {own}.")
+            raise ValueError(
+                "The truth has a probability for each outcome, together 1; that of "
+                f"{name!r} has {truth.size} for {len(outcomes)}, with a sum of {truth.sum():.6g}."
+            )
+        if marks is None:
+            marks = marks_of(outcomes, truth, previous)
+        return cls(
+            name=name,
+            outcomes=outcomes,
+            scenario=scenario,
+            previous=previous,
+            truth=np.full(len(outcomes), np.nan) if truth is None else truth,
+            marks=np.asarray(marks, dtype=bool),
+            source=source,
+            probability=np.asarray(probability, dtype=float),
+            unplaced=tuple(unplaced),
+            count=np.full(len(outcomes), NOT_COUNTED) if count is None else count,
+            draws=draws,
+            threshold=threshold,
+        )
+
+    @classmethod
+    def counted(cls, set_up: SetUp, count: Integers, others: int, threshold: float) -> Belief:
+        """Read how often each outcome came, [R], and how often something else."""
+        if (count < 0).any() or others < 0:
+            raise ValueError("Counts are whole numbers from 0 on; got one below 0.")
+        draws = int(count.sum()) + int(others)
+        with np.errstate(invalid="ignore"):
+            probability = count / (draws or np.nan)
+        return cls.of(set_up, "sampled", probability, threshold, count=count, draws=draws)
+
+    @cached_property
+    def ends(self) -> tuple[Array, Array]:
+        """Bounds of the probabilities, or their 95% interval where sampled (Wilson 1927), [R]."""
+        if self.source == "sampled":
+            n = np.full(len(self.count), float(self.draws))
+            return wilson(self.count.astype(float), n)
+        high = np.nan_to_num(self.probability, nan=1.0)
+        for mass, rows in self.unplaced:
+            high[list(rows)] += mass
+        return np.nan_to_num(self.probability), np.minimum(high, 1.0)
+
+    @property
+    def retained(self) -> float:
+        """Probability of all outcomes together; NaN if one is unknown."""
+        return float(self.probability.sum())
+
+    @property
+    def retained_ends(self) -> tuple[float, float]:
+        """Least and largest retained mass, or its 95% interval where it was sampled."""
+        if self.draws:
+            draws = float(self.draws)
+            low, high = wilson(np.array([self.retained * draws]), np.array([draws]))
+            return float(low[0]), float(high[0])
+        high = self.retained + sum(mass for mass, _ in self.unplaced)
+        return float(self.ends[0].sum()), min(high, 1.0)
+
+    @property
+    def normalised(self) -> Array:
+        """Share of each outcome in the retained mass, [R]; NaN where that is 0 or unknown."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share: Array = self.probability / self.retained
+        return share
+
+    @cached_property
+    def flag(self) -> str:
+        """Why the context should not be trusted; empty where it may be."""
+        unknown = [self.outcomes[k] for k in np.flatnonzero(np.isnan(self.probability))]
+        if unknown:
+            return f"no probability of {', '.join(unknown[:3])}"
+        if self.retained < self.threshold:
+            return f"retained mass {self.retained:.3g} below {self.threshold:g}"
+        return "" if self.retained > 0 else "no outcome is possible"
+
+    def interval(self, sets: Array, mass: float = CONFIDENCE) -> tuple[Array, Array]:
+        """Return the ends of the normalised probability of sets of outcomes, [sets] each.
+
+        Those of Wilson's interval of counts, or the least and the largest that is possible.
+
+        Parameters
+        ----------
+        sets
+            1 for members, 0 for others, [sets, R].
+        """
+        if not self.draws:
+            return set_bounds(self.probability, self.unplaced, sets)
+        counts = self.count.astype(float)
+        return wilson(sets @ counts, np.full(len(sets), counts.sum()), mass)
+
+
+@dataclass(frozen=True, eq=False)
+class RevealedBeliefs:
+    """Probabilities of all outcomes in C contexts, one of R rows per context and outcome."""
+
+    beliefs: tuple[Belief, ...]
 
     @classmethod
     def exact(
         cls,
-        found: ContinuationProbabilities,
+        probabilities: ContinuationProbabilities,
         *,
         set_ups: Sequence[SetUp] | None = None,
         threshold: float = LITTLE_MASS,
@@ -254,26 +343,20 @@ class RevealedBeliefs(Result):
 
         Parameters
         ----------
-        found
+        probabilities
             As `llm_adapters.outcome_probabilities` gives it: one prompt per context.
         set_ups
             What the prompts are about, such as `set_ups_of` an experiment; None for nothing known.
-            Contexts of other outcomes are read on their own and joined by `join`.
+            Contexts of other outcomes are read separately and joined by `join`.
         """
-        logs = np.asarray(found.log_probabilities, dtype=float)
-        more = np.exp(np.asarray(found.left_out, dtype=float))
-        n = len(logs)
-        p = np.exp(logs)
-        return _table(
-            _set_ups(set_ups, tuple(found.outcomes), n),
-            sources=("exact",) * n,
-            probability=p,
-            unplaced=[
-                tuple(Unplaced(m, (i,)) for i, m in enumerate(row) if m > ROUNDING)
-                for row in more.tolist()
-            ],
-            threshold=threshold,
-        )
+        p = np.exp(np.asarray(probabilities.log_probabilities, dtype=float))
+        more = np.exp(np.asarray(probabilities.left_out, dtype=float))
+        known = _set_ups(set_ups, tuple(probabilities.outcomes), len(p))
+        beliefs = []
+        for set_up, row, masses in zip(known, p, more.tolist(), strict=True):
+            unplaced = (Unplaced(mass, (i,)) for i, mass in enumerate(masses) if mass > ROUNDING)
+            beliefs.append(Belief.of(set_up, "exact", row, threshold, unplaced=unplaced))
+        return cls(tuple(beliefs))
 
     @classmethod
     def top_k(
@@ -317,25 +400,13 @@ class RevealedBeliefs(Result):
         written = [(text, k) for k, name in enumerate(outcomes) for text in (f" {name}", name)]
         if extends is None:
             _check_prefixes(written, outcomes)
-        probability, unplaced = [], []
-        told = _set_ups(set_ups, tuple(outcomes), len(replies))
-        for set_up, several in zip(told, replies, strict=True):
-            certain, open_masses = _place(
-                _tables(several, set_up.name),
-                written,
-                len(outcomes),
-                extends,
-                nothing_longer,
-            )
-            probability.append(certain)
-            unplaced.append(open_masses)
-        return _table(
-            told,
-            sources=("top-k",) * len(told),
-            probability=probability,
-            unplaced=unplaced,
-            threshold=threshold,
-        )
+        beliefs = []
+        known = _set_ups(set_ups, tuple(outcomes), len(replies))
+        for set_up, several in zip(known, replies, strict=True):
+            tables = _tables(several, set_up.name)
+            certain, unplaced = _place(tables, written, len(outcomes), extends, nothing_longer)
+            beliefs.append(Belief.of(set_up, "top-k", certain, threshold, unplaced=unplaced))
+        return cls(tuple(beliefs))
 
     @classmethod
     def sampled(
@@ -363,12 +434,8 @@ class RevealedBeliefs(Result):
                 "Counts are by context and outcome, and others by context; got shapes "
                 f"{table.shape} and {other.shape} for {len(outcomes)} outcomes."
             )
-        return _counted(
-            _set_ups(set_ups, tuple(outcomes), len(table)),
-            [row.astype(np.int64) for row in table],
-            other.astype(np.int64),
-            threshold=threshold,
-        )
+        rows = zip(_set_ups(set_ups, tuple(outcomes), len(table)), table, other, strict=True)
+        return cls(tuple(Belief.counted(*row, threshold) for row in rows))
 
     @classmethod
     def of_trials(
@@ -386,241 +453,109 @@ class RevealedBeliefs(Result):
         """
         frame = trials.frame if isinstance(trials, Trials) else trials
         known = {set_up.name: set_up for set_up in set_ups_of(environment)}
-        asked = frame
+        assert isinstance(environment, BrokenOff)
         if "outcome" in frame:
-            asked = frame[frame["outcome"] != Outcome.ERROR.value]
-        columns = list(_columns(environment))
-        told, counts, others = [], [], []
-        for values, group in asked.groupby(columns, sort=False):
-            cells = values if isinstance(values, tuple) else (values,)
-            name = context_name(columns, cells)
+            frame = frame[frame["outcome"] != Outcome.ERROR.value]
+        beliefs = []
+        for values, group in frame.groupby(list(environment.own), sort=False):
+            name = context_name(environment.own, values)
             if name not in known:
                 raise ValueError(
                     f"Trials are of the grid of {environment!r}; {name} is no context of it. Use "
-                    "the settings they were asked with."
+                    "the settings of the experiment that they are of."
                 )
-            said = known[name].outcomes
             action = pd.to_numeric(group["action"], errors="coerce").to_numpy(dtype=float)
-            answered = np.isfinite(action) & (action >= 0)
-            told.append(known[name])
-            counts.append(np.bincount(action[answered].astype(np.int64), minlength=len(said)))
-            others.append(int((~answered).sum()))
-        return _counted(told, counts, np.array(others, dtype=np.int64), threshold=threshold)
+            answer = action[np.isfinite(action) & (action >= 0)].astype(np.int64)
+            count = np.bincount(answer, minlength=len(known[name].outcomes))
+            others = len(action) - len(answer)
+            beliefs.append(Belief.counted(known[name], count, others, threshold))
+        return cls(tuple(beliefs))
 
     @classmethod
     def join(cls, *parts: RevealedBeliefs) -> RevealedBeliefs:
-        """Put tables one below the other; the first one's threshold holds."""
-        if not parts:
-            raise ValueError("At least one table is joined; got none.")
-        contexts = np.cumsum([0, *(len(part.contexts) for part in parts)]).tolist()
-        rows = np.cumsum([0, *(len(part.outcome) for part in parts)]).tolist()
-
-        def put(name: str) -> Any:
-            several = [getattr(part, name) for part in parts]
-            if isinstance(several[0], np.ndarray):
-                return np.concatenate(several)
-            return tuple(chain.from_iterable(several))
-
-        shifted = [part.context + c for part, c in zip(parts, contexts, strict=False)]
-        return cls(
-            **{name: put(name) for name in (*_OF_CONTEXT, *_OF_ROW)},
-            context=np.concatenate(shifted),
-            unplaced=tuple(
-                _moved(own, lambda i, r=r: i + r)  # type: ignore[misc]
-                for part, r in zip(parts, rows, strict=False)
-                for own in part.unplaced
-            ),
-            threshold=parts[0].threshold,
-        )
-
-    def part(self, kept: Booleans) -> RevealedBeliefs:
-        """Return some of the contexts, kept[C]."""
-        row = kept[self.context]
-        position = (np.cumsum(row) - 1).tolist()
-
-        def some(name: str, chosen: Booleans) -> Any:
-            several = getattr(self, name)
-            if isinstance(several, np.ndarray):
-                return several[chosen]
-            return tuple(compress(several, chosen))
-
-        unplaced = some("unplaced", kept)
-        return RevealedBeliefs(
-            **{name: some(name, kept) for name in _OF_CONTEXT},
-            **{name: some(name, row) for name in _OF_ROW},
-            context=(np.cumsum(kept) - 1)[self.context[row]],
-            unplaced=tuple(_moved(own, lambda i: position[i]) for own in unplaced),
-            threshold=self.threshold,
-        )
+        """Put tables one below the other."""
+        return cls(tuple(belief for part in parts for belief in part))
 
     def __len__(self) -> int:
         """Count the contexts."""
-        return len(self.contexts)
+        return len(self.beliefs)
 
-    def rows(self, context: int) -> slice:
-        """Return where a context's outcomes stand."""
-        return slice(int(self._edges[context]), int(self._edges[context + 1]))
+    def __iter__(self) -> Iterator[Belief]:
+        """Go through the contexts."""
+        return iter(self.beliefs)
 
-    def outcomes_of(self, context: int) -> tuple[str, ...]:
-        """Return the outcomes of a context."""
-        return self.outcome[self.rows(context)]
-
-    @property
-    def retained(self) -> Array:
-        """Probability of all outcomes of a context together, [C]; NaN if one is unknown."""
-        return self._sum(self.probability)
+    def __getitem__(self, context: int) -> Belief:
+        """Return the belief in a context, by position."""
+        return self.beliefs[context]
 
     @property
-    def retained_low(self) -> Array:
-        """Least retained mass, or the lower end of its interval where it was sampled, [C]."""
-        return self._retained[0]
-
-    @property
-    def retained_high(self) -> Array:
-        """Largest retained mass, or the upper end of its interval where it was sampled, [C]."""
-        return self._retained[1]
-
-    @cached_property
-    def flags(self) -> tuple[str, ...]:
-        """Why a context should not be trusted; empty where it may be, [C]."""
-        unknown = self._sum(np.isnan(self.probability).astype(float))
-        told = []
-        for k, mass in enumerate(self.retained.tolist()):
-            if unknown[k]:
-                which = [
-                    name
-                    for name, p in zip(
-                        self.outcomes_of(k), self.probability[self.rows(k)], strict=True
-                    )
-                    if np.isnan(p)
-                ]
-                told.append(f"no probability of {', '.join(which[:3])}")
-            elif self.sources[k] == "sampled" and self.draws[k] == 0:
-                told.append("no draws")
-            elif mass < self.threshold:
-                told.append(f"retained mass {mass:.3g} below {self.threshold:g}")
-            elif mass <= 0:
-                told.append("no outcome is possible")
-            else:
-                told.append("")
-        return tuple(told)
-
-    @property
-    def flagged(self) -> Booleans:
-        """Whether a context should not be trusted, [C]."""
-        return np.array([bool(flag) for flag in self.flags])
+    def context(self) -> Integers:
+        """Position of the context of each row, [R]."""
+        return np.repeat(np.arange(len(self)), [len(belief.outcomes) for belief in self])
 
     @property
     def normalised(self) -> Array:
         """Share of each outcome in the retained mass of its context, [R]."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share: Array = self.probability / self.retained[self.context]
-        return share
+        return np.concatenate([np.zeros(0), *(belief.normalised for belief in self)])
+
+    @property
+    def flagged(self) -> Booleans:
+        """Whether a context should not be trusted, [C]."""
+        return np.array([bool(belief.flag) for belief in self])
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per context and outcome."""
-        at = self.context
-
-        of_context = {
-            "scenario": self.scenarios, "context": self.contexts, "source": self.sources,
-            "retained": self.retained, "retained_low": self.retained_low,
-            "retained_high": self.retained_high, "draws": self.draws, "previous": self.previous,
-            "flag": self.flags,
-        }  # fmt: skip
-        names = ("outcome", "probability", "low", "high", "count", "normalised", "truth")
-        table = pd.DataFrame({name: getattr(self, name) for name in names})
-        table = table.join(pd.DataFrame(of_context).iloc[at].reset_index(drop=True))
-        order = ("scenario", "context", "outcome", "source", *names[1:], *list(of_context)[3:])
-        return table[list(order)]
-
-    def stored(self) -> pd.DataFrame:
-        """Return all that is known as a table: `to_frame` with marks, unplaced and threshold.
-
-        `of_frame` reads it, also from a file of it.
-        """
-        unplaced = []
-        for k, several in enumerate(self.unplaced):
-            begin = self.rows(k).start
-            listed = [[u.mass, [i - begin for i in u.rows]] for u in several]
-            unplaced.append(json.dumps(listed) if listed else "")
-        marks = ["".join("1" if m else "0" for m in row) for row in self.marks.tolist()]
-        return self.to_frame().assign(
-            marks=marks,
-            unplaced=[unplaced[k] for k in self.context.tolist()],
-            threshold=self.threshold,
-        )
+        """One row per context and outcome, with all that `of_frame` reads."""
+        parts = []
+        for belief in self:
+            low, high = belief.ends
+            least, most = belief.retained_ends
+            placed = [[mass, list(rows)] for mass, rows in belief.unplaced]
+            columns = {
+                "scenario": belief.scenario, "context": belief.name, "outcome": belief.outcomes,
+                "source": belief.source, "probability": belief.probability, "low": low,
+                "high": high, "count": belief.count, "normalised": belief.normalised,
+                "truth": belief.truth, "retained": belief.retained, "retained_low": least,
+                "retained_high": most, "draws": belief.draws, "previous": belief.previous,
+                "flag": belief.flag,
+                "marks": ["".join("1" if m else "0" for m in row) for row in belief.marks.tolist()],
+                "unplaced": json.dumps(placed) if placed else "", "threshold": belief.threshold,
+            }  # fmt: skip
+            parts.append(pd.DataFrame(columns))
+        return pd.concat(parts, ignore_index=True)
 
     @classmethod
     def of_frame(cls, frame: pd.DataFrame) -> RevealedBeliefs:
-        """Read a table as `stored` gives it; contexts stand in the order in which they appear."""
-        lacking = [name for name in (*_TEXTS, *_NUMBERS) if name not in frame]
+        """Read a table as `to_frame` gives it; contexts stand in the order of their appearance."""
+        lacking = [name for name in COLUMNS if name not in frame]
         if lacking:
             raise ValueError(
-                f"Beliefs have the columns {', '.join((*_TEXTS, *_NUMBERS))}; {lacking[0]} is "
-                "missing. Give a table of RevealedBeliefs.stored."
+                f"Beliefs have the columns {', '.join(COLUMNS)}; {lacking[0]} is missing. Give a "
+                "table of RevealedBeliefs.to_frame."
             )
         if frame.empty:
             raise ValueError("Beliefs have one row at least; the table has none.")
-        begins = ~frame.duplicated(["scenario", "context"])
-        number = np.cumsum(begins.to_numpy()) - 1
-        first = frame[begins]
-
-        def each(name: str) -> tuple[str, ...]:
-            return tuple(map(str, first[name]))
-
-        def column(name: str) -> Array:
-            return frame[name].to_numpy(dtype=float)
-
-        edges = np.flatnonzero(begins.to_numpy())
-        unplaced = tuple(
-            tuple(Unplaced(mass, tuple(begin + i for i in rows)) for mass, rows in json.loads(told))
-            if told
-            else ()
-            for told, begin in zip(each("unplaced"), edges.tolist(), strict=True)
-        )
-        marks = np.array([[sign == "1" for sign in row] for row in frame["marks"].astype(str)])
-        return cls(
-            contexts=each("context"),
-            sources=each("source"),
-            scenarios=each("scenario"),
-            previous=each("previous"),
-            draws=first["draws"].to_numpy(dtype=np.int64),
-            context=number.astype(np.int64),
-            outcome=tuple(map(str, frame["outcome"])),
-            probability=column("probability"),
-            low=column("low"),
-            high=column("high"),
-            count=frame["count"].to_numpy(dtype=np.int64),
-            truth=column("truth"),
-            marks=marks.reshape(len(frame), len(MARKS)),
-            unplaced=unplaced,
-            threshold=float(first["threshold"].iloc[0]),
-        )
-
-    @cached_property
-    def _edges(self) -> Integers:
-        return np.searchsorted(self.context, np.arange(len(self.contexts) + 1))
-
-    def _sum(self, values: Array) -> Array:
-        return np.bincount(self.context, values, len(self.contexts)).astype(np.float64)
-
-    @cached_property
-    def _retained(self) -> tuple[Array, Array]:
-        low = self._sum(self.low)
-        high = self._sum(self.probability) + np.array(
-            [sum(unplaced.mass for unplaced in own) for own in self.unplaced]
-        )
-        sampled = self.draws > 0
-        share = self._sum(self.probability)
-        low[sampled], high[sampled] = wilson(
-            share[sampled] * self.draws[sampled], self.draws[sampled].astype(float)
-        )
-        return low, np.minimum(high, 1.0)
-
-
-def _moved(unplaced: Iterable[Unplaced], move: Callable[[int], int]) -> tuple[Unplaced, ...]:
-    """Return what could not be placed, with other numbers of the rows."""
-    return tuple(Unplaced(mass, tuple(move(i) for i in rows)) for mass, rows in unplaced)
+        beliefs = []
+        for _, rows in frame.groupby(["scenario", "context"], sort=False):
+            first = rows.iloc[0]
+            unplaced = json.loads(first["unplaced"] or "[]")
+            belief = Belief(
+                name=str(first["context"]),
+                outcomes=tuple(map(str, rows["outcome"])),
+                scenario=str(first["scenario"]),
+                previous=str(first["previous"]),
+                truth=rows["truth"].to_numpy(dtype=float),
+                marks=np.array(
+                    [[sign == "1" for sign in row] for row in rows["marks"].astype(str)]
+                ),
+                source=str(first["source"]),
+                probability=rows["probability"].to_numpy(dtype=float),
+                unplaced=tuple(Unplaced(mass, tuple(positions)) for mass, positions in unplaced),
+                count=rows["count"].to_numpy(dtype=np.int64),
+                draws=int(first["draws"]),
+                threshold=float(first["threshold"]),
+            )
+            beliefs.append(belief)
+        return cls(tuple(beliefs))
 
 
 def wilson(count: Array, n: Array, mass: float = CONFIDENCE) -> tuple[Array, Array]:
@@ -632,89 +567,6 @@ def wilson(count: Array, n: Array, mass: float = CONFIDENCE) -> tuple[Array, Arr
     return np.where(count <= 0, 0.0, low), np.where(count >= n, 1.0, high)
 
 
-def _table(
-    set_ups: Sequence[SetUp],
-    *,
-    sources: tuple[str, ...],
-    probability: Sequence[Array] | Array,
-    unplaced: Sequence[tuple[Unplaced, ...]],
-    threshold: float,
-) -> RevealedBeliefs:
-    """Lay out contexts; the rows of `unplaced` count within their context."""
-    edges = np.cumsum([0, *(len(set_up.outcomes) for set_up in set_ups)])
-    p = np.concatenate([np.zeros(0), *(np.asarray(row, dtype=float) for row in probability)])
-    high = p.copy()
-    placed = []
-    for own, begin in zip(unplaced, edges.tolist(), strict=False):
-        placed.append(_moved(own, lambda i, begin=begin: begin + i))  # type: ignore[misc]
-        for mass, rows in placed[-1]:
-            high[list(rows)] += mass
-    return RevealedBeliefs(
-        sources=sources,
-        draws=np.zeros(len(set_ups), dtype=np.int64),
-        probability=p,
-        low=np.where(np.isnan(p), 0.0, p),
-        high=np.where(np.isnan(p), 1.0, np.minimum(high, 1.0)),
-        count=np.full(len(p), NOT_COUNTED),
-        unplaced=tuple(placed),
-        threshold=threshold,
-        **_facts(set_ups),
-    )
-
-
-def _counted(
-    set_ups: Sequence[SetUp], counts: Sequence[Integers], others: Integers, *, threshold: float
-) -> RevealedBeliefs:
-    flat = np.concatenate([np.zeros(0, dtype=np.int64), *counts])
-    if (flat < 0).any() or (others < 0).any():
-        raise ValueError("Counts are whole numbers from 0 on; got one below 0.")
-    draws = np.array([own.sum() for own in counts], dtype=np.int64) + others
-    facts = _facts(set_ups)
-    n = draws[facts["context"]].astype(float)
-    with np.errstate(invalid="ignore"):
-        probability = flat / np.where(n > 0, n, np.nan)
-    low, high = wilson(flat.astype(float), n)
-    return RevealedBeliefs(
-        sources=("sampled",) * len(set_ups),
-        draws=draws,
-        probability=probability,
-        low=low,
-        high=high,
-        count=flat,
-        unplaced=((),) * len(set_ups),
-        threshold=threshold,
-        **facts,
-    )
-
-
-def _facts(set_ups: Sequence[SetUp]) -> dict[str, Any]:
-    """Return what is known of contexts beforehand, as fields of the table."""
-    truths, marks = [np.zeros(0)], [np.zeros((0, len(MARKS)), dtype=bool)]
-    for name, outcomes, told, _, previous, marked in set_ups:
-        truth = None if told is None else np.asarray(told, dtype=float)
-        if truth is not None and (
-            truth.shape != (len(outcomes),)
-            or not (truth >= 0).all()
-            or abs(truth.sum() - 1) > ROUNDING
-        ):
-            raise ValueError(
-                "The truth has a probability for each outcome, together 1; that of "
-                f"{name!r} has {truth.size} for {len(outcomes)}, with a sum of {truth.sum():.6g}."
-            )
-        own = marks_of(outcomes, truth, previous) if marked is None else marked
-        truths.append(np.full(len(outcomes), np.nan) if truth is None else truth)
-        marks.append(np.asarray(own, dtype=bool))
-    return {
-        "contexts": tuple(set_up.name for set_up in set_ups),
-        "scenarios": tuple(set_up.scenario for set_up in set_ups),
-        "previous": tuple(set_up.previous for set_up in set_ups),
-        "context": np.repeat(np.arange(len(set_ups)), [len(s.outcomes) for s in set_ups]),
-        "outcome": tuple(name for set_up in set_ups for name in set_up.outcomes),
-        "truth": np.concatenate(truths),
-        "marks": np.concatenate(marks),
-    }
-
-
 def _set_ups(given: Sequence[SetUp] | None, outcomes: tuple[str, ...], n: int) -> tuple[SetUp, ...]:
     set_ups = tuple(given or (SetUp(f"context {k + 1}", outcomes) for k in range(n)))
     if len(set_ups) != n:
@@ -723,16 +575,10 @@ def _set_ups(given: Sequence[SetUp] | None, outcomes: tuple[str, ...], n: int) -
         if set_up.outcomes != outcomes:
             raise ValueError(
                 f"The outcomes that are read are those of the context; {set_up.name!r} has "
-                f"{set_up.outcomes}, and {outcomes} were asked. Read contexts of different "
-                "outcomes on their own and join them."
+                f"{set_up.outcomes}, and {outcomes} are read. Read contexts of different "
+                "outcomes separately and join them."
             )
     return set_ups
-
-
-def _columns(environment: Environment) -> tuple[str, ...]:
-    """Return the columns that say which context it is."""
-    named = environment.own if isinstance(environment, BrokenOff) else environment.fields.stimulus
-    return tuple(named)
 
 
 def context_name(columns: Iterable[str], values: Sequence[Any]) -> str:

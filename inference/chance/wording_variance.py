@@ -72,12 +72,11 @@ def joined_wordings(several: Sequence[RevealedBeliefs]) -> RevealedBeliefs:
     if len(several) < 2:
         raise ValueError(f"Wordings are compared by two or more; got {len(several)}.")
     parts = [
-        replace(own, contexts=tuple(f"{name}, wording {k}" for name in own.contexts))
-        if k > 1
-        else own
-        for k, own in enumerate(several, start=1)
+        replace(belief, name=f"{belief.name}, wording {k}") if k > 1 else belief
+        for k, beliefs in enumerate(several, start=1)
+        for belief in beliefs
     ]
-    return RevealedBeliefs.join(*parts)
+    return RevealedBeliefs(tuple(parts))
 
 
 def context_of(context: str) -> tuple[str, int]:
@@ -157,31 +156,22 @@ _EFFECT = ("wording", "effect", "low", "high", "contexts")
 def _values(beliefs: RevealedBeliefs) -> pd.DataFrame:
     """Return one row per context, wording and value: y, and its sampling variance (error)."""
     rows = []
-    for k, named in enumerate(beliefs.contexts):
-        if beliefs.sources[k] == "top-k":
+    for belief in beliefs:
+        if belief.source == "top-k":
             continue
-        here = beliefs.rows(k)
-        p, total, draws = beliefs.truth[here], float(beliefs.retained[k]), int(beliefs.draws[k])
-        name, wording = context_of(named)
-        scenario = beliefs.scenarios[k]
-        about = {"scenario": scenario, "context": f"{scenario}: {name}", "wording": wording}
+        p, total, draws = belief.truth, belief.retained, belief.draws
+        name, wording = context_of(belief.name)
+        about = {"scenario": belief.scenario, "context": f"{belief.scenario}: {name}"}
+        about |= {"wording": wording}
         rows.append({**about, "value": "retained mass", **_sampled(total, 0.0, draws)})
-        if not beliefs.flagged[k] and np.isfinite(p).all():
+        if not belief.flag and np.isfinite(p).all():
             position = int(np.argmax(p))
-            share = float(beliefs.probability[here][position] / total)
-            told = _sampled(share, float(p[position]), round(draws * total))
-            rows.append({**about, "value": "likeliest outcome", **told})
+            share = float(belief.normalised[position])
+            sampled = _sampled(share, float(p[position]), round(draws * total))
+            rows.append({**about, "value": "likeliest outcome", **sampled})
             if not draws:
-                away = float(np.abs(p - beliefs.probability[here] / total).sum())
-                rows.append(
-                    {
-                        **about,
-                        "value": "distance",
-                        "y": round(away, DIGITS),
-                        "error": 0.0,
-                        "freedom": 1.0,
-                    }
-                )
+                away = float(np.abs(p - belief.normalised).sum())
+                rows.append({**about, "value": "distance", **_sampled(away, 0.0, 0)})
     return pd.DataFrame(rows, columns=_VALUES)
 
 

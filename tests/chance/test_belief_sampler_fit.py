@@ -51,12 +51,10 @@ def test_the_fit_of_counts_is_the_maximum_of_the_multinomial_likelihood():
 
     def against(z):
         total = 0.0
-        for k in range(len(beliefs)):
-            own = beliefs.rows(k)
-            p, counts = beliefs.truth[own], beliefs.count[own]
-            at = p > 0
-            height = np.log(p[at]) * np.exp(-z[0]) + beliefs.marks[own][at] @ z[1:]
-            total -= counts[at] @ (height - np.logaddexp.reduce(height))
+        for belief in beliefs:
+            at = belief.truth > 0
+            height = np.log(belief.truth[at]) * np.exp(-z[0]) + belief.marks[at] @ z[1:]
+            total -= belief.count[at] @ (height - np.logaddexp.reduce(height))
         return total
 
     searched = minimize(against, np.zeros(7), method="BFGS", options={"gtol": 1e-3})

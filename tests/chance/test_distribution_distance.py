@@ -47,7 +47,7 @@ def test_bounds_hold_everything_that_can_be_believed_and_are_met(seed):
     certain = rng.random(4) * 0.2 * (rng.random(4) < 0.7) + np.array([0.1, 0, 0, 0])
     units = [Unplaced(0.1, (0, 1, 2, 3)), Unplaced(0.05, (1,)), Unplaced(0.07, (2, 3))]
     truth = rng.dirichlet(np.ones(4))
-    low, high = _bounds(certain, units, 0, truth)
+    low, high = _bounds(certain, units, truth)
     believed = np.tile(certain, (60000, 1))
     for mass, rows in units:
         # Many of them near the corners, where the extremes lie.

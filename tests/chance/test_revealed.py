@@ -28,7 +28,7 @@ def test_a_uniform_sampler_comes_out_uniform_and_by_the_naive_reading_it_does_no
     items = contexts_of(grid, plain=True)[:3]
     told = known_beliefs(agents, items, question, "exact")
     np.testing.assert_allclose(told.beliefs.normalised, 1 / 12, rtol=1e-12)
-    np.testing.assert_allclose(told.beliefs.retained, 0.7, rtol=1e-12)
+    np.testing.assert_allclose([belief.retained for belief in told.beliefs], 0.7, rtol=1e-12)
     np.testing.assert_array_equal(told.known, 1 / 12)
     # Where a token begins several outcomes, 1 has what 10, 11 and 12 have as well; a space makes
     # pairs of " 1" and the next sign.

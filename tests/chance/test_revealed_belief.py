@@ -27,42 +27,41 @@ def told(*alternatives):
 
 def test_exact_probabilities_keep_the_mass_that_went_elsewhere():
     found = RevealedBeliefs.exact(local([[0.5, 0.2, 0.1], [0.1, 0.1, 0.1]]))
-    np.testing.assert_allclose(found.retained, [0.8, 0.3])
+    np.testing.assert_allclose([belief.retained for belief in found], [0.8, 0.3])
     np.testing.assert_allclose(found.normalised[:3], [0.625, 0.25, 0.125])
-    np.testing.assert_allclose(found.low, found.high)
-    assert found.flags == ("", "retained mass 0.3 below 0.5")
-    assert RevealedBeliefs.exact(local([[0.1, 0.1, 0.1]]), threshold=0.2).flags == ("",)
+    np.testing.assert_allclose(*found[0].ends)
+    assert [belief.flag for belief in found] == ["", "retained mass 0.3 below 0.5"]
+    assert RevealedBeliefs.exact(local([[0.1, 0.1, 0.1]]), threshold=0.2)[0].flag == ""
 
 
 def test_an_outcome_without_log_probability_is_flagged_and_nothing_is_put_in_its_place():
     p = local([[0.5, 0.3, 0.1]])
     p.log_probabilities[0, 2] = np.nan
-    found = RevealedBeliefs.exact(p)
-    assert found.flags == ("no probability of C",)
-    assert np.isnan(found.normalised).all()
-    assert np.isnan(found.retained[0])
-    assert (found.low[2], found.high[2]) == (0.0, 1.0)
+    (belief,) = RevealedBeliefs.exact(p)
+    assert belief.flag == "no probability of C"
+    assert np.isnan(belief.normalised).all()
+    assert np.isnan(belief.retained)
+    assert [end[2] for end in belief.ends] == [0.0, 1.0]
 
 
 def test_top_k_tables_bound_what_they_do_not_list():
     reply = told(("A.", 0.6), (" B\n", 0.2), ("D ", 0.1))
-    found = RevealedBeliefs.top_k([[reply]], LETTERS)
-    np.testing.assert_allclose(found.low, [0.6, 0.2, 0.0])
+    (belief,) = RevealedBeliefs.top_k([[reply]], LETTERS)
     # What is not listed, a tenth, may lie on any of them; D is known to be elsewhere.
-    np.testing.assert_allclose(found.high, [0.7, 0.3, 0.1])
-    assert found.retained_low[0] == pytest.approx(0.8)
-    assert found.retained_high[0] == pytest.approx(0.9)
+    np.testing.assert_allclose(belief.ends, [[0.6, 0.2, 0.0], [0.7, 0.3, 0.1]])
+    assert belief.retained_ends == pytest.approx((0.8, 0.9))
 
 
 def test_counts_have_wilson_intervals_and_others_lower_the_mass():
-    found = RevealedBeliefs.sampled([[6, 3, 0], [0, 0, 0]], [1, 0], LETTERS)
-    np.testing.assert_allclose(found.probability[:3], [0.6, 0.3, 0.0])
-    assert found.retained[0] == pytest.approx(0.9)
+    belief, nothing = RevealedBeliefs.sampled([[6, 3, 0], [0, 0, 0]], [1, 0], LETTERS)
+    np.testing.assert_allclose(belief.probability, [0.6, 0.3, 0.0])
+    assert belief.retained == pytest.approx(0.9)
+    low, high = belief.ends
     # Wilson's interval of 6 in 10: 0.3127 to 0.8318
-    assert found.low[0] == pytest.approx(0.3127, abs=1e-4)
-    assert found.high[0] == pytest.approx(0.8318, abs=1e-4)
-    assert found.low[2] == 0.0
-    assert found.flags == ("", "no probability of A, B, C")
+    assert low[0] == pytest.approx(0.3127, abs=1e-4)
+    assert high[0] == pytest.approx(0.8318, abs=1e-4)
+    assert low[2] == 0.0
+    assert [belief.flag, nothing.flag] == ["", "no probability of A, B, C"]
     with pytest.raises(ValueError, match="Counts are whole numbers from 0 on"):
         RevealedBeliefs.sampled([[6, -3, 0]], [1], LETTERS)
     with pytest.raises(ValueError, match="Counts are by context and outcome"):

@@ -189,17 +189,15 @@ def _every_measure(rows: pd.DataFrame, own: RevealedBeliefs, naive: Any, seed: i
         rows[name] = one["value"].to_numpy()
         for column in ("low", "high", "noise"):
             rows[f"{name}_{column}"] = one[column].to_numpy()
-    slices = list(map(own.rows, range(len(own))))
     rows["naive"] = np.nan
     if naive is not None:
-        distances_of_naive = [float(manhattan(own.truth[k], naive[k])) for k in slices]
-        rows["naive"] = distances_of_naive
+        each = [naive[own.context == k] for k in range(len(own))]
+        rows["naive"] = [float(manhattan(b.truth, q)) for b, q in zip(own, each, strict=True)]
     rows["likeliest"] = np.nan
-    for k, at in enumerate(slices):
-        if own.scenarios[k] in FURTHER and not own.flagged[k]:
-            peak = int(np.argmax(own.truth[at]))
-            excess = float(shares_of(own, k)[0][peak]) - float(own.truth[at][peak])
-            rows.loc[k, "likeliest"] = excess
+    for k, belief in enumerate(own):
+        if belief.scenario in FURTHER and not belief.flag:
+            peak = int(np.argmax(belief.truth))
+            rows.loc[k, "likeliest"] = float(belief.normalised[peak] - belief.truth[peak])
     return rows
 
 
@@ -258,21 +256,13 @@ def shares(data: Answers) -> pd.DataFrame:
     """
     parts = []
     for (who, form), own in data.once(material).beliefs.items():
-        read = [shares_of(own, k) for k in range(len(own))]
-        share, low, high = (np.concatenate([one[i] for one in read]) for i in range(3))
+        read = map(shares_of, own)
+        share, low, high = (np.concatenate(ends) for ends in zip(*read, strict=True))
         known = np.isfinite(share)
-        frame = pd.DataFrame(
-            {
-                "scenario": np.array(own.scenarios, dtype=object)[own.context],
-                "context": np.array(own.contexts, dtype=object)[own.context],
-                "outcome": own.outcome,
-                "truth": own.truth,
-                "count": np.maximum(own.count, 0).astype(np.int64),
-                "share": share,
-                "low": np.where(known, low, np.nan),
-                "high": np.where(known, high, np.nan),
-            }
+        frame = own.to_frame()[["scenario", "context", "outcome", "truth", "count"]].assign(
+            share=share, low=np.where(known, low, np.nan), high=np.where(known, high, np.nan)
         )
+        frame["count"] = frame["count"].clip(lower=0)
         parts.append(frame.assign(**{WHO: who, FORM: form}))
     return _named(joined(parts))
 
@@ -742,11 +732,11 @@ def _with_ends(rows: pd.DataFrame, revealed: Revealed) -> pd.DataFrame:
     wanted = set(rows[keys].itertuples(index=False, name=None))
     parts = []
     for (who, form), own in revealed.beliefs.items():
-        names = zip(own.scenarios, own.contexts, strict=True)
-        kept = np.array([(who, form, *name) in wanted for name in names])
-        if kept.any():
-            told = distribution_distances(own.part(kept))
-            parts.append(told[told["measure"].isin(DISTANCES)].assign(**{WHO: who, FORM: form}))
+        kept = tuple(b for b in own if (who, form, b.scenario, b.name) in wanted)
+        if kept:
+            rows_of = distribution_distances(RevealedBeliefs(kept))
+            rows_of = rows_of[rows_of["measure"].isin(DISTANCES)]
+            parts.append(rows_of.assign(**{WHO: who, FORM: form}))
     ends_ = pd.concat(parts).pivot(index=keys, columns="measure", values=["low", "high"])
     pairs: list[Any] = ends_.columns.to_list()
     ends_.columns = pd.Index([f"{name}_{end}" for end, name in pairs])

@@ -381,7 +381,7 @@ def _readings(
 ) -> Readings:
     """Join beliefs; the naive reading and the known belief are NaN where there is none."""
     joined = RevealedBeliefs.join(*beliefs)
-    nothing = np.full(len(joined.outcome), np.nan)
+    nothing = np.full(len(joined.context), np.nan)
     whole = (np.concatenate(parts) if len(parts) else nothing for parts in (naive, known))
     return Readings(items, joined, *whole)
 

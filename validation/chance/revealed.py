@@ -101,7 +101,7 @@ class Revealed:
                 {
                     "model": who,
                     "form": form,
-                    "source": ", ".join(sorted(set(beliefs.sources))),
+                    "source": ", ".join(sorted({belief.source for belief in beliefs})),
                     "contexts": len(beliefs),
                     "flagged": int(beliefs.flagged.sum()),
                     "sent": _sent(models.get(who, {})),
@@ -292,5 +292,5 @@ def _sent(how: Mapping[str, Any]) -> str:
 
 def _stacked(parts: Sequence[tuple[str, str, RevealedBeliefs]]) -> pd.DataFrame:
     """Return the tables of several beliefs one below the other."""
-    frames = [own.stored().assign(model=who, form=form) for who, form, own in parts]
+    frames = [own.to_frame().assign(model=who, form=form) for who, form, own in parts]
     return pd.concat(frames, ignore_index=True)

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from knownminds.agents.parameters import Array
-from knownminds.inference.chance.distribution_distance import set_bounds, stated_errors, units_of
-from knownminds.inference.chance.revealed_belief import RevealedBeliefs, wilson
+from knownminds.inference.chance.distribution_distance import stated_errors
+from knownminds.inference.chance.revealed_belief import Belief, RevealedBeliefs, wilson
 
 from .chance_items import ChanceItem
 
@@ -52,43 +52,39 @@ def stated_frame(model: str, beliefs: RevealedBeliefs, questions: Readings | Non
     letters, items = questions.beliefs, questions.items
     correct = [item.set_up.outcomes[item.correct] for item in items]
     errors = stated_errors(letters, correct)
-    context_at = {name: k for k, name in enumerate(beliefs.contexts)}
+    by_name = {belief.name: belief for belief in beliefs}
     groups: dict[tuple[str, int], list[int]] = {}
     for i, item in enumerate(items):
         groups.setdefault((item.context, item.outcome), []).append(i)
     rows = []
     for (context, outcome), several in groups.items():
-        if context not in context_at:
+        if context not in by_name:
             continue
-        k = context_at[context]
-        shares = [np.nan if beliefs.flagged[k] else s[outcome] for s in shares_of(beliefs, k)]
-        usable = [i for i in several if not letters.flagged[i]]
-        means = [
-            np.dot(_normalised(letters.probability[letters.rows(i)]), items[i].options)
-            for i in usable
-        ]
+        belief = by_name[context]
+        shares = [np.nan if belief.flag else s[outcome] for s in shares_of(belief)]
+        usable = [i for i in several if not letters[i].flag]
+        means = [np.dot(letters[i].normalised, items[i].options) for i in usable]
         error: Sequence[float]
-        if letters.draws[several[0]]:
+        if letters[several[0]].draws:
             error = _counted_error(questions, several)
         else:
             ends = errors[["value", "low", "high"]].iloc[usable]
             error = ends.mean().tolist() if usable else UNKNOWN
         values = [
-            beliefs.truth[beliefs.rows(k)][outcome],
+            belief.truth[outcome],
             *shares,
             float(np.mean(means)) if means else np.nan,
             *error,
         ]
-        flag = beliefs.flags[k] or ("" if usable else f"question: {letters.flags[several[0]]}")
-        name = beliefs.outcome[beliefs.rows(k)][outcome]
-        about = (model, beliefs.scenarios[k], context, name)
+        flag = belief.flag or ("" if usable else f"question: {letters[several[0]].flag}")
+        about = (model, belief.scenario, context, belief.outcomes[outcome])
         rows.append((*about, *map(float, values), len(several), flag))
     return pd.DataFrame(rows, columns=list(STATED))
 
 
 def _counted_error(questions: Readings, several: Sequence[int]) -> Sequence[float]:
     """Return the share of wrong letters, and its interval, of questions about one outcome."""
-    counts = [questions.beliefs.count[questions.beliefs.rows(i)] for i in several]
+    counts = [questions.beliefs[i].count for i in several]
     given = sum(int(count.sum()) for count in counts)
     if not given:
         return UNKNOWN
@@ -99,19 +95,6 @@ def _counted_error(questions: Readings, several: Sequence[int]) -> Sequence[floa
     return 1.0 - right / given, 1.0 - float(high[0]), 1.0 - float(low[0])
 
 
-def shares_of(beliefs: RevealedBeliefs, context: int) -> tuple[Array, Array, Array]:
+def shares_of(belief: Belief) -> tuple[Array, Array, Array]:
     """Return the normalised belief of a context, and the ends of the interval of each share."""
-    rows = beliefs.rows(context)
-    p = beliefs.probability[rows]
-    if beliefs.draws[context]:
-        counts = beliefs.count[rows].astype(float)
-        low, high = wilson(counts, np.full(len(counts), counts.sum()))
-    else:
-        low, high = set_bounds(p, units_of(beliefs, context), np.eye(len(p)))
-    return _normalised(p), low, high
-
-
-def _normalised(p: Array) -> Array:
-    total = p.sum()
-    share: Array = p / total if total > 0 else np.full(len(p), np.nan)
-    return share
+    return belief.normalised, *belief.interval(np.eye(len(belief.outcomes)))
