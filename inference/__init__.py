@@ -59,7 +59,6 @@ from .magnitudes.regression_to_the_mean import RegressionToTheMean
 from .measure import Dial, Estimate, FittedMeasure, Measure, ParameterMeasure, SubjectMeasure
 from .posteriors.comparison import (
     LeaveOneOut,
-    compare,
     leave_one_sequence_out,
 )
 from .posteriors.posterior import Posterior, posterior
@@ -166,7 +165,6 @@ __all__ = [
     "area_under_curve",
     "arviz_object",
     "check_agent",
-    "compare",
     "conditional_independence",
     "cross_validate",
     "elicitation_consistency",

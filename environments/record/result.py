@@ -67,22 +67,6 @@ class Result:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-class SubjectResult(Result):
-    """A result with rows of subjects, whose intervals hold a mass that is given."""
-
-    def content(self, mass: float = 0.9) -> Any:
-        """What `to_dict` gives, with these intervals."""
-        return self.to_frame(mass)  # type: ignore[attr-defined]
-
-    def to_dict(self, mass: float = 0.9) -> Any:
-        """The content of `to_json`."""
-        return plain(self.content(mass))
-
-    def to_json(self, mass: float = 0.9) -> str:
-        """Return the result as JSON; what is missing is null."""
-        return json.dumps(self.to_dict(mass))
-
-
 def plain(value: Any) -> Any:
     """Make a value fit for JSON: tables become records, fields keys, NaN and infinity None."""
     if isinstance(value, Result):
@@ -100,8 +84,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value
-
-
-def records(table: pd.DataFrame, *, digits: int = 10) -> Any:
-    """Return the rows of a table as JSON has them, numbers with so many decimal places."""
-    return json.loads(table.to_json(orient="records", double_precision=digits))

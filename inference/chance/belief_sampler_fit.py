@@ -14,7 +14,7 @@ from knownminds.agents import BeliefSampler
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments.chance.outcome_grid import MARKS
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import SubjectResult
+from knownminds.environments.record.result import Result
 from knownminds.inference.fits.nested_starts import REACH
 from knownminds.inference.fits.point import Optimum, PointFit, inverted, statuses
 
@@ -64,7 +64,7 @@ class BeliefTable(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BeliefSamplerFit(SubjectResult):
+class BeliefSamplerFit(Result):
     """The belief sampler that is nearest to an agent's beliefs.
 
     Parameters

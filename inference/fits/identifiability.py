@@ -26,7 +26,6 @@ from .point import FLAT_POSTERIOR
 # score of 1e-6, far above the rounding of exact gradients (about 1e-13).
 NULL = 1e-12
 TOUCHED = 1e-5  # a null direction has a component along a parameter, or a contrast, above this
-EQUAL = 1e-3  # weights that agree to this relative precision are read as equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,20 +37,12 @@ class Identifiability(Result):
 
     Parameters
     ----------
-    model, environment
-        Their names.
     parameters
         The estimated parameters, [K]; the lapse rate last if it is estimated.
-    theta
-        Where the information was taken, natural scale, [M, K].
-    n_trials, n_sessions
-        Trials of a session; sessions simulated at each theta.
     failed
         Sessions without a finite gradient, left out of the means.
     information
-        Expected information of one session at each theta, [M, K, K]; NaN where all failed.
-    eigenvalues
-        Of the mean information, ascending, [K]; the prior's are 1.
+        Expected information of one session at each of M theta, [M, K, K]; NaN where all failed.
     null
         Orthonormal directions along which no score of any session at any theta has a component,
         [K, D].
@@ -59,15 +50,9 @@ class Identifiability(Result):
         Projection onto what is null at each theta, [M, K, K].
     """
 
-    model: str
-    environment: str
     parameters: Parameters
-    theta: Array
-    n_trials: int
-    n_sessions: int
     failed: int
     information: Array
-    eigenvalues: Array
     null: Array
     null_at: Array
 
@@ -78,8 +63,13 @@ class Identifiability(Result):
 
     @cached_property
     def standard_error(self) -> Array:
-        """Standard error on the z scale from one session without a prior, [K]."""
-        return np.array([self._error(w) for w in np.diag(self.parameters.sd)])
+        """Standard error on the z scale from one session without a prior, [K]; infinite if null."""
+        told = _complement(self.null)
+        mean = self.information[self._usable].mean(axis=0)
+        part = told.T * self.parameters.sd
+        variance = (part * np.linalg.solve(told.T @ mean @ told, part)).sum(axis=0)
+        lost = [self._is_lost(weights) for weights in np.diag(self.parameters.sd)]
+        return np.where(lost, np.inf, np.sqrt(variance))
 
     @cached_property
     def posterior_share(self) -> Array:
@@ -87,23 +77,27 @@ class Identifiability(Result):
 
         The posterior precision is taken as information + prior precision.
         """
-        if not len(self.names):
-            return np.empty(0)
-        variance = np.diagonal(self._posterior, axis1=1, axis2=2)
+        precision = self.information[self._usable] + np.eye(len(self.names))
+        variance = np.diagonal(np.linalg.inv(precision), axis1=1, axis2=2)
         mean: Array = np.sqrt(variance).mean(axis=0)
         return mean
-
-    @property
-    def null_directions(self) -> Array:
-        """Directions in z along which the data say nothing, [D, K], with as many zeros as fit."""
-        return _echelon((self.parameters.sd[:, None] * self.null).T)
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
         """What cannot be told, and what hardly can, in words; empty if there is nothing."""
-        if not len(self.names):
-            return ()
-        return (*self._lost(), *self._turning(), *self._weak())
+        said = list(self._lost())
+        least = int(self._null_directions.min(initial=len(self.names)))
+        more = least - self.null.shape[1]
+        if more > 0:
+            said.append(f"a session says nothing along {more} more, which differ between theta")
+        lost = np.linalg.norm(self.null, axis=1) > TOUCHED
+        for i in np.flatnonzero((self.posterior_share > FLAT_POSTERIOR) & ~lost):
+            # Rounded down, since only the null leaves all.
+            left = np.floor(1000.0 * self.posterior_share[i]) / 10.0
+            said.append(
+                f"{self.names[i]}: hardly at all; a session leaves {left:.1f}% of its prior sd"
+            )
+        return tuple(said)
 
     def estimable(self, weights: Mapping[str, float]) -> bool:
         """Say whether sessions tell a contrast of the parameters.
@@ -117,36 +111,6 @@ class Identifiability(Result):
             Derivative of the contrast in each z (0 where not named). The derivative in theta
             times `parameters.slope(theta)` at the group mean.
         """
-        return not self._is_lost(self._in_prior_sds(weights))
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per parameter: expected standard errors in z, and what is left of the prior."""
-        with_prior = np.sqrt(np.diagonal(self._posterior.mean(axis=0))) if len(self.names) else []
-        return pd.DataFrame(
-            {
-                "parameter": self.names,
-                "standard_error": self.standard_error,
-                "prior_sd": self.parameters.sd,
-                "posterior_sd": np.asarray(with_prior) * self.parameters.sd,
-                "posterior_share": self.posterior_share,
-            }
-        )
-
-    def __str__(self) -> str:
-        """Return the table, and in sentences what the sessions cannot tell."""
-        return "\n".join([super().__str__(), *self.sentences])
-
-    @cached_property
-    def _usable(self) -> NDArray[np.bool_]:
-        return np.asarray(np.isfinite(self.information).all(axis=(1, 2)))
-
-    @cached_property
-    def _posterior(self) -> Array:
-        """Posterior covariance at each usable theta, in prior sds, [M, K, K]."""
-        precision = self.information[self._usable] + np.eye(len(self.names))
-        return np.asarray(np.linalg.inv(precision))
-
-    def _in_prior_sds(self, weights: Mapping[str, float]) -> Array:
         w = np.zeros(len(self.names))
         for name, value in weights.items():
             if name not in self.names:
@@ -157,19 +121,32 @@ class Identifiability(Result):
                 "The weights of a contrast are finite and not all 0; got "
                 f"{dict(weights)}. Name at least one parameter with its weight."
             )
-        return w * self.parameters.sd
+        return not self._is_lost(w * self.parameters.sd)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per parameter: expected standard errors in z, and what is left of the prior."""
+        return pd.DataFrame(
+            {
+                "parameter": self.names,
+                "standard_error": self.standard_error,
+                "prior_sd": self.parameters.sd,
+                "posterior_share": self.posterior_share,
+            }
+        )
+
+    @cached_property
+    def _usable(self) -> NDArray[np.bool_]:
+        return np.asarray(np.isfinite(self.information).all(axis=(1, 2)))
+
+    @property
+    def _null_directions(self) -> NDArray[np.int64]:
+        """How many directions are null at each usable theta."""
+        trace = np.trace(self.null_at[self._usable], axis1=1, axis2=2)
+        return np.asarray(np.round(trace), dtype=np.int64)
 
     def _is_lost(self, w: Array) -> bool:
         along = np.linalg.norm(self.null_at[self._usable] @ w, axis=1)
         return bool(np.all(along > TOUCHED * np.linalg.norm(w)))
-
-    def _error(self, w: Array) -> float:
-        if self._is_lost(w):
-            return np.inf
-        told = _complement(self.null)
-        mean = self.information[self._usable].mean(axis=0)
-        part = told.T @ w
-        return float(np.sqrt(part @ np.linalg.solve(told.T @ mean @ told, part)))
 
     def _lost(self) -> Iterator[str]:
         """Say what is null at every theta alike, one sentence for parameters that belong together.
@@ -178,34 +155,22 @@ class Identifiability(Result):
         do tell is orthogonal to them: u-weights f, hence z-weights f / sd.
         """
         projection = self.null @ self.null.T
-        for block in _blocks(np.abs(projection) > TOUCHED):
+        linked = np.abs(projection) > TOUCHED
+        count, label = scipy.sparse.csgraph.connected_components(linked, directed=False)
+        for group in range(count):
+            block = np.flatnonzero((label == group) & np.diagonal(linked))
+            if not len(block):
+                continue
             values, vectors = np.linalg.eigh(projection[np.ix_(block, block)])
             told = vectors[:, values < 0.5] / self.parameters.sd[block, None]
-            yield _only_through([self.parameters[self.names[k]] for k in block], told.T)
-
-    def _turning(self) -> Iterator[str]:
-        """Say how many directions are null at each theta, or at some, that differ between theta."""
-        missing = self._missing
-        each, more = int(missing.min()) - self.null.shape[1], int((missing > missing.min()).sum())
-        if each > 0:
-            yield f"a session says nothing along {each} more, which differ between theta"
-        if more:
-            yield f"at {more} of {len(missing)} theta a session says nothing along further ones"
-
-    @cached_property
-    def _missing(self) -> NDArray[np.int64]:
-        """How many directions are null at each usable theta."""
-        trace = np.trace(self.null_at[self._usable], axis1=1, axis2=2)
-        return np.asarray(np.round(trace), dtype=np.int64)
-
-    def _weak(self) -> Iterator[str]:
-        """Say of which parameters nearly all of the prior sd is left."""
-        lost = np.linalg.norm(self.null, axis=1) > TOUCHED
-        weak = (self.posterior_share > FLAT_POSTERIOR) & ~lost
-        for i in np.flatnonzero(weak):
-            # Rounded down, since only the null leaves all.
-            left = np.floor(1000.0 * self.posterior_share[i]) / 10.0
-            yield f"{self.names[i]}: hardly at all; a session leaves {left:.1f}% of its prior sd"
+            parameters = [self.parameters[self.names[k]] for k in block]
+            names = " and ".join(p.name for p in parameters)
+            if not told.shape[1]:
+                yield f"{names}: not at all"
+            elif told.shape[1] > 1:
+                yield f"{names} only through {told.shape[1]} combinations"
+            else:
+                yield f"{names} only through {_expression(parameters, told[:, 0])}"
 
 
 def identifiability(
@@ -287,24 +252,12 @@ def identifiability(
 
     null_at = np.full((m, k, k), np.nan)
     for i in np.flatnonzero(usable):
-        basis = _null(scores[i] / np.sqrt(count[i]))[1]
+        basis = _null(scores[i] / np.sqrt(count[i]))
         null_at[i] = basis @ basis.T
     # Every theta has the same weight, however many of its sessions failed.
     weighted = scores[usable] / np.sqrt(count[usable] * usable.sum())[:, None, None]
-    eigenvalues, null = _null(np.concatenate(weighted))
-    return Identifiability(
-        model=model.name,
-        environment=environment.name,
-        parameters=parameters,
-        theta=estimated,
-        n_trials=environment.n_trials,
-        n_sessions=sessions,
-        failed=int((~finite).sum()),
-        information=information,
-        eigenvalues=eigenvalues,
-        null=null,
-        null_at=null_at,
-    )
+    null = _null(np.concatenate(weighted))
+    return Identifiability(parameters, int((~finite).sum()), information, null, null_at)
 
 
 def _values(
@@ -390,16 +343,16 @@ def _gradients(
     return data.log_likelihood(truth, lapse)[1]
 
 
-def _null(scores: Array) -> tuple[Array, Array]:
-    """Eigenvalues [K] of scores' scores, ascending, and a basis [K, D] of its null directions.
+def _null(scores: Array) -> Array:
+    """Return a basis [K, D] of the directions along which scores have no component.
 
     From the singular values of the scores themselves: squaring first would lose half the digits.
     """
     if not scores.shape[1]:
-        return np.empty(0), np.empty((0, 0))
+        return np.empty((0, 0))
     _, singular, directions = np.linalg.svd(scores, full_matrices=False)
     values = singular**2
-    return values[::-1], directions[values <= NULL * max(1.0, values[0])].T
+    return directions[values <= NULL * max(1.0, values[0])].T
 
 
 def _complement(basis: Array) -> Array:
@@ -408,96 +361,15 @@ def _complement(basis: Array) -> Array:
     return np.asarray(vectors[:, values < 0.5])
 
 
-def _blocks(linked: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
-    """Yield the positions of each group of linked parameters, in order."""
-    touched = np.diagonal(linked)
-    count, label = scipy.sparse.csgraph.connected_components(linked, directed=False)
-    for group in range(count):
-        block = np.flatnonzero((label == group) & touched)
-        if len(block):
-            yield block
-
-
-def _echelon(rows: Array) -> Array:
-    """Bring linearly independent rows to reduced echelon form, leading entries 1."""
-    rows = rows.copy()
-    done = 0
-    for column in range(rows.shape[1] if len(rows) else 0):
-        best = done + int(np.abs(rows[done:, column]).argmax())
-        if abs(rows[best, column]) < TOUCHED * np.abs(rows).max():
-            continue
-        rows[[done, best]] = rows[[best, done]]
-        rows[done] /= rows[done, column]
-        others = np.arange(len(rows)) != done
-        rows[others] -= rows[others, column, None] * rows[done]
-        done += 1
-        if done == len(rows):
-            break
-    return np.where(np.abs(rows) < TOUCHED * np.abs(rows).max(initial=0.0), 0.0, rows)
-
-
-def _only_through(parameters: Sequence[Parameter], told: Array) -> str:
-    """Say through which combinations `told` [C, K] of their z the data know some parameters."""
-    names = _listed([p.name for p in parameters])
-    if not len(told):
-        return f"{names}: not at all"
-    return f"{names} only through {_combinations(parameters, told)}"
-
-
-def _combinations(parameters: Sequence[Parameter], values: Array) -> str:
-    """Name combinations [C, K] of the z of some parameters; in a word where there is one."""
-    if len(values) > 1:
-        each = [_expression(parameters, weights) for weights in _echelon(values)]
-        return f"{len(values)} combinations: {_listed(each)}"
-    weights = values[0]
-    kinds = {p.support.kind for p in parameters}
-    if _is_plain(weights) and kinds in ({"log"}, {"identity"}):
-        multiplied = kinds == {"log"}
-        if (np.sign(weights) == np.sign(weights[0])).all():
-            return f"their {'product' if multiplied else 'sum'}"
-        if len(parameters) == 2:
-            return f"their {'ratio' if multiplied else 'difference'}"
-    return _expression(parameters, weights)
-
-
 def _expression(parameters: Sequence[Parameter], weights: Array) -> str:
-    """Write a combination of z, such as logit(alpha) - 0.5 log(beta); a product where it is one."""
-    present = [(p, w) for p, w in zip(parameters, weights.tolist(), strict=True) if w]
-    if len(present) == 1:
-        return present[0][0].name
-    scaled = np.array([w for _, w in present])
-    scaled /= np.abs(scaled).max() * np.sign(scaled[0])
-    if _is_plain(scaled) and all(p.support.kind == "log" for p, _ in present):
-        above = [p.name for (p, _), w in zip(present, scaled, strict=True) if w > 0]
-        below = [p.name for (p, _), w in zip(present, scaled, strict=True) if w < 0]
-        return " / ".join([" * ".join(above), *below])
+    """Write a combination of z, such as logit(alpha) - 0.5 log(beta)."""
+    scaled = weights / (np.abs(weights).max() * np.sign(weights[0]))
     text = ""
-    for (p, _), w in zip(present, scaled.tolist(), strict=True):
-        size = f"{abs(w):.2g} ".removeprefix("1 ")
-        joint = "" if not text else (" + " if w > 0 else " - ")
-        text += f"{joint}{size}{_unconstrained(p)}"
+    for parameter, weight in zip(parameters, scaled.tolist(), strict=True):
+        size = f"{abs(weight):.2g} ".removeprefix("1 ")
+        joint = "" if not text else " + " if weight > 0 else " - "
+        kind = parameter.support.kind
+        text += (
+            joint + size + (parameter.name if kind == "identity" else f"{kind}({parameter.name})")
+        )
     return text
-
-
-def _is_plain(weights: Array) -> bool:
-    """Whether all weights have the same size."""
-    size = np.abs(weights)
-    return bool((np.abs(size - size.max()) < EQUAL * size.max()).all())
-
-
-def _unconstrained(parameter: Parameter) -> str:
-    """Write the unconstrained value of a parameter."""
-    support, name = parameter.support, parameter.name
-    if support.kind == "identity":
-        return name
-    if support.kind == "log":
-        return f"log({name})"
-    if (support.lower, support.upper) == (0.0, 1.0):
-        return f"logit({name})"
-    place = f"({name} - {support.lower:g})" if support.lower else name
-    return f"logit({place} / {support.upper - support.lower:g})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Join names with commas and a last 'and'."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -15,7 +15,7 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import Trials, unknown
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import SubjectResult
+from knownminds.environments.record.result import Result
 from knownminds.inference.subject_table import subject_table
 
 from .model_data import ModelData, Unknowns
@@ -31,7 +31,7 @@ LEAST_GAIN = 1e-9  # what moves an estimate less is rounding
 
 
 @dataclass(frozen=True)
-class MissingAnswerBounds(SubjectResult):
+class MissingAnswerBounds(Result):
     """Estimates of N subjects, and how far the answers that are missing could have moved them.
 
     Parameters

@@ -14,7 +14,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import SubjectResult, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.subject_table import subject_table
 
 from .batches import in_batches
@@ -36,7 +36,7 @@ KINK = 1e-6  # of the prior sd, to either side of a point that may lie on a kink
 
 
 @dataclass(frozen=True)
-class PointFit(SubjectResult):
+class PointFit(Result):
     """Point estimates of N subjects, with what one must know before believing them.
 
     Parameters
@@ -121,11 +121,6 @@ class PointFit(SubjectResult):
             "message": self.message,
         }
         return subject_table(self.subjects, self.names, self.estimate, self.interval(mass), more)
-
-    def content(self, mass: float = 0.9) -> Any:
-        """What `to_json` holds."""
-        subjects = records(self.to_frame(mass))
-        return {"model": self.model, "method": self.method, "subjects": subjects}
 
 
 def maximum_likelihood(

@@ -1,4 +1,4 @@
-"""Which of several models speaks better for the same trials: AIC, BIC, PSIS-LOO."""
+"""How well a model predicts what was left out, by Pareto-smoothed importance sampling."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 from knownminds.inference.fits.cross_validation import Folds, SequenceData
 from knownminds.inference.fits.model_data import LikelihoodAtPoints, ModelData, Unknowns
-from knownminds.inference.fits.point import PointFit
 from knownminds.inference.groups.deviations import Deviations
 
 from .arviz_scores import LARGEST_PARETO_K, smooth_weights
@@ -270,43 +269,3 @@ def _proposals(standard: Array, seed: int, count: int) -> tuple[Array, Array]:
         prior = scipy.stats.norm.logpdf(eta[:, i]).sum(axis=1)
         log_weight[:, i] = prior - np.logaddexp(prior, matched) + np.log(2.0)
     return eta, log_weight
-
-
-def compare(fits: Mapping[str, PointFit]) -> pd.DataFrame:
-    """Rank point fits of the same trials: total AIC and BIC, and how many subjects each wins.
-
-    Returns one row per model in order of AIC, with the columns parameters, log_likelihood, aic,
-    bic, aic_difference, bic_difference, best_by_aic, best_by_bic, failed. A subject whose fit
-    failed under any model is left out of all sums and wins, and counted.
-
-    Raises
-    ------
-    ValueError
-        If the fits are of different subjects or different numbers of trials.
-    """
-    names, values = list(fits), list(fits.values())
-    if not values:
-        raise ValueError("A comparison needs at least one fit; got none.")
-    for fit in values[1:]:
-        same = fit.subjects == values[0].subjects
-        if not same or not np.array_equal(fit.n_trials, values[0].n_trials):
-            raise ValueError(
-                f"Compared fits are of the same trials; {fit.model} and {values[0].model} differ "
-                "in subjects or trials. Fit both to one record."
-            )
-    usable = np.all([[s != "failed" for s in fit.status] for fit in values], axis=0)
-    aic = np.array([fit.aic[usable] for fit in values])
-    bic = np.array([fit.bic[usable] for fit in values])
-    rows = {
-        "parameters": [len(fit.names) for fit in values],
-        "log_likelihood": [fit.log_likelihood[usable].sum() for fit in values],
-        "aic": aic.sum(axis=1),
-        "bic": bic.sum(axis=1),
-        "best_by_aic": np.bincount(aic.argmin(axis=0), minlength=len(values)),
-        "best_by_bic": np.bincount(bic.argmin(axis=0), minlength=len(values)),
-        "failed": [fit.status.count("failed") for fit in values],
-    }
-    table = pd.DataFrame(rows, index=pd.Index(names, name="model"))
-    table["aic_difference"] = table["aic"] - table["aic"].min()
-    table["bic_difference"] = table["bic"] - table["bic"].min()
-    return table.sort_values("aic")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters, Support
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import SubjectResult, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.groups.deviations import Deviations
 from knownminds.inference.groups.formulas import GroupDesign, Regressors
@@ -47,7 +46,7 @@ LEAST_SPREAD, MOST_SPREAD = 0.2, 5.0
 
 
 @dataclass(frozen=True)
-class HierarchicalFit(SubjectResult):
+class HierarchicalFit(Result):
     """Posterior of a group of subjects, with the verdict on its sampling.
 
     Parameters
@@ -251,31 +250,11 @@ class HierarchicalFit(SubjectResult):
         more = {"n_trials": self.data.n_trials, "status": self.status}
         return subject_table(self.subjects, self.names, self.estimate, self.interval(mass), more)
 
-    def content(self, mass: float = 0.9) -> Any:
-        """What `to_json` holds."""
-        return {
-            "model": self.model,
-            "method": self.method,
-            "verdict": self.verdict,
-            "reasons": self.reasons,
-            "tried": self.tried,
-            "divergences": self.divergences,
-            "group": json.loads(self.group.to_json(orient="index")),
-            "subjects": records(self.to_frame(mass)),
-        }
-
     def to_arviz(self) -> Any:
         """Return the posterior as ArviZ holds one: see `arviz_object`."""
         from .arviz_objects import arviz_object
 
         return arviz_object(self)
-
-    def __str__(self) -> str:
-        """Return the group table and the verdict."""
-        table = self.group.round(3).to_string(na_rep="")
-        why = f": {'; '.join(self.reasons)}" if self.reasons else ""
-        head = f"{self.model}, hierarchical, {len(self.owners)} subjects"
-        return f"{head}\n{table}\n{self.verdict}{why}"
 
 
 class Sampling(TypedDict, total=False):

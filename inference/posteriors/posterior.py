@@ -15,7 +15,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import SubjectResult, records
+from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import LikelihoodAtPoints, ModelData, Unknowns
 from knownminds.inference.fits.point import PointFit, maximum_a_posteriori
 from knownminds.inference.subject_table import subject_table
@@ -29,7 +29,7 @@ ROUNDS = (1, 1, 4, 16)  # how many times the points of the first round
 
 
 @dataclass(frozen=True)
-class Posterior(SubjectResult):
+class Posterior(Result):
     """Independent posteriors of N subjects under the model's own priors.
 
     Parameters
@@ -92,10 +92,6 @@ class Posterior(SubjectResult):
         from .arviz_objects import arviz_object
 
         return arviz_object(self)
-
-    def content(self, mass: float = 0.9) -> Any:
-        """What `to_json` holds."""
-        return {"model": self.fit.model, "subjects": records(self.to_frame(mass))}
 
 
 def posterior(

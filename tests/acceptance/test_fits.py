@@ -27,7 +27,6 @@ from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.inference import (
     Folds,
     ModelData,
-    compare,
     cross_validate,
     hierarchical,
     leave_one_sequence_out,
@@ -530,28 +529,18 @@ def test_prediction_does_not_reward_parameters_that_fit_noise():
     assert max(scores, key=scores.get) == min(fits, key=fits.get) == "random_responder"
 
 
-def test_criteria_charge_for_parameters_and_leave_failed_subjects_out():
+def test_criteria_charge_for_parameters():
     _, trials = learners(6, visits=12, model=RescorlaWagner)
     silent = trials.frame.subject == "0"
     for lost, n in ((silent & False, 6), (silent, 5)):
         whole = without(trials, lost) if lost.any() else trials
-        fits = {m.name: maximum_likelihood(m, whole) for m in (RescorlaWagner, RandomResponder)}
-        table, learner = compare(fits), fits["rescorla_wagner"]
-        assert table.loc["random_responder", "aic"] == pytest.approx(n * 48 * 2 * np.log(2))
-        assert table["best_by_aic"].sum() == table["best_by_bic"].sum() == n
-        assert table.loc["rescorla_wagner", "failed"] == 6 - n
+        learner, responder = (
+            maximum_likelihood(m, whole) for m in (RescorlaWagner, RandomResponder)
+        )
+        assert responder.aic[6 - n :] == pytest.approx(48 * 2 * np.log(2))
+        assert learner.status.count("failed") == 6 - n
         assert learner.aic[1:] == pytest.approx(6 - 2 * learner.log_likelihood[1:])
         assert learner.bic[1:] == pytest.approx(3 * np.log(48) - 2 * learner.log_likelihood[1:])
-
-
-def test_fits_of_different_trials_are_not_compared():
-    one, other = (learners(n, visits=6, model=Perseverator)[1] for n in (2, 3))
-    fits = {
-        "a": maximum_likelihood(Perseverator, one),
-        "b": maximum_likelihood(RandomResponder, other),
-    }
-    with pytest.raises(ValueError, match="trials"):
-        compare(fits)
 
 
 # What `fit` says of a file
