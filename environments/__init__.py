@@ -74,9 +74,6 @@ from .magnitudes.magnitude import WINDOWS as WINDOWS
 from .magnitudes.magnitude import Magnitude as Magnitude
 from .magnitudes.marker_location import MarkerLocation as MarkerLocation
 from .magnitudes.maze_distance import MazeDistance as MazeDistance
-from .panels import Panel as Panel
-from .panels import Rows as Rows
-from .panels import panels_of as panels_of
 from .record.outcome_rates import Rate as Rate
 from .record.outcome_rates import outcome_rates as outcome_rates
 from .record.outcome_rates import unread_rate as unread_rate

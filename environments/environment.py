@@ -17,7 +17,6 @@ from knownminds.environments.words.screen import Screen
 
 from .design import Design, session_stream
 from .fields import Fields, Setting, documented, jsonable, settings_of, signature_of
-from .panels import Panel
 from .replies import Replies
 from .rerun import Rerun
 from .world import Drawn, Payoffs, World, follow_world, plain
@@ -75,8 +74,8 @@ class Environment(ABC):
     ----------
     fields
         What is recorded with each trial, shown or hidden; a table of `Field`s.
-    panels
-        What to look at in its trials, see `panels_of`; () for the usual things.
+    sequence
+        Fields within whose values trials follow each other; () where a session is one sequence.
     setting_table
         What can be set, by attribute; made of the class's `setting`s.
     size
@@ -111,7 +110,7 @@ class Environment(ABC):
     summary: ClassVar[str]
     source: ClassVar[str]
     fields: Fields = Fields()
-    panels: ClassVar[tuple[Panel, ...]] = ()
+    sequence: ClassVar[tuple[str, ...]] = ()
     setting_table: ClassVar[dict[str, Setting]] = {}
     size: str | None = None
     given: ClassVar[Given] = "action"

@@ -86,8 +86,6 @@ class Picked:
 
 # Given the trials so far (as `Session.rows`), the next question; None if the session is to wait.
 Pick = Callable[[Sequence[Mapping[str, Any]]], Picked | None]
-# Given the experiment and a session's design, what picks its questions.
-Choosing = Callable[[Environment, Design], Pick]
 
 
 class ChosenSession(Session):

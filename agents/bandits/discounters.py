@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.parameters import Array
 from knownminds.agents.recommended_design import RecommendedDesign
 
 __all__ = ["ExponentialDiscounter", "HyperbolicDiscounter", "QuasiHyperbolicDiscounter"]
@@ -57,26 +54,6 @@ class ExponentialDiscounter(Model):
         near, far = self.curve(trial.sooner_delay), self.curve(trial.later_delay)
         gain = (later * far - sooner * near) / np.maximum(sooner, later)
         return np.where(trial.later_amount < 0, -self.eta, 1.0) * gain / self.tau
-
-    @classmethod
-    def advantage_of_later(
-        cls,
-        theta: Array,
-        sooner_amount: ArrayLike,
-        sooner_delay: ArrayLike,
-        later_amount: ArrayLike,
-        later_delay: ArrayLike,
-    ) -> Array:
-        """Return the log-odds of the later option, [N, M], for theta[N, P] and M choices."""
-        named = zip(cls.parameters.names, np.asarray(theta).T, strict=True)
-        trial = SimpleNamespace(
-            sooner_amount=np.asarray(sooner_amount, float),
-            sooner_delay=np.asarray(sooner_delay, float),
-            later_amount=np.asarray(later_amount, float),
-            later_delay=np.asarray(later_delay, float),
-        )
-        lead: Array = cls.mind({name: x[:, None] for name, x in named}, 2).respond(trial)
-        return lead
 
 
 class HyperbolicDiscounter(ExponentialDiscounter):

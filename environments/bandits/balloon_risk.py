@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Unless, Whole, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun, labels_of_the_lost
 from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.history import FIRST, Filled, Retelling, is_missing
@@ -59,27 +58,6 @@ class Inflating(World):
         return action * (1.0 - drawn.bursts * drawn.pump) + 0.0  # no -0
 
 
-def _last_pump(rows: Rows) -> NDArray[np.float64]:
-    """Return the pump on the last row of each balloon; NaN on other rows."""
-    before = rows.previous("balloon")
-    last = np.ones(len(rows), dtype=bool)
-    last[before[before >= 0]] = False
-    return np.where(last, rows["pump"], np.nan)
-
-
-def _after_burst(rows: Rows) -> NDArray[np.float64]:
-    """Tell whether the balloon before burst; NaN for the first one of a session."""
-    row, burst = rows.previous(), np.full(len(rows), np.nan)
-    begins = (row >= 0) & (rows["balloon"] != rows["balloon"][row])
-    burst[begins] = rows["reward"][row[begins]] < 0
-    order, _ = rows.order("balloon")
-    # Each row has what the first row of its balloon has.
-    first = np.maximum.accumulate(np.where(rows.count("balloon")[order] == 1, rows.everything, 0))
-    after = np.empty(len(rows))
-    after[order] = burst[order][first]
-    return after
-
-
 class BalloonRisk(Retelling):
     """Balloons of several types are inflated pump by pump until the player stops or they burst.
 
@@ -117,29 +95,7 @@ class BalloonRisk(Retelling):
         ),
         FIRST,
     )
-    panels = (
-        Panel(
-            "inflating",
-            "pump",
-            "inflated",
-            looked(chose(INFLATE), read_off("pump"), read_off("type")),
-            series=("type 1", "type 2", "type 3"),
-        ),
-        Panel(
-            "last pump of a balloon",
-            "balloon",
-            "mean pump",
-            looked(_last_pump, read_off("balloon"), read_off("type")),
-            series=("type 1", "type 2", "type 3"),
-        ),
-        Panel(
-            "after a burst",
-            "pump",
-            "inflated",
-            looked(chose(INFLATE), read_off("pump"), _after_burst),
-            series=("no burst before", "a burst before"),
-        ),
-    )
+    sequence = ("balloon",)
     shipped = Path(__file__).with_suffix(".toml")
     world = Inflating
     n_actions = 2

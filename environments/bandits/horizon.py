@@ -13,7 +13,6 @@ from scipy.special import ndtri
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.panels import Panel, Rows, chose, learning_curve, looked
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import decimal
@@ -76,31 +75,6 @@ class Machines(World):
         return points
 
 
-_HORIZONS = ("one free play", "several free plays")
-
-
-def _is_long(rows: Rows) -> NDArray[np.float64]:
-    """Tell on first free plays whether more are to come; NaN on other plays."""
-    return np.where(rows["play"] == 0, (rows["horizon"] > 1) * 1.0, np.nan)
-
-
-def _difference_of_means(rows: Rows) -> NDArray[np.float64]:
-    return rows["mean_1"] - rows["mean_0"]
-
-
-def _lead_of_less_known(rows: Rows) -> NDArray[np.float64]:
-    """By how much the machine played less often paid more; NaN where both are known alike."""
-    difference = _difference_of_means(rows)
-    fewer = np.sign(rows["count_0"] - rows["count_1"])
-    return np.where(fewer == 0, np.nan, fewer * difference)
-
-
-def _less_known(rows: Rows) -> NDArray[np.float64]:
-    """Tell whether the machine played less often was chosen; NaN where both are known alike."""
-    fewer, action = np.sign(rows["count_0"] - rows["count_1"]), rows["action"]
-    return np.where((fewer == 0) | np.isnan(action), np.nan, (action == (fewer > 0)) * 1.0)
-
-
 class Horizon(TwoMachines):
     """Games with two machines: four forced plays, then one free play or several.
 
@@ -141,23 +115,7 @@ class Horizon(TwoMachines):
         Field("true_mean_0", help="mean of machine 0", role="hidden", unit="points"),
         Field("true_mean_1", help="mean of machine 1", role="hidden", unit="points"),
     )
-    panels = (
-        Panel(
-            "choices by what was seen",
-            "difference of the means, machine 1 less 0",
-            "machine 1 chosen",
-            looked(chose(1), _difference_of_means, _is_long),
-            series=_HORIZONS,
-        ),
-        Panel(
-            "information",
-            "by how much the less known one paid more",
-            "less known machine chosen",
-            looked(_less_known, _lead_of_less_known, _is_long),
-            series=_HORIZONS,
-        ),
-        learning_curve("game"),
-    )
+    sequence = ("game",)
     shipped = Path(__file__).with_suffix(".toml")
     world = Machines
     n_actions = 2

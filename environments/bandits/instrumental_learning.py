@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Told, Whole, setting
-from knownminds.environments.panels import learning_curve, returning, share_of, staying
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun, labels_of_the_lost
 from knownminds.environments.searched import Among, Searched, Span, span
 from knownminds.environments.words.history import FIRST, LETTERS, Retelling
@@ -61,12 +60,7 @@ class InstrumentalLearning(Retelling):
         ),
         FIRST,
     )
-    panels = (
-        learning_curve("context"),
-        share_of(1, "machine 1 chosen", "context", series=[f"casino {k}" for k in range(1, 9)]),
-        staying("context", cut=0.5),
-        returning("context", cut=0.5),
-    )
+    sequence = ("context",)
     shipped = Path(__file__).with_suffix(".toml")
     n_actions = 2
     performance_bounds = (0.0, 1.0)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Number, Whole, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.panels import learning_curve, returning, shares, staying
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun
 from knownminds.environments.searched import span
 from knownminds.environments.words.answer import decimal
@@ -92,12 +91,6 @@ class IowaGambling(Retelling):
         Field("first", (0, 3), "deck that is mentioned first; the others follow", "wording"),
         Field("gain", (0.0, np.inf), "what the card brought", "feedback"),
         Field("loss", (0.0, np.inf), "what the card cost", "feedback"),
-    )
-    panels = (
-        shares(("deck A", "deck B", "deck C", "deck D")),
-        learning_curve(),
-        staying(cut=-1e-9),
-        returning(cut=0.0),
     )
     shipped = Path(__file__).with_suffix(".toml")
     world = Decks

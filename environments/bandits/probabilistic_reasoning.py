@@ -12,7 +12,6 @@ from scipy.special import expit, logit
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Told, Whole, as_given, setting
-from knownminds.environments.panels import Panel, Rows, answers, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal, parse_number
@@ -25,18 +24,6 @@ if TYPE_CHECKING:
 
 _COLOURS = ("blue", "red")
 _SHARES = "multiples of 1 / n_parts between 0 and 1"
-
-
-def _by_bayes(rows: Rows) -> NDArray[np.float64]:
-    """Return the probability of the queried urn after the draw."""
-    prior, likelihood, red = rows["prior"], rows["likelihood"], rows["ball"]
-    joint = prior * np.where(red > 0, likelihood, 1 - likelihood)
-    other = (1 - prior) * np.where(red > 0, 1 - likelihood, likelihood)
-    whole = joint + other
-    return np.where(whole > 0, joint / np.where(whole > 0, whole, 1.0), np.nan)
-
-
-_PARTS = ("_sections", "_red", "_blue")
 
 
 class ProbabilisticReasoning(Retelling):
@@ -61,28 +48,6 @@ class ProbabilisticReasoning(Retelling):
         Field("ball", (0, 1), "0 blue, 1 red"),
         Field("asked", (0, 1), "urn that is asked about, in the order of mention", "wording"),
         Field("urn", (0, 1), "whether the ball came from the asked urn", "hidden"),
-    )
-    panels = (
-        Panel(
-            "answers against questions",
-            "probability by Bayes' rule",
-            "mean answer",
-            looked(read_off("response"), _by_bayes),
-        ),
-        answers(
-            "prior",
-            "prior",
-            series=read_off("ball"),
-            names=("blue ball", "red ball"),
-            title="answers by prior",
-        ),
-        answers(
-            "likelihood",
-            "share of red balls",
-            series=read_off("ball"),
-            names=("blue ball", "red ball"),
-            title="answers by likelihood",
-        ),
     )
     shipped = Path(__file__).with_suffix(".toml")
     given = "response"

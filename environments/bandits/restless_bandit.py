@@ -14,16 +14,6 @@ from scipy.special import ndtri
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, OneOf, Told, Whole, setting
-from knownminds.environments.panels import (
-    Panel,
-    answers,
-    learning_curve,
-    looked,
-    previous,
-    read_off,
-    returning,
-    staying,
-)
 from knownminds.environments.replies import Replies
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun
 from knownminds.environments.searched import Among, Searched, Span, span
@@ -98,18 +88,6 @@ class RestlessBandit(TwoMachines):
         Field("block", help="which block, from 0", role="hidden"),
         Field("mean_0", help="mean of machine 0 in force", role="hidden", unit="points"),
         Field("mean_1", help="mean of machine 1 in force", role="hidden", unit="points"),
-    )
-    panels = (
-        learning_curve(),
-        Panel(
-            "confidence",
-            "points of the play before",
-            "mean confidence",
-            looked(read_off("response"), previous("reward")),
-        ),
-        answers("reward", "points", title="confidence and what the choice then paid"),
-        staying(),
-        returning(),
     )
     shipped = Path(__file__).with_suffix(".toml")
     world = Points

@@ -11,14 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.fields import Field, Fields, Number, OneOf, Told, Whole, setting
-from knownminds.environments.panels import (
-    Panel,
-    Rows,
-    learning_curve,
-    looked,
-    returning,
-    staying,
-)
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun
 from knownminds.environments.searched import Among, Searched, Span, among, span
 from knownminds.environments.words.history import FIRST, LETTERS
@@ -91,16 +83,6 @@ class OnConsecutive(OnCorrect):
 WORLDS: dict[str, type[World]] = {"correct": OnCorrect, "consecutive": OnConsecutive}
 
 
-def _chose_better(rows: Rows) -> NDArray[np.float64]:
-    """Tell whether the better machine was chosen."""
-    return np.where(np.isfinite(rows["action"]), (rows["action"] == rows["better"]) * 1.0, np.nan)
-
-
-def _since_reversal(rows: Rows) -> NDArray[np.float64]:
-    """Count plays since the last reversal; NaN before the first one."""
-    return np.where(rows["block"] > 0, rows.count("block"), np.nan)
-
-
 class ReversalLearning(TwoMachines):
     """Two machines, one of which wins more often; after each block they change places.
 
@@ -121,17 +103,6 @@ class ReversalLearning(TwoMachines):
         FIRST,
         Field("block", help="reversals before this play", role="hidden"),
         Field("better", (0, 1), "machine that wins more often", role="hidden"),
-    )
-    panels = (
-        learning_curve(),
-        Panel(
-            "after a reversal",
-            "plays since the reversal",
-            "better machine chosen",
-            looked(_chose_better, _since_reversal),
-        ),
-        staying(cut=0.5),
-        returning(cut=0.5),
     )
     shipped = Path(__file__).with_suffix(".toml")
     n_actions = 2

@@ -25,7 +25,6 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import Searched, Span, among, span
 from knownminds.environments.words.history import FIRST, Filled, Retelling
@@ -129,17 +128,6 @@ class Grid(World):
         return {"later_amount": drawn.later_amounts[0]}
 
 
-def _further_months(rows: Rows) -> NDArray[np.float64]:
-    return rows["later_delay"] - rows["sooner_delay"]
-
-
-def _times_the_sooner(rows: Rows) -> NDArray[np.float64]:
-    """Return the later sum over the sooner one; NaN for losses, where larger is worse."""
-    sooner, later = rows["sooner_amount"], rows["later_amount"]
-    gain = (sooner > 0) & (later > 0)
-    return np.where(gain, later / np.where(gain, sooner, 1.0), np.nan)
-
-
 class TemporalDiscounting(Retelling):
     """Choices between a sooner sum (action 0) and a later one (action 1); nothing is paid.
 
@@ -175,26 +163,6 @@ class TemporalDiscounting(Retelling):
         Field("later_amount", _held("later_amounts"), "the later sum", dependent=True),
         Field("later_delay", _held("later_delay"), "until the later sum", unit="months"),
         FIRST,
-    )
-    panels = (
-        Panel(
-            "waiting by delay",
-            "further months until the later sum",
-            "later sum chosen",
-            looked(chose(1), _further_months),
-        ),
-        Panel(
-            "waiting by what it adds",
-            "later sum, times the sooner one",
-            "later sum chosen",
-            looked(chose(1), _times_the_sooner),
-        ),
-        Panel(
-            "waiting by whether the sooner sum is there at once",
-            "months until the sooner sum",
-            "later sum chosen",
-            looked(chose(1), read_off("sooner_delay")),
-        ),
     )
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = None

@@ -15,7 +15,6 @@ from scipy.special import ndtri
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Told, Whole, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.panels import Panel, Rows, looked, read_off, trial
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import Answer, parse_label
@@ -82,42 +81,6 @@ class Flight(World):
         return drawn.gems[action] if self.planet == 0 else drawn.gems[2 + action]
 
 
-def _flights(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first stages, and for each the deal before it; those without one are left out."""
-    flight = np.flatnonzero(rows["stage"] == 0)
-    deal = rows.previous()[flight]
-    known = (deal >= 0) & (rows["stage"][deal] == 1) & (rows.previous()[deal] >= 0)
-    return flight[known], deal[known]
-
-
-def _same_shuttle(rows: Rows) -> NDArray[np.float64]:
-    """Tell on first stages whether the shuttle is that of the day before."""
-    same = np.full(len(rows), np.nan)
-    flight, deal = _flights(rows)
-    same[flight] = rows["action"][flight] == rows["action"][rows.previous()[deal]]
-    return same
-
-
-def _day_before(rows: Rows) -> NDArray[np.float64]:
-    """Return 2 if the flight before was common, plus 1 if its deal paid."""
-    outcome = np.full(len(rows), np.nan)
-    flight, deal = _flights(rows)
-    common = rows["state"][deal] == rows["action"][rows.previous()[deal]]
-    outcome[flight] = 2.0 * common + (rows["reward"][deal] > 0)
-    return outcome
-
-
-def _same_alien(rows: Rows) -> NDArray[np.float64]:
-    """Tell on second stages whether the alien is the one last dealt with on this planet."""
-    before = rows.before("action", "stage", "state")
-    known = (rows["stage"] == 1) & np.isfinite(before)
-    return np.where(known, (rows["action"] == before) * 1.0, np.nan)
-
-
-def _paid_before(rows: Rows) -> NDArray[np.float64]:
-    return rows.before("reward", "stage", "state")
-
-
 class TwoStep(Retelling):
     """Days of two choices: a shuttle that leads to one of two planets, then an alien that pays.
 
@@ -141,23 +104,7 @@ class TwoStep(Retelling):
         Field("state", (NOWHERE, 1), "the planet; -1 at the first stage", dependent=True),
         FIRST,
     )
-    panels = (
-        Panel(
-            "shuttles after outcomes",
-            "flight and deal of the day before",
-            "shuttle taken again",
-            looked(_same_shuttle, _day_before),
-            {0.0: "rare, none", 1.0: "rare, paid", 2.0: "common, none", 3.0: "common, paid"},
-        ),
-        Panel(
-            "aliens after outcomes",
-            "what the alien paid when last met",
-            "alien chosen again",
-            looked(_same_alien, _paid_before),
-            {0.0: "nothing", 1.0: "paid"},
-        ),
-        Panel("learning curve", "deal", "mean reward", looked(read_off("reward"), trial("stage"))),
-    )
+    sequence = ("stage",)
     shipped = Path(__file__).with_suffix(".toml")
     world = Flight
     n_actions = 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
@@ -22,7 +21,6 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.panels import Numbers, Panel, Rows, looked, read_off
 from knownminds.environments.searched import among
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.cover_stories import SHIPPED, Variable, load_stories
@@ -115,28 +113,6 @@ def _numbers(low: float, each: str) -> Told:
     return Told(take, what)
 
 
-def _exact(rows: Rows) -> Numbers:
-    """Return the exact answers, from 0 to 100."""
-    return 100.0 * exact_answers({name: rows[name] for name in (*NETWORK, *QUESTION)})
-
-
-def _surplus(rows: Rows) -> Numbers:
-    """Return by how much answers lie above the exact ones."""
-    return np.asarray(rows["response"]) - _exact(rows)
-
-
-def _n_told(rows: Rows) -> Numbers:
-    """Count the variables of which a question tells."""
-    given = np.stack([rows[name] != NOT_TOLD for name in TOLD])
-    return np.asarray(given.sum(axis=0), dtype=np.float64)
-
-
-def _tells(rows: Rows) -> NDArray[np.int64]:
-    """Number the rows by whether something was brought about."""
-    made = np.stack([rows[name] >= MADE_ABSENT for name in TOLD]).any(axis=0)
-    return np.asarray(made, dtype=np.int64)
-
-
 class CausalInference(LikelihoodQuestions):
     """Judgements of likelihood on a causal network of two to four variables, seen or acted upon.
 
@@ -179,21 +155,6 @@ class CausalInference(LikelihoodQuestions):
         Field("domain", (0, len(DOMAINS) - 1), "which story", "wording"),
         Field(
             "round", lambda environment: (0, max(environment.repeats - 1, 1)), "from 0", "wording"
-        ),
-    )
-    panels = (
-        Panel(
-            "answers against exact ones",
-            "exact answer",
-            "mean answer",
-            lambda rows: replace(looked(read_off("response"), _exact)(rows), series=_tells(rows)),
-            series=("observed", "brought about"),
-        ),
-        Panel(
-            "answers above exact ones",
-            "variables told",
-            "answer less the exact one",
-            looked(_surplus, _n_told),
         ),
     )
     performance_bounds = (0.0, 1.0)

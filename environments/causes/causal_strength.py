@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -22,7 +21,6 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.panels import Column, Look, Panel, Rows, Seen, looked, read_off
 from knownminds.environments.searched import among
 
 from .contingency import causal_power, causal_support, delta_p
@@ -100,20 +98,6 @@ def judged_support(columns: Mapping[str, Any]) -> Array:
     return causal_support(*pairs)
 
 
-def _by(kind: int, x: Column) -> Look:
-    """Look at the answers of one kind, along a number."""
-
-    def look(rows: Rows) -> Seen:
-        seen = looked(read_off("response"), x)(rows)
-        return replace(seen, series=np.where(rows["kind"] == kind, 0, -1).astype(np.int64))
-
-    return look
-
-
-def _along(rule: Any) -> Column:
-    return lambda rows: 100.0 * rule({name: rows[name] for name in (*COUNTS, "kind")})
-
-
 class CausalStrength(LikelihoodQuestions):
     """Judgements of causal strength, from 0 to 100, by counts of cases.
 
@@ -149,17 +133,6 @@ class CausalStrength(LikelihoodQuestions):
         Field(
             "round", lambda environment: (0, max(environment.repeats - 1, 1)), "from 0", "wording"
         ),
-    )
-    panels = tuple(
-        Panel(
-            f"how strongly it {told}s, along {along}",
-            along,
-            "mean answer",
-            _by(kind, _along(rule)),
-            series=("",),
-        )
-        for kind, told in enumerate(KINDS)
-        for along, rule in (("causal power", judged_power), ("contrast", judged_contrast))
     )
     performance_bounds = (0.0, 1.0)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
@@ -24,7 +23,6 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.panels import Panel, Rows, looked, read_off
 from knownminds.environments.searched import among
 from knownminds.environments.words.cover_stories import (
     SENSES,
@@ -67,28 +65,6 @@ _PLACES = ("first", "second", "third")
 _TOLD = "what is told of the {} variable: -1 nothing, 0 absent, 1 present"
 
 
-def _question(rows: Rows) -> NDArray[np.float64]:
-    """Number the questions: three digits in base 3 for what is given, before them the query."""
-    code = rows["query"]
-    for name in _PLACES:
-        code = 3 * code + rows[name] + 1
-    return code
-
-
-def _from_the_middle(rows: Rows) -> NDArray[np.float64]:
-    """Return how far answers lie from the middle of their range."""
-    low, high = rows.environment.response_range
-    return np.abs(rows["response"] - (low + high) / 2)
-
-
-# What each question is called: "1: .10" asks for the first variable, the second is present
-# and the third not.
-_QUESTIONS = {
-    float(((query * 3 + a) * 3 + b) * 3 + c): f"{query + 1}: {'.01'[a]}{'.01'[b]}{'.01'[c]}"
-    for query, a, b, c in product(range(3), repeat=4)
-}
-
-
 class Collider(LikelihoodQuestions):
     """Judgements of likelihood on a causal graph: two causes and their effect, a chain or a fork.
 
@@ -127,22 +103,6 @@ class Collider(LikelihoodQuestions):
         Field("sense", (0, len(SENSES) - 1), coded(SENSES)),
         Field(
             "round", lambda environment: (0, max(environment.repeats - 1, 1)), "from 0", "wording"
-        ),
-    )
-    panels = (
-        Panel(
-            "answers against questions",
-            "variable asked: what is told of the three",
-            "mean answer",
-            looked(read_off("response"), _question),
-            _QUESTIONS,
-        ),
-        Panel(
-            "spread of the answers",
-            "variable asked: what is told of the three",
-            "mean distance from 50",
-            looked(_from_the_middle, _question),
-            _QUESTIONS,
         ),
     )
     performance_bounds = None

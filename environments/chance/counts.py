@@ -32,7 +32,6 @@ N_EARLIER = 4
 EARLIER = tuple(f"earlier_{k}" for k in range(1, N_EARLIER + 1))
 FACTS = (1, 8)
 LEARNED = KINDS.index("learned")
-AFTER = ("independent", "learned")  # earlier counts
 
 
 def _means(name: str, given: Any) -> tuple[float, ...]:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Environment, Observation, Turn
 from knownminds.environments.fields import WORDS, Field, Fields, OneOf, SomeOf, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.panels import Panel, Rows, Seen, looked, read_off
 from knownminds.environments.replies import Replies
 from knownminds.environments.words.answer import Answer, parse_beginning, parse_label
 from knownminds.environments.words.prompt import (
@@ -135,69 +134,6 @@ def options_of(share: Fraction, distractors: str = "published") -> tuple[Fractio
     return shown if distractors == "published" or max(shown) < 1 else None
 
 
-def _contexts_of(rows: Rows) -> tuple[list[Context], NDArray[np.int64], NDArray[np.int64]]:
-    """Return contexts that were asked, the rows that ask for an outcome, and the context of each.
-
-    KeyError where the experiment is none of chance.
-    """
-    asking = np.flatnonzero(rows["correct"] < 0).astype(np.int64)
-    cells, which = np.unique(rows["cell"][asking].astype(np.int64), return_inverse=True)
-    kind: Any = type(rows.environment)
-    return [kind.context_at(kind.values_of(int(cell))) for cell in cells], asking, which
-
-
-def _by_probability(rows: Rows) -> Seen:
-    """Each possible outcome of each row: its probability, and whether it was given."""
-    contexts, asking, which = _contexts_of(rows)
-    action, parts = rows["action"][asking], []
-    for k in range(max((len(c.chance.shares) for c in contexts), default=0)):
-        share = np.array([float(c.chance.shares[k]) if k < len(c.chance.shares) else np.nan
-                          for c in contexts])  # fmt: skip
-        again = np.array([k < len(c.marks) and c.marks[k, MARKS.index("repeat")] for c in contexts])
-        parts.append((asking, share[which], (action == k) * 1.0, again[which].astype(np.int64)))
-    return _joined(parts)
-
-
-def _by_mark(rows: Rows) -> Seen:
-    """Whether the given outcome has each of `MARKS`, in contexts with such an outcome."""
-    contexts, asking, which = _contexts_of(rows)
-    action, parts = rows["action"][asking].astype(np.int64), []
-    most = max((len(c.marks) for c in contexts), default=1)
-    marks = np.zeros((max(len(contexts), 1), most, len(MARKS)))
-    for k, context in enumerate(contexts):
-        marks[k, : len(context.marks)] = context.marks
-    for m in range(len(MARKS)):
-        there = np.any(marks[:, :, m], axis=1)[which] if len(which) else np.zeros(0, dtype=bool)
-        marked = marks[which, np.clip(action, 0, most - 1), m]
-        position = np.full(len(asking), float(m))
-        parts.append((asking, position, np.where(there, marked, np.nan), np.zeros_like(asking)))
-    return _joined(parts)
-
-
-def _by_letter(rows: Rows) -> Seen:
-    """Which letter was given where five options are offered."""
-    asking = np.flatnonzero(rows["correct"] >= 0).astype(np.int64)
-    action = rows["action"][asking]
-    parts = [
-        (asking, np.full(len(asking), float(k)), (action == k) * 1.0, np.zeros_like(asking))
-        for k in range(len(LETTERS))
-    ]
-    return _joined(parts)
-
-
-def _joined(parts: Sequence[tuple[Any, Any, Any, Any]]) -> Seen:
-    if not parts:
-        none = np.zeros(0)
-        return Seen(none.astype(np.int64), none, none, none.astype(np.int64))
-    row, x, y, series = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Seen(row, x, y, series)
-
-
-def _right(rows: Rows) -> NDArray[np.float64]:
-    """Tell whether the right letter was given; NaN where none is asked for."""
-    return np.where(rows["correct"] < 0, np.nan, (rows["action"] == rows["correct"]) * 1.0)
-
-
 class BrokenOff(Environment):
     """A session goes once through a grid of contexts, each with an outcome to tell.
 
@@ -210,35 +146,6 @@ class BrokenOff(Environment):
     digits: ClassVar[tuple[int, ...]]  # how many digits each of them takes in `cell`
     least: ClassVar[Mapping[str, int]] = {}  # of columns that go below -1
     recorded: ClassVar[Mapping[str, str]]  # the column that records a setting, by its name
-    panels = (
-        Panel(
-            "outcomes by their probability",
-            "exact probability of an outcome",
-            "share of choices",
-            _by_probability,
-            series=("other outcomes", "the outcome told before"),
-        ),
-        Panel(
-            "outcomes by what may draw to them",
-            "outcome",
-            "share of choices",
-            _by_mark,
-            {float(k): name for k, name in enumerate(MARKS)},
-        ),
-        Panel(
-            "stated probabilities",
-            "set-up",
-            "right letter",
-            looked(_right, read_off("kind")),
-        ),
-        Panel(
-            "letters",
-            "letter",
-            "share of choices",
-            _by_letter,
-            {float(k): name for k, name in enumerate(LETTERS)},
-        ),
-    )
     feedback = False
     past = "none"
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Whole, setting
-from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import ByNumber, Recorded
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import decimal
@@ -84,14 +83,6 @@ def _ends(environment: AdjustingAmount) -> tuple[float, float]:
     return (-most if environment.losses else 0.0), most
 
 
-def _offered(rows: Rows) -> NDArray[np.float64]:
-    return rows["sooner_amount"] / rows["later_amount"]
-
-
-def _question(rows: Rows) -> NDArray[np.float64]:
-    return rows.count("ladder")
-
-
 class AdjustingAmount(StatedQuestions):
     """A sum now (action 0) or a larger one later (1), where the sum now follows the last answer.
 
@@ -118,26 +109,6 @@ class AdjustingAmount(StatedQuestions):
         Field("later_delay", (1, np.inf), "until the later sum", unit="months"),
         FIRST,
         Field("ladder", (0, np.inf), "which ladder of the session, from 0", "hidden"),
-    )
-    panels = (
-        Panel(
-            "waiting by what is offered now",
-            "sum now, share of the later one",
-            "later sum chosen",
-            looked(chose(LATER), _offered),
-        ),
-        Panel(
-            "offers by delay",
-            "months until the later sum",
-            "sum now, share of the later one",
-            looked(_offered, read_off("later_delay")),
-        ),
-        Panel(
-            "waiting along the ladder",
-            "question of the ladder",
-            "later sum chosen",
-            looked(chose(LATER), _question),
-        ),
     )
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = None

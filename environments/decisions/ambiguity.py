@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.fields import Field, Fields, Numbers, Told, setting
-from knownminds.environments.panels import Panel, Rows, looked
 from knownminds.environments.words.history import FIRST
 
 from .offers import Offers
@@ -30,31 +29,6 @@ def _increasing(what: str) -> Any:
             v * BALLS, np.round(v * BALLS)),
     )  # fmt: skip
     return Told(lambda name, given: tuple(numbers(name, given).tolist()), str(numbers))
-
-
-def chose_ambiguous(columns: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Tell whether the bet with more unknown balls was chosen; NaN where they are alike."""
-    width = {
-        side: np.asarray(columns[f"{side}_most"], dtype=float)
-        - np.asarray(columns[f"{side}_least"], dtype=float)
-        for side in "ab"
-    }
-    action = np.asarray(columns["action"], dtype=float)
-    known = np.isfinite(action) & (np.abs(width["a"] - width["b"]) > CLOSE)
-    return np.where(known, (action == (width["b"] > width["a"])).astype(float), np.nan)
-
-
-def _lead(rows: Rows) -> NDArray[np.float64]:
-    """Return the known share less the middle of the one that is partly unknown."""
-    middle = {s: (rows[f"{s}_least"] + rows[f"{s}_most"]) / 2 for s in "ab"}
-    b_known = rows["b_most"] - rows["b_least"] < rows["a_most"] - rows["a_least"]
-    return np.where(b_known, middle["b"] - middle["a"], middle["a"] - middle["b"])
-
-
-def _width(rows: Rows) -> NDArray[np.float64]:
-    """Return how much of the ambiguous urn is unknown."""
-    a, b = (rows[f"{side}_most"] - rows[f"{side}_least"] for side in "ab")
-    return np.maximum(a, b)
 
 
 class Ambiguity(Offers):
@@ -79,20 +53,6 @@ class Ambiguity(Offers):
             for name in ("least", "most")
         ),
         FIRST,
-    )
-    panels = (
-        Panel(
-            "ambiguous bets by what the known one offers",
-            "known share of red balls less the middle of the other",
-            "ambiguous urn chosen",
-            looked(chose_ambiguous, _lead),  # type: ignore[arg-type]
-        ),
-        Panel(
-            "ambiguous bets by how much is unknown",
-            "share of balls of unknown colour, of the ambiguous urn",
-            "ambiguous urn chosen",
-            looked(chose_ambiguous, _width),  # type: ignore[arg-type]
-        ),
     )
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = (0.0, 1.0)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Numbers, Told, Whole, setting
-from knownminds.environments.panels import Panel, Rows, looked, read_off
 from knownminds.environments.searched import span
 from knownminds.environments.words.answer import decimal
 
@@ -39,15 +38,6 @@ def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
     return np.asarray(x["endowment"] - x["action"] + x["multiplier"] * pool / x["group"])
 
 
-def _put_in(rows: Rows) -> NDArray[np.float64]:
-    return rows["action"] / rows["endowment"]
-
-
-def _beyond(rows: Rows) -> NDArray[np.float64]:
-    """Tell whether a token put in brings its owner less than it costs."""
-    return (rows["multiplier"] / rows["group"] >= 0.5).astype(float)
-
-
 class PublicGoods(StatedQuestions):
     """How many tokens of an endowment to put into a common pool, after the others have.
 
@@ -72,21 +62,6 @@ class PublicGoods(StatedQuestions):
         Field("group", (2, np.inf), "members, oneself included"),
         Field("multiplier", (0.0, np.inf), "by which what is put in grows before it is shared"),
         Field("others", (0, np.inf), "what each of the others has put in", unit="tokens"),
-    )
-    panels = (
-        Panel(
-            "contributions by those of the others",
-            "put in by each of the others, tokens",
-            "share of the endowment put in",
-            looked(_put_in, read_off("others"), _beyond),
-            series=("a token brings back less than half", "half or more"),
-        ),
-        Panel(
-            "contributions by the multiplier",
-            "multiplier",
-            "share of the endowment put in",
-            looked(_put_in, read_off("multiplier")),
-        ),
     )
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = (0.0, np.inf)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.fields import Field, Fields, Told, setting
-from knownminds.environments.panels import Panel, Rows, looked
 from knownminds.environments.searched import among
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
@@ -80,25 +79,6 @@ def sure_and_risky(
     return sure, stake, chance
 
 
-def _stake_chance(rows: Rows) -> NDArray[np.float64]:
-    return sure_and_risky(rows)[2]  # type: ignore[arg-type]
-
-
-def _loses(rows: Rows) -> NDArray[np.float64]:
-    stake = sure_and_risky(rows)[1]  # type: ignore[arg-type]
-    return np.where(np.isfinite(stake), stake < 0, np.nan)
-
-
-def _ratio(rows: Rows) -> NDArray[np.float64]:
-    """Return gain over loss of the gamble that has both."""
-    ratio = np.full(len(rows), np.nan)
-    for side in "ab":
-        low, high = rows[f"{side}_low"], rows[f"{side}_high"]
-        both = (low < 0) & (high > 0)
-        ratio = np.where(both, high / np.where(both, -low, 1.0), ratio)
-    return ratio
-
-
 class RiskyChoice(Offers):
     """Which of two gambles with stated gains, losses and probabilities; nothing is paid.
 
@@ -129,21 +109,6 @@ class RiskyChoice(Offers):
         ),
         FIRST,
     )  # fmt: skip
-    panels = (
-        Panel(
-            "fourfold pattern",
-            "probability of the stake",
-            "stake chosen over a sure amount",
-            looked(took_risk, _stake_chance, _loses),  # type: ignore[arg-type]
-            series=("gains", "losses"),
-        ),
-        Panel(
-            "gains and losses together",
-            "gain, times the loss",
-            "chosen over nothing",
-            looked(took_risk, _ratio),  # type: ignore[arg-type]
-        ),
-    )
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = (0.0, 1.0)
     offered = (*PLACES, *(f"{place}_chance" for place in PLACES))

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Number, SomeOf, Told, Whole, setting
-from knownminds.environments.panels import Panel, Rows, chose, looked
 from knownminds.environments.searched import span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
@@ -90,18 +89,6 @@ def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
     return np.where(np.isfinite(x["action"]), chance * share, np.nan)
 
 
-def _share(rows: Rows) -> NDArray[np.float64]:
-    """Return the offer to a responder as a share of the stake."""
-    return np.where(rows["role"] == RESPONDER, rows["more"] / rows["stake"], np.nan)
-
-
-def _gain(rows: Rows) -> NDArray[np.float64]:
-    """Return what the higher of two offers earns a proposer beyond the lower, in stakes."""
-    more = rows["more_chance"] * (rows["stake"] - rows["more"])
-    less = rows["less_chance"] * (rows["stake"] - rows["less"])
-    return np.where(rows["role"] == PROPOSER, (more - less) / rows["stake"], np.nan)
-
-
 class Ultimatum(StatedQuestions):
     """Offers of a share of a stake to accept (action 1) or reject (0), and offers to make.
 
@@ -131,15 +118,6 @@ class Ultimatum(StatedQuestions):
         Field("more_chance", (0.0, 1.0), "that it is accepted"),
         FIRST,
     )  # fmt: skip
-    panels = (
-        Panel("offers accepted", "offer, share of the stake", "accepted", looked(chose(1), _share)),
-        Panel(
-            "higher offers by what they earn",
-            "expected points of the higher offer less those of the lower, in stakes",
-            "higher offer made",
-            looked(chose(1), _gain),
-        ),
-    )
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = (0.0, np.inf)
     thought = "I weigh what I would have against what the other would have."

@@ -28,7 +28,6 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.panels import Panel, Rows, answers, looked, read_off, shares
 from knownminds.environments.replies import Replies
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import among, span
@@ -69,20 +68,6 @@ def _edges(name: str, given: Any) -> list[list[str]]:
     if not all(len(pair) == 2 for pair in given):
         raise ValueError(f"{name} are pairs of parent and child; got {given!r}.")
     return [list(map(str, pair)) for pair in given]
-
-
-_ASKED_ABOUT = ("the condition", "the evidence", "the condition, given evidence")
-
-
-def _belief_or_part(rows: Rows) -> NDArray[np.float64]:
-    """Return what a probability is of, a position in `_ASKED_ABOUT`; NaN for decisions."""
-    question = rows["question"]
-    kinds = [question == BELIEF, (question == PART) | (question == SHARE), question == WITHIN]
-    return np.select(kinds, [0.0, 1.0, 2.0], np.nan)
-
-
-def _absolute_error(rows: Rows) -> NDArray[np.float64]:
-    return np.abs(rows["response"] - rows["posterior"])
 
 
 # What people choose among for a decision, by the action.
@@ -159,17 +144,6 @@ class Diagnosis(Environment):
             lambda environment: (0, environment.bins * MOST_PER_BIN - 1),
             "which of the network's contexts it is",
             "wording",
-        ),
-    )
-    panels = (
-        answers("posterior", "exact probability", series=_belief_or_part, names=_ASKED_ABOUT),
-        shares(ACTIONS, "decisions", read_off("posterior"), "exact probability"),
-        Panel(
-            "distance of the answers from the truth",
-            "exact probability",
-            "mean absolute error",
-            looked(_absolute_error, read_off("posterior"), _belief_or_part),
-            series=_ASKED_ABOUT,
         ),
     )
     given = "either"

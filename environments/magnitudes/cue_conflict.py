@@ -13,14 +13,12 @@ from knownminds.environments.design import session_stream
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Told, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.panels import Panel, Rows, answers, looked, read_off
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.prompt import Template
 
 from .decoupling import HUNDREDTHS
 from .magnitude import (
-    MODALITIES,
     WINDOWS,
     Magnitude,
     Modality,
@@ -40,18 +38,6 @@ def _paired(values: NDArray[np.float64]) -> bool:
     halves = values * HUNDREDTHS / 2
     once = len(set(np.round(halves).tolist())) == len(values)
     return bool(np.allclose(halves, np.round(halves)) and once)
-
-
-def _in_both(rows: Rows) -> NDArray[np.bool_]:
-    return np.asarray(rows["modality"] == BOTH)
-
-
-def _conflict(rows: Rows) -> NDArray[np.float64]:
-    return np.where(_in_both(rows), rows["conflict"], np.nan)
-
-
-def _error(rows: Rows) -> NDArray[np.float64]:
-    return rows["response"] - rows["value"]
 
 
 class CueConflict(MarkerLocation):
@@ -81,15 +67,6 @@ class CueConflict(MarkerLocation):
         *Magnitude.fields,
         Field("conflict", (-1.0, 1.0), "location told in words less that shown in the picture"),
         Field("errors", (0, np.inf), "number from which errors of reports are drawn", "wording"),
-    )
-    panels = (
-        answers("value", "true magnitude", series=read_off("modality"), names=MODALITIES),
-        Panel(
-            "errors by conflict",
-            "location in words less that in the picture",
-            "mean error",
-            looked(_error, _conflict),
-        ),
     )
     n_wording = 1
 

@@ -27,7 +27,6 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.panels import Panel, Rows, answers, looked, read_off
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.history import Filled, Retelling
@@ -81,19 +80,6 @@ def _stimuli(name: str, given: Any) -> str | None:
     """Take the kind of stimuli; published ones, which came first, are None in the settings."""
     kind = OneOf(STIMULI)(name, STIMULI[0] if given is None else given)
     return None if kind == STIMULI[0] else str(kind)
-
-
-def _error(rows: Rows) -> NDArray[np.float64]:
-    return rows["response"] - rows["value"]
-
-
-def _absolute_error(rows: Rows) -> NDArray[np.float64]:
-    return np.abs(_error(rows))
-
-
-def _step_back(rows: Rows) -> NDArray[np.float64]:
-    """Return the magnitude of the trial before, less the present one."""
-    return rows.before("value", "window") - rows["value"]
 
 
 class Magnitude(Retelling):
@@ -157,22 +143,7 @@ class Magnitude(Retelling):
         ),
         Field("ceiling", lambda environment: (0.0, environment.ceiling), "highest answer"),
     )
-    panels: ClassVar[tuple[Panel, ...]] = (
-        answers("value", "true magnitude", series=read_off("window"), names=WINDOWS),
-        Panel(
-            "errors after what was seen before",
-            "magnitude of the trial before, less this one",
-            "mean error",
-            looked(_error, _step_back),
-        ),
-        Panel(
-            "size of the errors",
-            "true magnitude",
-            "mean absolute error",
-            looked(_absolute_error, read_off("value"), read_off("window")),
-            series=WINDOWS,
-        ),
-    )
+    sequence = ("window",)
     given = "response"
     n_actions = 0
     feedback = False

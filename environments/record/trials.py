@@ -364,15 +364,6 @@ class Trials:
             "Fill it in, or drop the row.",
         )
 
-    def subject_frame(self) -> pd.DataFrame:
-        """One row per subject, indexed by name, with every column that is constant within it."""
-        known = {c.name for c in COLUMNS} - {"study", "environment"}
-        factors = [c for c in self.frame.columns if c not in known]
-        groups = self.frame.groupby("subject", sort=False)
-        constant = [c for c in factors if (groups[c].nunique(dropna=False) <= 1).all()]
-        first = self.frame.drop_duplicates("subject").set_index("subject")
-        return first[constant]
-
     def to_frame(self) -> pd.DataFrame:
         """Return a copy of the table."""
         return self.frame.copy()

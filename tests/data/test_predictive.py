@@ -9,10 +9,10 @@ from scipy.stats import binom
 
 from knownminds.agents import ForgettingLearner, RescorlaWagner, simulate
 from knownminds.environments import make
-from knownminds.environments.panels import panels_of
 from knownminds.inference import Unknowns
 from knownminds.validation.data import predictive
 from knownminds.validation.data.fit import fit, read_fit
+from knownminds.validation.data.panels import panels_of
 from knownminds.validation.data.predictive import (
     check_fit,
     discrepancies,

@@ -104,7 +104,7 @@ def draw_taken_for(shares: pd.DataFrame) -> Figure:
 def draw_panels(cells: pd.DataFrame) -> Figure:
     """Draw panels: bands of the replicates, and on top means of the data, where there are any.
 
-    Columns panel, along, mean_of, series, place, x, low, middle, high, and of data "data" and "p".
+    Columns panel, along, mean_of, series, x, low, middle, high, and of data "data" and "p".
     """
     groups = cells.groupby("panel", sort=False)
     figure, axes = draw.panels(len(groups), height=2.8, columns=2 if len(groups) == 4 else 3)
@@ -114,29 +114,23 @@ def draw_panels(cells: pd.DataFrame) -> Figure:
 
 
 def _panel(axis: Axes, title: str, cells: pd.DataFrame) -> None:
-    words = {x: place for x, place in zip(cells["x"], cells["place"], strict=True) if place}
-    order = {x: k for k, x in enumerate(sorted(words))}
     groups = cells.groupby("series", sort=False)
     for (name, some), style in zip(groups, draw.styles(len(groups)), strict=True):
         colour, marker, dash = style
         own = some.sort_values("x")
-        x = np.array([order.get(value, value) for value in own["x"]], dtype=float)
-        if words or len(x) == 1:
-            axis.vlines(x, own["low"], own["high"], color=colour, alpha=0.3,
-                        linewidth=6 if words else 8, label="_replicates")  # fmt: skip
+        x = own["x"].to_numpy(dtype=float)
+        if len(x) == 1:
+            axis.vlines(x, own["low"], own["high"], color=colour, alpha=0.3, linewidth=8,
+                        label="_replicates")  # fmt: skip
         else:
             axis.fill_between(x, own["low"], own["high"], color=colour, alpha=0.22, linewidth=0,
                               label="_replicates")  # fmt: skip
         if "data" in own:
-            axis.plot(x, own["data"], marker=marker, linestyle="none" if words else dash,
-                      color=colour, markersize=4, linewidth=1, label=name or "data")  # fmt: skip
+            axis.plot(x, own["data"], marker=marker, linestyle=dash, color=colour,
+                      markersize=4, linewidth=1, label=name or "data")  # fmt: skip
         else:
             axis.plot(x, own["middle"], color=colour, linestyle=dash, linewidth=1,
                       label=name or "median")  # fmt: skip
-    if words:
-        ticks = sorted(order, key=lambda value: order[value])
-        axis.set_xticks(range(len(ticks)), [words[t] for t in ticks], rotation=35, ha="right",
-                        rotation_mode="anchor", fontsize=draw.SMALL - 1)  # fmt: skip
     first = cells.iloc[0]
     axis.set_xlabel(fill(first["along"], LONGEST), fontsize=draw.SMALL + 1)
     axis.set_ylabel(fill(first["mean_of"], LONGEST), fontsize=draw.SMALL + 1)

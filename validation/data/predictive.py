@@ -1,8 +1,8 @@
 """Whether rows simulated from a fit look like those that were fitted, panel by panel.
 
 Draws of the parameters live the recorded sessions again: the same trials and stimuli, with choices,
-and the luck that they bring, of their own. What is looked at are the experiment's panels
-(`environments.panels`): means of what was done, by where it was done.
+and the rewards that follow, drawn anew. The panels of `panels_of` show means of what was done,
+along trials and stimuli.
 
 The discrepancy of a panel is T(y) = (m(y) - M)' V^-1 (m(y) - M), where m(y) holds the means of its
 cells, and M and V are the mean and covariance of m over all replicates and the data together (of
@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED, Environment, session_stream
-from knownminds.environments.panels import Cells, Panel, Rows, panels_of
 from knownminds.inference.fits.model_data import Unknowns
 
+from .panels import Cells, Panel, Rows, panels_of
 from .support import Relived, as_numbers
 
 MASS = 0.9
@@ -129,9 +129,9 @@ def check_panels(
         A row for each mean of a panel, of those that the data show: "panel", and what lies "along"
         it and what it is the "mean_of"; the "discrepancy" T of the data, the "usual" one (median T
         of the replicates) and "p", the share of replicates and data with a T of at least that of
-        the data; "series" and "place" ("" where they have no name), mean place "x", how many "rows"
-        of the data it rests on, the mean of the "data", and the quantiles 5%, 50% and 95% of the
-        replicates ("low", "middle", "high").
+        the data; "series" ("" where it has no name), mean position "x", how many "rows" of the data
+        it rests on, the mean of the "data", and the quantiles 5%, 50% and 95% of the replicates
+        ("low", "middle", "high").
     """
     chosen = panels_of(data.environment) if panels is None else panels
     cells = [found for panel in chosen if (found := panel.cells(data)) is not None]
@@ -185,7 +185,6 @@ def _check(cells: Cells, data: Rows, replicates: Array) -> pd.DataFrame:
         "discrepancy": float(own[0]), "usual": float(np.median(own[1:])),
         "p": float((own >= own[0] * (1 - 1e-9)).mean()),
         "series": [panel.series[s] if panel.series else "" for s in cells.series[kept]],
-        "place": [cells.places[c] for c in kept],
         "x": cells.x[kept], "rows": count[0, kept].astype(np.int64), "data": observed[0, kept],
         "low": low, "middle": middle, "high": high,
     })  # fmt: skip

@@ -13,14 +13,14 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import session_stream
-from knownminds.environments.panels import Panel, panels_of
-from knownminds.environments.panels import Rows as PanelRows
 from knownminds.validation.engine.arguments import check_truth, resolve_environment, resolve_model
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 
 from .fit_figures import draw_panels
+from .panels import Panel, panels_of
+from .panels import Rows as PanelRows
 from .predictive import MASS
 from .questions import Simulate
 
@@ -69,8 +69,8 @@ def compute(question: Simulate) -> Result:
 def behave_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Let agents from the prior take a session each: a row per agent, with its means by panel.
 
-    Columns of means are named by a JSON list: title of the panel, series, place; the latter two are
-    null for the mean over all points.
+    Columns of means are named by a JSON list: title of the panel, series, position; the latter two
+    are null for the mean over all points.
     """
     cell = study.cells[batch.cell]
     agent, environment, minds = AGENTS[cell.model], cell.make(), cell.subjects
@@ -81,7 +81,7 @@ def behave_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFram
     rows = PanelRows(environment, sessions.columns, sessions.subject)
     columns = {f"true_{name}": theta[:, k] for k, name in enumerate(agent.parameters.names)}
     for panel in panels_of(environment):
-        cells = panel.cells(rows)  # places are those that all minds together show
+        cells = panel.cells(rows)  # positions are those that all agents together show
         if cells is None:
             continue
         columns[json.dumps([panel.title, None, None])] = _over_all_points(panel, rows, minds)
@@ -95,11 +95,11 @@ def behave_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFram
 
 def _over_all_points(panel: Panel, rows: PanelRows, minds: int) -> Array:
     """Return each mind's mean over all points of a panel, [minds]; NaN where it has none."""
-    seen = panel.look(rows)
-    usable = np.isfinite(seen.x) & np.isfinite(seen.y) & (seen.series >= 0)
-    own = rows.session[seen.row[usable]]
-    count = np.bincount(own, minlength=minds)
-    total = np.bincount(own, seen.y[usable], minlength=minds)
+    points = panel.look(rows)
+    usable = np.isfinite(points.x) & np.isfinite(points.y) & (points.series >= 0)
+    session = rows.session[points.row[usable]]
+    count = np.bincount(session, minlength=minds)
+    total = np.bincount(session, points.y[usable], minlength=minds)
     mean: Array = np.divide(total, count, out=np.full(minds, np.nan), where=count > 0)
     return mean
 
@@ -112,25 +112,24 @@ def say(rows: Rows) -> Result:
     for column in (str(name) for name in frame if str(name).startswith("[")):
         title, series, x = json.loads(column)
         values = frame[column].dropna()
-        place = (panels[title].names or {}).get(x, "") if x is not None else ""
         row = {"panel": title, "mean of": panels[title].y, "along": panels[title].x}
-        row |= {"series": series, "place": place, "x": x, "mean": values.mean()}
+        row |= {"series": series, "x": x, "mean": values.mean()}
         table.append(row | {name: values.quantile(q) for name, q in QUANTILES.items()})
     tables: dict[str, pd.DataFrame] = {}
     figures: Mapping[str, Drawing] = {}
     if table:
         whole = pd.DataFrame(table)
         over_all = whole["series"].isna()
-        by_place = whole[~over_all].reset_index(drop=True)
+        by_position = whole[~over_all].reset_index(drop=True)
         tables = {
             "Means over all trials": whole[over_all]
             .set_index("panel")
-            .drop(columns=["along", "series", "place", "x"]),
-            "Means by place": by_place.drop(columns=["along", "mean of"]).set_index(
+            .drop(columns=["along", "series", "x"]),
+            "Means by position": by_position.drop(columns=["along", "mean of"]).set_index(
                 ["panel", "series"]
             ),
         }
-        figures = {CAPTION: Drawing(by_place, draw_prior)}
+        figures = {CAPTION: Drawing(by_position, draw_prior)}
     return rows.result(
         f"What do agents from the prior of {cell.model} do in {cell.environment}?",
         tables=tables,
@@ -139,6 +138,6 @@ def say(rows: Rows) -> Result:
     )
 
 
-def draw_prior(places: pd.DataFrame) -> Figure:
+def draw_prior(positions: pd.DataFrame) -> Figure:
     """Draw the median over minds and what 90% of them do, a panel for each panel."""
-    return draw_panels(places.rename(columns={"mean of": "mean_of", "median": "middle"}))
+    return draw_panels(positions.rename(columns={"mean of": "mean_of", "median": "middle"}))
