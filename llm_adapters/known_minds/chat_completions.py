@@ -1,7 +1,7 @@
-"""Chat completions and responses as OpenAI has them: requests that a known mind can answer.
+"""Chat completions and responses as OpenAI has them: requests that a known agent can answer.
 
-A setting that would change an answer in ways a known mind has not is taken with the value that
-changes nothing, and refused with any other. What is no setting of OpenAI's is refused too.
+A setting that would change an answer in ways that a known agent has not is taken with the value
+that changes nothing, and refused with any other. What is no setting of OpenAI's is refused too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import base64
 import binascii
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -18,11 +18,10 @@ from knownminds.environments import Message, Prompt, unknown
 from knownminds.environments.words.prompt import Role
 from knownminds.llm_adapters.adapter import Failed, Reply, Sampling, TokenLogProbability
 
-from .synthetic import Synthetic, tokens_of
+from .synthetic import Synthetic
 
 _NO_CHANCE = -9999.0  # OpenAI's log-probability of what cannot be; JSON has no -infinity
 _PNG = "data:image/png;base64,"
-_LIKELIHOOD = "message.output_text.logprobs"
 
 Nothing = Annotated[list[Any], Field(max_length=0)]
 Zero = Annotated[float, Field(ge=0, le=0)]
@@ -37,14 +36,8 @@ class Refusal(Exception):  # noqa: N818
     ):
         super().__init__(message)
         self.status = status
-        self.body = {
-            "error": {
-                "message": message,
-                "type": "invalid_request_error" if status < 500 else "server_error",
-                "param": param,
-                "code": code,
-            }
-        }
+        kind = "invalid_request_error" if status < 500 else "server_error"
+        self.body = {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 class _Strict(BaseModel):
@@ -108,23 +101,57 @@ class _Stream(_Strict):
     include_obfuscation: Literal[False] | None = None
 
 
+class _Reasoning(_Strict):
+    effort: str | None = None
+    summary: str | None = None
+
+
 class _Format(_Strict):
     type: Literal["text"]
 
 
-class _Common(_Strict):
-    """What requests of both interfaces may hold."""
+class _Text(_Strict):
+    format: _Format | None = None
+    verbosity: Literal["medium"] | None = None
+
+
+class Question(_Strict):
+    """A request for a chat completion, or for a response: the same question in another shape."""
 
     model: str
+    messages: Annotated[list[_Said], Field(min_length=1)] | None = None
+    input: str | Annotated[list[_Said], Field(min_length=1)] | None = None
+    instructions: str | None = None
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    max_output_tokens: int | None = None
+    reasoning_effort: str | None = None
+    reasoning: _Reasoning | None = None
+    logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    include: list[Literal["message.output_text.logprobs", "reasoning.encrypted_content"]] = []
+    stop: str | list[Stop] | None = None
     stream: bool | None = None
     stream_options: _Stream | None = None
+    # Settings with the only value that a known agent can heed.
+    n: Literal[1] | None = None
+    presence_penalty: Zero | None = None
+    frequency_penalty: Zero | None = None
+    logit_bias: Annotated[dict[str, Any], Field(max_length=0)] | None = None
+    response_format: _Format | None = None
+    text: _Text | None = None
+    modalities: list[Literal["text"]] | None = None
+    verbosity: Literal["medium"] | None = None
+    functions: Nothing | None = None
+    function_call: Literal["none", "auto"] | None = None
     tools: Nothing | None = None
     tool_choice: Literal["none", "auto"] | None = None
     parallel_tool_calls: bool | None = None
+    background: Literal[False] | None = None
+    truncation: Literal["auto", "disabled"] | None = None  # nothing is ever cut out of an input
     # Settings of the account and not of the answer.
     user: str | None = None
     metadata: dict[str, Any] | None = None
@@ -134,100 +161,48 @@ class _Common(_Strict):
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
 
-
-class Chat(_Common):
-    """A request for a chat completion."""
-
-    messages: Annotated[list[_Said], Field(min_length=1)]
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = None
-    reasoning_effort: str | None = None
-    logprobs: bool | None = None
-    stop: str | list[Stop] | None = None
-    n: Literal[1] | None = None
-    presence_penalty: Zero | None = None
-    frequency_penalty: Zero | None = None
-    logit_bias: Annotated[dict[str, Any], Field(max_length=0)] | None = None
-    response_format: _Format | None = None
-    modalities: list[Literal["text"]] | None = None
-    functions: Nothing | None = None
-    function_call: Literal["none", "auto"] | None = None
-    verbosity: Literal["medium"] | None = None
+    def prompt(self) -> Prompt:
+        """Return what is shown."""
+        said = self.messages if self.messages is not None else self.input
+        if said is None:
+            message = "A request has messages or, for a response, input; this one has none."
+            raise Refusal(400, message, "messages", "unsupported_value")
+        shown = [_Said(role="user", content=said)] if isinstance(said, str) else list(said)
+        if self.instructions is not None:
+            shown.insert(0, _Said(role="system", content=self.instructions))
+        return Prompt(tuple(one.message() for one in shown))
 
     def sampling(self) -> Sampling:
         """Return its settings as ours; a refusal if they contradict each other."""
-        if self.top_logprobs is not None and not self.logprobs:
+        as_response = "message.output_text.logprobs" in self.include or self.messages is None
+        if self.top_logprobs is not None and not (self.logprobs or as_response):
             raise Refusal(400, "logprobs must be true for top_logprobs; it is not.", "logprobs")
-        limit = self.max_tokens if self.max_tokens is not None else self.max_completion_tokens
-        effort: Any = self.reasoning_effort
+        limits = (self.max_tokens, self.max_completion_tokens, self.max_output_tokens)
+        effort: Any = self.reasoning.effort if self.reasoning else self.reasoning_effort
+        likely = self.logprobs or self.include or self.top_logprobs is not None
         try:
             return Sampling(
                 temperature=self.temperature,
                 top_p=self.top_p,
-                max_tokens=limit,
+                max_tokens=next((most for most in limits if most is not None), None),
                 seed=self.seed,
                 reasoning=effort,
-                top_log_probabilities=(self.top_logprobs or 0) if self.logprobs else None,
+                top_log_probabilities=(self.top_logprobs or 0) if likely else None,
             )
         except (ValueError, TypeError) as error:
             raise Refusal(400, str(error), code="unsupported_value") from None
 
 
-class _Reasoning(_Strict):
-    effort: str | None = None
-    summary: str | None = None
-
-
-class _Text(_Strict):
-    format: _Format | None = None
-    verbosity: Literal["medium"] | None = None
-
-
-class Response(_Common):
-    """A request for a response: the same questions, in the other shape."""
-
-    input: str | Annotated[list[_Said], Field(min_length=1)]
-    instructions: str | None = None
-    max_output_tokens: int | None = None
-    reasoning: _Reasoning | None = None
-    text: _Text | None = None
-    include: list[Literal["message.output_text.logprobs", "reasoning.encrypted_content"]] = []
-    background: Literal[False] | None = None
-    truncation: Literal["auto", "disabled"] | None = None  # nothing is ever cut out of an input
-
-    def as_chat(self) -> Chat:
-        """Return the request for a chat completion that asks for the same."""
-        said = self.input
-        messages = [_Said(role="user", content=said)] if isinstance(said, str) else list(said)
-        if self.instructions is not None:
-            messages.insert(0, _Said(role="system", content=self.instructions))
-        logprobs = _LIKELIHOOD in self.include or self.top_logprobs is not None
-        return Chat(
-            model=self.model,
-            messages=messages,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            seed=self.seed,
-            max_completion_tokens=self.max_output_tokens,
-            reasoning_effort=self.reasoning.effort if self.reasoning else None,
-            logprobs=logprobs or None,
-            top_logprobs=self.top_logprobs,
-        )
-
-
-Asked = TypeVar("Asked", Chat, Response)
-
-
-def read_request(kind: type[Asked], raw: bytes) -> Asked:
+def read_request(raw: bytes) -> Question:
     """Read the body of a request; a refusal if it is none."""
     try:
-        request = kind.model_validate_json(raw)
+        request = Question.model_validate_json(raw)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the body"
         got = f"; got {str(first['input'])[:60]!r}" if first["type"] != "missing" else ""
         code = "unknown_parameter" if first["type"] == "extra_forbidden" else "unsupported_value"
-        message = f"A known mind cannot take {where[:60]}: {first['msg'][:120]}{got}."
+        message = f"A known agent cannot take {where[:60]}: {first['msg'][:120]}{got}."
         raise Refusal(400, message, where[:60], code) from None
     if request.stream_options is not None and not request.stream:
         message = "stream_options go with stream=true; it is not."
@@ -235,32 +210,26 @@ def read_request(kind: type[Asked], raw: bytes) -> Asked:
     return request
 
 
-def check_model(name: str, model: str) -> None:
-    """Raise a refusal if a request asks for another model than the one that is served."""
-    if name != model:
-        raise Refusal(404, unknown("model", name, [model]), "model", "model_not_found")
-
-
-def complete(agent: Synthetic, model: str, chat: Chat, number: str) -> dict[str, Any]:
+def complete(agent: Synthetic, model: str, question: Question, number: str) -> dict[str, Any]:
     """Return the chat completion that a request is answered with.
 
     Parameters
     ----------
     model
-        The name that requests must ask for.
+        The name that requests must have.
     number
         Of the request, for the completion's id.
 
     Raises
     ------
     Refusal
-        If it asks for what a known agent cannot heed, or is no prompt of its experiment.
+        If it wants what a known agent cannot heed, or is no prompt of its experiment.
     """
-    check_model(chat.model, model)
-    prompt = Prompt(tuple(said.message() for said in chat.messages))
-    settings = chat.sampling()
+    if question.model != model:
+        message = unknown("model", question.model, [model])
+        raise Refusal(404, message, "model", "model_not_found")
     try:
-        reply = agent.answer(prompt, settings)
+        reply = agent.answer(question.prompt(), question.sampling())
     except Failed as error:
         if error.then == "skip":
             raise Refusal(400, str(error), "messages", "invalid_prompt") from None
@@ -268,16 +237,15 @@ def complete(agent: Synthetic, model: str, chat: Chat, number: str) -> dict[str,
     except ArithmeticError as error:
         message = f"{agent.agent!r} could not work out its choice: {error}."
         raise Refusal(500, message, code="computation_failed") from error
-    text, tokens = _stopped(reply, chat.stop)
+    text, tokens = _stopped(reply, question.stop)
+    likely = None if tokens is None else {"content": [_likely(t) for t in tokens], "refusal": None}
     sent, received = reply.usage.input_tokens or 0, reply.usage.output_tokens or 0
     choice: dict[str, Any] = {
         "index": 0,
         "message": {"role": "assistant", "content": text, "refusal": None},
-        "logprobs": None,
+        "logprobs": likely,
         "finish_reason": "stop" if text != reply.text else reply.finish_reason,
     }
-    if tokens is not None:
-        choice["logprobs"] = {"content": [_told(token) for token in tokens], "refusal": None}
     return {
         "id": f"chatcmpl-{number}",
         "object": "chat.completion",
@@ -293,7 +261,7 @@ def complete(agent: Synthetic, model: str, chat: Chat, number: str) -> dict[str,
 
 
 def chunks(completion: dict[str, Any], *, usage: bool) -> Iterator[dict[str, Any]]:
-    """Cut a chat completion into those of a stream, a token each.
+    """Return a chat completion as those of a stream: the answer, and its end.
 
     Parameters
     ----------
@@ -303,53 +271,38 @@ def chunks(completion: dict[str, Any], *, usage: bool) -> Iterator[dict[str, Any
     (choice,) = completion["choices"]
     same = {name: completion[name] for name in ("id", "created", "model")}
     same |= {"object": "chat.completion.chunk"} | ({"usage": None} if usage else {})
-    deltas: list[tuple[dict[str, Any], Any, str | None]] = [
-        ({"role": "assistant", "content": "", "refusal": None}, None, None)
-    ]
-    for token, tokens in _parts(choice):
-        logprobs = None if tokens is None else {"content": tokens, "refusal": None}
-        deltas.append(({"content": token}, logprobs, None))
-    deltas.append(({}, None, choice["finish_reason"]))
-    for delta, logprobs, end in deltas:
-        one = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": end}
-        yield {**same, "choices": [one]}
+    answer = {"delta": choice["message"], "logprobs": choice["logprobs"], "finish_reason": None}
+    end = {"delta": {}, "logprobs": None, "finish_reason": choice["finish_reason"]}
+    for part in (answer, end):
+        yield {**same, "choices": [{"index": 0, **part}]}
     if usage:
         yield {**same, "choices": [], "usage": completion["usage"]}
 
 
-def as_response(completion: dict[str, Any], request: Response) -> dict[str, Any]:
+def as_response(completion: dict[str, Any], question: Question) -> dict[str, Any]:
     """Return the response that says what a chat completion says."""
     (choice,) = completion["choices"]
-    number = completion["id"].removeprefix("chatcmpl-")
-    whole, usage = choice["finish_reason"] != "length", completion["usage"]
-    all_tokens = [token for _, tokens in _parts(choice) for token in tokens or ()]
-    item = {
-        "id": f"msg_{number}",
-        "type": "message",
-        "status": "completed" if whole else "incomplete",
-        "role": "assistant",
-        "content": [_content(choice["message"]["content"], all_tokens)],
-    }
+    number, usage = completion["id"].removeprefix("chatcmpl-"), completion["usage"]
+    cut = choice["finish_reason"] == "length"
+    status = "incomplete" if cut else "completed"
+    tokens = choice["logprobs"]["content"] if choice["logprobs"] else []
+    text = {"type": "output_text", "text": choice["message"]["content"], "annotations": []}
+    item = {"id": f"msg_{number}", "type": "message", "status": status, "role": "assistant"}
     echoed = ("instructions", "max_output_tokens", "temperature", "top_logprobs", "top_p", "user")
     return {
         "id": f"resp_{number}",
         "object": "response",
         "created_at": completion["created"],
-        "status": "completed" if whole else "incomplete",
-        "background": False,
+        "status": status,
         "error": None,
-        "incomplete_details": None if whole else {"reason": "max_output_tokens"},
-        "metadata": request.metadata or {},
+        "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+        "metadata": question.metadata or {},
         "model": completion["model"],
-        "output": [item],
+        "output": [{**item, "content": [{**text, "logprobs": tokens}]}],
         "parallel_tool_calls": True,
         "previous_response_id": None,
-        "reasoning": {"effort": None, "summary": None},
-        "store": False,
-        "text": {"format": {"type": "text"}},
         "tool_choice": "auto",
         "tools": [],
-        "truncation": "disabled",
         "usage": {
             "input_tokens": usage["prompt_tokens"],
             "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
@@ -357,51 +310,30 @@ def as_response(completion: dict[str, Any], request: Response) -> dict[str, Any]
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": usage["total_tokens"],
         },
-        **{name: getattr(request, name) for name in echoed},
+        **{name: getattr(question, name) for name in echoed},
     }
 
 
-def events(response: dict[str, Any], completion: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the events of a stream that ends in this response, one for each token among them."""
-    (item,), (choice,) = response["output"], completion["choices"]
+def events(response: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the events of a stream that ends in this response."""
+    (item,) = response["output"]
+    (whole,) = item["content"]
     begun = {**response, "status": "in_progress", "output": [], "usage": None}
-    begun["incomplete_details"] = None
-    where = {"item_id": item["id"], "output_index": 0, "content_index": 0}
-    whole = item["content"][0]
+    at = {"item_id": item["id"], "output_index": 0, "content_index": 0}
+    likely = {"logprobs": whole["logprobs"]}
     empty = {**item, "status": "in_progress", "content": []}
-    deltas = [
-        ("output_text.delta", {**where, "delta": token, "logprobs": tokens or []})
-        for token, tokens in _parts(choice)
-    ]
     parts: list[tuple[str, dict[str, Any]]] = [
         ("created", {"response": begun}),
-        ("in_progress", {"response": begun}),
         ("output_item.added", {"output_index": 0, "item": empty}),
-        ("content_part.added", {**where, "part": _content("", [])}),
-        *deltas,
-        ("output_text.done", {**where, "text": whole["text"], "logprobs": whole["logprobs"]}),
-        ("content_part.done", {**where, "part": whole}),
+        ("content_part.added", {**at, "part": {**whole, "text": "", "logprobs": []}}),
+        ("output_text.delta", {**at, "delta": whole["text"], **likely}),
+        ("output_text.done", {**at, "text": whole["text"], **likely}),
+        ("content_part.done", {**at, "part": whole}),
         ("output_item.done", {"output_index": 0, "item": item}),
         (response["status"], {"response": response}),
     ]
     for number, (kind, content) in enumerate(parts):
         yield {"type": f"response.{kind}", "sequence_number": number, **content}
-
-
-def _content(text: str, tokens: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": tokens}
-
-
-def _parts(choice: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]] | None]]:
-    """Yield the tokens of a choice in turn, each with what is known of it."""
-    if choice["logprobs"] is None:
-        yield from ((token, None) for token in tokens_of(choice["message"]["content"]))
-    else:
-        tokens = choice["logprobs"]["content"]
-        yield from ((token["token"], [token]) for token in tokens)
-        left = choice["message"]["content"][sum(len(token["token"]) for token in tokens) :]
-        if left:  # of a token that a stop has cut in two
-            yield left, []
 
 
 def _stopped(
@@ -421,7 +353,7 @@ def _stopped(
     return reply.text[:end], kept
 
 
-def _told(token: TokenLogProbability) -> dict[str, Any]:
+def _likely(token: TokenLogProbability) -> dict[str, Any]:
     def one(name: str, value: float) -> dict[str, Any]:
         finite = _NO_CHANCE if value == -inf else value
         return {"token": name, "logprob": finite, "bytes": list(name.encode())}

@@ -1,4 +1,4 @@
-"""A known mind behind an OpenAI-compatible endpoint, for anybody's evaluation pipeline."""
+"""A known agent behind an OpenAI-compatible endpoint, for anybody's evaluation pipeline."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -16,19 +16,7 @@ from typing import Any
 from knownminds.agents import Agent, Contaminants
 from knownminds.environments import Environment
 
-from .chat_completions import (
-    Chat,
-    Refusal,
-    as_response,
-    check_model,
-    chunks,
-    complete,
-    events,
-    read_request,
-)
-from .chat_completions import (
-    Response as Responses,
-)
+from .chat_completions import Question, Refusal, as_response, chunks, complete, events, read_request
 from .synthetic import Synthetic
 
 try:
@@ -42,14 +30,13 @@ try:
     from uvicorn import Config, Server
 except ImportError:
     raise ImportError(
-        'Serving a known mind needs Starlette and uvicorn: pip install "knownminds[serve]"'
+        'Serving a known agent needs Starlette and uvicorn: pip install "knownminds[serve]"'
     ) from None
 
 _MOST_HEAD = 2**16  # bytes of a request's headers
 _MOST_BODY = 2**23  # bytes of a request's body
 _MOST_CONNECTIONS = 512
 _PATIENCE = 2  # seconds for the last bytes to leave when the server stops
-_OPEN = ("/health", "/v1/health")  # to all, also without the key
 
 
 class Served:
@@ -57,7 +44,7 @@ class Served:
 
     It answers ``POST {base_url}/chat/completions`` and ``POST {base_url}/responses``, whole or as
     a stream of server-sent events; ``GET {base_url}/models`` lists the one model, and ``GET
-    /health`` tells how many requests were answered.
+    /health`` says how many requests were answered.
 
     It is stateless: the past is read out of the prompt, as a real model must. What is promised:
 
@@ -69,7 +56,7 @@ class Served:
 
     System messages before the prompt are passed over. Temperature, top_p, max tokens, stop and
     log-probabilities are heeded as `Synthetic` says; a setting that cannot be heeded is refused
-    with status 400 and never dropped silently. The key is asked for before a body is read. A
+    with status 400 and never dropped silently. The key is checked before a body is read. A
     head has at most 64 KiB, a body 8 MiB, and at most 512 connections are held. Slow clients are
     waited for: put a proxy before it unless it listens on the loopback.
 
@@ -83,7 +70,7 @@ class Served:
     environment
         The experiment, with the settings and wording of the prompts it will get.
     agent
-        The mind.
+        Who answers.
     seed, address
         Of the study whose sessions are played.
     host, port
@@ -91,7 +78,7 @@ class Served:
     contaminants
         How often answers go wrong.
     model
-        The name that requests must ask for.
+        The name that requests must have.
     api_key
         A key that requests must bear; None for none.
     seed_is_session
@@ -216,118 +203,89 @@ class _Endpoint:
     """What is answered at each path; nothing is kept but the counts."""
 
     def __init__(self, agent: Synthetic, model: str, api_key: str | None):
-        self.mind = agent
-        self.model = model
-        self.api_key = api_key
+        self.agent, self.model, self.api_key = agent, model, api_key
         self.calls = 0
         self.numbers = count(1)  # of replies
-        paths = (
-            ("POST", "/chat/completions", self.chat),
-            ("POST", "/responses", self.responses),
-            ("GET", "/models", self.models),
-            ("GET", "/models/{name:path}", self.models),
-            ("GET", "/health", self.health),
-        )
         self.application = Starlette(
             routes=[
-                Route(f"{root}{path}", does, methods=[method])
-                for root in ("/v1", "")
-                for method, path, does in paths
+                Route("/v1/chat/completions", self.chat, methods=["POST"]),
+                Route("/v1/responses", self.responses, methods=["POST"]),
+                Route("/v1/models", self.models),
+                Route("/health", self.health),
             ],
-            exception_handlers={
-                Refusal: self.refuse,
-                RecursionError: self.refuse,
-                HTTPException: self.refuse,
-                ClientDisconnect: self.refuse,
-            },
+            exception_handlers=dict.fromkeys(
+                (Refusal, RecursionError, HTTPException, ClientDisconnect), self.refuse
+            ),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; without the key that is due, nothing of its body is looked at."""
-        key = Headers(scope=scope).get("authorization", "")
-        if self.knows(key) or scope["path"] in _OPEN:
+        key, due = Headers(scope=scope).get("authorization", ""), f"Bearer {self.api_key}"
+        knows = self.api_key is None or hmac.compare_digest(key.encode(), due.encode())
+        if knows or scope["path"] == "/health":
             await self.application(scope, receive, send)
-        else:
-            refusal = Refusal(
-                401,
-                "The key that this server was started with must be sent as a bearer token; it "
-                "was not.",
-                code="invalid_api_key",
-            )
-            await self.reply(refusal.body, 401)(scope, receive, send)
-
-    def knows(self, authorization: str) -> bool:
-        """Say whether a request bears the key, if there is one."""
-        due = f"Bearer {self.api_key}".encode()
-        return self.api_key is None or hmac.compare_digest(authorization.encode(), due)
+            return
+        message = (
+            "The key that this server was started with must be sent as a bearer token; it was not."
+        )
+        refusal = Refusal(401, message, code="invalid_api_key")
+        await self.reply(refusal.body, 401)(scope, receive, send)
 
     async def chat(self, request: Request) -> Response:
         """Answer with a chat completion."""
-        raw = await _body(request)
-        chat = read_request(Chat, raw)
-        completion = self.complete(chat, raw)
-        if not chat.stream:
+        completion, question = await self.completion(request)
+        if not question.stream:
             return self.reply(completion)
-        options = chat.stream_options
+        options = question.stream_options
         parts = chunks(completion, usage=options is not None and options.include_usage)
         return self.stream([*(f"data: {json.dumps(c)}\n\n" for c in parts), "data: [DONE]\n\n"])
 
     async def responses(self, request: Request) -> Response:
         """Answer with a response."""
-        raw = await _body(request)
-        wanted = read_request(Responses, raw)
-        completion = self.complete(wanted.as_chat(), raw)
-        response = as_response(completion, wanted)
-        if not wanted.stream:
+        completion, question = await self.completion(request)
+        response = as_response(completion, question)
+        if not question.stream:
             return self.reply(response)
-        parts = events(response, completion)
+        parts = events(response)
         return self.stream([f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in parts])
 
-    def complete(self, chat: Chat, raw: bytes) -> dict[str, Any]:
+    async def completion(self, request: Request) -> tuple[dict[str, Any], Question]:
         """Return the completion, and count it."""
-        completion = complete(self.mind, self.model, chat, hashlib.sha256(raw).hexdigest()[:24])
+        raw = await _body(request)
+        question, number = read_request(raw), hashlib.sha256(raw).hexdigest()[:24]
+        completion = complete(self.agent, self.model, question, number)
         self.calls += 1
-        return completion
+        return completion, question
 
     async def models(self, request: Request) -> Response:
-        """List the one model, or tell of it."""
+        """List the one model."""
         listed = {"id": self.model, "object": "model", "created": 0, "owned_by": "knownminds"}
-        if "name" not in request.path_params:
-            return self.reply({"object": "list", "data": [listed]})
-        check_model(request.path_params["name"], self.model)
-        return self.reply(listed)
+        return self.reply({"object": "list", "data": [listed]})
 
     async def health(self, request: Request) -> Response:
-        """Tell how many requests were answered."""
+        """Say how many requests were answered."""
         return self.reply({"status": "ok", "calls": self.calls})
 
     async def refuse(self, request: Request, error: Exception) -> Response:
         """Say in OpenAI's words for errors why a request is not answered."""
         if isinstance(error, HTTPException):
-            error = Refusal(
-                error.status_code,
+            message = (
                 "There are POST /v1/chat/completions, POST /v1/responses and GET /v1/models; got "
-                f"{request.method[:20]} {request.url.path[:60]}.",
+                f"{request.method[:20]} {request.url.path[:60]}."
             )
+            error = Refusal(error.status_code, message)
         elif not isinstance(error, Refusal):
             error = Refusal(400, "A request comes whole and holds few lists within lists.")
         return self.reply(error.body, error.status)
 
     def reply(self, content: Any, status: int = 200) -> Response:
         """Return a reply in JSON; after some refusals the connection is closed unread."""
-        headers = self.headers()
-        if status in (401, 413):
-            headers["connection"] = "close"
-        return Response(json.dumps(content), status, headers, "application/json")
+        close = {"connection": "close"} if status in (401, 413) else {}
+        return Response(json.dumps(content), status, self.headers() | close, "application/json")
 
     def stream(self, parts: Iterable[str]) -> Response:
         """Return a reply that comes in pieces."""
-
-        async def pieces() -> AsyncIterator[str]:
-            for piece in parts:
-                yield piece
-
-        return StreamingResponse(pieces(), 200, self.headers(), "text/event-stream")
+        return StreamingResponse(iter(parts), 200, self.headers(), "text/event-stream")
 
     def headers(self) -> dict[str, str]:
         """Number a reply."""
