@@ -55,7 +55,7 @@ class Replay(InProcess):
                 )
         session = settings.seed
         seed = session if self._kept["session_seed"] else None
-        name = request_hash(asked_of(self._kept, replace(self.settings, seed=seed)), prompt)
+        name = request_hash(asked_of(self._kept, replace(self.settings, seed=seed)), prompt.hash)
         replies = self._of(session).get(name, [])
         if not replies:
             message = "This prompt was not asked in the recorded session."

@@ -201,9 +201,9 @@ def asked_of(configuration: Mapping[str, Any], settings: Sampling) -> str:
     return json.dumps({**who, "settings": given(settings)})
 
 
-def request_hash(who: str, prompt: Prompt) -> str:
-    """Name a request by who answers, with which settings, and all that is shown."""
-    return sha256(f"{who}\n{prompt.hash}".encode()).hexdigest()
+def request_hash(who: str, prompt_hash: str) -> str:
+    """Name a request by who answers, with which settings, and the hash of all that is shown."""
+    return sha256(f"{who}\n{prompt_hash}".encode()).hexdigest()
 
 
 def request_of(who: str, prompt: Prompt) -> Request:
@@ -211,7 +211,7 @@ def request_of(who: str, prompt: Prompt) -> Request:
     name = {image: sha256(image).hexdigest() for image in prompt.images}
     messages = [[m.role, m.content, *(name[image] for image in m.images)] for m in prompt.messages]
     body = json.dumps({**json.loads(who), "messages": messages}, ensure_ascii=False)
-    return Request(request_hash(who, prompt), body, {sha: png for png, sha in name.items()})
+    return Request(request_hash(who, prompt.hash), body, {sha: png for png, sha in name.items()})
 
 
 class Ledger:

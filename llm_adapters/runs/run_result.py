@@ -20,6 +20,17 @@ from .prices import NANO, Price
 
 # What is put down for an answer that nothing bounds. Not a bound, so no cap relies on it.
 ASSUMED_ANSWER = 4_096
+# What an account counts, in words.
+COUNTED = {
+    "re_asked": "put again after a malformed answer",
+    "input_tokens": "tokens sent",
+    "cached_tokens": "of these read from a cache",
+    "written_tokens": "of these written to a cache",
+    "output_tokens": "tokens received",
+    "reasoning_tokens": "of these hidden reasoning",
+    "untold": "answers without their number of tokens, which count as 0",
+    "unforeseen": "answers with more tokens than could be foreseen",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,21 +143,6 @@ class Run(Result):
         return f"No answer could be read: {what}."
 
     @property
-    def looked(self) -> list[str]:
-        """Sentences on what a stopping rule found at each look."""
-        most = self.configuration["stop"]["looks"][-1] if self.looks else 0
-        sentences = []
-        for look in self.looks:
-            where = f"look at {look['units']} of {most} sessions"
-            end = "stops" if look["stop"] else "goes on"
-            held = f"{_number(look['statistic'])} against {_number(look['bound'])}"
-            result = f", {look['found']}" if look["found"] else ""
-            sentences.append(
-                f"{where}: estimate {_number(look['estimate'])}, {held}, {end}{result}"
-            )
-        return sentences
-
-    @property
     def calls(self) -> int:
         """Requests sent, whatever became of them."""
         return sum(self.account.calls.values())
@@ -218,10 +214,10 @@ class Run(Result):
         }
 
     def __str__(self) -> str:
-        """Outcomes with their intervals, then what it cost."""
+        """Outcomes with their intervals, then what it cost, and why it stopped."""
         lines = [
             f"{self.environment} with {self.llm}: {self.ended} of {self.n_sessions} sessions "
-            f"lived to their end; {self.readable} of {self.n_trials} trials have a readable answer",
+            f"came to their end; {self.readable} of {self.n_trials} trials have a readable answer",
         ]
         if self.n_trials:
             lines.append(f"{'outcome':<12}{'trials':>8}{'share':>9}   95% interval")
@@ -231,32 +227,20 @@ class Run(Result):
             for rate in self.outcomes
             if rate.of
         ]
-        states = ", ".join(f"{n} {state}" for state, n in sorted(self.account.calls.items()))
-        lines += [
-            f"{self.calls} calls ({states or 'none'}); asked again after a malformed answer: "
-            f"{self.account.re_asked}",
-            f"{self.account.input_tokens:,} tokens sent, {self.account.output_tokens:,} received",
-            "no price is known"
-            if self.price is None
-            else f"${self.dollars_paid:f} paid, ${self.dollars:f} at most",
-        ]
-        if self.account.batches:
-            batches = ", ".join(f"{n} {state}" for state, n in self.account.batches.items())
-            lines.append(f"batches: {batches}")
-        if self.account.untold:
-            lines.append(f"answers without a number of tokens: {self.account.untold}")
-        if self.account.unforeseen:
-            lines.append(
-                f"answers with more tokens than could be foreseen: {self.account.unforeseen}"
-            )
-        lines += [f"unfinished: {n} ({reason})" for reason, n in self.reasons.items()]
-        lines += self.looked
+        counts = {
+            **{f"calls {state}": n for state, n in self.account.calls.items()},
+            **{f"batches {state}": n for state, n in self.account.batches.items()},
+            **{name: getattr(self.account, name) for name in COUNTED},
+            **{f"unfinished: {reason}": n for reason, n in self.reasons.items()},
+        }
+        lines += [f"{COUNTED.get(name, name)}: {n:,}" for name, n in counts.items() if n]
+        known = self.price is not None
+        lines.append(
+            f"${self.dollars_paid:f} paid, ${self.dollars:f} at most"
+            if known
+            else "no price is known"
+        )
         return "\n".join(lines)
 
     def _money(self, amount: int) -> Decimal | None:
         return None if self.price is None else Decimal(amount) / NANO
-
-
-def _number(value: float | None) -> str:
-    """Write down a number that a rule goes by; - where there is none."""
-    return "-" if value is None else f"{value:.3g}"

@@ -484,7 +484,7 @@ class _Chair:
 
     async def answer(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
         """Return what came of a question: what is stored, or what comes now; None to stop."""
-        every = self._of_this_wording(turn, request_hash(self.who, prompt))
+        every = self._of_this_wording(turn, request_hash(self.who, prompt.hash))
         best: Asked | None = None
         attempts, cost = 0, None
         for slot in range(self.runner.kept["re_ask"] + 1):
@@ -897,7 +897,7 @@ class Questions:
         adapter, caps = self.adapter, self.runner.gate.budget.caps
         check_caps(caps, settings, self.ledger.price, f"{adapter.provider}:{adapter.model}")
         check_heeds(adapter, settings, images=bool(prompt.images))
-        request = request_hash(asked_of(self.runner.kept, settings), prompt)
+        request = request_hash(asked_of(self.runner.kept, settings), prompt.hash)
         # A part of the hash stands for the number of the session.
         chair = _Chair(self.runner, int(request[:_HEX_DIGITS], 16), settings)
         turn = self._times[request]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from knownminds.environments import ANSWERED, Environment, Outcome, Rate, make, unread_rate
 from knownminds.inference import StoppingRule
-from knownminds.llm_adapters.runs.run_result import ASSUMED_ANSWER, Run
+from knownminds.llm_adapters.runs.run_result import ASSUMED_ANSWER, COUNTED, Run
 from knownminds.llm_adapters.runs.runner import read_run
 from knownminds.validation.engine.arguments import settings_but_size
 from knownminds.validation.engine.result import Drawing, Result
@@ -70,7 +70,7 @@ def say(run: Run) -> Result:
             "Requests": _counted(
                 {STATES[state]: n for state, n in sorted(run.account.calls.items())}
                 | {f"batches {state}": n for state, n in run.account.batches.items()}
-                | {"put again after a malformed answer": run.account.re_asked}
+                | {COUNTED["re_asked"]: run.account.re_asked}
             ),
             "Tokens and dollars": _usage(run),
             "Starts": _starts(run),
@@ -149,18 +149,8 @@ def _counted(numbers: dict[str, Any]) -> pd.DataFrame:
 
 
 def _usage(run: Run) -> pd.DataFrame:
-    account = run.account
-    table = _counted(
-        {
-            "tokens sent": account.input_tokens,
-            "of these read from a cache": account.cached_tokens,
-            "of these written to a cache": account.written_tokens,
-            "tokens received": account.output_tokens,
-            "of these hidden reasoning": account.reasoning_tokens,
-            "answers without their number of tokens, which count as 0": account.untold,
-            "answers with more tokens than could be foreseen": account.unforeseen,
-        }
-    )
+    counts = {words: getattr(run.account, name) for name, words in COUNTED.items()}
+    table = _counted({words: n for words, n in counts.items() if words != COUNTED["re_asked"]})
     if run.price is not None:
         table.loc["dollars paid for answers"] = f"{run.dollars_paid:f}"
         table.loc["dollars at most in all"] = f"{run.dollars:f}"
