@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, time
 from datetime import date as Date  # noqa: N812 - fields and arguments are called date
-from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knownminds.environments import unknown
 from knownminds.llm_adapters.adapter import Usage
@@ -56,12 +58,21 @@ _RATES = (
     "output_reasoning_mtok",
     "requests_kcount",
 )
-_KEYS = ("input", "output", "cached_input", "date")
 _WRITING = Decimal("1.25")  # times the price of input: what Anthropic takes to cache it 5 minutes
-# 15 digits survive being written as a JSON number.
-_DIGITS = Context(prec=15)
 
+Rate = Annotated[Decimal, Field(ge=0, le=_MOST_RATE)]
 Overrides = str | Path | Mapping[str, Mapping[str, Any]]
+
+
+class _GivenPrice(BaseModel):
+    """A price of the user's, in dollars per million tokens."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    input: Rate
+    output: Rate
+    cached_input: Rate | None = None
+    date: Date | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +96,10 @@ class Dollars:
 
     def __str__(self) -> str:
         """In dollars, to the cent, or to two digits if it is less than a dime."""
-        low, high = _shown(self.low), _shown(self.high)
+        low, high = (
+            f"{d:,.2f}" if d == 0 or d >= Decimal("0.095") else f"{Decimal(f'{d:.1e}'):f}"
+            for d in (self.low, self.high)
+        )
         return f"${low}" if low == high else f"${low} to ${high}"
 
 
@@ -396,7 +410,8 @@ def parse_price(text: str) -> tuple[str, dict[str, Any]]:
             f" in dollars per million tokens; got {text!r}."
         )
     names = ("input", "output", "cached_input")
-    price = {name: _rate(llm, name, part) for name, part in zip(names, parts, strict=False)}
+    price = dict(zip(names, parts, strict=False))
+    _given(llm.strip(), price, GIVEN, datetime.now(UTC).date())
     return llm.strip(), price
 
 
@@ -480,55 +495,26 @@ def _row_of_day(row: ModelInfo, day: Date) -> tuple[ModelPrice, Date | None]:
 
 
 def _given(llm: str, price: object, source: str, day: Date) -> Price:
-    rule = f"The price of {llm} holds input and output, in dollars per million tokens"
-    if not isinstance(price, Mapping):
-        raise ValueError(f"{rule}; {source} has {price!r}.")
-    strange = sorted(set(price) - set(_KEYS))
-    if strange:
-        raise ValueError(unknown("entry of a price", strange[0], _KEYS, f" ({llm}, {source})"))
-    if "input" not in price or "output" not in price:
-        raise ValueError(f"{rule}; {source} has only {', '.join(price) or 'nothing'}.")
+    """Return a price of the user's; ValueError if it is none."""
     from genai_prices.types import ModelPrice
 
+    try:
+        given = _GivenPrice.model_validate(price)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the price"
+        raise ValueError(
+            f"The price of {llm} holds {', '.join(_GivenPrice.model_fields)}: dollars per million "
+            f"tokens, from 0 to {_MOST_RATE:,}, and a day such as 2026-01-31; {where} in {source} "
+            f"is {str(first['input'])[:40]!r}: {first['msg']}."
+        ) from None
     provider, _, model = llm.partition(":")
-    names = {"input": "input_mtok", "output": "output_mtok", "cached_input": "cache_read_mtok"}
-    rates = {
-        theirs: _rate(llm, ours, price[ours])
-        for ours, theirs in names.items()
-        if price.get(ours) is not None
-    }
+    rates = {"input_mtok": given.input, "output_mtok": given.output}
+    if given.cached_input is not None:
+        rates["cache_read_mtok"] = given.cached_input
     if provider == "anthropic":
-        rates["cache_write_mtok"] = rates["input_mtok"] * _WRITING
-    since = _day(llm, price.get("date"))
-    return Price(llm, provider, model, ModelPrice(**rates), source, day, since)
-
-
-def _rate(llm: str, name: str, value: object) -> Decimal:
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        rate = _DIGITS.create_decimal(str(value))
-        if not rate.is_finite() or not 0 <= rate <= _MOST_RATE:
-            raise TypeError
-    except (InvalidOperation, TypeError):
-        raise ValueError(
-            f"Prices are dollars per million tokens, from 0 on, at most {_MOST_RATE:,}; {name} of "
-            f"{llm} is {str(value)[:40]!r}."
-        ) from None
-    return rate
-
-
-def _day(llm: str, value: object) -> Date | None:
-    if isinstance(value, datetime):
-        return value.date()
-    if value is None or isinstance(value, Date):
-        return value
-    try:
-        return Date.fromisoformat(str(value))
-    except ValueError:
-        raise ValueError(
-            f"The date of a price is written 2026-01-31; that of {llm} is {value!r}."
-        ) from None
+        rates["cache_write_mtok"] = given.input * _WRITING
+    return Price(llm, provider, model, ModelPrice(**rates), source, day, given.date)
 
 
 def _no_such(llm: str, given: Mapping[str, Any]) -> str:
@@ -541,12 +527,6 @@ def _no_such(llm: str, given: Mapping[str, Any]) -> str:
         return f"{unknown('language model', llm, near, where)} {remedy}"
     ids = [provider.id for provider in providers]
     return f"{unknown('provider', llm.partition(':')[0], ids, where)} {remedy}"
-
-
-def _shown(dollars: Decimal) -> str:
-    if dollars == 0 or dollars >= Decimal("0.095"):
-        return f"{dollars:,.2f}"
-    return f"{Decimal(f'{dollars:.1e}'):f}"
 
 
 def _plain(rate: Decimal | None) -> str:
