@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -86,15 +84,14 @@ def load_model(
         raise ValueError(unknown("dtype", dtype, DTYPES))
     if gguf_file is not None and importlib.util.find_spec("gguf") is None:
         raise ImportError(f"GGUF files need the gguf package: {INSTALL}")
-    with _no_progress_bars():
-        return _read(folder, dtype, **({} if gguf_file is None else {"gguf_file": gguf_file}))
-
-
-def _read(folder: Path, dtype: str, **file: str) -> tuple[Any, Any]:
     import torch
     from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
 
+    bars: Any = logging  # its functions have no types
+    bars.disable_progress_bar()
+    file = {} if gguf_file is None else {"gguf_file": gguf_file}
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **file)
         model = AutoModelForCausalLM.from_pretrained(
@@ -111,17 +108,3 @@ def _read(folder: Path, dtype: str, **file: str) -> tuple[Any, Any]:
 
 def _unknown(message: str) -> Failed:
     return Failed(message, "stop", "model", charged=False)
-
-
-@contextmanager
-def _no_progress_bars() -> Iterator[None]:
-    from transformers.utils import logging
-
-    bars: Any = logging  # its functions have no types
-    shown = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            bars.enable_progress_bar()

@@ -6,9 +6,9 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import numpy as np
@@ -236,14 +236,11 @@ class Transformers(InProcess):
             longest = max(len(request.prompt.tokens) for request in requests)
             ends = self._ends()
             padding = ends[0] if ends else 0
+            left = [longest - len(request.prompt.tokens) for request in requests]
             rows = [
-                [padding] * (longest - len(r.prompt.tokens)) + list(r.prompt.tokens)
-                for r in requests
+                [padding] * n + list(r.prompt.tokens) for n, r in zip(left, requests, strict=True)
             ]
-            seen = [
-                [0] * (longest - len(r.prompt.tokens)) + [1] * len(r.prompt.tokens)
-                for r in requests
-            ]
+            seen = [[0] * n + [1] * (longest - n) for n in left]
             draws = _Draws(requests)
             device = self._model.device
             habits = self._model.generation_config
@@ -291,39 +288,22 @@ class Transformers(InProcess):
         tokens = tokens[:length]
         finished = bool(tokens) and tokens[-1] in ends
         text = self._tokenizer.decode(tokens, skip_special_tokens=True)
-        finish_reason = "stop" if finished else "length"
-        usage = Usage(len(request.prompt.tokens), length)
-        body = {
-            "model": self.model,
-            "text": text,
-            "finish_reason": finish_reason,
-            "tokens": tokens,
-            "prompt_tokens_sha256": request.prompt.hash,
-            "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
-        }
         likely = None
         if request.settings.top_log_probabilities is not None:
+            decode = self._tokenizer.decode
             likely = tuple(
                 TokenLogProbability(
-                    self._tokenizer.decode([token]),
-                    at.log_probability,
-                    tuple((self._tokenizer.decode([i]), value) for i, value in at.alternatives),
+                    decode([token]), value, tuple((decode([i]), other) for i, other in others)
                 )
-                for token, at in zip(tokens, kept, strict=False)
+                for token, (value, others) in zip(tokens, kept, strict=False)
             )
-            body["log_probabilities"] = likely
-        return Reply(
-            text=text,
-            finish_reason=finish_reason,
-            usage=usage,
-            model_served=self.model,
-            raw=json.dumps(body),
-            log_probabilities=likely,
-        )
+        usage = Usage(len(request.prompt.tokens), length)
+        reason = "stop" if finished else "length"
+        raw = json.dumps({"tokens": tokens})
+        return Reply(text, reason, usage, self.model, raw, likely)
 
 
-@dataclass(frozen=True)
-class _Request:
+class _Request(NamedTuple):
     """A prompt with its settings, and the most tokens of its answer."""
 
     prompt: TokenPrompt
@@ -331,12 +311,8 @@ class _Request:
     most: int
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """What was probable where a token was drawn, before temperature and top_p."""
-
-    log_probability: float
-    alternatives: tuple[tuple[int, float], ...]
+# The log-probability of a token that was drawn, before temperature and top_p, and of others there.
+_Kept = tuple[float, list[tuple[int, float]]]
 
 
 class _Draws:
@@ -358,7 +334,7 @@ class _Draws:
                 values = row.log_softmax(-1)
                 top = values.topk(min(settings.top_log_probabilities, len(values)))
                 pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
-                self.kept[k].append(_Kept(float(values[token]), tuple(pairs)))
+                self.kept[k].append((float(values[token]), list(pairs)))
         return drawn
 
 
