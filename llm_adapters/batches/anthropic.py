@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
 from knownminds.llm_adapters.adapter import Failed
 
-from .contract import (
-    CLOCKS,
-    TIMEOUT,
-    Batches,
-    Came,
-    Item,
-    Limits,
-    Standing,
-    answer,
-    not_answered,
-)
+from .contract import CLOCKS, TIMEOUT, Batches, Came, Requests, Standing, answer, not_answered
 
 _PATH = "/v1/messages/batches"
 # The status that an error has with a single call.
@@ -40,19 +30,16 @@ _ENDS = ("succeeded", "errored", "canceled", "expired")
 class AnthropicBatches(Batches):
     """Batches of an Anthropic model.
 
-    They bear no name: one is known by the names of its requests, which are only told with the
+    They bear no name: one is known by the names of its requests, which are only said with the
     results. So a batch of the right time and size is waited for before it can be said whose it is.
     """
 
-    limits = Limits(100_000, 250 * 10**6)
+    requests, bytes = 100_000, 250 * 10**6
 
-    def item(self, name: str, request: dict[str, Any]) -> Item:
-        """Return a request as it stands in a batch."""
-        return {"custom_id": name, "params": request}
-
-    async def submit(self, name: str, items: Sequence[Item]) -> str:
+    async def submit(self, name: str, requests: Requests) -> str:
         """Submit a batch once; return its id."""
-        return str((await self.ask("POST", _PATH, json={"requests": list(items)}))["id"])
+        items = [{"custom_id": key, "params": body} for key, body in requests.items()]
+        return str((await self.ask("POST", _PATH, json={"requests": items}))["id"])
 
     async def find(
         self, name: str, n: int, between: tuple[float, float], known: Collection[str]
@@ -97,7 +84,7 @@ class AnthropicBatches(Batches):
         batch = await self.ask("GET", f"{_PATH}/{id}")
         done = sum(batch["request_counts"][end] for end in _ENDS)
         word = batch["processing_status"]
-        return Standing(word == "ended", done, word=word)
+        return Standing(word == "ended", word, done)
 
     async def results(self, id: str) -> bytes:
         """Return the results of a batch."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from knownminds.llm_adapters.adapter import Failed
@@ -15,52 +14,41 @@ TIMEOUT = 600.0  # seconds for what is as large as a batch
 MOST_BYTES = 2**31  # of the results of a batch
 CLOCKS = 600.0  # seconds that a provider's clock may differ from ours
 
-Item = dict[str, Any]  # a request as a provider wants it
+Requests = Mapping[str, dict[str, Any]]  # by name: letters, digits, - and _, at most 64
 Came = tuple[str, bytes | Failed]  # the name of a request, and what came of it
 
 
-class Limits(NamedTuple):
-    """What a batch holds at most: how many requests, and how many bytes as JSON."""
-
-    requests: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class Standing:
+class Standing(NamedTuple):
     """Where a batch stands.
 
     Parameters
     ----------
     over : whether nothing more comes
-    done : requests that have come to an end, as far as the provider says; None if it does not
-    trouble : why it was not taken as a whole, so that no request was answered; else empty
     word : the provider's word for where it stands
+    done : requests that have come to an end, as far as the provider says
+    trouble : why it was not taken as a whole, so that no request was answered; else empty
     """
 
     over: bool
-    done: int | None = None
+    word: str
+    done: int = 0
     trouble: str = ""
-    word: str = ""
 
 
 class Batches(ABC):
     """What a provider does with batches; every method that calls it may raise `Failed`.
 
-    A request of a batch has a separate name: letters, digits, - and _, at most 64.
+    `requests` and `bytes` are how many requests a batch holds at most, and how many bytes as JSON.
     """
 
-    limits: ClassVar[Limits]
+    requests: ClassVar[int]
+    bytes: ClassVar[int]
 
     def __init__(self, adapter: Http):
         self.adapter = adapter
 
     @abstractmethod
-    def item(self, name: str, request: dict[str, Any]) -> Item:
-        """Return a request as it stands in a batch."""
-
-    @abstractmethod
-    async def submit(self, name: str, items: Sequence[Item]) -> str:
+    async def submit(self, name: str, requests: Requests) -> str:
         """Submit a batch once, in a way that `find` finds it again; return the provider's id."""
 
     @abstractmethod
@@ -107,7 +95,7 @@ class Batches(ABC):
             return json_object(body)
         except ValueError:
             start = body[:80].decode(errors="replace")
-            message = f"What is told of a batch is a JSON object; {self.adapter} sent {start!r}."
+            message = f"What is said of a batch is a JSON object; {self.adapter} sent {start!r}."
             raise Failed(message, "retry", "batch", raw=body) from None
 
     def refused(self, name: str, status: int, error: Any) -> Came:

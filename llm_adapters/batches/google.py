@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import quote
 
-from .contract import TIMEOUT, Batches, Came, Item, Limits, Standing, answer, not_answered
+from .contract import TIMEOUT, Batches, Came, Requests, Standing, answer, not_answered
 
 _OVER = ("SUCCEEDED", "PARTIALLY_SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED")
 # The status that a code of gRPC has with a single call.
@@ -21,14 +21,11 @@ class GoogleBatches(Batches):
     back in another order and without what tells them apart (googleapis/python-genai, issue 1909).
     """
 
-    limits = Limits(50_000, 10**9)  # 2 GB are taken; no number of requests is shown
+    requests, bytes = 50_000, 10**9  # 2 GB are taken; no number of requests is shown
 
-    def item(self, name: str, request: dict[str, Any]) -> Item:
-        """Return a request as it stands in a batch."""
-        return {"key": name, "request": request}
-
-    async def submit(self, name: str, items: Sequence[Item]) -> str:
+    async def submit(self, name: str, requests: Requests) -> str:
         """Submit a batch once; return its id."""
+        items = ({"key": key, "request": body} for key, body in requests.items())
         lines = "".join(f"{json.dumps(item)}\n" for item in items).encode()
         file = await self._upload(name, lines)
         batch = {"displayName": name, "inputConfig": {"fileName": file}}
@@ -70,8 +67,8 @@ class GoogleBatches(Batches):
         """Say where a batch stands."""
         about = (await self.ask("GET", f"/v1beta/{id}"))["metadata"]
         word = about["state"].removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
-        trouble = "no reason is told" if word == "FAILED" else ""
-        return Standing(word in _OVER, trouble=trouble, word=word.lower())
+        trouble = "no reason is given" if word == "FAILED" else ""
+        return Standing(word in _OVER, word.lower(), trouble=trouble)
 
     async def results(self, id: str) -> bytes:
         """Return the results of a batch; one that has expired or was cancelled may have none."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
-from .contract import CLOCKS, Batches, Came, Item, Limits, Standing, answer, not_answered
+from .contract import CLOCKS, Batches, Came, Requests, Standing, answer, not_answered
 
 _KEY = "knownminds"  # in the metadata of a batch: the name it was submitted under
 _PATH = "/v1/chat/completions"
@@ -16,14 +16,12 @@ _GOING = ("validating", "in_progress", "finalizing", "cancelling")
 class OpenAIBatches(Batches):
     """Batches of an OpenAI model; the name of each stands in its metadata."""
 
-    limits = Limits(50_000, 200 * 10**6)
+    requests, bytes = 50_000, 200 * 10**6
 
-    def item(self, name: str, request: dict[str, Any]) -> Item:
-        """Return a request as it stands in a batch."""
-        return {"custom_id": name, "method": "POST", "url": _PATH, "body": request}
-
-    async def submit(self, name: str, items: Sequence[Item]) -> str:
+    async def submit(self, name: str, requests: Requests) -> str:
         """Submit a batch once; return its id."""
+        call = {"method": "POST", "url": _PATH}
+        items = ({"custom_id": key, **call, "body": body} for key, body in requests.items())
         lines = "".join(f"{json.dumps(item)}\n" for item in items).encode()
         file = await self.ask(
             "POST", "/files", data={"purpose": "batch"}, files={"file": (f"{name}.jsonl", lines)}
@@ -56,13 +54,13 @@ class OpenAIBatches(Batches):
         """Say where a batch stands."""
         batch = await self.ask("GET", f"/batches/{id}")
         counts = batch.get("request_counts") or {}
-        done = counts.get("completed", 0) + counts.get("failed", 0) if counts else None
+        done = counts.get("completed", 0) + counts.get("failed", 0)
         trouble = ""
         if batch["status"] == "failed":
             errors = (batch.get("errors") or {}).get("data") or []
             said = (error.get("message") or error.get("code") or "" for error in errors)
-            trouble = "; ".join(said) or "no reason is told"
-        return Standing(batch["status"] not in _GOING, done, trouble, batch["status"])
+            trouble = "; ".join(said) or "no reason is given"
+        return Standing(batch["status"] not in _GOING, batch["status"], done, trouble)
 
     async def results(self, id: str) -> bytes:
         """Return the results of a batch, then its errors."""

@@ -23,6 +23,7 @@ T = TypeVar("T")
 NOT_SENT = "not sent"  # the batch of an attempt that waits for one
 _GATHERING = 0.01  # seconds in which requests of other sessions may join a batch
 _DIGITS = 16  # of the name of a batch
+_AROUND = 256  # most bytes around a request in a batch
 
 
 @dataclass(frozen=True)
@@ -207,15 +208,15 @@ class Rounds:
 
     def _parts(self, waiting: Sequence[_Waiting]) -> Iterator[list[_Waiting]]:
         """Divide requests among batches that the provider takes."""
-        limits = self.batches.limits
-        most = min(limits.requests, self.how.requests or limits.requests)
+        batches = self.batches
+        most = min(batches.requests, self.how.requests or batches.requests)
         part: list[_Waiting] = []
-        room = limits.bytes
+        room = batches.bytes
         for one in waiting:
-            size = len(json.dumps(self.batches.item("-" * 64, one.body))) + 2
+            size = len(json.dumps(one.body)) + _AROUND
             if part and (len(part) == most or size > room):
                 yield part
-                part, room = [], limits.bytes
+                part, room = [], batches.bytes
             part.append(one)
             room -= size
         if part:
@@ -233,10 +234,10 @@ class Rounds:
 
     async def _submit(self, batch: Batch, maybe: bool) -> None:
         """Submit a batch once; `maybe` says that it may have been submitted already."""
-        items = []
-        for name, attempt in self._requests[batch.name].items():
-            prompt, settings = self.ledger.request(attempt.request)
-            items.append(self.batches.item(name, self.adapter.request(prompt, settings)))
+        requests = {
+            name: self.adapter.request(*self.ledger.request(attempt.request))
+            for name, attempt in self._requests[batch.name].items()
+        }
         while not self.gate.stopped:
             try:
                 if maybe and await self._found(batch):
@@ -249,7 +250,7 @@ class Rounds:
             batch.tried = time.time()
             self.ledger.note_batch(batch)
             try:
-                batch.provider_id = await _whole(self.batches.submit(batch.name, items))
+                batch.provider_id = await _whole(self.batches.submit(batch.name, requests))
             except Failed as error:
                 if error.then == "retry":
                     maybe = error.charged is not False
@@ -288,7 +289,7 @@ class Rounds:
     async def _look(self, batch: Batch) -> None:
         """Look where a batch stands, and read it if it is over."""
         standing = await _whole(self.batches.look(batch.provider_id))
-        batch.done = standing.done or 0
+        batch.done = standing.done
         if standing.trouble:
             self._void(batch, standing.trouble)
             self.gate.stop(f"a batch was not taken: {standing.trouble}")
@@ -361,13 +362,13 @@ class Rounds:
         self.gate.stop(str(error))
 
 
-async def _whole(told: Awaitable[T]) -> T:
+async def _whole(said: Awaitable[T]) -> T:
     """Wait for what a provider says of a batch; what lacks something it should have is `Failed`."""
     try:
-        return await told
+        return await said
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        said = f"What is told of a batch cannot be read: {type(error).__name__}: {error}"[:200]
-        raise Failed(said, "retry", "batch") from None
+        message = f"What is said of a batch cannot be read: {type(error).__name__}: {error}"[:200]
+        raise Failed(message, "retry", "batch") from None
 
 
 def _end(waiting: Sequence[_Waiting]) -> None:
