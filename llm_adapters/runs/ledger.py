@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
 from platform import python_version
 from typing import Any
@@ -404,10 +405,6 @@ class Ledger:
             by_turn.setdefault(attempt.key[1], []).append(attempt)
         return by_turn
 
-    def asked_sessions(self) -> list[int]:
-        """Return the numbers of the sessions in which a request was sent."""
-        return [n for (n,) in self._rows("SELECT DISTINCT session FROM attempt ORDER BY session")]
-
     def request(self, name: str) -> tuple[Prompt, Sampling]:
         """Return what a request showed, and with which settings."""
         ((body,),) = self._rows("SELECT body FROM request WHERE hash = ?", name)
@@ -600,16 +597,18 @@ class Ledger:
         return True
 
     def _compare(self, wanted: Mapping[str, Any], sessions: int) -> None:
-        differences = list(_differences(self.configuration, wanted))
+        kept, now = _flat(self.configuration), _flat(wanted)
+        names = [name for name in {**kept, **now} if kept.get(name) != now.get(name)]
         if sessions < self.sessions:
-            differences.append(("sessions", self.sessions, sessions))
-        if differences:
-            name, before, now = differences[0]
-            more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
+            names.append("sessions")
+            kept, now = {**kept, "sessions": self.sessions}, {**now, "sessions": sessions}
+        if names:
+            before, after = _differing(kept.get(names[0]), now.get(names[0]))
+            more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
             raise ValueError(
-                f"A run goes on as it began: {self.folder} holds one with {name} "
-                f"{_short(before, now)}, asked is {_short(now, before)}{more}. Ask for the same, "
-                "or name another folder; what was paid for stays in this one."
+                f"A run goes on as it began: {self.folder} holds one with {names[0]} {before}, got "
+                f"{after}{more}. Ask for the same, or name another folder; what was paid for stays "
+                "in this one."
             )
 
     def _fact(self, name: str) -> Any:
@@ -761,22 +760,21 @@ def _take(folder: Path) -> sqlite3.Connection:
     return lock
 
 
-def _differences(
-    kept: Mapping[str, Any], wanted: Mapping[str, Any]
-) -> Iterable[tuple[str, Any, Any]]:
-    for name in [*kept, *(name for name in wanted if name not in kept)]:
-        before, now = kept.get(name), wanted.get(name)
-        if isinstance(before, dict) and isinstance(now, dict):
-            yield from _differences(before, now)
-        elif before != now:
-            yield name, before, now
+def _flat(configuration: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the entries of nested mappings by their names."""
+    flat: dict[str, Any] = {}
+    for name, value in configuration.items():
+        key = prefix + name
+        flat |= _flat(value, f"{key}.") if isinstance(value, Mapping) else {key: value}
+    return flat
 
 
-def _short(value: Any, other: Any) -> str:
-    """Show a value, if it is long from a little before where it differs from another."""
-    text = json.dumps(value)
-    if len(text) <= 60:
-        return text
-    pairs = enumerate(zip(text, json.dumps(other), strict=False))
-    begin = max(0, next((i for i, (a, b) in pairs if a != b), 0) - 20)
-    return f"{'...' * (begin > 0)}{text[begin : begin + 54]}{'...' * (begin + 54 < len(text))}"
+def _differing(*values: Any) -> list[str]:
+    """Show values, long ones from a little before where they differ."""
+    texts = [json.dumps(value) for value in values]
+    alike = takewhile(lambda signs: len(set(signs)) == 1, zip(*texts, strict=False))
+    begin = max(0, sum(1 for _ in alike) - 20)
+    cut = [text[begin : begin + 54] if len(text) > 60 else text for text in texts]
+    return [
+        short if short == text else f"...{short}..." for short, text in zip(cut, texts, strict=True)
+    ]

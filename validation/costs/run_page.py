@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from knownminds.environments import ANSWERED, Environment, Outcome, Rate, make, unread_rate
+from knownminds.environments import ANSWERED, Environment, Outcome, make, unread_rate
 from knownminds.inference import StoppingRule
 from knownminds.llm_adapters.runs.run_result import ASSUMED_ANSWER, COUNTED, Run
 from knownminds.llm_adapters.runs.runner import read_run
@@ -79,7 +79,7 @@ def say(run: Run) -> Result:
             "Repairs and reasons": _notes(frame),
             "Sessions": _sessions(frame, run.price is not None),
         },
-        figures=_figures(environment, frame) if len(frame) else {},
+        figures=_figures(frame),
         parts=transcripts(run),
         notes=NOTES,
         attempted=run.n_sessions,
@@ -212,25 +212,12 @@ def _sessions(frame: pd.DataFrame, priced: bool) -> pd.DataFrame:
     return table.astype({"tokens": int}).rename_axis("session")
 
 
-def _figures(environment: Environment, frame: pd.DataFrame) -> dict[str, Drawing]:
-    figures = {}
-    if not (frame["outcome"] == Outcome.OK.value).all():
-        shares = pd.crosstab(frame["trial"].astype(int) + 1, frame["outcome"], normalize="index")
-        caption = "What became of the answers, trial by trial."
-        figures[caption] = Drawing(shares.reset_index(), draw_outcomes)
-    if environment.feedback and frame["reward"].notna().any():
-        caption = (
-            "Mean reward of each trial over sessions, of the answers that could be read. Shaded: "
-            "where it lies if the unread ones brought the least or the most seen."
-        )
-        figures[caption] = Drawing(_rewards(frame), draw_rewards)
-    elif "action" in frame and frame["action"].notna().any():
-        caption = (
-            "How often each action was the answer, with 95% intervals of Wilson, of the answers "
-            "that could be read. Hollow: its mean true probability in these trials, if known."
-        )
-        figures[caption] = Drawing(_actions(environment, frame), draw_actions)
-    return figures
+def _figures(frame: pd.DataFrame) -> dict[str, Drawing]:
+    if not len(frame) or (frame["outcome"] == Outcome.OK.value).all():
+        return {}
+    shares = pd.crosstab(frame["trial"].astype(int) + 1, frame["outcome"], normalize="index")
+    caption = "What became of the answers, trial by trial."
+    return {caption: Drawing(shares.reset_index(), draw_outcomes)}
 
 
 def draw_outcomes(shares: pd.DataFrame) -> Figure:
@@ -248,55 +235,4 @@ def draw_outcomes(shares: pd.DataFrame) -> Figure:
             below = below + share
     axis.set(xlabel="trial", ylabel="share of sessions", ylim=(0, 1), xlim=(0.5, trial[-1] + 0.5))
     draw.key(figure, axis)
-    return figure
-
-
-def _actions(environment: Environment, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return how often each action was the answer, and how often it should have been."""
-    read = frame[frame["action"].notna()]
-    counts = np.bincount(read["action"].astype(int), minlength=environment.n_actions)
-    rates = [Rate.count_of(str(a), int(n), len(read)) for a, n in enumerate(counts)]
-    table = pd.DataFrame([vars(rate) for rate in rates])[["share", "low", "high"]]
-    stimuli = read[list(environment.fields.stimulus)].to_dict("records")
-    true = [environment.truth({str(k): v for k, v in row.items()}) for row in stimuli]
-    known = [p for p in true if p is not None]
-    table["true"] = np.mean(known, axis=0) if known else np.nan
-    return table.rename_axis("action").reset_index()
-
-
-def draw_actions(table: pd.DataFrame) -> Figure:
-    """Draw how often each action was the answer beside how often it should have been."""
-    figure, (axis,) = draw.panels(1)
-    figure.set_size_inches(5.2, 2.9)
-    reach = [table["share"] - table["low"], table["high"] - table["share"]]
-    position = table["action"].to_numpy()
-    axis.bar(position - 0.2, table["share"], 0.36, color=draw.BLUE, yerr=reach, label="answered")
-    if table["true"].notna().any():
-        axis.bar(position + 0.2, table["true"], 0.36, fill=False, edgecolor="#222222", label="true")
-    axis.set_xticks(position, position.astype(str))
-    axis.set(xlabel="action", ylabel="share of answers")
-    draw.key(figure, axis)
-    return figure
-
-
-def _rewards(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return mean rewards by trial, and the bounds that missing answers leave."""
-    due = frame["reward"].notna() | ~frame["outcome"].isin(ANSWERED)
-    trial, reward = frame["trial"].astype(int)[due] + 1, frame["reward"][due].astype(float)
-    columns = {
-        "mean": reward.groupby(trial).mean(),
-        "low": reward.fillna(reward.min()).groupby(trial).mean(),
-        "high": reward.fillna(reward.max()).groupby(trial).mean(),
-    }
-    return pd.DataFrame(columns).rename_axis("trial").reset_index()
-
-
-def draw_rewards(table: pd.DataFrame) -> Figure:
-    """Draw mean rewards over trials, between the bounds that missing answers leave."""
-    figure, (axis,) = draw.panels(1)
-    figure.set_size_inches(7.2, 2.9)
-    trial = table["trial"].to_numpy()
-    axis.fill_between(trial, table["low"], table["high"], color=draw.BLUE, alpha=0.25, linewidth=0)
-    axis.plot(trial, table["mean"], color=draw.BLUE, linewidth=1.4)
-    axis.set(xlabel="trial", ylabel="mean reward", xlim=(0.5, trial[-1] + 0.5))
     return figure
