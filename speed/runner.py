@@ -26,7 +26,7 @@ from side_by_side import goal
 
 from knownminds.environments import InstrumentalLearning
 from knownminds.llm_adapters import InProcess, Reply, Sampling, Usage, load
-from knownminds.llm_adapters.runs.ledger import Attempt, Ledger, asked_of, request_of
+from knownminds.llm_adapters.runs.ledger import Attempt, Ledger, asked_of, request_hash
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import run_sessions_in
 
@@ -191,9 +191,10 @@ def ledger_alone(folder):
         for i in range(SESSIONS):
             for turn in range(turns):
                 who = {"provider": "p", "model": f"{i}.{turn}", "base_url": ""}
-                request = request_of(asked_of(who, Sampling()), prompt)
-                attempt = Attempt((i, turn, 0), 0, request.hash, "inflight", 999, 9)
-                ledger.sent([(attempt, request)])
+                shown = asked_of(who, Sampling()), prompt
+                request = request_hash(shown[0], prompt.hash)
+                attempt = Attempt((i, turn, 0), 0, request, "inflight", 999, 9, shown=shown)
+                ledger.sent([attempt])
                 ledger.came(attempt, b"x" * 500)
                 ledger.was_read(attempt, reply)
 

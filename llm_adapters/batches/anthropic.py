@@ -34,7 +34,7 @@ class AnthropicBatches(Batches):
     results. So a batch of the right time and size is waited for before it can be said whose it is.
     """
 
-    requests, bytes = 100_000, 250 * 10**6
+    most_requests, most_bytes = 100_000, 250 * 10**6
 
     async def submit(self, name: str, requests: Requests) -> str:
         """Submit a batch once; return its id."""

@@ -38,11 +38,11 @@ class Standing(NamedTuple):
 class Batches(ABC):
     """What a provider does with batches; every method that calls it may raise `Failed`.
 
-    `requests` and `bytes` are how many requests a batch holds at most, and how many bytes as JSON.
+    `most_requests` and `most_bytes` are how many requests a batch holds at most, and how many bytes as JSON.
     """
 
-    requests: ClassVar[int]
-    bytes: ClassVar[int]
+    most_requests: ClassVar[int]
+    most_bytes: ClassVar[int]
 
     def __init__(self, adapter: Http):
         self.adapter = adapter

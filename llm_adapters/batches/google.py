@@ -21,7 +21,7 @@ class GoogleBatches(Batches):
     back in another order and without what tells them apart (googleapis/python-genai, issue 1909).
     """
 
-    requests, bytes = 50_000, 10**9  # 2 GB are taken; no number of requests is shown
+    most_requests, most_bytes = 50_000, 10**9  # 2 GB are taken; no number of requests is shown
 
     async def submit(self, name: str, requests: Requests) -> str:
         """Submit a batch once; return its id."""

@@ -16,7 +16,7 @@ _GOING = ("validating", "in_progress", "finalizing", "cancelling")
 class OpenAIBatches(Batches):
     """Batches of an OpenAI model; the name of each stands in its metadata."""
 
-    requests, bytes = 50_000, 200 * 10**6
+    most_requests, most_bytes = 50_000, 200 * 10**6
 
     async def submit(self, name: str, requests: Requests) -> str:
         """Submit a batch once; return its id."""

@@ -15,7 +15,7 @@ from knownminds.llm_adapters.adapter import Adapter, Failed, Sampling
 from knownminds.llm_adapters.batches import batches_of
 
 from .admission import Gate
-from .ledger import OPEN, Attempt, Batch, Ledger, Request
+from .ledger import OPEN, Attempt, Batch, Ledger
 from .prices import Spent
 
 T = TypeVar("T")
@@ -63,7 +63,6 @@ class _Waiting(NamedTuple):
     """A request that is to go into a batch, its body, and what is done when the round is over."""
 
     attempt: Attempt
-    request: Request
     body: dict[str, Any]
     over: asyncio.Future[None]
 
@@ -118,9 +117,7 @@ class Rounds:
         """How many requests have come to an end, as far as it is known."""
         return self.settled + sum(batch.done for batch in self.open)
 
-    async def ask(
-        self, attempt: Attempt, request: Request, body: dict[str, Any]
-    ) -> tuple[Attempt, str]:
+    async def ask(self, attempt: Attempt, body: dict[str, Any]) -> tuple[Attempt, str]:
         """Wait until a request has come to its end; return it, and why it has not, if so."""
         session, most = attempt.key[0], attempt.used(self.ledger.price)
         self.count(-1)
@@ -130,7 +127,7 @@ class Rounds:
             over = asyncio.get_running_loop().create_future()
             try:
                 if not self._closed:
-                    self._waiting.append(_Waiting(attempt, request, body, over))
+                    self._waiting.append(_Waiting(attempt, body, over))
                     self.count(0)
                     await over
             finally:
@@ -209,14 +206,14 @@ class Rounds:
     def _parts(self, waiting: Sequence[_Waiting]) -> Iterator[list[_Waiting]]:
         """Divide requests among batches that the provider takes."""
         batches = self.batches
-        most = min(batches.requests, self.how.requests or batches.requests)
+        most = min(batches.most_requests, self.how.requests or batches.most_requests)
         part: list[_Waiting] = []
-        room = batches.bytes
+        room = batches.most_bytes
         for one in waiting:
             size = len(json.dumps(one.body)) + _AROUND
             if part and (len(part) == most or size > room):
                 yield part
-                part, room = [], batches.bytes
+                part, room = [], batches.most_bytes
             part.append(one)
             room -= size
         if part:
@@ -225,7 +222,7 @@ class Rounds:
     async def _send(self, part: Sequence[_Waiting]) -> None:
         """Submit a batch: its name is in the ledger before."""
         batch = Batch(f"km-{uuid.uuid4().hex[:_DIGITS]}", len(part))
-        self.ledger.sent([(one.attempt, one.request) for one in part], batch)
+        self.ledger.sent([one.attempt for one in part], batch)
         self._requests[batch.name] = {_name(one.attempt): one.attempt for one in part}
         self.open.append(batch)
         self.sent += batch.requests

@@ -68,22 +68,6 @@ class LedgerFailed(RuntimeError):  # noqa: N818 - as `Failed`
     """The ledger cannot be written, so no further request is sent."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What is sent for one answer, whoever sends it.
-
-    Parameters
-    ----------
-    hash : SHA-256 of who answers, the settings and all that is shown
-    body : the same in words, as JSON; images by their hash
-    images : PNG bytes by their hash
-    """
-
-    hash: str
-    body: str
-    images: Mapping[str, bytes]
-
-
 @dataclass
 class Attempt:
     """One request that was sent for a question.
@@ -100,6 +84,7 @@ class Attempt:
     batch : name of the batch that it is in; empty if in none
     body : what came; None if nothing did
     reply : what was read from it; None as long as it was not
+    shown : who answers with which settings, see `asked_of`, and the prompt; of one to be sent
     """
 
     key: Key
@@ -113,6 +98,7 @@ class Attempt:
     batch: str = ""
     body: bytes | None = None
     reply: Reply | None = None
+    shown: tuple[str, Prompt] | None = field(default=None, repr=False)
 
     def used(self, price: Price | None) -> Spent:
         """Return what it has used at most; what the provider does not say counts in full."""
@@ -207,12 +193,12 @@ def request_hash(who: str, prompt_hash: str) -> str:
     return sha256(f"{who}\n{prompt_hash}".encode()).hexdigest()
 
 
-def request_of(who: str, prompt: Prompt) -> Request:
-    """Write a request down, images by their hash."""
+def _content_of(who: str, prompt: Prompt) -> tuple[str, dict[str, bytes]]:
+    """Return a request as JSON, with images by their hash, and the images."""
     name = {image: sha256(image).hexdigest() for image in prompt.images}
     messages = [[m.role, m.content, *(name[image] for image in m.images)] for m in prompt.messages]
     body = json.dumps({**json.loads(who), "messages": messages}, ensure_ascii=False)
-    return Request(request_hash(who, prompt.hash), body, {sha: png for png, sha in name.items()})
+    return body, {sha: png for png, sha in name.items()}
 
 
 class Ledger:
@@ -454,21 +440,23 @@ class Ledger:
 
     # What is written while a run is under way --------------------------------------------------
 
-    def sent(self, attempts: Iterable[tuple[Attempt, Request]], batch: Batch | None = None) -> None:
+    def sent(self, attempts: Iterable[Attempt], batch: Batch | None = None) -> None:
         """Write down requests that are about to leave, together if they are a batch.
 
         They may leave once this returns.
         """
         statements = [] if batch is None else [_set(f"batch/{batch.name}", asdict(batch))]
-        for attempt, request in attempts:
+        for attempt in attempts:
+            assert attempt.shown is not None
+            body, images = _content_of(*attempt.shown)
             attempt.batch = batch.name if batch else ""
             statements += [
                 ("INSERT OR IGNORE INTO image VALUES (?, ?)", (name, png))
-                for name, png in request.images.items()
+                for name, png in images.items()
             ]
-            new = ("INSERT OR IGNORE INTO request VALUES (?, ?)", (request.hash, request.body))
+            new = ("INSERT OR IGNORE INTO request VALUES (?, ?)", (attempt.request, body))
             most = attempt.most_sent, attempt.most_received
-            values = (*attempt.key, attempt.slot, request.hash, "inflight", *most)
+            values = (*attempt.key, attempt.slot, attempt.request, "inflight", *most)
             statements += [
                 new,
                 (

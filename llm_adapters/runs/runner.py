@@ -47,7 +47,6 @@ from .ledger import (
     asked_of,
     price_in,
     request_hash,
-    request_of,
 )
 from .participant import Asked, Judge, check_served, live, record, session_settings
 from .prices import NANO, REMEDY, Price, most_tokens_of
@@ -574,25 +573,26 @@ class _Chair:
         runner, gate, every = self.runner, self.runner.gate, self.questions[turn]
         adapter = runner.adapter
         assert adapter is not None
-        request = request_of(self.who, prompt)
         texts = [message.content for message in prompt.messages]
         sent = most_tokens_of(texts, [len(image) for image in prompt.images])
         received = self.settings.max_tokens or runner.answer_tokens
         failures: Counter[str] = Counter()
         while True:
             key = (self.number, turn, len(every))
-            attempt = Attempt(key, slot, request.hash, "inflight", sent, received)
+            request = request_hash(self.who, prompt.hash)
+            attempt = Attempt(key, slot, request, "inflight", sent, received)
+            attempt.shown = self.who, prompt
             attempt.batch = "" if runner.rounds is None else NOT_SENT
             tries.append(attempt)
             every.append(attempt)
             body = adapter.request(prompt, self.settings)
             if runner.rounds is not None:
-                return await runner.rounds.ask(attempt, request, body)
+                return await runner.rounds.ask(attempt, body)
             if reason := await gate.enter(self.number, attempt.used(runner.price)):
                 return attempt, reason
             most, failure, entered = attempt.used(runner.price), None, gate.now()
             try:
-                self.ledger.sent([(attempt, request)])
+                self.ledger.sent([attempt])
                 came = self.ledger.came(attempt, await adapter.send(body))
                 await asyncio.sleep(0)  # others write down theirs before anyone goes on
                 self.ledger.was_read(attempt, adapter.read(came, self.settings))

@@ -18,7 +18,7 @@ from knownminds.llm_adapters.runs.ledger import (
     Ledger,
     LedgerFailed,
     asked_of,
-    request_of,
+    request_hash,
 )
 from knownminds.llm_adapters.runs.prices import Spent, price_of
 
@@ -45,11 +45,15 @@ def stored(folder, statement):
         return connection.execute(statement).fetchall()
 
 
+def to_send(place, prompt, received):
+    request = request_hash(ASKED, prompt.hash)
+    return Attempt(place, 0, request, "inflight", 50, received, shown=(ASKED, prompt))
+
+
 def ask(ledger, came, place=(0, 0, 0), prompt=HELLO):
     """Ask once; what came is a reply, an error, or None if the process dies meanwhile."""
-    request = request_of(ASKED, prompt)
-    attempt = Attempt(place, 0, request.hash, "inflight", 50, 50)
-    ledger.sent([(attempt, request)])
+    attempt = to_send(place, prompt, 50)
+    ledger.sent([attempt])
     if isinstance(came, Reply):
         ledger.came(attempt, write_reply(came))
         ledger.was_read(attempt, came)
@@ -59,14 +63,13 @@ def ask(ledger, came, place=(0, 0, 0), prompt=HELLO):
 
 
 def test_a_request_is_on_disk_before_it_leaves_and_the_bytes_before_they_are_read(tmp_path):
-    request = request_of(ASKED, HELLO)
     with opened(tmp_path) as ledger:
-        attempt = Attempt((4, 2, 0), 0, request.hash, "inflight", 50, 400)
-        ledger.sent([(attempt, request)])
+        attempt = to_send((4, 2, 0), HELLO, 400)
+        ledger.sent([attempt])
         assert stored(tmp_path, "SELECT session, turn, number, state, most_sent FROM attempt") == [
             (4, 2, 0, "inflight", 50)
         ]
-        assert ledger.request(request.hash) == (HELLO, Sampling(temperature=0.5, seed=3))
+        assert ledger.request(attempt.request) == (HELLO, Sampling(temperature=0.5, seed=3))
         ledger.came(attempt, b"{A}")
         assert stored(tmp_path, "SELECT state, body, reply FROM attempt") == [("ok", b"{A}", None)]
         ledger.was_read(attempt, Reply("A", usage=Usage(3, 2), model_served="m-1"))

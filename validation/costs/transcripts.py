@@ -95,7 +95,7 @@ def _cut(text: str) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} letters …]\n{text[-half:]}"
 
 
-def _read(trial: Mapping[str, Any]) -> str:
+def _read(trial: Mapping[Any, Any]) -> str:
     """Say how an answer was read: the outcome, why, and action, number and reward."""
     parts = [str(trial["outcome"]), str(trial.get("note") or "")]
     for name in ("action", "response", "reward"):
