@@ -99,10 +99,13 @@ def check_agent(
         return AgentCheck(model.name, place.name if place else "", (_reads(model, place),))
     rules = [Rule("what it reads is there", 0.0)]
     with np.errstate(all="ignore"):
-        for rule in _Contract(model, place, seed).rules():
-            rules.append(rule)
-            if np.isnan(rule.off):
-                break  # what comes after would tell the same
+        try:
+            for rule in _Contract(model, place, seed).rules():
+                rules.append(rule)
+                if np.isnan(rule.off):
+                    break  # what comes after would tell the same
+        except ValueError as error:  # no kernel can be made of it in this experiment
+            rules.append(Rule("kernels follow from it", 1.0, str(error)))
     return AgentCheck(model.name, place.name, tuple(rules))
 
 

@@ -21,6 +21,7 @@ SEARCHES = (
 # By the file that a folder is known by: what it holds, and "module:function" that reads it.
 FOLDERS = {
     STUDY: ("study", ""),
+    "referee.json": ("answer of the referee", "referee.referee:read_referee"),
     "fit.json": ("fit", "data.fit:read_fit"),
     "measures.json": ("score", "data.scores_of_trials:read_score"),
     "paper_score.json": ("score of a paper", "benchmarks.scored:read_score"),

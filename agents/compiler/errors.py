@@ -35,7 +35,7 @@ def explained(model: type[Any], world: type[Any] | None = None) -> Iterator[None
                 name = file.replace("\\", "/").rpartition("/")[2]
                 where = f" ({name}, line {line}: `{text}`)" if text else f" (line {line})"
         raise ValueError(
-            f"{model.__name__} cannot be turned into a kernel{where}: {_reason(error)}."
+            f"{model.__name__} cannot be turned into a kernel{where}: {_reason(error).rstrip('.')}."
         ) from error
 
 

@@ -92,7 +92,7 @@ class Terms:
     @property
     def has_product(self) -> bool:
         """Whether a product is carried along."""
-        return any(x.op != "number" for x in (self.under, self.over))
+        return any(x is not number(1.0) for x in (self.under, self.over))
 
     def slope(self, head: Expr) -> Expr:
         """Return the slope in a symbol."""
@@ -433,11 +433,11 @@ class _Pass:
         """Return the statements that add a trial to the log-likelihood."""
         linear, under, over = texts
         lines = []
-        if terms_.linear.op != "number":
+        if terms_.linear is not number(0.0):
             lines.append(f"{row(0)} += pick(given, {linear}, 0.0)")
-        if terms_.under.op != "number":
+        if terms_.under is not number(1.0):
             lines.append(f"{row(1)} *= pick(given, {under}, 1.0)")
-        if terms_.over.op != "number":  # may be tiny, so that the product is scaled
+        if terms_.over is not number(1.0):  # may be tiny, so that the product is scaled
             lines += [
                 f"product = {row(1)} / pick(given, {over}, 1.0)",
                 f"large = product > {1 / TINY}",

@@ -26,7 +26,8 @@ COMPLETING = "_KNOWNMINDS_COMPLETE"  # set by shells that ask for completions
 # What people do, and the commands for it, in the order of the help.
 GROUPS = {
     "Look around": ("list", "show", "doctor"),
-    "Plan a study": ("recover", "confuse", "calibrate", "power", "design", "budget", "audit"),
+    "Plan a study": ("recover", "confuse", "calibrate", "power", "design", "budget", "audit",
+                     "referee"),
     "Let agents, models and people answer": ("simulate", "run", "benchmark", "reveal", "serve",
                                              "page"),
     "Understand answers": ("import", "fit", "score", "export"),

@@ -11,6 +11,7 @@ from knownminds.validation.design.questions import Design
 from knownminds.validation.engine.question import Question, StudyQuestion, argument, frozen_question
 from knownminds.validation.power.questions import Audit, Power
 from knownminds.validation.recovery.questions import Confuse, Recover
+from knownminds.validation.referee.questions import Referee
 
 from .application import command, leave
 from .output import note, print_json, progress_bar
@@ -63,6 +64,6 @@ def _report(asked: Report, as_json: bool) -> None:
         print(page)
 
 
-for study in (Recover, Confuse, Calibrate, Power, Design, Audit):
+for study in (Recover, Confuse, Calibrate, Power, Design, Audit, Referee):
     command(study, run_study)
 command(Report, _report)

@@ -132,9 +132,10 @@ class Verdict:
 
 TONES: Mapping[str, tuple[str, ...]] = {
     "good": ("recoverable", "calibrated", "size holds", "confirmed", "reached", "complete",
-             "readable", "converged", "differs", "no difference", "a clear difference"),
+             "readable", "converged", "kept", "none", "differs", "no difference",
+             "a clear difference"),
     "fair": ("weak", "too few false alarms", "open", "no clear difference", "partly readable"),
-    "bad": ("has no value", "not converged", "not identified", "too many false alarms",
+    "bad": ("broken", "has no value", "not converged", "not identified", "too many false alarms",
             "not confirmed", "not reached", "not reproduced", "not finished", "not complete",
             "hardly readable", "biased high", "biased low", "over-confident", "under-confident",
             "miscalibrated"),

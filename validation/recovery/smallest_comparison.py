@@ -142,11 +142,11 @@ def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
                 **bisection.answer((low, middle, high)),
             }
         )
-    final = lowest.iloc[-1]
-    word = Verdict(
-        bisection.outcome,
-        (reason("lowest share", final["share"].value, final["share"].error, question.target),),
-    )
+    score = lowest["share"].iloc[-1]
+    held = reason("lowest share", score.value, score.error, question.target)
+    size = answers[-1][str(question.find)]
+    sized = () if size is None else (f"{size} {question.find}",)
+    word = Verdict(bisection.outcome, (*sized, held))
     exceedance = _exceedance(steps[-1], names, question)
     find, drawn = str(question.find), lowest.assign(target=question.target)
     return Result(

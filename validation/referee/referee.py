@@ -1,0 +1,229 @@
+"""A referee for models: seven questions that a good fit does not answer, on one page."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from knownminds.agents import Agent
+from knownminds.environments import Environment, make
+from knownminds.environments.record.folders import writable, write_text
+from knownminds.inference import check_agent
+from knownminds.inference.fits.identifiability import identifiability
+from knownminds.validation.engine.arguments import (
+    resolve_environment,
+    resolve_model,
+    set_to,
+    settings_asked,
+)
+from knownminds.validation.engine.engine import run
+from knownminds.validation.engine.members import load_file, load_list, members_of, write_list
+from knownminds.validation.engine.question import Running, command_line, verb
+from knownminds.validation.engine.result import Part, Result
+from knownminds.validation.engine.study import Rows, versions
+from knownminds.validation.engine.usual_models import usual_model
+from knownminds.validation.engine.verdicts import Verdict
+from knownminds.validation.recovery.model_recovery import check_rivals
+
+from .predictions import predict_batch, predicted, prediction_study
+from .questions import Referee
+
+FILE = "referee.json"  # in the folder of a referee: question, contract and null directions
+# The parts, in their order: what each asks, and what its paragraph says.
+PARTS = {
+    "recovery": "Are the parameters recovered?",
+    "calibration": "Are the posteriors calibrated?",
+    "rivals": "Is the model told from its rivals?",
+    "smallest": "From which size on is it told from them?",
+    "predictions": "What does it predict that they do not?",
+}
+NOTES = (
+    "Each verdict is the worst of its part. contract: `check_agent`. null directions: combinations "
+    "of parameters that change no session's likelihood. predictions: means of panels of subjects, "
+    "against a rival that takes the same sessions with a draw of its posterior; paired t tests, by "
+    "Holm over all panels of a rival.",
+)
+
+referee = verb(Referee, __name__)
+
+
+def compute(question: Referee) -> Result:
+    """Answer what the referee is asked."""
+    model = model_of(question.candidate)
+    environment = set_to(resolve_environment(question.environment, question.trials),
+                         question.settings)  # fmt: skip
+    checked = check_agent(model, environment, question.seed)
+    about: dict[str, Any] = {
+        "experiment": environment.name,
+        "model": model.name,
+        "against": _rivals(question, model, environment) if checked.ok else [],
+        "settings": environment.settings,
+        "asked": _options(question, model, environment),
+        "contract": [[rule.name, rule.off, rule.broken] for rule in checked.rules],
+        "null": [],
+    }
+    if checked.ok and len(model.parameters):
+        found = identifiability(model, environment, seed=question.seed)
+        about["null"] = list(found.sentences) if found.null.shape[1] else []
+    if question.out is not None:
+        with writable(question.out) as folder:
+            _claim(about, folder)
+    parts = {}
+    if checked.ok:
+        for name, ask in _parts(question, model, environment, about["against"]).items():
+            out = None if question.out is None else Path(question.out) / name
+            parts[name] = ask(replace(question.running, out=out, progress=None))
+            if question.progress is not None:
+                question.progress(len(parts), len(PARTS))
+    return _say(about, parts)
+
+
+def model_of(model: type[Agent] | str) -> type[Agent]:
+    """Return a model by its name, or the one in a Python file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such model, or a file holds none or several.
+    """
+    if not isinstance(model, str) or not model.endswith(".py"):
+        return resolve_model(model)
+    module = load_file(model)
+    models = [one for one in members_of(module)
+              if inspect.isclass(one) and issubclass(one, Agent)]  # fmt: skip
+    if len(models) == 1:
+        return models[0]
+    names = ", ".join(one.name for one in models)
+    raise ValueError(
+        f"The referee reads a file with one model, a class derived from Model; {model} has "
+        + (f"{names}. Name one of them, with --plugin {model}." if models else "none.")
+    )
+
+
+def _rivals(question: Referee, model: type[Agent], environment: Environment) -> list[str]:
+    """Return the names of the rivals: those that are named, or the experiment's usual model."""
+    if not question.against:
+        usual = usual_model(environment.name)
+        return [usual if usual != model.name else "random_responder"]
+    rivals = [resolve_model(name) for name in question.against]
+    check_rivals([model, *rivals], environment)
+    return [rival.name for rival in rivals]
+
+
+def _options(question: Referee, model: type[Agent], environment: Environment) -> dict[str, Any]:
+    options = question.asked() | {"subject_matter": str(question.candidate)}
+    if not isinstance(question.candidate, str):
+        options["subject_matter"] = model.name
+    return options | {"environment": environment.name, "set": settings_asked(environment)}
+
+
+def _claim(about: Mapping[str, Any], folder: Path) -> None:
+    """Write down what is asked; ValueError if the folder holds something else."""
+    file, content = folder / FILE, json.loads(json.dumps(about, default=str))
+    if file.is_file() and json.loads(file.read_text(encoding="utf-8"))["asked"] != content["asked"]:
+        raise ValueError(f"The folder {folder} holds another referee's answer. Name another one.")
+    if not file.is_file() and any(not f.name.startswith(".") for f in folder.iterdir()):
+        raise ValueError(f"A referee needs an empty folder; {folder} is not. Name another one.")
+    write_list(folder)
+    write_text(file, json.dumps(content, indent=2))
+
+
+def _parts(
+    question: Referee, model: type[Agent], environment: Environment, rivals: list[str]
+) -> dict[str, Callable[[Running], Result]]:
+    """Return what computes each part, given where and how."""
+    from knownminds.validation.calibration.calibration import calibrate
+    from knownminds.validation.recovery.model_recovery import confuse
+    from knownminds.validation.recovery.parameter_recovery import recover
+
+    models, seed, sessions = [model.name, *rivals], question.seed, question.sessions
+    rivalry: dict[str, Any] = {"criteria": ["bic"], "replicates": question.replicates, "seed": seed}
+    search = {"find": "sessions", "target": question.target, "most": question.most}
+    guesses = prediction_study(environment, model.name, rivals, question.subjects, seed)
+    parts: dict[str, Callable[[Running], Result]] = {
+        "recovery": lambda how: recover(
+            environment, model, subjects=question.subjects, sessions=sessions, seed=seed,
+            **vars(how),
+        ),
+        "calibration": lambda how: calibrate(
+            environment, model, replicates=question.replicates, sessions=sessions, seed=seed,
+            **vars(how),
+        ),
+        "rivals": lambda how: confuse(
+            environment, models, sessions=sessions, **rivalry, **vars(how)
+        ),
+        "smallest": lambda how: confuse(environment, models, **search, **rivalry, **vars(how)),
+        "predictions": lambda how: run(guesses, predict_batch, predicted, how),
+    }  # fmt: skip
+    if len(model.parameters):
+        return parts
+    return {name: parts[name] for name in parts if name not in ("recovery", "calibration")}
+
+
+def read_referee(folder: str | Path) -> Result:
+    """Return what the referee in a folder says, as far as it went."""
+    from knownminds.validation.report import read_result
+
+    load_list(Path(folder))
+    about = json.loads((Path(folder) / FILE).read_text(encoding="utf-8"))
+    parts = {}
+    for name in PARTS:
+        inner = Path(folder) / name
+        if (inner / "study.json").is_file():
+            rows = name == "predictions"
+            parts[name] = predicted(Rows.read(inner)) if rows else read_result(inner)
+    return _say(about, parts)
+
+
+def _say(about: Mapping[str, Any], parts: Mapping[str, Result]) -> Result:
+    """Put the verdicts of all parts above their tables and figures."""
+    rules = pd.DataFrame(about["contract"], columns=["rule", "off by", "broken"])
+    broken = [text for text in rules["broken"] if text]
+    verdicts = {"contract": Verdict("broken" if broken else "kept", tuple(broken[:1]))}
+    if not broken:
+        null = about["null"]
+        verdicts["null directions"] = Verdict("not identified" if null else "none", tuple(null))
+    for name, result in parts.items():
+        verdicts[name] = _worst(name, result, about["model"])
+    options = dict(about["asked"])
+    environment = make(about["experiment"], **about["settings"])
+    return Result(
+        f"What does {about['model']} stand up to in {about['experiment']}?",
+        verdicts=verdicts,
+        tables={"Contract": rules.drop(columns="broken").set_index("rule")},
+        parts=[
+            Part(name, PARTS[name], tables=one.tables, figures=one.figures, command=one.command)
+            for name, one in parts.items()
+        ],
+        notes=NOTES,
+        attempted=sum(one.attempted for one in parts.values()),
+        failed=sum(one.failed for one in parts.values()),
+        missing=sum(one.missing for one in parts.values()),
+        asked={**options, "experiment": about["experiment"], "model": about["model"],
+               "against": about["against"], "trials": environment.n_trials},
+        command=command_line("referee", options.pop("subject_matter"), **options),
+        seconds=sum(one.seconds for one in parts.values()),
+        versions=versions(),
+    )  # fmt: skip
+
+
+def _worst(name: str, result: Result, model: str) -> Verdict:
+    """Return the worst verdict of a part, with what it is about; of rivals, that of the model."""
+    about = {key: one for key, one in result.verdicts.items()
+             if name != "rivals" or key.startswith(f"{model}, ")}  # fmt: skip
+    if not about:
+        return Verdict("not judged", ("there is no result",))
+    order = ["no difference", "bad", "fair", "", "good"]  # a rival may predict the same
+    key, verdict = min(
+        about.items(),
+        key=lambda item: order.index(item[1].word if item[1].word in order else item[1].tone),
+    )
+    others = [f"{one} {v.word}" for one, v in about.items() if one != key]
+    first = verdict.reasons if len(about) == 1 else (f"{key} {'; '.join(verdict.reasons)}",)
+    return Verdict(verdict.word, (*first, *others), verdict.more)
