@@ -220,10 +220,12 @@ def _worst(name: str, result: Result, model: str) -> Verdict:
     if not about:
         return Verdict("not judged", ("there is no result",))
     order = ["no difference", "bad", "fair", "", "good"]  # a rival may predict the same
-    key, verdict = min(
-        about.items(),
-        key=lambda item: order.index(item[1].word if item[1].word in order else item[1].tone),
-    )
+
+    def rank(verdict: Verdict) -> int:
+        worst = Verdict(verdict.word.rpartition(" and ")[2])  # of "between weak and not identified"
+        return order.index(worst.word if worst.word in order else worst.tone)
+
+    key, verdict = min(about.items(), key=lambda item: rank(item[1]))
     others = [f"{one} {v.word}" for one, v in about.items() if one != key]
     first = verdict.reasons if len(about) == 1 else (f"{key} {'; '.join(verdict.reasons)}",)
     return Verdict(verdict.word, (*first, *others), verdict.more)
