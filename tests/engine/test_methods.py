@@ -13,8 +13,8 @@ ASKED = {"experiment": "two_step", "model": "two_step_hybrid", "subjects": [20, 
          "lapse": None, "fix": None, "set": {"w": 0.5}}  # fmt: skip
 
 # What results say beside the options of their verb.
-SAID_BESIDES = {"experiment", "model", "version", "measure", "benchmark", "models", "known", "cells",
-                "language_model", "trials_of_a_session", "sampling"}  # fmt: skip
+SAID_BESIDES = {"experiment", "model", "version", "measure", "benchmark", "models", "known",
+                "cells", "language_model", "trials_of_a_session", "sampling"}  # fmt: skip
 
 
 def test_values_stand_in_sentences_with_their_nouns_counted():

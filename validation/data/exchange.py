@@ -8,6 +8,7 @@ from typing import Any
 
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, environment_of, make
 from knownminds.environments.formats.psych_101 import read_psych_101, write_psych_101
+from knownminds.environments.formats.psych_201 import write_psych_201
 from knownminds.environments.formats.psych_ds import DESCRIPTION, read_psych_ds, write_psych_ds
 from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import check_writable, writable, write_text
@@ -31,7 +32,7 @@ from .questions import AskExport, AskImport
 from .trials_of_runs import load
 
 BOTH = ("csv", "parquet", "psych-101", "psych-ds")
-WRITTEN = (*BOTH, "hbayesdm", "hssm")
+WRITTEN = (*BOTH, "psych-201", "hbayesdm", "hssm")
 OURS = (*BOTH, "inspect", PAGE)
 THEIRS = ("cogbench", "causalign", "horizon", "hbayesdm", "hssm", "jspsych")
 READ = (*OURS, *THEIRS)
@@ -75,6 +76,8 @@ def export_asked(asked: AskExport) -> Trials:
             )
         elif kind == "psych-101":
             write_psych_101(trials, path, experiment, seed=asked.seed)
+        elif kind == "psych-201":
+            write_psych_201(trials, path, experiment, seed=asked.seed)
         elif kind == "hbayesdm":
             experiment = experiment_of(trials, experiment)
             trials = begun_once(trials, experiment)

@@ -285,7 +285,7 @@ class AskImport(Question["Trials"]):
 
 @frozen_question
 class AskExport(Question["Trials"]):
-    """Write trials as a table, of others' columns too, as Psych-101 texts or a Psych-DS folder.
+    """Write trials as a table, as texts of Psych-101 or Psych-201, or as a Psych-DS folder.
 
     A table of hBayesDM has neither sessions nor contexts: where people learn anew in each, each is
     a subject of its own there ("0 | 2"), also in what is returned.
@@ -297,7 +297,7 @@ class AskExport(Question["Trials"]):
     out
         The file, or for psych-ds the folder.
     format
-        csv, parquet, psych-101, psych-ds, hbayesdm or hssm; else as the name ends.
+        csv, parquet, psych-101, psych-201, psych-ds, hbayesdm or hssm; else as the name ends.
     environment
         The experiment, where the trials or the run do not tell it.
     columns
