@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
-from knownminds.agents.sequences import Sequences
 from knownminds.environments import Trials, unknown
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
@@ -135,12 +134,18 @@ def missing_answer_bounds(
         If the model reads no action, or a trial without an answer lacks what the model must know
         to predict it.
     """
-    fitter = _fitter(model, method, fixed, lapse, starts, workers)
+    if method not in METHODS:
+        raise ValueError(unknown("method", method, METHODS))
+    estimate = maximum_a_posteriori if method == "map" else maximum_likelihood
+
+    def fitter(data: ModelData) -> PointFit:
+        return estimate(model, data, fixed=fixed, lapse=lapse, starts=starts, workers=workers)
+
     gaps = Gaps.read(model, trials, n_actions)
     fit = fitter(gaps.data)
-    search = _Search(fit, gaps, Unknowns.of(model, fixed, lapse))
-    search.by_influence(fitter)
-    search.by_exchange(fitter)
+    search = _Search(fitter, fit, gaps, Unknowns.of(model, fixed, lapse))
+    search.by_influence()
+    search.by_exchange()
     (low, low_error), (high, high_error) = search.end(-1.0), search.end(1.0)
     return MissingAnswerBounds(fit, gaps.n_missing, low, high, low_error, high_error, search.refits)
 
@@ -229,38 +234,34 @@ class Gaps:
                     f"What {model.name} chooses by must be known also where the answer is missing; "
                     f"{trials.row_name(missing[lost[0]])} has no {name!r}. Fill it in."
                 )
-        return cls._of(data, missing.astype(np.int64), columns)
+        keys = [frame[name] for name in ("subject", "session", *model.separate) if name in frame]
+        sequence = pd.Series(frame.groupby(keys, sort=False).ngroup().to_numpy())
+        before = sequence.groupby(sequence).cumcount().to_numpy()[missing]
+        order = np.argsort(sequence, kind="stable")
+        begin = np.searchsorted(sequence.to_numpy()[order], sequence.to_numpy()[missing])
+        subject = pd.factorize(frame["subject"])[0]
+        by_subject = np.argsort(subject[missing], kind="stable")
+        answer = np.repeat(by_subject, data.n_actions)
+        action = np.tile(np.arange(data.n_actions), len(missing))
 
-    @classmethod
-    def _of(cls, data: ModelData, missing: Integers, columns: Mapping[str, Array]) -> Gaps:
-        """Lay out the M trials at positions `missing` of the flat columns; `columns` are theirs."""
-        parts, n_actions, n_flat = data.sequences, data.n_actions, len(data.flat[0])
-        # Which sequence each flat position lies in, and how far from its beginning.
-        sequence, within, position = parts.in_order()
-        place = np.empty((n_flat, 2), dtype=np.int64)
-        place[position] = np.column_stack([sequence, within])
-        subject = parts.subject[place[missing, 0]]
-        by_subject = np.argsort(subject, kind="stable")
-        missing, subject = missing[by_subject], subject[by_subject]
-        begin, length = parts.begin[place[missing, 0]], place[missing, 1]
-        before = _rows(data, data.flat, parts.order, begin, length)
+        def rows(chosen: Integers, with_answer: bool) -> ModelData:
+            """Return the trials before each chosen answer, and last its trial if `with_answer`."""
+            length = before[chosen]
+            row = np.repeat(np.arange(len(chosen)), length)
+            step = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+            trial = order[begin[chosen][row] + step]
+            flat = dict(zip(model.columns, (column[trial] for column in data.flat), strict=True))
+            given = data.answered[trial]
+            if with_answer:
+                own = {**{n: column[chosen] for n, column in columns.items()}, "action": action}
+                flat = {name: np.append(flat[name], own[name]) for name in model.columns}
+                row = np.append(row, np.arange(len(chosen)))
+                given = np.append(given, np.ones(len(chosen), dtype=bool))
+            return ModelData.of_columns(
+                model, ("",) * len(chosen), row, (), flat, data.n_actions, given
+            )
 
-        # One more trial for each missing answer and action, behind all others.
-        m = np.repeat(np.arange(len(missing)), n_actions)
-        flat = []
-        for name, column in zip(data.model.columns, data.flat, strict=True):
-            if name == "action":
-                more = np.tile(np.arange(n_actions, dtype=float), len(missing))
-            else:
-                more = columns[name][by_subject][m]
-            flat.append(np.concatenate([column, more]))
-        ends = np.cumsum(length[m] + 1)
-        row = np.repeat(np.arange(len(m)), length[m] + 1)
-        step = np.arange(len(row)) - (ends - length[m] - 1)[row]
-        earlier = parts.order[np.minimum(begin[m][row] + step, len(parts.order) - 1)]
-        order = np.where(step < length[m][row], earlier, n_flat + row)
-        given = _rows(data, tuple(flat), order, ends - length[m] - 1, length[m] + 1)
-        return cls(data, subject, given, before)
+        return cls(data, subject[missing][by_subject], rows(answer, True), rows(by_subject, False))
 
     @property
     def n_missing(self) -> Integers:
@@ -307,17 +308,6 @@ class Gaps:
         return with_it.reshape(len(answer), n_actions, without.shape[1]) - without[:, None]
 
 
-def _rows(
-    data: ModelData, flat: tuple[Array, ...], order: Integers, begin: Integers, length: Integers
-) -> ModelData:
-    """Return data whose row k is the one sequence order[begin[k] : begin[k] + length[k]]."""
-    longest_first = np.argsort(-length, kind="stable")
-    kept = longest_first[length[longest_first] > 0]
-    sequences = Sequences(order, begin[kept], length[kept], kept, len(length))
-    names = ("",) * len(length)
-    return ModelData(data.model, names, sequences, flat, data.n_actions, length)
-
-
 def _gathered(data: ModelData, chosen: Integers, row: Integers, like: ModelData) -> ModelData:
     """Put row chosen[p] of the data into row row[p] of new data with the rows of `like`."""
     picked = data.repeat(chosen)
@@ -334,11 +324,11 @@ class _Search:
     `answer[p]` of problem `row[p]`.
     """
 
-    def __init__(self, fit: PointFit, gaps: Gaps, unknowns: Unknowns):
+    def __init__(self, fitter: Fitter, fit: PointFit, gaps: Gaps, unknowns: Unknowns):
         k = len(fit.names)
         lacking = np.flatnonzero(gaps.n_missing)
         number = np.arange(len(lacking) * k * 2)
-        self.fit, self.gaps, self.unknowns = fit, gaps, unknowns
+        self.fitter, self.fit, self.gaps, self.unknowns = fitter, fit, gaps, unknowns
         self.subjects = lacking[number // (2 * k)] if k else number
         self.parameter = number // 2 % k if k else number
         self.sign = np.where(number % 2, 1.0, -1.0)
@@ -349,101 +339,96 @@ class _Search:
         self.error = np.full(len(number), np.nan)
         self.refits = 0
 
-    def by_influence(self, fitter: Fitter) -> None:
+    def by_influence(self) -> None:
         """Choose all actions by their influence on the estimate, fit, and again while it gains."""
         gaining = np.ones(len(self.subjects), dtype=bool)
         for _ in range(MOST_ROUNDS):
-            mine = gaining[self.row]
-            action = self.action.copy()
-            action[mine] = self._influence(mine).argmax(axis=1)
-            rows = np.unique(self.row[action != self.action])
-            if len(rows) == 0:
+            pair = np.flatnonzero(gaining[self.row])
+            action = self._influence(pair).argmax(axis=1)
+            problem = np.unique(self.row[pair[action != self.action[pair]]])
+            if len(problem) == 0:
                 break
-            before, self.action = self.action, action
-            fit = fitter(self._completed(rows))
-            gaining[:] = False
-            gaining[rows] = self._take(rows, fit, np.arange(len(rows)))
-            self.action = np.where(gaining[self.row] | (before < 0), action, before)
+            if not np.isfinite(self.best).any():
+                self.action[pair] = action
+            changed = np.isin(self.row[pair], problem)
+            candidate = np.searchsorted(problem, self.row[pair[changed]])
+            gaining = self._attempt(problem, candidate, pair[changed], action[changed])
 
-    def by_exchange(self, fitter: Fitter) -> None:
+    def by_exchange(self) -> None:
         """Exchange single actions, where influence speaks least against it, while it gains."""
         gaining = np.ones(len(self.subjects), dtype=bool)
         for _ in range(MOST_ROUNDS):
-            tried, action = self._exchanges(gaining)
-            if len(tried) == 0:
+            pair, action = self._exchanges(np.flatnonzero(gaining[self.row]))
+            if len(pair) == 0:
                 break
-            problem = self.row[tried]
-            # One row for each exchange, with all assumed answers of its problem.
-            first = np.searchsorted(self.row, problem)
-            count = np.searchsorted(self.row, problem, side="right") - first
-            row = np.repeat(np.arange(len(tried)), count)
-            pair = np.repeat(first - np.cumsum(count) + count, count) + np.arange(len(row))
-            assumed = np.where(pair == tried[row], action[row], self.action[pair])
-            fit = fitter(
-                self.gaps.completed(self.subjects[problem], row, self.answer[pair], assumed)
-            )
-            self.refits += len(tried)
-            usable = np.array([status != "failed" for status in fit.status], dtype=bool)
-            own = fit.z[np.arange(len(problem)), self.parameter[problem]]
-            value = np.where(usable, self.sign[problem] * own, -np.inf)
-            order = np.lexsort((value, problem))  # the best exchange of a problem comes last
-            last = order[np.flatnonzero(np.diff(problem[order], append=-1))]
-            further = self._take(problem[last], fit, last)
-            better = last[further]
-            self.action[tried[better]] = action[better]
-            gaining[:] = False
-            gaining[problem[better]] = True
+            gaining = self._attempt(self.row[pair], np.arange(len(pair)), pair, action)
 
-    def _exchanges(self, gaining: NDArray[np.bool_]) -> tuple[Integers, Integers]:
+    def _exchanges(self, pair: Integers) -> tuple[Integers, Integers]:
         """Return pairs and the action to try instead: the least unfavourable of each problem."""
-        mine = np.flatnonzero(gaining[self.row])
-        if len(mine) == 0:
-            return mine, mine
-        influence = self._influence(gaining[self.row])
-        loss = influence[np.arange(len(mine)), self.action[mine]][:, None] - influence
-        loss[np.arange(len(mine)), self.action[mine]] = np.inf
-        pair = np.repeat(mine, influence.shape[1])
-        action = np.tile(np.arange(influence.shape[1]), len(mine))
-        order = np.lexsort((loss.ravel(), self.row[pair]))
+        if len(pair) == 0:
+            return pair, pair
+        influence = self._influence(pair)
+        row = np.arange(len(pair))
+        loss = influence[row, self.action[pair]][:, None] - influence
+        loss[row, self.action[pair]] = np.inf
+        position, action = np.indices(loss.shape).reshape(2, -1)
+        order = np.lexsort((loss.ravel(), self.row[pair[position]]))
         order = order[np.isfinite(loss.ravel()[order])]
-        owner = self.row[pair[order]]
-        rank = np.arange(len(order)) - np.searchsorted(owner, owner)
+        problem = self.row[pair[position[order]]]
+        rank = np.arange(len(order)) - np.searchsorted(problem, problem)
         order = order[rank < MOST_EXCHANGES]
-        return pair[order], action[order]
+        return pair[position[order]], action[order]
 
-    def _influence(self, mine: NDArray[np.bool_]) -> Array:
+    def _influence(self, pair: Integers) -> Array:
         """First-order influence [pairs, n_actions] of each action on the signed estimate."""
-        parameters = self.fit.parameters
+        row, parameters = self.row[pair], self.fit.parameters
         theta = parameters.constrain(self.z)
-        own = self.covariance[np.arange(len(self.sign)), self.parameter]
-        pull = self.sign[:, None] * own * parameters.slope(theta)
-        row = self.row[mine]
-        scores = self.gaps.scores(self.unknowns, self.answer[mine], theta[row])
+        covariance = self.covariance[np.arange(len(self.sign)), self.parameter]
+        pull = self.sign[:, None] * covariance * parameters.slope(theta)
+        scores = self.gaps.scores(self.unknowns, self.answer[pair], theta[row])
         influence: Array = np.einsum("paj,pj->pa", scores, pull[row])
         return influence
 
-    def _completed(self, rows: Integers) -> Completed:
-        """Return the data of some problems with the actions that are assumed now."""
-        number = np.full(len(self.subjects), -1)
-        number[rows] = np.arange(len(rows))
-        mine = number[self.row] >= 0
-        self.refits += len(rows)
-        return self.gaps.completed(
-            self.subjects[rows], number[self.row[mine]], self.answer[mine], self.action[mine]
-        )
+    def _attempt(
+        self, problem: Integers, candidate: Integers, pair: Integers, action: Integers
+    ) -> NDArray[np.bool_]:
+        """Fit candidates for problems, each with some actions changed; say which problems gain.
 
-    def _take(self, rows: Integers, fit: PointFit, of: Integers) -> NDArray[np.bool_]:
-        """Take in row of[i] of a fit for problem rows[i]; say which reach further than before."""
-        usable = np.array([fit.status[i] != "failed" for i in of], dtype=bool)
-        value = self.sign[rows] * fit.z[of, self.parameter[rows]]
-        before = self.best[rows]
-        further = usable & (value > before + LEAST_GAIN)
-        better = rows[further]
-        self.best[better] = value[further]
-        self.z[better] = fit.z[of[further]]
-        self.covariance[better] = _usable(fit)[of[further]]
-        self.error[better] = fit.standard_error[of[further], self.parameter[better]]
-        return further
+        The best candidate of a problem stays if its estimate reaches further than before.
+
+        Parameters
+        ----------
+        problem
+            Of each candidate; those of a problem stand together.
+        candidate, pair, action
+            Of each change: in which candidate, and which action of which pair.
+        """
+        first = np.searchsorted(self.row, problem)
+        count = np.searchsorted(self.row, problem, side="right") - first
+        begin = np.cumsum(count) - count
+        row = np.repeat(np.arange(len(problem)), count)
+        pairs = np.repeat(first - begin, count) + np.arange(len(row))
+        assumed = self.action[pairs]
+        assumed[(begin - first)[candidate] + pair] = action
+        subjects = self.subjects[problem]
+        fit = self.fitter(self.gaps.completed(subjects, row, self.answer[pairs], assumed))
+        self.refits += len(problem)
+        usable = np.array([status != "failed" for status in fit.status], dtype=bool)
+        z = fit.z[np.arange(len(problem)), self.parameter[problem]]
+        value = np.where(usable, self.sign[problem] * z, -np.inf)
+        order = np.lexsort((value, problem))  # the best candidate of a problem comes last
+        last = order[np.flatnonzero(np.diff(problem[order], append=-1))]
+        chosen = last[value[last] > self.best[problem[last]] + LEAST_GAIN]
+        better = problem[chosen]
+        self.best[better] = value[chosen]
+        self.z[better] = fit.z[chosen]
+        self.covariance[better] = _usable(fit)[chosen]
+        self.error[better] = fit.standard_error[chosen, self.parameter[better]]
+        stays = np.isin(row, chosen)
+        self.action[pairs[stays]] = assumed[stays]
+        gaining = np.zeros(len(self.subjects), dtype=bool)
+        gaining[better] = True
+        return gaining
 
     def end(self, sign: float) -> tuple[Array, Array]:
         """Return the lowest or highest estimates and the standard errors of their fits, [N, K].
@@ -469,21 +454,3 @@ def _usable(fit: PointFit) -> Array:
     if fit.method == "mle":
         covariance = prior - prior @ np.linalg.solve(prior + covariance, prior[None])
     return covariance
-
-
-def _fitter(
-    model: type[Agent],
-    method: str,
-    fixed: Mapping[str, float] | None,
-    lapse: bool,
-    starts: int,
-    workers: int | None,
-) -> Fitter:
-    if method not in METHODS:
-        raise ValueError(unknown("method", method, METHODS))
-    estimate = maximum_a_posteriori if method == "map" else maximum_likelihood
-
-    def fit(data: ModelData) -> PointFit:
-        return estimate(model, data, fixed=fixed, lapse=lapse, starts=starts, workers=workers)
-
-    return fit
