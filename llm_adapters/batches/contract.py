@@ -38,7 +38,7 @@ class Standing(NamedTuple):
 class Batches(ABC):
     """What a provider does with batches; every method that calls it may raise `Failed`.
 
-    `most_requests` and `most_bytes` are how many requests a batch holds at most, and how many bytes as JSON.
+    `most_requests` and `most_bytes` are how many requests and bytes (JSON) a batch holds at most.
     """
 
     most_requests: ClassVar[int]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import httpx2
-
 from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters.adapter import Failed, Reply, Sampling, Usage
 
@@ -26,32 +24,11 @@ class Anthropic(Http):
     """A model behind Anthropic's messages interface, which wants `max_tokens` with every call."""
 
     provider = "anthropic"
-    header = "x-api-key"
-    form = "{}"
+    address, variable = "https://api.anthropic.com", "ANTHROPIC_API_KEY"
+    path = "/v1/messages"
+    heeds = frozenset({"temperature", "top_p", "max_tokens", "reasoning", "images"})
+    header, form = "x-api-key", "{}"
     headers: ClassVar = {"anthropic-version": _VERSION}
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str = "https://api.anthropic.com",
-        key_variable: str | None = "ANTHROPIC_API_KEY",
-        timeout: float = 120.0,
-        transport: httpx2.AsyncBaseTransport | None = None,
-    ):
-        super().__init__(
-            model,
-            base_url=base_url,
-            key_variable=key_variable,
-            timeout=timeout,
-            heeds=frozenset({"temperature", "top_p", "max_tokens", "reasoning", "images"}),
-            transport=transport,
-        )
-
-    @property
-    def path(self) -> str:
-        """Where questions go, behind `base_url`."""
-        return "/v1/messages"
 
     def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
         """Return what is sent, as JSON has it, with marks on what later prompts repeat."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-import httpx2
-
 from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters.adapter import Reply, Sampling, TokenLogProbability, Usage
 
@@ -38,30 +36,12 @@ class Google(Http):
     """A model behind the Gemini interface (not Vertex AI)."""
 
     provider = "google"
-    header = "x-goog-api-key"
-    form = "{}"
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str = "https://generativelanguage.googleapis.com",
-        key_variable: str | None = "GEMINI_API_KEY",
-        timeout: float = 120.0,
-        transport: httpx2.AsyncBaseTransport | None = None,
-    ):
-        more = {"reasoning", "top_log_probabilities", "images"}
-        super().__init__(
-            model,
-            base_url=base_url,
-            key_variable=key_variable,
-            timeout=timeout,
-            heeds=frozenset(_NAMES) | more,
-            transport=transport,
-        )
+    address, variable = "https://generativelanguage.googleapis.com", "GEMINI_API_KEY"
+    heeds = frozenset(_NAMES) | {"reasoning", "top_log_probabilities", "images"}
+    header, form = "x-goog-api-key", "{}"
 
     @property
-    def path(self) -> str:
+    def path(self) -> str:  # type: ignore[override]  # it has the model in it
         """Where questions go, behind `base_url`."""
         return f"/v1beta/models/{quote(self.model, safe='')}:generateContent"
 

@@ -36,14 +36,20 @@ class Http:
     Calls are made once. Proxies of the shell's environment and redirects are not followed. The
     key is read when a call leaves, and is in no object and in no frame of a traceback.
 
+    A subclass says what it is: `provider`, its `address` and the `variable` of its key, `path`,
+    where questions go behind the address, the settings that it `heeds`, `header` and `form` of
+    the key, and further `headers`; and it has the methods `request` and `read`.
+
     Parameters
     ----------
     model
         The model's name, as the server knows it.
     base_url
-        Where the server is, without a user, a password or a query, which would be shown.
+        Where the server is, without a user, a password or a query, which would be shown; None for
+        the provider's address.
     key_variable
-        Name of the environment variable that holds the key; None for servers that need none.
+        Name of the environment variable that holds the key; None for servers that need none, ""
+        for the provider's.
     timeout
         Seconds until a call is given up.
     transport
@@ -58,6 +64,10 @@ class Http:
     """
 
     provider: str
+    address: str
+    variable: str | None
+    path: str
+    heeds: frozenset[str]
     header: ClassVar[str] = "authorization"
     form: ClassVar[str] = "Bearer {}"
     headers: ClassVar[Mapping[str, str]] = {}
@@ -66,12 +76,12 @@ class Http:
         self,
         model: str,
         *,
-        base_url: str,
-        key_variable: str | None,
+        base_url: str | None = None,
+        key_variable: str | None = "",
         timeout: float = 120.0,
-        heeds: frozenset[str],
         transport: httpx2.AsyncBaseTransport | None = None,
     ):
+        base_url = base_url or self.address
         address = urlsplit(base_url)
         if address.scheme not in ("http", "https") or not address.hostname:
             raise ValueError(f"A base_url begins with http:// or https://; got {base_url!r}.")
@@ -84,9 +94,8 @@ class Http:
             raise ValueError(f"A timeout is above 0 seconds; got {timeout!r}.")
         self.model = model
         self.base_url = base_url
-        self.key_variable = key_variable
+        self.key_variable = self.variable if key_variable == "" else key_variable
         self.timeout = timeout
-        self.heeds = heeds
         self._host = address.hostname
         self._key()
         self._client = httpx2.AsyncClient(
@@ -105,11 +114,6 @@ class Http:
     def __str__(self) -> str:
         """Return the model and where it is."""
         return f"{self.model} at {self.base_url}"
-
-    @property
-    def path(self) -> str:
-        """Where questions go, behind `base_url`."""
-        raise NotImplementedError(f"{type(self).__name__} has no path. Write it.")
 
     def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
         """Return what is sent, without a key; `Failed` if the settings contradict each other."""

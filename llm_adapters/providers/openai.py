@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 from typing import Any, NamedTuple
 
-import httpx2
-
 from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters.adapter import (
     Failed,
@@ -58,40 +56,28 @@ class OpenAI(Http):
     ----------
     provider
         Which of `HOSTS` it is.
-    base_url, key_variable
-        Where the server is, and where its key; the host's own if not given.
     limit_name
-        What the server calls the limit on tokens; the host's own name if None.
+        What the server calls the limit on tokens; as the host does if None.
+    base_url, options
+        See `Http`.
     """
+
+    path = "/chat/completions"
 
     def __init__(
         self,
         model: str,
         *,
         provider: str = "openai",
-        base_url: str | None = None,
-        key_variable: str | None = "",
-        timeout: float = 120.0,
         limit_name: str | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
+        base_url: str | None = None,
+        **options: Any,
     ):
         host = HOSTS[provider]
-        elsewhere = base_url is not None and base_url != host.base_url
-        self.provider = provider
+        self.provider, self.address, self.variable = provider, host.base_url, host.key_variable
         self.limit_name = limit_name or host.limit
-        super().__init__(
-            model,
-            base_url=base_url or host.base_url,
-            key_variable=host.key_variable if key_variable == "" else key_variable,
-            timeout=timeout,
-            heeds=_COMMON if elsewhere else host.heeds,
-            transport=transport,
-        )
-
-    @property
-    def path(self) -> str:
-        """Where questions go, behind `base_url`."""
-        return "/chat/completions"
+        self.heeds = host.heeds if base_url in (None, host.base_url) else _COMMON
+        super().__init__(model, base_url=base_url, **options)
 
     def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
         """Return what is sent, as JSON has it."""

@@ -213,34 +213,5 @@ class Run(Result):
             **({"looks": [dict(look) for look in self.looks]} if self.looks else {}),
         }
 
-    def __str__(self) -> str:
-        """Outcomes with their intervals, then what it cost, and why it stopped."""
-        lines = [
-            f"{self.environment} with {self.llm}: {self.ended} of {self.n_sessions} sessions "
-            f"came to their end; {self.readable} of {self.n_trials} trials have a readable answer",
-        ]
-        if self.n_trials:
-            lines.append(f"{'outcome':<12}{'trials':>8}{'share':>9}   95% interval")
-        lines += [
-            f"{rate.outcome:<12}{rate.count:>8}{rate.share:>9.1%}   "
-            f"{rate.low:.1%} to {rate.high:.1%}"
-            for rate in self.outcomes
-            if rate.of
-        ]
-        counts = {
-            **{f"calls {state}": n for state, n in self.account.calls.items()},
-            **{f"batches {state}": n for state, n in self.account.batches.items()},
-            **{name: getattr(self.account, name) for name in COUNTED},
-            **{f"unfinished: {reason}": n for reason, n in self.reasons.items()},
-        }
-        lines += [f"{COUNTED.get(name, name)}: {n:,}" for name, n in counts.items() if n]
-        known = self.price is not None
-        lines.append(
-            f"${self.dollars_paid:f} paid, ${self.dollars:f} at most"
-            if known
-            else "no price is known"
-        )
-        return "\n".join(lines)
-
     def _money(self, amount: int) -> Decimal | None:
         return None if self.price is None else Decimal(amount) / NANO

@@ -18,6 +18,7 @@ from knownminds.llm_adapters.runs.admission import Budget, Caps, Gate
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.prices import Spent, price_of
 from knownminds.llm_adapters.runs.runner import TRIALS, Retries, read_run, run_sessions_in
+from knownminds.validation.costs.run_page import say
 
 ENVIRONMENT = InstrumentalLearning(n_visits=2)  # eight trials
 N_TRIALS = ENVIRONMENT.n_trials
@@ -99,7 +100,7 @@ def test_a_run_with_a_ledger_is_the_run_without_one_and_is_read_from_the_ledger_
     pd.testing.assert_frame_equal(again.trials.frame, run.trials.frame)
     pd.testing.assert_frame_equal(Trials.load(tmp_path / TRIALS).frame, run.trials.frame)
     assert json.loads(again.to_json()) == json.loads(run.to_json())
-    assert str(again) == str(run)
+    assert str(say(again)) == str(say(run))
     assert sum(rate.count for rate in run.outcomes) == 5 * N_TRIALS
     assert run.dollars == run.dollars_paid > 0
     assert run.trials.frame["money"].sum() == pytest.approx(float(run.dollars))
@@ -181,7 +182,7 @@ def test_a_server_that_counts_more_than_could_be_foreseen_passes_a_cap_by_one_ca
     under_way = max(1, honest)
     assert run.dollars == chair.dollars <= Decimal("0.3") + once * under_way
     assert run.account.unforeseen == len(chair.bill) - honest >= 1
-    assert "answers with more tokens than could be foreseen" in str(run)
+    assert "answers with more tokens than could be foreseen" in str(say(run))
 
 
 @pytest.mark.parametrize(

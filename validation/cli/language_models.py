@@ -513,6 +513,7 @@ def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -
     )
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
     from knownminds.validation.costs.connect import run as run_sessions
+    from knownminds.validation.costs.run_page import say as say_run
     from knownminds.validation.engine.arguments import resolve_chosen, resolve_stop
 
     environment, truth = _resolved(given)
@@ -586,7 +587,7 @@ def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -
         raise ValueError(f"{error}{kept}") from None
     except KeyboardInterrupt:
         if (folder / "ledger.sqlite").exists():
-            note(str(read_run(folder, environment)))
+            note(str(say_run(read_run(folder, environment))))
         raise
     _leave(lived, folder, say)
 
@@ -597,10 +598,11 @@ def _leave(lived: Run, folder: Path, say: Callable[[Any], object]) -> None:
     from knownminds.validation.costs.run_page import say as page_of_run
     from knownminds.validation.pages.result_page import write_page
 
-    note(f"report: {write_page(page_of_run(lived), folder)}")
+    page = page_of_run(lived)
+    note(f"report: {write_page(page, folder)}")
     if lived.trials is not None:
         note(f"trials: {folder / TRIALS}")
-    say(lived if say is print else lived.to_dict())
+    say(page if say is print else lived.to_dict())
     for sentence in filter(None, (lived.nothing_read, lived.remedy, lived.unanswered)):
         note(sentence)
     if lived.nothing_read or lived.gave_out:
