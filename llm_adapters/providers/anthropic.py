@@ -7,17 +7,11 @@ from typing import Any, ClassVar
 from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters.adapter import Failed, Reply, Sampling, Usage
 
-from .http import Http, count, json_object
+from .http import Http, count
 from .openai import in_base64
 
 # The later version, 2026-10-21, takes no temperature from any model.
 _VERSION = "2023-06-01"
-_REASONS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-}
 
 
 class Anthropic(Http):
@@ -29,6 +23,13 @@ class Anthropic(Http):
     heeds = frozenset({"temperature", "top_p", "max_tokens", "reasoning", "images"})
     header, form = "x-api-key", "{}"
     headers: ClassVar = {"anthropic-version": _VERSION}
+    rule = "A reply holds a list called content"
+    reasons: ClassVar = {
+        "end_turn": "stop",
+        "stop_sequence": "stop",
+        "max_tokens": "length",
+        "model_context_window_exceeded": "length",
+    }
 
     def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
         """Return what is sent, as JSON has it, with marks on what later prompts repeat."""
@@ -51,22 +52,11 @@ class Anthropic(Http):
         shown = {"system": system} if system else {}
         return {"model": self.model, "messages": messages, **shown, **options}
 
-    def read(self, body: bytes, settings: Sampling) -> Reply:
-        """Read a body, now or long after it came; `Failed` if it holds no reply."""
-        try:
-            content = json_object(body)
-            text = "".join(part["text"] for part in content["content"] if part["type"] == "text")
-            reason = str(content.get("stop_reason") or "")
-            return Reply(
-                text,
-                _REASONS.get(reason, reason),
-                _usage(content.get("usage") or {}),
-                str(content.get("model") or ""),
-                body.decode(errors="replace"),
-            )
-        except (ValueError, LookupError, TypeError, AttributeError):
-            failure = self.unreadable("A reply holds a list called content", body)
-        raise failure
+    def answer(self, content: dict[str, Any], body: bytes, likely: bool) -> Reply:
+        """Return the reply in a body."""
+        text = "".join(part["text"] for part in content["content"] if part["type"] == "text")
+        reason, used = str(content.get("stop_reason") or ""), content.get("usage") or {}
+        return Reply(text, reason, _usage(used), str(content.get("model") or ""))
 
 
 def split(prompt: Prompt, provider: str) -> tuple[list[Message], list[Message]]:

@@ -6,10 +6,10 @@ from typing import Any
 from urllib.parse import quote
 
 from knownminds.environments import Message, Prompt
-from knownminds.llm_adapters.adapter import Reply, Sampling, TokenLogProbability, Usage
+from knownminds.llm_adapters.adapter import Reply, Sampling, Usage
 
 from .anthropic import split
-from .http import Http, count, json_object, log_probability
+from .http import Http, count, likely_tokens
 from .openai import in_base64
 
 _REASONS = {
@@ -39,6 +39,7 @@ class Google(Http):
     address, variable = "https://generativelanguage.googleapis.com", "GEMINI_API_KEY"
     heeds = frozenset(_NAMES) | {"reasoning", "top_log_probabilities", "images"}
     header, form = "x-goog-api-key", "{}"
+    rule = "A reply holds candidates with content"
 
     @property
     def path(self) -> str:  # type: ignore[override]  # it has the model in it
@@ -70,28 +71,23 @@ class Google(Http):
             "generationConfig": options,
         }
 
-    def read(self, body: bytes, settings: Sampling) -> Reply:
-        """Read a body, now or long after it came; `Failed` if it holds no reply."""
-        try:
-            content = json_object(body)
-            candidate, text, reason = _candidate(content)
-            tokens = None
-            if (most := settings.top_log_probabilities) is not None:
-                tokens = _log_probabilities(candidate.get("logprobsResult") or {})
-                whole = tokens and (most == 0 or all(token.alternatives for token in tokens))
-                if text and not whole:
-                    raise self.lacks_log_probabilities(body)
-            return Reply(
-                text,
-                reason,
-                _usage(content.get("usageMetadata") or {}),
-                str(content.get("modelVersion") or ""),
-                body.decode(errors="replace"),
-                tokens,
-            )
-        except (ValueError, LookupError, TypeError, AttributeError):
-            failure = self.unreadable("A reply holds candidates with content", body)
-        raise failure
+    def answer(self, content: dict[str, Any], body: bytes, likely: bool) -> Reply:
+        """Return the reply in a body."""
+        candidate, text, reason = _candidate(content)
+        result = candidate.get("logprobsResult") or {}
+        chosen = result.get("chosenCandidates") or []
+        ranked = result.get("topCandidates") or [{}] * len(chosen)
+        rows = (
+            (*_pair(one), map(_pair, others.get("candidates") or ()))
+            for one, others in zip(chosen, ranked, strict=True)
+        )
+        return Reply(
+            text,
+            reason,
+            _usage(content.get("usageMetadata") or {}),
+            str(content.get("modelVersion") or ""),
+            log_probabilities=likely_tokens(rows) if likely else None,
+        )
 
 
 def _candidate(content: dict[str, Any]) -> tuple[dict[str, Any], str, str]:
@@ -128,17 +124,5 @@ def _content(message: Message) -> dict[str, Any]:
     return {"role": role, "parts": [*shown, {"text": message.content}]}
 
 
-def _log_probabilities(result: dict[str, Any]) -> tuple[TokenLogProbability, ...]:
-    chosen = result.get("chosenCandidates") or []
-    ranked = result.get("topCandidates") or [{}] * len(chosen)
-    return tuple(
-        TokenLogProbability(
-            entry["token"],
-            log_probability(entry["logProbability"]),
-            tuple(
-                (other["token"], log_probability(other["logProbability"]))
-                for other in others.get("candidates") or ()
-            ),
-        )
-        for entry, others in zip(chosen, ranked, strict=True)
-    )
+def _pair(one: dict[str, Any]) -> tuple[str, Any]:
+    return one["token"], one["logProbability"]

@@ -7,7 +7,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from knownminds.environments import Prompt
-from knownminds.llm_adapters.adapter import Failed, Reply, Sampling
+from knownminds.llm_adapters.adapter import Failed, Reply, Sampling, TokenLogProbability
 from knownminds.llm_adapters.masking import masked, spellings_of
 
 MOST_BYTES = 2**23  # of the body of an answer: 4,096 tokens with 20 alternatives each have half
@@ -38,7 +39,8 @@ class Http:
 
     A subclass says what it is: `provider`, its `address` and the `variable` of its key, `path`,
     where questions go behind the address, the settings that it `heeds`, `header` and `form` of
-    the key, and further `headers`; and it has the methods `request` and `read`.
+    the key, and further `headers`; the `rule` that a reply keeps, and its words for `reasons` to
+    end. And it has the methods `request` and `answer`.
 
     Parameters
     ----------
@@ -71,6 +73,8 @@ class Http:
     header: ClassVar[str] = "authorization"
     form: ClassVar[str] = "Bearer {}"
     headers: ClassVar[Mapping[str, str]] = {}
+    rule: ClassVar[str] = "A reply holds a text"
+    reasons: ClassVar[Mapping[str, str]] = {}
 
     def __init__(
         self,
@@ -119,9 +123,33 @@ class Http:
         """Return what is sent, without a key; `Failed` if the settings contradict each other."""
         raise NotImplementedError(f"{type(self).__name__} has no method request. Write it.")
 
+    def answer(self, content: dict[str, Any], body: bytes, likely: bool) -> Reply:
+        """Return the reply in a body that is a JSON object; any lookup may fail.
+
+        Parameters
+        ----------
+        likely
+            Whether log-probabilities are wanted.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no method answer. Write it.")
+
     def read(self, body: bytes, settings: Sampling) -> Reply:
         """Read a body, now or long after it came; `Failed` if it holds no reply."""
-        raise NotImplementedError(f"{type(self).__name__} has no method read. Write it.")
+        most = settings.top_log_probabilities
+        try:
+            reply = self.answer(json_object(body), body, most is not None)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            failure = self.unreadable(self.rule, body)
+        else:
+            tokens = reply.log_probabilities
+            whole = tokens and (most == 0 or all(token.alternatives for token in tokens))
+            said = reply.text and reply.finish_reason != "refusal"
+            if most is None or whole or not said:
+                reason = self.reasons.get(reply.finish_reason, reply.finish_reason)
+                raw = body.decode(errors="replace")
+                return replace(reply, finish_reason=reason, raw=raw)
+            failure = self._lacks_log_probabilities(body)
+        raise failure
 
     async def send(self, request: dict[str, Any]) -> bytes:
         """Send a request once and return the body that came; `Failed` if none did."""
@@ -227,7 +255,7 @@ class Http:
         start = body[:80].decode(errors="replace")
         return Failed(f"{rule}; {self} sent {start!r}.", "skip", "unreadable", raw=body)
 
-    def lacks_log_probabilities(self, body: bytes) -> Failed:
+    def _lacks_log_probabilities(self, body: bytes) -> Failed:
         """Return what it means that an answer came without the log-probabilities asked for."""
         return Failed(
             f"{self} answers without the log-probabilities that it is asked for. Leave "
@@ -301,6 +329,18 @@ def log_probability(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value <= 1e-3:
         raise ValueError(f"A log-probability is at most 0; got {value!r}.")
     return float(value)
+
+
+def likely_tokens(
+    rows: Iterable[tuple[str, object, Iterable[tuple[str, object]]]],
+) -> tuple[TokenLogProbability, ...]:
+    """Return tokens with their log-probabilities and alternatives; ValueError for what is none."""
+    return tuple(
+        TokenLogProbability(
+            token, log_probability(value), tuple((t, log_probability(v)) for t, v in others)
+        )
+        for token, value, others in rows
+    )
 
 
 def _complaint(body: bytes) -> tuple[str, str]:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import base64
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, ClassVar, NamedTuple
 
 from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters.adapter import (
     Failed,
     Reply,
     Sampling,
-    TokenLogProbability,
     Usage,
     given,
 )
 
-from .http import Http, count, json_object, log_probability
+from .http import Http, count, likely_tokens
 
 _NAMES = {"reasoning": "reasoning_effort", "top_log_probabilities": "top_logprobs"}
-_REASONS = {"content_filter": "refusal"}
-_RULE = "A reply holds choices with a message"
 # Settings that no server passes over unseen; images and reasoning are to be declared elsewhere.
 _COMMON = frozenset({"temperature", "top_p", "max_tokens", "seed", "top_log_probabilities"})
 _ALL = _COMMON | {"reasoning", "verbosity", "images"}
@@ -63,6 +61,8 @@ class OpenAI(Http):
     """
 
     path = "/chat/completions"
+    rule = "A reply holds choices with a message"
+    reasons: ClassVar = {"content_filter": "refusal"}
 
     def __init__(
         self,
@@ -87,39 +87,28 @@ class OpenAI(Http):
             options["logprobs"] = True
         return {"model": self.model, "messages": [_message(m) for m in prompt.messages], **options}
 
-    def read(self, body: bytes, settings: Sampling) -> Reply:
-        """Read a body, now or long after it came; `Failed` if it holds no reply."""
-        try:
-            content = json_object(body)
-            error = content.get("error")
-            if error and not content.get("choices"):  # OpenRouter's way to pass on a failure
-                raise self._passed_on(error, body)
-            choice = content["choices"][0]
-            message = choice["message"]
-            refusal, text = message.get("refusal"), _text(message.get("content"))
-            reason = str(choice.get("finish_reason") or "")
-            tokens = None
-            if (most := settings.top_log_probabilities) is not None:
-                tokens = _log_probabilities(choice.get("logprobs") or {})
-                whole = tokens and (most == 0 or all(token.alternatives for token in tokens))
-                if text and not refusal and not whole:
-                    raise self.lacks_log_probabilities(body)
-            return Reply(
-                str(refusal or text),
-                "refusal" if refusal else _REASONS.get(reason, reason),
-                _usage(content.get("usage") or {}),
-                str(content.get("model") or ""),
-                body.decode(errors="replace"),
-                tokens,
-            )
-        except (ValueError, LookupError, TypeError, AttributeError):
-            failure = self.unreadable(_RULE, body)
-        raise failure
+    def answer(self, content: dict[str, Any], body: bytes, likely: bool) -> Reply:
+        """Return the reply in a body."""
+        error = content.get("error")
+        if error and not content.get("choices"):  # OpenRouter's way to pass on a failure
+            raise self._passed_on(error, body)
+        choice = content["choices"][0]
+        message = choice["message"]
+        refusal, text = message.get("refusal"), _text(message.get("content"))
+        tokens = (choice.get("logprobs") or {}).get("content") or ()
+        rows = ((t["token"], t["logprob"], _pairs(t.get("top_logprobs") or ())) for t in tokens)
+        return Reply(
+            str(refusal or text),
+            "refusal" if refusal else str(choice.get("finish_reason") or ""),
+            _usage(content.get("usage") or {}),
+            str(content.get("model") or ""),
+            log_probabilities=likely_tokens(rows) if likely else None,
+        )
 
     def _passed_on(self, error: Any, body: bytes) -> Failed:
         status = error.get("code") if isinstance(error, dict) else None
         if type(status) is not int or not 400 <= status < 600:
-            return self.unreadable(_RULE, body)
+            return self.unreadable(self.rule, body)
         failure = self.failed(status, body)
         failure.charged = None  # the failure came behind an answer that had begun
         return failure
@@ -160,15 +149,5 @@ def _text(content: Any) -> str:
     return content or ""
 
 
-def _log_probabilities(logprobs: dict[str, Any]) -> tuple[TokenLogProbability, ...]:
-    return tuple(
-        TokenLogProbability(
-            entry["token"],
-            log_probability(entry["logprob"]),
-            tuple(
-                (other["token"], log_probability(other["logprob"]))
-                for other in entry.get("top_logprobs") or ()
-            ),
-        )
-        for entry in logprobs.get("content") or ()
-    )
+def _pairs(others: Iterable[dict[str, Any]]) -> list[tuple[str, Any]]:
+    return [(other["token"], other["logprob"]) for other in others]
