@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
@@ -31,13 +30,8 @@ from knownminds.inference.measure import (
 )
 
 from .belief_decisions import (
-    BELIEF,
-    DECISION,
     ELICITATIONS,
-    GIVEN,
-    PART,
     PART_COLUMNS,
-    SHARE,
     BeliefDecisions,
 )
 from .coherence_test import CoherenceTest
@@ -466,7 +460,9 @@ def answers_of(
         some = np.arange(first, min(first + AT_ONCE, len(theta)))
         addresses = np.column_stack([*(np.full_like(some, part) for part in address), some])
         simulated = simulate_sessions(model, theta[some], environment, seed, addresses=addresses)
-        yield from _laid_out(simulated.columns, len(some), environment)
+        frame = pd.DataFrame({**simulated.columns, "subject": simulated.subject.astype(str)})
+        for _, answers in BeliefDecisions.read(frame, by="subject").each():
+            yield answers
 
 
 @lru_cache(maxsize=64)  # one object for each experiment, known to the dials
@@ -481,33 +477,3 @@ def _made(settings: str) -> Diagnosis:
     environment = make("diagnosis", **json.loads(settings))
     assert isinstance(environment, Diagnosis)
     return environment
-
-
-def _laid_out(
-    columns: Mapping[str, NDArray[Any]], n: int, environment: Diagnosis
-) -> Iterator[BeliefDecisions]:
-    """Yield what each of n simulated agents said; all were asked the same, trial after trial."""
-    table = {name: column.reshape(n, -1) for name, column in columns.items()}
-    question, elicitation, part = (table[k][0] for k in ("question", "elicitation", "part"))
-    trials = {
-        e: (question == BELIEF) & (elicitation == ELICITATIONS.index(e))
-        for e in environment.elicitations
-    }
-    about = next(iter(trials.values()), question == DECISION)
-    for kind, stem in ((SHARE, "share"), (PART, "part"), (GIVEN, "given")):
-        if (question == kind).any():
-            parts = range(environment.n_parts)
-            trials |= {f"{stem}_{j}": (question == kind) & (part == j) for j in parts}
-    decided = question == DECISION
-    rows = int(about.sum())
-    asked = [*trials, *(["action"] if decided.any() else [])]
-    counts = {"participant": "", "question": asked, "asked": rows, "missing": 0}
-    for i in range(n):
-        context = table["context"][i][about].astype(np.int64)
-        repetition = pd.Series(context).groupby(context).cumcount().to_numpy()
-        known = {"context": context, "repetition": repetition, "state": table["state"][i][about]}
-        said = {name: table["response"][i][where] for name, where in trials.items()}
-        action = table["action"][i][decided].astype(float) if decided.any() else np.nan
-        who = {"participant": "", "subject": "", "session": "0"}
-        frame = pd.DataFrame({**who, **known, "action": action, **said})
-        yield BeliefDecisions(frame, pd.DataFrame(counts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -66,50 +67,29 @@ class Contrast:
         where = f" at {self.at}" if self.at else ""
         return f"{self.parameter}: {self.column} {self.high} - {self.low}{where}"
 
-    @property
-    def estimate(self) -> float:
-        """Posterior mean."""
-        return float(self.draws.mean())
+    @cached_property
+    def row(self) -> dict[str, Any]:
+        """What tables and files hold of it.
 
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Central 90% interval."""
-        low, high = np.quantile(self.draws, [0.5 - MASS / 2, 0.5 + MASS / 2])
-        return float(low), float(high)
-
-    @property
-    def direction(self) -> float:
-        """Probability of direction: the share of draws on the side of 0 where most are."""
+        With the posterior mean (estimate), the central 90% interval, the probability of direction,
+        the share within the region of practical equivalence (inside), the verdict ("differs" if
+        the interval lies outside of that region, "negligible" if inside, else "open"), and the
+        sentence that a paper quotes, with no digit that the draws do not have.
+        """
+        low, high = map(float, np.quantile(self.draws, [0.5 - MASS / 2, 0.5 + MASS / 2]))
         positive = float((self.draws > 0).mean())
-        return max(positive, 1.0 - positive)
-
-    @property
-    def inside(self) -> float:
-        """Share of the posterior within the region of practical equivalence."""
-        return float((np.abs(self.draws) <= self.rope).mean())
-
-    @property
-    def verdict(self) -> str:
-        """ "differs" if the interval lies outside of that region, "negligible" if inside."""
-        low, high = self.interval
+        inside = float((np.abs(self.draws) <= self.rope).mean())
+        verdict = "open"
         if low > self.rope or high < -self.rope:
-            return "differs"
-        if -self.rope <= low and high <= self.rope:
-            return "negligible"
-        return "open"
-
-    def sentence(self) -> str:
-        """Quote it as a paper does, with no digit that the draws do not have."""
+            verdict = "differs"
+        elif -self.rope <= low and high <= self.rope:
+            verdict = "negligible"
         mean, interval = quoted(self.draws)
-        return (
+        sentence = (
             f"{self.name} ({self.kind} subjects, natural scale): difference = {mean}, 90% CrI "
-            f"{interval}, pd {quoted_direction(self.draws)}, {self.inside:.0%} within "
+            f"{interval}, pd {quoted_direction(self.draws)}, {inside:.0%} within "
             f"{rounded(self.rope, 3)} of 0."
         )
-
-    def row(self) -> dict[str, Any]:
-        """Return what tables and files hold of it."""
-        low, high = self.interval
         return {
             "name": self.name,
             "parameter": self.parameter,
@@ -118,14 +98,14 @@ class Contrast:
             "high_value": self.high,
             "low_value": self.low,
             "at": self.at,
-            "estimate": self.estimate,
+            "estimate": float(self.draws.mean()),
             "low": low,
             "high": high,
-            "direction": self.direction,
+            "direction": max(positive, 1.0 - positive),
             "rope": self.rope,
-            "inside": self.inside,
-            "verdict": self.verdict,
-            "quoted": [*quoted(self.draws), quoted_direction(self.draws).removeprefix("= ")],
+            "inside": inside,
+            "verdict": verdict,
+            "quoted": sentence,
         }
 
 

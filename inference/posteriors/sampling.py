@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str], None]
 FIRST_WORD, HEARTBEAT = 2.0, 30.0  # seconds until the first sign of life; between later ones
-PROGRESS_RATE = 500  # milliseconds between what a sampler says
 LEAST_STOPPED = 20  # draws of each chain that are worth keeping of a sampler that was stopped
-CHAINS = (
-    "{% for chain in chains %}{{ chain.finished_draws }} {{ chain.total_draws }} "
-    "{{ chain.divergences }};{% endfor %}"
-)
 
 
 @dataclass(frozen=True)
@@ -106,49 +101,6 @@ class StoppedError(BrokenOffError):
     """Sampling was stopped by hand."""
 
 
-class _Listening:
-    """A compiled model whose sampler says how far its chains are.
-
-    nutpie fills a template with the state of each chain and hands it to a callback; its public
-    interface has that for notebooks alone.
-    """
-
-    def __init__(self, compiled: Any):
-        self._compiled = compiled
-        self.heard = ""
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the model has."""
-        return getattr(self._compiled, name)
-
-    def _make_sampler(self, settings: Any, mean: Any, cores: Any, told: Any, *more: Any) -> Any:
-        try:
-            from nutpie import _lib
-
-            told = _lib.ProgressType.template_callback(PROGRESS_RATE, CHAINS, cores, self._hear)
-        except (ImportError, AttributeError):  # another nutpie: it samples, and tells nothing
-            pass
-        return self._compiled._make_sampler(settings, mean, cores, told, *more)
-
-    def _hear(self, filled: str) -> None:
-        self.heard = filled
-
-    def chains(self, seconds: float) -> list[str]:
-        """Return a line for each chain, `seconds` after the beginning; none if nothing is known.
-
-        It holds draws done and to be done, tuning included, divergences, and the time left.
-        """
-        lines = []
-        for number, row in enumerate(self.heard.split(";")[:-1], start=1):
-            done, whole, divergences = map(int, row.split())
-            left = f", about {seconds * (whole - done) / done:.0f} s left" if done else ""
-            left = left if done < whole else ""
-            lines.append(
-                f"chain {number}: {done} of {whole} draws, {divergences} divergences{left}"
-            )
-        return lines
-
-
 def run_nutpie(
     compiled: Any,
     settings: Settings,
@@ -162,15 +114,14 @@ def run_nutpie(
     `related` says that some numbers go together, which steps then follow at some cost.
 
     After `seconds` it is broken off and raises `OutOfTimeError`, and by an interrupt
-    `StoppedError`; both hold the draws so far. `tell` hears a line per chain after 2 seconds,
-    and then ever more seldom, up to every half a minute.
+    `StoppedError`; both hold the draws so far. `tell` gets a line after 2 seconds, and then ever
+    more seldom, up to every half a minute.
     """
     import nutpie
 
-    listening = _Listening(compiled) if tell is not None else compiled
     with _quiet():
         running = nutpie.sample(
-            listening,
+            compiled,
             **settings.arguments,
             seed=settings.seed,
             progress_bar=False,
@@ -179,15 +130,15 @@ def run_nutpie(
             low_rank_modified_mass_matrix=related,
         )
         try:
-            return _wait(running, listening, seconds, tell)
+            return _wait(running, seconds, tell)
         except KeyboardInterrupt:  # wherever it came, in waiting or in telling
             raise StoppedError(so_far(running.abort())) from None
         except OutOfTimeError:
             raise OutOfTimeError(so_far(running.abort())) from None
 
 
-def _wait(running: Any, listening: Any, seconds: float | None, tell: Tell | None) -> Any:
-    """Wait for a sampler, and tell how far it is."""
+def _wait(running: Any, seconds: float | None, tell: Tell | None) -> Any:
+    """Wait for a sampler, and say now and then that it goes on."""
     begun, pause = perf_counter(), FIRST_WORD
     while True:
         left = pause if seconds is None else seconds - (perf_counter() - begun)
@@ -197,11 +148,8 @@ def _wait(running: Any, listening: Any, seconds: float | None, tell: Tell | None
             if left <= pause and seconds is not None:
                 raise OutOfTimeError from None
         pause = min(2 * pause, HEARTBEAT)
-        if tell is None:
-            continue
-        gone = perf_counter() - begun
-        for line in listening.chains(gone) or [f"still sampling after {gone:.0f} s"]:
-            tell(line)
+        if tell is not None:
+            tell(f"still sampling after {perf_counter() - begun:.0f} s")
 
 
 def so_far(trace: Any) -> dict[str, xr.Dataset] | None:

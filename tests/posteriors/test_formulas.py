@@ -175,8 +175,8 @@ def test_contrasts_are_differences_between_medians(fitted):
         np.testing.assert_allclose(contrasts[name].draws.ravel(), draws, atol=1e-12)
     assert [one.kind for one in contrasts.values()] == ["between", "within"]
     wide = contrasts_of(found, {"alpha": 0.9})
-    assert {one.verdict for one in wide} == {"negligible"}
-    assert wide[0].inside == 1.0
+    assert {one.row["verdict"] for one in wide} == {"negligible"}
+    assert wide[0].row["inside"] == 1.0
     own = RescorlaWagner.parameters["alpha"]
     half = 0.05 * (expit(own.mean + own.sd) - expit(own.mean - own.sd))
     assert negligible(RescorlaWagner.parameters)["alpha"] == pytest.approx(half)

@@ -150,8 +150,7 @@ def test_sampling_ends_at_its_time_and_an_interrupt_keeps_the_draws_so_far(trial
 
     with pytest.raises(StoppedError) as stopped:
         density.sample(settings, tell=interrupt)
-    assert heard[0].startswith("chain 1: ")
-    assert "of 100020 draws" in heard[0]
+    assert heard == ["still sampling after 1 s"]
     kept = stopped.value.trace["posterior"]  # the second chain had not begun
     assert kept["eta"].notnull().all()
     assert 20 <= kept.sizes["draw"] < 100_000

@@ -188,11 +188,11 @@ def _more(fitted: HierarchicalFit, rope: Mapping[str, float] | None) -> Result:
     words = {"negligible": "no difference"}
     rows = []
     for one in contrasts:
-        row = one.row()
-        row |= {"contrast": row.pop("name"), "verdict": words.get(one.verdict, one.verdict)}
-        rows.append(row | {"quoted": one.sentence()})
+        row = dict(one.row)
+        row |= {"contrast": row.pop("name"), "verdict": words.get(row["verdict"], row["verdict"])}
+        rows.append(row)
         if converged:
-            reason = f"90% interval {one.interval[0]:.3f} to {one.interval[1]:.3f}, no difference "
+            reason = f"90% interval {row['low']:.3f} to {row['high']:.3f}, no difference "
             verdicts[one.name] = Verdict(row["verdict"], (f"{reason}within {one.rope:.3f}",))
     notes = [ABOUT_SPREADS]
     notes += [] if converged else [ABOUT_TRIED]
