@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,16 +17,7 @@ from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, Values, t_tests
 from knownminds.inference.session_measure import SimulatedMeasure
 
-from .belief_sampler_fit import (
-    Usable,
-    extreme_beliefs,
-    fit_belief,
-    fit_table,
-    identified_by,
-    nearest_belief,
-    spread_of,
-    usable,
-)
+from .belief_sampler_fit import BeliefTable
 from .open_beliefs import set_bounds
 from .revealed_belief import Belief, RevealedBeliefs
 
@@ -105,11 +95,12 @@ def belief_biases(beliefs: RevealedBeliefs) -> pd.DataFrame:
         }
         if not differences:
             continue
-        nearest = _Nearest.of(RevealedBeliefs(tuple(some)))
+        table = BeliefTable.of(some)
+        nearest = table.nearest(table.sampler(table.fit().z)[0])
         for mark, values in differences.items():
             low, high = _ends(values)
             contexts = values.shape[1]
-            odds, reason = nearest.log_odds(mark, contexts)
+            odds, reason = _log_odds(table, nearest, mark, contexts)
             mean, least, most = values.mean(axis=1).tolist()
             biases.append(
                 Bias(
@@ -135,65 +126,38 @@ def _differences(beliefs: Sequence[Belief], mark: int) -> Array:
     return np.array(columns).T
 
 
-@dataclass(frozen=True, eq=False)
-class _Nearest:
-    """The belief sampler that is nearest to the beliefs of one scenario.
+def _log_odds(table: BeliefTable, belief: Array, mark: str, contexts: int) -> tuple[Ends, str]:
+    """Return the bias of the nearest sampler with its interval, or why there is none.
 
     Parameters
     ----------
-    used, free : the contexts, and what they tell of a sampler, see `belief_sampler_fit`
-    belief : what is taken to be believed, normalised over what can come, [R]
+    belief
+        What is taken to be believed, normalised over what can come, [R].
+    contexts
+        How many have outcomes with the mark and without.
     """
-
-    used: Usable
-    free: NDArray[np.int64]
-    belief: Array
-
-    @classmethod
-    def of(cls, beliefs: RevealedBeliefs) -> _Nearest:
-        """Fit it."""
-        used = usable("", beliefs)
-        free = identified_by(used.table)
-        return cls(used, free, nearest_belief(used.table, free, fit_table(used.table, free).z))
-
-    def log_odds(self, mark: str, contexts: int) -> tuple[Ends, str]:
-        """Return the bias towards a mark with its interval, or why there is none.
-
-        `contexts` have outcomes with the mark and without.
-        """
-        at = 1 + MARKS.index(mark)
-        if not self._told_apart(at):
-            nothing = float("nan")
-            reason = "in these contexts it cannot be told from temperature and other biases"
-            return (nothing, nothing, nothing), reason
-        position = int(np.flatnonzero(self.free == at)[0])
-        freedom = min(len(self.used.table.edges) - 1 - len(self.free), contexts - 1)
-        value, low, high = self._ends(self.belief, position, freedom)
-        if self.used.allowed.is_open:
-            for belief in extreme_beliefs(self.used, self.free, position, self.belief):
-                _, lower, upper = self._ends(belief, position, freedom)
-                low, high = min(low, lower), max(high, upper)
-        return (value, low, high), ""
-
-    def _ends(self, belief: Array, number: int, freedom: int) -> Ends:
-        """Return the parameter of the sampler nearest to a belief, and the ends of its interval."""
-        fit = fit_belief(self.used.table, self.free, belief)
-        value = float(fit.z[number])
-        if freedom < 1:
-            return value, float("nan"), float("nan")
-        error = float(np.sqrt(max(fit.covariance[number, number], 0.0)))
-        half = float(scipy.stats.t.ppf(0.975, freedom)) * error
-        half = 0.0 if half <= EVEN else half
-        return value, value - half, value + half
-
-    def _told_apart(self, at: int) -> bool:
-        """Say whether a bias shows in these contexts other than as temperature or other ones."""
-        spread = spread_of(self.used.table)
-        rest = np.delete(np.arange(len(spread)), at)
-        ranks = (
-            np.linalg.matrix_rank(part, tol=1e-8) for part in (spread, spread[np.ix_(rest, rest)])
-        )
-        return bool(np.subtract(*ranks) > 0)
+    at = 1 + MARKS.index(mark)
+    rest = np.delete(np.arange(len(table.gram)), at)
+    parts = (table.gram, table.gram[np.ix_(rest, rest)])
+    # A bias shows if it is more than what temperature and the other biases make.
+    if not np.subtract(*(np.linalg.matrix_rank(part, tol=1e-8) for part in parts)) > 0:
+        nothing = float("nan")
+        reason = "in these contexts it cannot be told from temperature and other biases"
+        return (nothing, nothing, nothing), reason
+    position = int(np.flatnonzero(table.free == at)[0])
+    freedom = min(len(table.edges) - 1 - len(table.free), contexts - 1)
+    beliefs = [belief]
+    if table.units:
+        beliefs += [table.extreme(position, belief, sign)[0] for sign in (-1.0, 1.0)]
+    ends = []
+    for each in beliefs:
+        value, variance, _ = table.fit_of(each, position)
+        half = np.nan
+        if freedom >= 1:
+            half = float(scipy.stats.t.ppf(0.975, freedom)) * float(np.sqrt(variance))
+            half = 0.0 if half <= EVEN else half
+        ends.append((value, value - half, value + half))
+    return (ends[0][0], min(low for _, low, _ in ends), max(high for _, _, high in ends)), ""
 
 
 def _splits(marked: Array | np.ndarray, truth: Array) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from knownminds.agents import BeliefSampler
@@ -18,7 +18,7 @@ from knownminds.environments.record.result import Result
 from knownminds.inference.fits.nested_starts import REACH
 from knownminds.inference.fits.point import Optimum, PointFit, inverted, statuses
 
-from .open_beliefs import OpenBeliefs, Read
+from .open_beliefs import OpenBeliefs
 from .revealed_belief import Belief, Booleans, Integers, RevealedBeliefs, wilson
 
 MOST_STEPS = 500
@@ -31,36 +31,239 @@ BISECTIONS = 60
 SAMPLER = Parameters(*list(BeliefSampler.parameters)[: 1 + len(MARKS)])
 
 
-class BeliefTable(NamedTuple):
-    """R outcomes in C contexts, and what an agent believes of them.
+class TableFit(NamedTuple):
+    """The sampler that is nearest to the beliefs of a table.
 
     Parameters
     ----------
-    log_truth : Logarithms of the true probabilities, [R].
-    marks : 0 or 1, [R, 6], as in `broken_off.MARKS`.
+    z : the free parameters on the unconstrained scale, [K]
+    value : of the objective
+    information, scatter : and the sum over contexts of squared scores, [K, K]
+    promise : by how much a further step would raise the objective
+    """
+
+    z: Array
+    value: float
+    information: Array
+    scatter: Array
+    promise: float
+
+
+@dataclass(frozen=True, eq=False)
+class BeliefTable:
+    """R outcomes that can come, in C contexts, and what an agent believes of them.
+
+    Parameters
+    ----------
+    features : Logarithms of the true probabilities, and the marks of `broken_off.MARKS`, [R, 7].
     edges : Where each context begins, and the end, [C + 1].
     weight : Counts, or probabilities before normalising, [R]; for top-k tables what is certain.
     high : The most that can lie on each outcome, [R].
     missing : What could not be placed, by context, [C].
     counted : Whether the weights of a context are counts, [C].
+    units : What could not be placed, one by one: mass, and the rows on which it may lie.
     """
 
-    log_truth: Array
-    marks: Array
+    features: Array
     edges: Integers
     weight: Array
     high: Array
     missing: Array
     counted: Booleans
+    units: tuple[tuple[float, tuple[int, ...]], ...] = ()
+
+    @classmethod
+    def of(cls, beliefs: Sequence[Belief]) -> BeliefTable:
+        """Lay out beliefs without the outcomes that cannot come."""
+        features, weight, high = [np.zeros((0, len(SAMPLER)))], [np.zeros(0)], [np.zeros(0)]
+        units: list[tuple[float, tuple[int, ...]]] = []
+        edges, missing = [0], []
+        for belief in beliefs:
+            possible = belief.truth > 0
+            row = edges[-1] + np.cumsum(possible) - 1
+            weights = belief.count.astype(float) if belief.draws else belief.probability
+            logs = np.log(belief.truth[possible])
+            features.append(np.column_stack([logs, belief.marks[possible]]))
+            weight.append(weights[possible])
+            high.append((weights if belief.draws else belief.ends[1])[possible])
+            inside = [(mass, [i for i in rows if possible[i]]) for mass, rows in belief.unplaced]
+            inside = [(mass, rows) for mass, rows in inside if rows and mass > 0]
+            units += [(mass, tuple(row[rows].tolist())) for mass, rows in inside]
+            missing.append(float(sum(mass for mass, _ in inside)))
+            edges.append(int(row[-1]) + 1)
+        return cls(
+            np.concatenate(features),
+            np.array(edges, dtype=np.int64),
+            np.concatenate(weight),
+            np.concatenate(high),
+            np.array(missing),
+            np.array([belief.draws > 0 for belief in beliefs], dtype=bool),
+            tuple(units),
+        )
+
+    @cached_property
+    def context(self) -> Integers:
+        """Number of the context of each outcome, [R]."""
+        return np.repeat(np.arange(len(self.edges) - 1), np.diff(self.edges))
+
+    @cached_property
+    def times(self) -> Array:
+        """How much the context of each outcome weighs: the number of its draws, or 1, [R]."""
+        return np.where(self.counted, self.sums(self.weight), 1.0)[self.context]
+
+    @cached_property
+    def gram(self) -> Array:
+        """Sums of products of the features less their means in each context, [7, 7]."""
+        sizes = np.diff(self.edges)
+        centred = self.features - (self.sums(self.features) / sizes[:, None])[self.context]
+        products: Array = centred.T @ centred
+        return products
+
+    @cached_property
+    def free(self) -> Integers:
+        """Positions of the parameters that the contexts can tell, [K].
+
+        What is the same for all outcomes of each context cannot be told; nor what others make up.
+
+        Raises
+        ------
+        ValueError
+            If there are none.
+        """
+        chosen: list[int] = []
+        for k in range(len(SAMPLER)) if len(self.context) else ():
+            several = [*chosen, k]
+            part = self.gram[np.ix_(several, several)]
+            if np.linalg.matrix_rank(part, tol=1e-8) == len(several):
+                chosen = several
+        if not chosen:
+            raise ValueError(
+                "A fit needs contexts with at least two outcomes that differ in their probability "
+                "or in what marks them; got none. Look at the flags of the beliefs."
+            )
+        return np.array(chosen, dtype=np.int64)
+
+    @property
+    def spare(self) -> float:
+        """C / (C - K) for C contexts and K parameters; NaN where there are too few."""
+        contexts, k = len(self.edges) - 1, len(self.free)
+        return contexts / (contexts - k) if contexts > k else float("nan")
+
+    @property
+    def allowed(self) -> OpenBeliefs:
+        """The beliefs that the table allows; counts are taken as they are."""
+        return OpenBeliefs(self.weight, self.context, self.units)
 
     def sums(self, values: Array) -> Array:
         """Return the sums of values [R, ...] within contexts, [C, ...]."""
         added: Array = np.add.reduceat(values, self.edges[:-1])
         return added
 
-    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return a value of each context [C] for each of its outcomes, [R]."""
-        return np.repeat(values, np.diff(self.edges))
+    def sampler(self, z: Array) -> tuple[Array, Array]:
+        """Return a sampler's shares [R], and the slopes of their logarithms by z, [R, K].
+
+        What is not free stands at the temperature 1, without bias.
+        """
+        full = np.zeros(len(SAMPLER))
+        full[self.free] = z
+        slopes = self.features.copy()
+        slopes[:, 0] *= -np.exp(-full[0])
+        height = slopes[:, 1:] @ full[1:] - slopes[:, 0]
+        weight = np.exp(height - np.maximum.reduceat(height, self.edges[:-1])[self.context])
+        shares = weight / self.sums(weight)[self.context]
+        slopes = slopes[:, self.free]
+        return shares, slopes - self.sums(shares[:, None] * slopes)[self.context]
+
+    def nearest(self, shares: Array) -> Array:
+        """Return the normalised beliefs within the bounds that are nearest to shares, by KL, [R].
+
+        What is missing raises the outcomes that lag behind the shares, all of a context to the
+        same level of belief / share; the rest of it, if any, lies on no outcome. The level is the
+        highest at which no more is placed than is missing, and no outcome has more than the
+        nearest belief would give it.
+        """
+        shares = np.maximum(shares, 1e-300)
+        is_open = ~self.counted & (self.missing > 0)
+        most = self.sums(self.weight) + np.where(is_open, self.missing, 0.0)
+        high = np.where(is_open[self.context], self.high, self.weight)
+        level = top = np.maximum.reduceat(high / shares, self.edges[:-1])
+        low = np.zeros_like(top)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for _ in range(BISECTIONS if is_open.any() else 1):
+                belief = np.clip(level[self.context] * shares, self.weight, high)
+                total = self.sums(belief)
+                belief = belief / total[self.context]
+                divergence = self.sums(xlogy(belief, belief / shares))
+                over = (total > most) | ((total > 0.0) & (np.log(level / total) > divergence))
+                low, top = np.where(over, low, level), np.where(over, level, top)
+                level = 0.5 * (low + top)
+            belief = np.clip(low[self.context] * shares, self.weight, high)
+            total = self.sums(belief)[self.context]
+            return np.where(total > 0.0, belief / total, 0.0)
+
+    def fit(self, belief: Array | None = None) -> TableFit:
+        """Fit the free parameters by Fisher scoring with halved steps.
+
+        Parameters
+        ----------
+        belief
+            Normalised, [R]; the nearest one that the table allows, if None.
+        """
+        k = len(self.free)
+        reach = (REACH * SAMPLER.sd)[self.free]
+        fit = TableFit(np.zeros(k), -np.inf, np.zeros((k, k)), np.zeros((k, k)), 0.0)
+        step, halvings = np.zeros(k), 0
+        for _ in range(MOST_STEPS):
+            z = np.clip(fit.z + step, -reach, reach)
+            value, gradient, information, scatter = self._evaluate(z, belief)
+            if not value >= fit.value - 1e-14 * abs(fit.value):
+                if halvings == MOST_HALVINGS:
+                    break
+                step, halvings = step / 2.0, halvings + 1
+                continue
+            ridge = 1e-12 * np.trace(information) + 1e-300
+            step = np.linalg.solve(information + ridge * np.eye(k), gradient)
+            step[(np.abs(z) >= reach) & (gradient * z > 0.0)] = 0.0
+            fit = TableFit(z, value, information, scatter, abs(float(step @ gradient)))
+            if not fit.promise > ARRIVED:
+                break
+            step *= min(1.0, LONGEST_STEP / np.abs(step).max())
+            halvings = 0
+        return fit
+
+    def _evaluate(self, z: Array, belief: Array | None) -> tuple[float, Array, Array, Array]:
+        """Return the objective at z [K], its gradient, the information and the squared scores."""
+        shares, slopes = self.sampler(z)
+        target = self.nearest(shares) if belief is None else belief
+        times = np.where(self.sums(target)[self.context] > 0.0, self.times, 0.0)
+        entropy = np.where(self.counted[self.context], 0.0, xlogy(target, target))
+        value = times @ (target * np.log(np.maximum(shares, 1e-300)) - entropy)
+        scores = self.sums((times * (target - shares))[:, None] * slopes)
+        information = (times * shares * slopes.T) @ slopes
+        return float(value), scores.sum(axis=0), information, scores.T @ scores
+
+    def fit_of(self, belief: Array, parameter: int) -> tuple[float, float, Array]:
+        """Return a free parameter of the sampler nearest to a normalised belief.
+
+        Returns
+        -------
+        Its value on the unconstrained scale, its variance by the scatter between contexts (White
+        1982), and its slopes by the belief, [R].
+        """
+        fit = self.fit(belief)
+        inverse = np.linalg.pinv(fit.information, hermitian=True)
+        slopes = inverse @ self.sampler(fit.z)[1].T * self.times
+        variance = (inverse @ fit.scatter @ inverse)[parameter, parameter] * self.spare
+        return float(fit.z[parameter]), max(float(variance), 0.0), slopes[parameter]
+
+    def extreme(self, parameter: int, start: Array, sign: float) -> tuple[Array, float]:
+        """Return the belief with the largest free parameter times the sign, [R], and its value."""
+
+        def read(belief: Array) -> tuple[float, Array]:
+            value, _, slopes = self.fit_of(belief, parameter)
+            return value, slopes
+
+        return self.allowed.extreme(read, start, sign)
 
 
 @dataclass(frozen=True)
@@ -73,23 +276,24 @@ class BeliefSamplerFit(Result):
         log-likelihood is that of the counts; of distributions it is minus the sum of divergences
         KL(belief | model), over contexts, so that 0 is a perfect fit.
     fixed : Parameters that no context could tell, with the value at which they stand.
-    data : Contexts in the fit, and what was left out.
     least, most : The estimates' ends over all beliefs that top-k tables allow, [K]; the estimates
         themselves where nothing is open, infinite where the search met no end.
+    more : elsewhere, the share of what is said that is no outcome, mean over contexts; for sampled
+        beliefs of all draws together, with Wilson's interval (elsewhere_low, elsewhere_high),
+        bounds where probability could not be placed; leak, the share of the retained mass on
+        outcomes that cannot come, mean over the contexts that have any (these outcomes have no
+        part in the parameters); contexts; and flagged, how many contexts were left out.
     """
 
     fit: PointFit
     fixed: Mapping[str, float]
-    data: Usable
     least: Array
     most: Array
+    more: Mapping[str, float]
 
     def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
         """One row: estimates, intervals, ends, elsewhere, what was left out."""
-        data = self.data
-        more = {name: getattr(data, name) for name in ("elsewhere", "elsewhere_low",
-                                                       "elsewhere_high", "leak")}  # fmt: skip
-        more |= {"contexts": len(data.table.edges) - 1, "flagged": data.flagged}
+        more = dict(self.more)
         for k, name in enumerate(self.fit.names):
             more |= {f"{name}_least": self.least[k], f"{name}_most": self.most[k]}
         return self.fit.to_frame(mass).drop(columns=["n_trials"]).assign(**more)
@@ -122,16 +326,20 @@ def fit_belief_sampler(beliefs: RevealedBeliefs, subject: str = "") -> BeliefSam
     Covariances of counts are the inverse information; of distributions, which have no sampling
     error, those of the scatter between contexts (White 1982): about 0 if the model holds exactly.
     """
-    data = usable(subject, beliefs)
-    free = identified_by(data.table)
-    result = fit_table(data.table, free)
-    estimated = Parameters(*(parameter for k, parameter in enumerate(SAMPLER) if k in free))
-    contexts = np.array([len(data.table.edges) - 1], dtype=np.int64)
+    if any(np.isnan(belief.truth).any() for belief in beliefs):
+        raise ValueError(
+            f"A belief sampler starts from the true probabilities; {subject!r} lacks some. Give "
+            "set_ups with a truth when reading the beliefs."
+        )
+    kept = [belief for belief in beliefs if not belief.flag]
+    table = BeliefTable.of(kept)
+    result = table.fit()
+    estimated = Parameters(*(SAMPLER[SAMPLER.names[k]] for k in table.free))
+    contexts = np.array([len(kept)], dtype=np.int64)
     z, value = result.z[None], np.array([result.value])
     covariance = inverted(result.information[None])
-    if not data.table.counted.all():
-        scatter = result.scatter * _spare(data.table, free)
-        covariance = covariance @ scatter @ covariance
+    if not table.counted.all():
+        covariance = covariance @ (result.scatter * table.spare) @ covariance
     # Flatness is judged by what the data would say as draws.
     promise = np.array([result.promise])
     optimum = Optimum(z, value, result.information[None], covariance, promise)
@@ -150,335 +358,43 @@ def fit_belief_sampler(beliefs: RevealedBeliefs, subject: str = "") -> BeliefSam
         agreement=np.ones(1),
         n_trials=contexts,
     )
-    default = SAMPLER.constrain(np.zeros(len(SAMPLER)))
-    fixed = {name: float(default[k]) for k, name in enumerate(SAMPLER.names) if k not in free}
-    ends = (estimated.constrain(end) for end in _ends(data, free, result.z))
-    return BeliefSamplerFit(point_fit, fixed, data, *ends)
-
-
-class TableFit(NamedTuple):
-    """The sampler that is nearest to a table.
-
-    Parameters
-    ----------
-    z : the free parameters on the unconstrained scale, [K]
-    value : of the objective
-    information, scatter : and the sum over contexts of squared scores, [K, K]
-    promise : by how much a further step would raise the objective
-    """
-
-    z: Array
-    value: float
-    information: Array
-    scatter: Array
-    promise: float
-
-
-def fit_table(table: BeliefTable, free: NDArray[np.int64]) -> TableFit:
-    """Fit the free parameters [K], positions in `SAMPLER`, by Fisher scoring with halved steps."""
-    k = len(free)
-    reach = (REACH * SAMPLER.sd)[free]
-    fit = TableFit(np.zeros(k), -np.inf, np.zeros((k, k)), np.zeros((k, k)), 0.0)
-    if len(table.edges) < 2:
-        return fit._replace(value=0.0)
-    step = np.zeros(k)
-    halvings = 0
-    for _ in range(MOST_STEPS):
-        z = np.clip(fit.z + step, -reach, reach)
-        value, gradient, information, scatter = _evaluate(table, free, z)
-        if not value >= fit.value - 1e-14 * abs(fit.value):
-            if halvings == MOST_HALVINGS:
-                break
-            step, halvings = step / 2.0, halvings + 1
-            continue
-        ridge = 1e-12 * np.trace(information) + 1e-300
-        step = np.linalg.solve(information + ridge * np.eye(k), gradient)
-        step[(np.abs(z) >= reach) & (gradient * z > 0.0)] = 0.0
-        fit = TableFit(z, value, information, scatter, abs(float(step @ gradient)))
-        if not fit.promise > ARRIVED:
-            break
-        step *= min(1.0, LONGEST_STEP / np.abs(step).max())
-        halvings = 0
-    return fit
-
-
-def _evaluate(
-    table: BeliefTable, free: NDArray[np.int64], z: Array
-) -> tuple[float, Array, Array, Array]:
-    """Return the objective at z [K], its gradient, the information and the squared scores."""
-    sampler = SamplerAt.of(table, free, z)
-    belief = _nearest(table, sampler.shares)
-    weigh = table.spread(np.where(table.counted, table.sums(table.weight), 1.0))
-    weigh = np.where(table.spread(table.sums(belief)) > 0.0, weigh, 0.0)  # contexts without any
-    logs = np.log(np.maximum(sampler.shares, 1e-300))
-    value = weigh * (
-        belief * logs - np.where(table.spread(table.counted), 0.0, xlogy(belief, belief))
+    default = dict(zip(SAMPLER.names, SAMPLER.constrain(np.zeros(len(SAMPLER))), strict=True))
+    fixed = {name: float(at) for name, at in default.items() if name not in estimated.names}
+    least, most = (estimated.constrain(end) for end in _ends(table, result.z))
+    wrong = [
+        1.0 - belief.probability[belief.truth > 0].sum() / belief.retained
+        for belief in kept
+        if not (belief.truth > 0).all()
+    ]
+    more = dict(
+        zip(("elsewhere", "elsewhere_low", "elsewhere_high"), _elsewhere(kept), strict=True)
     )
-    centred = sampler.centred(table)
-    scores = table.sums((weigh * (belief - sampler.shares))[:, None] * centred)
-    information = (weigh * sampler.shares * centred.T) @ centred
-    return float(value.sum()), scores.sum(axis=0), information, scores.T @ scores
+    more |= {"leak": float(np.mean(wrong)) if wrong else np.nan}
+    more |= {"contexts": len(kept), "flagged": len(beliefs) - len(kept)}
+    return BeliefSamplerFit(point_fit, fixed, least, most, more)
 
 
-def _nearest(table: BeliefTable, shares: Array) -> Array:
-    """Return the normalised beliefs [R] within the bounds that are nearest to a model, by KL.
-
-    What is missing raises the outcomes that lag behind the model, all of a context to the same
-    level of belief / model; the rest of it, if any, lies on no outcome.
-    """
-    model = np.maximum(shares, 1e-300)
-    most = table.sums(table.weight) + np.where(table.counted, 0.0, table.missing)
-    high = np.where(table.spread(table.counted | (table.missing <= 0)), table.weight, table.high)
-
-    def raised(level: Array) -> Array:
-        belief: Array = np.clip(table.spread(level) * model, table.weight, high)
-        return belief
-
-    def too_much(level: Array) -> Booleans:
-        return np.asarray(table.sums(raised(level)) > most)
-
-    def overshoots(level: Array) -> Booleans:
-        """Say where outcomes at this level have more than the nearest belief would give them."""
-        belief = raised(level)
-        total = table.sums(belief)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            belief = belief / table.spread(total)
-            divergence = table.sums(xlogy(belief, belief / model))
-            return np.asarray((total > 0.0) & (np.log(level / total) > divergence))
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        level = np.maximum.reduceat(high / model, table.edges[:-1])
-        if (table.missing > 0.0).any():
-            level = _lowered(too_much, level)
-            level = _lowered(overshoots, level)
-        belief = raised(level)
-        total = table.spread(table.sums(belief))
-        return np.where(total > 0.0, belief / total, 0.0)
-
-
-def _lowered(too_high: Callable[[Array], Booleans], level: Array) -> Array:
-    """Return the highest levels [C], up to these, that are not too high."""
-    low, high = np.zeros_like(level), level
-    above = too_high(level)
-    if not above.any():
-        return level
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        over = too_high(middle)
-        low, high = np.where(over, low, middle), np.where(over, middle, high)
-    return np.where(above, low, level)
-
-
-class Usable(NamedTuple):
-    """An agent's contexts as they are fitted, without flagged ones and impossible outcomes.
-
-    Parameters
-    ----------
-    table : of this agent alone
-    allowed : the beliefs that the tables allow; counts are taken as they are
-    elsewhere, elsewhere_low, elsewhere_high : share of what is said that is no outcome, mean over
-        contexts; for sampled beliefs of all draws together, with Wilson's interval; bounds where
-        probability could not be placed
-    leak : share of the retained mass on outcomes that cannot come, mean over the contexts that have
-        any; these outcomes have no part in the other parameters
-    flagged : contexts that were left out since they are flagged
-    """
-
-    table: BeliefTable
-    allowed: OpenBeliefs
-    elsewhere: float
-    elsewhere_low: float
-    elsewhere_high: float
-    leak: float
-    flagged: int
-
-
-def usable(name: str, beliefs: RevealedBeliefs) -> Usable:
-    """Lay out an agent's contexts, without flagged ones and impossible outcomes."""
-    if any(np.isnan(belief.truth).any() for belief in beliefs):
-        raise ValueError(
-            f"A belief sampler starts from the true probabilities; {name!r} lacks some. Give "
-            "set_ups with a truth when reading the beliefs."
-        )
-    kept = [belief for belief in beliefs if not belief.flag]
-    counted = np.array([belief.draws > 0 for belief in kept], dtype=bool)
-    log_truth, marks, weight, high, missing, wrong = [], [], [], [], [], []
-    units: list[tuple[float, tuple[int, ...]]] = []
-    edges = [0]
-    for belief in kept:
-        possible = belief.truth > 0
-        position = edges[-1] + np.cumsum(possible) - 1
-        weights = belief.count.astype(float) if belief.draws else belief.probability
-        log_truth.append(np.log(belief.truth[possible]))
-        marks.append(belief.marks[possible].astype(float))
-        weight.append(weights[possible])
-        high.append((weights if belief.draws else belief.ends[1])[possible])
-        inside = [(mass, [i for i in rows if possible[i]]) for mass, rows in belief.unplaced]
-        inside = [(mass, rows) for mass, rows in inside if rows and mass > 0]
-        units += [(mass, tuple(position[rows].tolist())) for mass, rows in inside]
-        missing.append(float(sum(mass for mass, _ in inside)))
-        if not possible.all():
-            wrong.append(1.0 - belief.probability[possible].sum() / belief.retained)
-        edges.append(int(position[-1]) + 1)
-    table = BeliefTable(
-        log_truth=np.concatenate([np.zeros(0), *log_truth]),
-        marks=np.concatenate([np.zeros((0, len(MARKS))), *marks]),
-        edges=np.array(edges, dtype=np.int64),
-        weight=np.concatenate([np.zeros(0), *weight]),
-        high=np.concatenate([np.zeros(0), *high]),
-        missing=np.array(missing),
-        counted=counted,
-    )
-    allowed = OpenBeliefs(table.weight, table.spread(np.arange(len(kept))), tuple(units))
-    elsewhere = _elsewhere(kept, counted)
-    leak = float(np.mean(wrong)) if wrong else np.nan
-    return Usable(table, allowed, *elsewhere, leak, len(beliefs) - len(kept))
-
-
-def _elsewhere(kept: Sequence[Belief], counted: Booleans) -> tuple[float, float, float]:
+def _elsewhere(kept: Sequence[Belief]) -> tuple[float, float, float]:
     """Return the share of what is said that is no outcome, with its ends."""
-    if not kept:
-        return np.nan, np.nan, np.nan
     share = 1.0 - np.array([(b.retained, *b.retained_ends) for b in kept])
-    if not counted.all():
+    draws = np.array([belief.draws for belief in kept], dtype=float)
+    if not draws.all():
         mean, high, low = share.mean(axis=0).tolist()
         return mean, low, high
-    draws = np.array([belief.draws for belief in kept], dtype=float)
     n = draws.sum()
     mean = float((share[:, 0] * draws).sum() / n)
     (low,), (high,) = wilson(np.array([mean * n]), np.array([n]))
     return mean, float(low), float(high)
 
 
-def identified_by(table: BeliefTable) -> NDArray[np.int64]:
-    """Return the positions of the parameters that the contexts can tell.
-
-    What is the same for all outcomes of each context cannot be told; nor what others make up.
-
-    Raises
-    ------
-    ValueError
-        If there are none.
-    """
-    gram = spread_of(table)
-    chosen: list[int] = []
-    for k in range(len(SAMPLER)):
-        tried = [*chosen, k]
-        if np.linalg.matrix_rank(gram[np.ix_(tried, tried)], tol=1e-8) == len(tried):
-            chosen = tried
-    if not chosen:
-        raise ValueError(
-            "A fit needs contexts with at least two outcomes that differ in their probability or "
-            "in what marks them; got none. Look at the flags of the beliefs."
-        )
-    return np.array(chosen, dtype=np.int64)
-
-
-def spread_of(table: BeliefTable) -> Array:
-    """Return the sums of products of log truth and marks within contexts, [7, 7]."""
-    features = np.column_stack([table.log_truth, table.marks])
-    sizes = np.diff(table.edges)
-    if not len(sizes):
-        return np.zeros((len(SAMPLER), len(SAMPLER)))
-    means = table.sums(features) / sizes[:, None]
-    centred = features - np.repeat(means, sizes, axis=0)
-    products: Array = centred.T @ centred
-    return products
-
-
-class SamplerAt(NamedTuple):
-    """A belief sampler in the contexts of a table.
-
-    Parameters
-    ----------
-    shares : of each outcome, [R]
-    slopes : derivatives of the logarithms of these shares, but for the constant of each
-        context, by the free parameters on the line, [R, K]
-    """
-
-    shares: Array
-    slopes: Array
-
-    @classmethod
-    def of(cls, table: BeliefTable, free: NDArray[np.int64], z: Array) -> SamplerAt:
-        """Compute them at z[K]; what is not free stands at the temperature 1, without bias."""
-        full = np.zeros(len(SAMPLER))
-        full[free] = z
-        height = table.log_truth * np.exp(-full[0]) + table.marks @ full[1:]
-        weight = np.exp(height - table.spread(np.maximum.reduceat(height, table.edges[:-1])))
-        shares = weight / table.spread(table.sums(weight))
-        slopes = np.column_stack([-table.log_truth * np.exp(-full[0]), table.marks])
-        return cls(shares, slopes[:, free])
-
-    def centred(self, table: BeliefTable) -> Array:
-        """Return the slopes less their means under the sampler in each context, [R, K]."""
-        means = table.sums(self.shares[:, None] * self.slopes)
-        centred: Array = self.slopes - np.repeat(means, np.diff(table.edges), axis=0)
-        return centred
-
-
-class FitOfBelief(NamedTuple):
-    """The sampler that is nearest to one belief, and what it hangs on.
-
-    Parameters
-    ----------
-    z : the free parameters on the unconstrained scale, [K]
-    slopes : derivatives of each parameter by the normalised belief, [K, R]
-    covariance : by the scatter between contexts (White 1982), [K, K]
-    """
-
-    z: Array
-    slopes: Array
-    covariance: Array
-
-
-def fit_belief(table: BeliefTable, free: NDArray[np.int64], belief: Array) -> FitOfBelief:
-    """Fit a sampler to one normalised belief, [R]; counts weigh as many as there are."""
-    weigh = table.spread(np.where(table.counted, table.sums(table.weight), 1.0))
-    own = table._replace(
-        weight=weigh * belief, high=weigh * belief, missing=np.zeros_like(table.missing)
-    )
-    fit = fit_table(own, free)
-    inverse = np.linalg.pinv(fit.information, hermitian=True)
-    slopes = inverse @ SamplerAt.of(table, free, fit.z).centred(table).T * weigh
-    return FitOfBelief(fit.z, slopes, inverse @ fit.scatter @ inverse * _spare(table, free))
-
-
-def _spare(table: BeliefTable, free: NDArray[np.int64]) -> float:
-    """Return C / (C - K) for C contexts and K parameters; NaN where there are too few."""
-    contexts, k = len(table.edges) - 1, len(free)
-    return contexts / (contexts - k) if contexts > k else float("nan")
-
-
-def nearest_belief(table: BeliefTable, free: NDArray[np.int64], z: Array) -> Array:
-    """Return the normalised belief that is nearest to a sampler of those a table allows, [R]."""
-    return _nearest(table, SamplerAt.of(table, free, z).shares)
-
-
-def extreme_beliefs(
-    used: Usable, free: NDArray[np.int64], parameter: int, start: Array
-) -> tuple[Array, Array]:
-    """Return the beliefs with the least and the largest free parameter, by position, [R] each."""
-
-    def read(belief: Array) -> Read:
-        fit = fit_belief(used.table, free, belief)
-        return Read(float(fit.z[parameter]), fit.slopes[parameter])
-
-    return used.allowed.extremes(read, start)
-
-
-def _ends(used: Usable, free: NDArray[np.int64], z: Array) -> tuple[Array, Array]:
+def _ends(table: BeliefTable, z: Array) -> tuple[Array, Array]:
     """Return the ends of each estimate over all beliefs that tables allow, in z, [K] each."""
-    if not used.allowed.is_open:
+    if not table.units:
         return z, z
-    start = nearest_belief(used.table, free, z)
-    reach = (REACH * SAMPLER.sd)[free]
-    least, most = z.copy(), z.copy()
-    for k in range(len(free)):
-        beliefs = extreme_beliefs(used, free, k, start)
-        low, high = (float(fit_belief(used.table, free, belief).z[k]) for belief in beliefs)
-        least[k], most[k] = min(low, z[k]), max(high, z[k])
-    return (
-        np.where(least <= -reach, -np.inf, least),
-        np.where(most >= reach, np.inf, most),
+    start = table.nearest(table.sampler(z)[0])
+    reach = (REACH * SAMPLER.sd)[table.free]
+    least, most = (
+        np.array([table.extreme(k, start, sign)[1] for k in range(len(z))]) for sign in (-1.0, 1.0)
     )
+    least, most = np.minimum(least, z), np.maximum(most, z)
+    return np.where(least <= -reach, -np.inf, least), np.where(most >= reach, np.inf, most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
 
-from .open_beliefs import OpenBeliefs, Read, set_bounds
+from .open_beliefs import OpenBeliefs, Reading, set_bounds
 from .revealed_belief import CONFIDENCE, RevealedBeliefs, Unplaced
 
 FLOOR = 1e-6  # added to each probability where logarithms are taken
@@ -223,19 +223,10 @@ def _bounds(
     return lows, highs
 
 
-def _most(
-    allowed: OpenBeliefs,
-    convex: Callable[[Array], tuple[float, Array]],
-    corners: Array,
-    values: Array,
-) -> float:
+def _most(allowed: OpenBeliefs, convex: Reading, corners: Array, values: Array) -> float:
     """Return the largest value of a convex function to which a search climbs from corners."""
-
-    def read(belief: Array) -> Read:
-        return Read(*convex(belief))
-
     starts = corners[np.argsort(-values)[:CLIMBS]]
-    return max(read(allowed.extreme(read, start, 1.0)).value for start in starts)
+    return max(allowed.extreme(convex, start, 1.0)[1] for start in starts)
 
 
 def _corners(allowed: OpenBeliefs, centre: Array) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +19,8 @@ MOST_STEPS = 500  # of a descent between corners
 HALVINGS = 30
 
 
-class Read(NamedTuple):
-    """What is read off a belief, and how it goes up with the share of each outcome.
-
-    Parameters
-    ----------
-    value : the number
-    slopes : its derivative by the normalised belief, [R]
-    """
-
-    value: float
-    slopes: Array
+# What is read off a belief [R], and its slopes by the normalised share of each outcome, [R].
+Reading = Callable[[Array], tuple[float, Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +38,6 @@ class OpenBeliefs:
     certain: Array
     context: Integers
     units: tuple[tuple[float, tuple[int, ...]], ...]
-
-    @property
-    def is_open(self) -> bool:
-        """Whether anything could not be placed."""
-        return len(self.units) > 0
 
     def largest(self, slopes: Array) -> Array:
         """Return the belief with the largest slopes @ belief in each context, [R].
@@ -81,22 +66,7 @@ class OpenBeliefs:
             share = placed / np.bincount(self.context, placed, n)[self.context]
         return np.nan_to_num(share)
 
-    def extremes(self, read: Callable[[Array], Read], start: Array) -> tuple[Array, Array]:
-        """Return beliefs with the least and the largest value, as far as a search finds them.
-
-        From `start` all that is open moves to where the value goes down, or up, most, again and
-        again as long as that brings something.
-
-        Parameters
-        ----------
-        read
-            Takes a belief, [R].
-        start
-            A belief that is possible.
-        """
-        return self.extreme(read, start, -1.0), self.extreme(read, start, 1.0)
-
-    def least(self, convex: Callable[[Array], tuple[float, Array]]) -> float:
+    def least(self, convex: Reading) -> float:
         """Return a lower bound of a convex function that its least value meets but for 1e-9.
 
         Pairwise steps of Frank and Wolfe (1956; Lacoste-Julien and Jaggi 2015) between corners,
@@ -130,22 +100,23 @@ class OpenBeliefs:
             share[away] -= step
         return bound
 
-    def extreme(self, read: Callable[[Array], Read], start: Array, sign: float) -> Array:
-        """Return the belief with the largest value, times the sign; see `extremes`."""
-        best, result = start, read(start)
-        highest = sign * result.value
+    def extreme(self, read: Reading, start: Array, sign: float) -> tuple[Array, float]:
+        """Return a belief with the largest value times the sign, [R], and its value.
+
+        As far as a search finds them: from `start`, a belief that is possible, all that is open
+        moves to where the value rises most, again and again as long as that brings something.
+        """
+        best, (value, slopes) = start, read(start)
         for _ in range(ROUNDS):
-            belief = self.largest(sign * result.slopes)
-            result = read(belief)
-            if not sign * result.value > highest + STILL:
+            belief = self.largest(sign * slopes)
+            other, slopes = read(belief)
+            if not sign * other > sign * value + STILL:
                 break
-            best, highest = belief, sign * result.value
-        return best
+            best, value = belief, other
+        return best, value
 
 
-def _descent(
-    convex: Callable[[Array], tuple[float, Array]], belief: Array, move: Array, longest: float
-) -> float:
+def _descent(convex: Reading, belief: Array, move: Array, longest: float) -> float:
     """Return the step along `move`, at most the longest, at which a convex function is least."""
     if convex(belief + longest * move)[1] @ move <= 0:
         return longest

@@ -9,7 +9,6 @@ from knownminds.environments.chance.outcome_grid import MARKS
 from knownminds.inference.chance.belief_sampler_fit import (
     SAMPLER,
     BeliefTable,
-    _nearest,
     fit_belief_sampler,
 )
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs, set_ups_of
@@ -39,8 +38,8 @@ def test_exact_beliefs_give_back_all_parameters():
     np.testing.assert_allclose(found.fit.estimate[0], THETA, rtol=1e-6)
     assert found.fit.status == ("ok",)
     assert found.fit.log_likelihood[0] == pytest.approx(0.0, abs=1e-9)
-    assert found.data.elsewhere == pytest.approx(0.1)
-    assert found.data.leak == pytest.approx(0.0, abs=1e-12)
+    assert found.more["elsewhere"] == pytest.approx(0.1)
+    assert found.more["leak"] == pytest.approx(0.0, abs=1e-12)
     assert found.fixed == {}
     assert json.loads(found.to_json())[0]["temperature"] == pytest.approx(1.3)
 
@@ -86,9 +85,8 @@ def test_parameters_are_recovered_from_samples_with_intervals_that_hold_them(dra
         assert r > 0.8
         assert abs(mixed) < 0.7  # other minds' parameters are not recovered
     for one in found:
-        data = one.data
-        assert data.elsewhere == pytest.approx(0.1, abs=0.02)
-        assert data.elsewhere_low < data.elsewhere < data.elsewhere_high
+        assert one.more["elsewhere"] == pytest.approx(0.1, abs=0.02)
+        assert one.more["elsewhere_low"] < one.more["elsewhere"] < one.more["elsewhere_high"]
 
 
 def test_the_nearest_belief_within_bounds_is_that_of_a_search():
@@ -96,11 +94,9 @@ def test_the_nearest_belief_within_bounds_is_that_of_a_search():
     for _ in range(5):
         model, low = rng.dirichlet(np.ones(4)), rng.random(4) * 0.2
         high, missing = low + rng.random(4) * 0.2, 0.15
-        nothing, edges = np.zeros(4), np.array([0, 4])
-        table = BeliefTable(
-            nothing, np.zeros((4, 6)), edges, low, high, np.array([missing]), np.array([False])
-        )
-        found = _nearest(table, model)
+        edges, counted = np.array([0, 4]), np.array([False])
+        table = BeliefTable(np.zeros((4, 7)), edges, low, high, np.array([missing]), counted)
+        found = table.nearest(model)
         raised = rng.dirichlet(np.full(5, 0.5), 40000)[:, :4] * missing
         tried = np.minimum(low + raised, high)
         tried /= tried.sum(axis=1, keepdims=True)
