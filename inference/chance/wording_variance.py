@@ -206,7 +206,7 @@ def _parts(
         return []
     rows = []
     for name, source in sources.items():
-        part = result.components[source]
+        part = result.parts[source]
         rows.append(
             {"part": name, "variance": part.value, "low": part.low, "high": part.high}
             | {"share": result.shares[source], "contexts": result.models}

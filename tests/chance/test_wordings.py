@@ -32,7 +32,7 @@ def test_the_sampling_of_counts_is_taken_out_of_what_wordings_do():
             }
         )
         split = split_scores(frame, "y", "error", exact=True)
-        found.append([split.components[s].value for s in ("paraphrase", "interaction")])
+        found.append([split.parts[s].value for s in ("paraphrase", "interaction")])
     found = np.array(found)
     error = found.std(axis=0, ddof=1) / np.sqrt(60)
     for mean, own, known in zip(found.mean(axis=0), error, sd.values(), strict=True):

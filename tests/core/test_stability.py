@@ -42,7 +42,7 @@ def test_components_are_those_of_an_analysis_of_variance():
         "model": (square["C(model)"] - both) / (3 * 3),
     }
     for name, value in expected.items():
-        assert split.components[name].value == pytest.approx(value, rel=1e-6), name
+        assert split.parts[name].value == pytest.approx(value, rel=1e-6), name
     assert (split.models, split.templates, split.sessions, split.units) == (4, 3, 36, 108)
     assert sum(split.shares.values()) == pytest.approx(1.0)
 
@@ -62,11 +62,11 @@ def test_scores_with_errors_are_split_as_their_sessions_are():
     theirs = split_variance(frame, "score")
     ours = split_scores(estimated(frame), "value", "error", freedom="freedom")
     for name in ("model", "paraphrase", "interaction"):
-        assert ours.components[name].value == pytest.approx(theirs.components[name].value), name
+        assert ours.parts[name].value == pytest.approx(theirs.parts[name].value), name
         # The errors have as many degrees of freedom here as there: ends differ by draws alone.
-        assert ours.components[name].high == pytest.approx(theirs.components[name].high, rel=0.15)
-    assert ours.components["session"].value == pytest.approx(
-        theirs.components["session"].value / 4  # of a mean of four sessions
+        assert ours.parts[name].high == pytest.approx(theirs.parts[name].high, rel=0.15)
+    assert ours.parts["session"].value == pytest.approx(
+        theirs.parts["session"].value / 4  # of a mean of four sessions
     )
     assert ours.merged == {"residual": "session"}
     assert (ours.models, ours.templates) == (5, 3)
@@ -76,19 +76,17 @@ def test_planted_components_come_back_and_lie_in_their_intervals():
     rounds = 120
     splits = [split_variance(scores(np.random.default_rng(k)), "score") for k in range(rounds)]
     for name, truth in PLANTED.items():
-        found = np.array([split.components[name].value for split in splits])
+        found = np.array([split.parts[name].value for split in splits])
         # Unbiased: the mean is within four of its own standard errors.
         assert abs(found.mean() - truth) < 4 * found.std() / np.sqrt(rounds), name
-        inside = np.mean(
-            [s.components[name].low <= truth <= s.components[name].high for s in splits]
-        )
+        inside = np.mean([s.parts[name].low <= truth <= s.parts[name].high for s in splits])
         # 95% are due; of 120, 107 or fewer come with a chance of .5%.
         assert inside > 0.89, name
     wording = PLANTED["paraphrase"] + PLANTED["interaction"]
     retest = (4.0 + 0.5) / (4.0 + 0.5 + 2.0 + 3.0 / 3)
     reworded = 4.0 / (4.0 + wording + 2.0 + 3.0 / 3)
     for name, truth in (("wording", wording), ("retest", retest), ("reworded", reworded)):
-        inside = np.mean([getattr(s, name).low <= truth <= getattr(s, name).high for s in splits])
+        inside = np.mean([s.parts[name].low <= truth <= s.parts[name].high for s in splits])
         assert inside > 0.89, name
 
 
@@ -97,7 +95,7 @@ def test_wording_without_effect_is_not_said_to_move_a_score_more_than_the_model(
     splits = [split_variance(scores(np.random.default_rng(k), silent), "score") for k in range(60)]
     # A wrong word in at most 5% of cases; 9 or more of 60 come with a chance of .2%.
     assert sum(split.moved_more_by != "open" for split in splits) < 9
-    mean = np.mean([split.components["paraphrase"].value for split in splits])
+    mean = np.mean([split.parts["paraphrase"].value for split in splits])
     assert abs(mean) < 0.15  # negative ones are kept, so they balance
     loud = PLANTED | {"paraphrase": 40.0, "model": 0.05, "interaction": 0.0}
     splits = [split_variance(scores(np.random.default_rng(k), loud), "score") for k in range(20)]
@@ -114,5 +112,5 @@ def test_shuffled_models_have_no_variance_and_no_reliability():
         labels = rng.permutation(session.max() + 1)[session]
         frame["model"] = labels % 6
         frame["session"] = labels
-        found.append(split_variance(frame, "score").components["model"].value)
+        found.append(split_variance(frame, "score").parts["model"].value)
     assert abs(np.mean(found)) < 4 * np.std(found) / np.sqrt(len(found)) + 0.05

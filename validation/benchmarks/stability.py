@@ -133,7 +133,7 @@ def _row(cell: str, found: VarianceSplit) -> dict[str, Any]:
     row: dict[str, Any] = {"cell": cell, "models": found.models, "wordings": found.templates}
     row |= dict(found.shares.items())
     for name in _PARTS:
-        part = getattr(found, name)
+        part = found.parts[name]
         row |= {name: part.value, f"{name}_low": part.low, f"{name}_high": part.high}
     return row | {"moved_more_by": found.moved_more_by}
 
