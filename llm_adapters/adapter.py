@@ -37,7 +37,7 @@ class Sampling:
 
     Parameters
     ----------
-    temperature : 0 for the most probable answer, 1 for the model's own probabilities
+    temperature : 0 for the most probable answer, 1 for the model's probabilities
     top_p : share of the probability that is drawn from
     max_tokens : where an answer is cut off; hidden reasoning counts
     seed : number that makes a provider's draws repeatable, as far as it can
@@ -139,12 +139,12 @@ class Reply:
     Parameters
     ----------
     text : the answer
-    finish_reason : "stop", or "length" if it was cut off, or "refusal", or the provider's own
+    finish_reason : "stop", or "length" if it was cut off, or "refusal", or the provider's
         word; empty if it gives none
     usage : what it cost in tokens
     model_served : the model that the provider says it used
     raw : the whole body as it came
-    log_probabilities : one entry for each token of the answer; None if not asked for
+    log_probabilities : one entry for each token of the answer; None if not wanted
     """
 
     text: str
@@ -195,7 +195,7 @@ class Failed(Exception):  # noqa: N818 - it says what has happened to a call
 class Adapter(Protocol):
     """A provider of answers.
 
-    `provider` is its name in `ADAPTERS`, `model` the model asked for, `base_url` where it is,
+    `provider` is its name in `ADAPTERS`, `model` the model that is wanted, `base_url` where it is,
     empty if it is nowhere. With the settings they say which participant has answered. `heeds` are
     the settings that are obeyed, "seed" and "images" among them. What some can do beyond it is
     `Keyed` and `TellsOutcomes`.
@@ -207,7 +207,7 @@ class Adapter(Protocol):
 
     @property
     def model(self) -> str:
-        """The model asked for."""
+        """The model that is wanted."""
 
     @property
     def base_url(self) -> str:
@@ -301,7 +301,7 @@ def given(settings: Sampling) -> dict[str, Any]:
 
 
 def check_heeds(adapter: Adapter, settings: Sampling, *, images: bool = False) -> None:
-    """Raise `Failed` if the adapter would pass over what is asked of it.
+    """Raise `Failed` if the adapter would pass over a setting or a picture.
 
     What a provider refuses by itself is left to it: a refusal is not charged and stops the run.
     """

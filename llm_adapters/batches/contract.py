@@ -1,4 +1,4 @@
-"""Batches behind one contract: what is submitted, how it is found again, what comes of it."""
+"""Batches behind one contract: what is submitted, how it is recognised, what comes of it."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class GoogleBatches(Batches):
         return str((await self.ask("POST", path, json={"batch": batch}))["name"])
 
     async def _upload(self, name: str, lines: bytes) -> str:
-        """Upload a file and return its name: first where it goes is asked, then it is sent."""
+        """Upload a file and return its name: the server says where it goes, then it is sent."""
         begin = {
             "x-goog-upload-protocol": "resumable",
             "x-goog-upload-command": "start",

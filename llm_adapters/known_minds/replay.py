@@ -40,7 +40,7 @@ class Replay(InProcess):
         self._given: dict[tuple[int, str], int] = {}
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
-        """Answer as recorded; `Failed` if this was not asked in the session, or not answered."""
+        """Answer as recorded; `Failed` if the session has not this prompt, or no answer to it."""
         if settings.seed is None:
             raise _refused(
                 "A recorded participant knows its session by the sampling seed; got none. Send "
@@ -73,7 +73,7 @@ class Replay(InProcess):
         self._ledger.close()
 
     def _of(self, session: int) -> dict[str, list[Reply | None]]:
-        """Return what came of the questions of a session, by the hash of what was asked."""
+        """Return what came of the questions of a session, by the hash of the request."""
         if session not in self._sessions:
             replies: dict[str, list[Reply | None]] = {}
             for attempts in self._ledger.questions(session).values():

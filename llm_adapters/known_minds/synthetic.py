@@ -1,4 +1,4 @@
-"""A known mind that answers in words: the stand-in for a language model whose truth is known."""
+"""A known agent that answers in words: the stand-in for a language model whose truth is known."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from knownminds.llm_adapters.adapter import (
     Usage,
 )
 
-_SPEECH = 2**32 - 1  # last part of the address of the contaminants' own stream
+_SPEECH = 2**32 - 1  # last part of the address of the contaminants' stream
 _REMEMBERED = 256  # sessions under way; one that is forgotten is read again
 _HEX_DIGITS = 15  # of a prompt's hash that make an address: 60 bits
 _TOKEN = re.compile(r"\s*(?:\w+|[^\w\s])|\s+")  # a word or a sign, with the blanks before it
@@ -52,7 +52,7 @@ class Synthetic(InProcess):
     the prompt and learned from, and the choice on trial t takes the t-th number of the stream.
     So a session through words is the session that ``play(agent, environment, seed, *address,
     i)`` lives, draw for draw. Where prompts tell of the last trials only, what came before is
-    lived through again: the same stimuli, answered with the same numbers.
+    played again: the same stimuli, answered with the same numbers.
 
     Without one, the names are read from the prompt and the choice takes a number from a stream
     addressed by the prompt's hash: same prompt, same answer; other prompts, independent ones. The
@@ -67,7 +67,7 @@ class Synthetic(InProcess):
     Parameters
     ----------
     agent
-        The mind; its lapse rate is its own unless the contaminants have one.
+        Who answers; its lapse rate holds unless the contaminants have one.
     environment
         The experiment, with the settings and wording of the prompts it will get.
     contaminants
@@ -77,7 +77,7 @@ class Synthetic(InProcess):
         for clients that send one of theirs.
     stream
         A number from 0 on: choices come from the stream at (*address, session, stream), instead of
-        the session's own, so that an agent answers the same session again with other numbers; its
+        those of the session, so that an agent answers the same session again with other numbers; its
         answers then go wrong in other trials, too.
     """
 
@@ -120,7 +120,7 @@ class Synthetic(InProcess):
             for name, plain in (("temperature", 1.0), ("top_p", 1.0), ("top_log_probabilities", 0)):
                 if getattr(settings, name) not in (None, plain):
                     raise _refused(
-                        "A synthetic participant that answers with a number draws it from its own "
+                        "A synthetic participant that answers with a number draws it from its "
                         f"distribution; got {name}={getattr(settings, name)!r}. Leave it out."
                     )
         if settings.reasoning not in (None, "none"):
@@ -227,7 +227,7 @@ class Synthetic(InProcess):
         )
 
     def _is_fair(self) -> bool:
-        """Say whether the names that prompts tell give the probabilities of the session's own."""
+        """Say whether the names that prompts tell give the probabilities of the session's names."""
         n = self.environment.n_trials
         for number in range(3):
             session = self._begin(number)

@@ -27,7 +27,7 @@ _NAMES = {
     "max_tokens": "maxOutputTokens",
     "seed": "seed",
 }
-# Tokens of reasoning that Google's own OpenAI-compatible interface takes the efforts for; models
+# Tokens of reasoning that Google's OpenAI-compatible interface takes the efforts for; models
 # from Gemini 3 on know the efforts themselves.
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
 

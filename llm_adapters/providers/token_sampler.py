@@ -142,7 +142,7 @@ class TokenSampler:
         Parameters
         ----------
         outcomes
-            Those to be asked for; None for its.
+            Those that are wanted; None for its.
         spellings, extra_tokens
             As in `outcome_probabilities.outcome_probabilities`.
         """

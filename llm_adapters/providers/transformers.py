@@ -43,13 +43,13 @@ _GATHERING = 0.005  # seconds in which calls of other sessions may join a batch
 
 
 class Transformers(InProcess):
-    """A causal language model that runs here; nothing is asked from the network.
+    """A causal language model that runs here, without the network.
 
     Calls that wait at the same time go through the model together. With a sampling seed an
     answer depends on seed and prompt alone, up to rounding: each prompt has separate numbers,
     so that one seed for all trials of a session does not repeat one draw. What the model's folder
     recommends for sampling is left aside: without settings an answer is drawn from the model's
-    own probabilities.
+    probabilities.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ class Transformers(InProcess):
             device = self._model.device
             habits = self._model.generation_config
             configuration: Any = transformers.GenerationConfig  # it has no types
-            self._model.generation_config = configuration()  # nothing of the folder's own
+            self._model.generation_config = configuration()  # nothing of the folder's
             try:
                 said = self._model.generate(
                     torch.tensor(rows, device=device),

@@ -32,7 +32,7 @@ class Batching:
 
     Parameters
     ----------
-    turns : whether sessions whose trials tell of earlier ones are asked too: a batch for each trial
+    turns : whether sessions whose trials tell of earlier ones use batches too: one for each trial
     pause : seconds before it is looked for the first time whether a batch is over; grows by half
     longest_pause : seconds that this growth ends at
     search : seconds for which a batch that may have been submitted is looked for at the provider

@@ -84,7 +84,7 @@ class KnownMinds(ModelAPI):  # type: ignore[misc]  # Inspect may not be there
         self.questions: Questions | None = None
 
     async def generate(self, input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
-        """Return the output of a question, asked now or in an earlier start."""
+        """Return the output of a question, from now or from an earlier start."""
         if tools:
             raise Failed("A participant has no tools; got some. Leave them out.", "stop", "setting")
         settings = _settings(config)

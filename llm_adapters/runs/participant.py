@@ -165,7 +165,7 @@ def _tokens(every: Sequence[Asked], kind: str) -> int | None:
 def conditions(environment: Environment, settings: Sampling | None) -> dict[str, Any]:
     """Return the columns that stand beside every trial: conditions of experiment and sampling.
 
-    "temperature" and "effort" (of reasoning) are empty where they are the provider's own. There
+    "temperature" and "effort" (of reasoning) are empty where they are the provider's. There
     are "verbosity" and "system" (the message before every prompt) only where they were set.
     """
     sampling = settings or Sampling()

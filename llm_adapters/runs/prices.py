@@ -217,7 +217,7 @@ class Price:
 
 
 def price_of(llm: str, date: Date | None = None, overrides: Overrides | None = None) -> Price:
-    """Look up what a language model costs; the user's own prices go before the table's.
+    """Look up what a language model costs; the user's prices go before the table's.
 
     Nothing is assumed: a local model without cost needs a price of 0 as well. Where a price
     depends on the time of day, the dearest of the day is taken.
@@ -522,7 +522,7 @@ def _no_such(llm: str, given: Mapping[str, Any]) -> str:
     names = {f"{provider.id}:{row.id}" for provider in providers for row in provider.models}
     near = difflib.get_close_matches(llm, sorted(names | set(given)), n=3, cutoff=0.4)
     remedy = REMEDY.format(llm=llm)
-    where = f" with a known price (genai-prices {version('genai-prices')}, or your own)"
+    where = f" with a known price (genai-prices {version('genai-prices')}, or yours)"
     if near:
         return f"{unknown('language model', llm, near, where)} {remedy}"
     ids = [provider.id for provider in providers]

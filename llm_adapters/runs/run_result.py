@@ -118,7 +118,7 @@ class Run(Result):
 
     @property
     def remedy(self) -> str:
-        """What the same command would do, where not all is as it was asked for; else empty."""
+        """What the same command would do, where sessions are left; else empty."""
         if not self.unfinished:
             return "The same command asks nothing again." if self.nothing_read else ""
         if all(reason.startswith(CAPPED) for reason in self.reasons):
@@ -127,7 +127,7 @@ class Run(Result):
 
     @property
     def unanswered(self) -> str:
-        """A sentence if trials brought no text, on how they are asked again; otherwise empty."""
+        """A sentence if trials brought no text, on how to get them; otherwise empty."""
         if not self.errors:
             return ""
         return (

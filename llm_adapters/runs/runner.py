@@ -73,7 +73,7 @@ class Retries:
     longest_pause : seconds that this doubling ends at
     longest_wait : seconds that a provider may ask to wait; if it asks for more, the run stops
     identical : how many questions in a row may remain without an answer for the same kind of
-        reason (`Failed.kind`); the last of them stops the run and is asked again when it is
+        reason (`Failed.kind`); the last of them stops the run and is sent again when it is
         resumed; where no connection can be made, the first does
     unanswered : how many may for whatever reasons
     """
@@ -103,7 +103,7 @@ class Progress:
     Parameters
     ----------
     sessions, n_sessions : sessions played to the end, of how many
-    trials, n_trials : trials lived, of how many (at most, where some may fall away); those that
+    trials, n_trials : trials played, of how many (at most, where some may fall away); those that
         one reply answers count once
     missing : trials among them without a readable answer
     calls : requests sent, in all starts of the run
@@ -183,12 +183,12 @@ class RunOptions:
     re_ask
         How often a question is put again whose answer was malformed.
     retry_errors
-        Whether trials are asked again that brought no text in an earlier start; where prompts
+        Whether trials are tried again that brought no text in an earlier start; where prompts
         tell of earlier trials, only those with no answer behind them in their session, since
-        answers are never asked for again.
+        an answer is never replaced.
     batching
         How questions are sent in batches, at half the price and within a day; None to ask one by
-        one. Where trials stand alone (`Replies.stand_alone`), all of all sessions are asked
+        one. Where trials stand alone (`Replies.stand_alone`), all of all sessions are sent
         together; elsewhere a trial of each session, if `batching.turns`. Requests that fail, or
         that a batch leaves unanswered, are trials with the outcome "error". Batches that an
         earlier start has left are read in any case.
@@ -242,7 +242,7 @@ async def run_sessions_in(
 
     Session i has the address (*address, i). If the folder holds a ledger of the same run already,
     the run goes on: the sessions are played again with the stored answers, nothing that is
-    answered is asked again, and requests that were under way when the process died count as paid
+    answered is sent again, and requests that were under way when the process died count as paid
     and are sent once more. The trials are left in the folder as trials.parquet, also if the run
     stops early. Without a folder nothing is left on disk.
 
@@ -375,7 +375,7 @@ def _check_sessions(n: int, concurrency: int, re_ask: int) -> None:
 def read_run(folder: str | os.PathLike[str], environment: Environment | None = None) -> Run:
     """Read a run from its ledger alone: the trials, what became of them, and what they cost.
 
-    Nothing is asked and nothing is written; the run may still be under way.
+    No request is sent and nothing is written; the run may still be under way.
 
     Parameters
     ----------
@@ -414,7 +414,7 @@ class _Chair:
         self.questions = self.ledger.questions(number)
         turns = [t for t, tries in self.questions.items() if any(a.state == "ok" for a in tries)]
         self.answered = max(turns, default=-1)  # the last turn with an answer
-        self.fresh: set[int] = set()  # turns that were asked in this start
+        self.fresh: set[int] = set()  # turns whose questions were put in this start
         self.reason = ""
         self.pauses = session_stream(runner.seed, *runner.address, number, _PAUSES)
 
@@ -656,7 +656,7 @@ class _Runner:
         self.sampling = Sampling(**kept["sampling"])
         self.how, budget = how or RunOptions(), budget or Budget(Caps())
         self.price = ledger.price
-        # How many questions are chosen in a session; None where all are asked in order.
+        # How many questions are chosen in a session; None where all come in order.
         self.questions = kept["chosen"]["questions"] if "chosen" in kept else None
         caps, spent = budget.caps, {} if adapter is None else ledger.spent()
         self.answer_tokens = self.sampling.max_tokens or caps.answer_tokens or ASSUMED_ANSWER

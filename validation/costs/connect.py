@@ -1,4 +1,4 @@
-"""A language model, or a known mind that answers in its stead, in the chair for many sessions."""
+"""Sessions of a language model, or of a known agent that answers in its stead."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(
     out: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Run:
-    """Let sessions be lived by a language model and wait for them; see `run_sessions_in`.
+    """Let a language model play sessions and wait for them; see `run_sessions_in`.
 
     Session i lives at the address (0, i) of the study with this seed, as subject i of
     ``simulate`` does. The same call with the same folder goes on where it stopped.
@@ -124,10 +124,10 @@ def connect(
     Parameters
     ----------
     base_url
-        A server other than the provider's own. It is called without a key unless
+        A server other than the provider's. It is called without a key unless
         `key_variable` names where one is.
     timeout
-        Seconds until a call is given up; None for the adapter's own.
+        Seconds until a call is given up; None for the adapter's.
     images
         Whether the model is declared to see pictures, where its name does not tell.
     truth, contaminants
@@ -235,7 +235,7 @@ def price_for(
     Parameters
     ----------
     elsewhere
-        Whether it is not the provider's own server that is called, to which its prices do not
+        Whether another server than the provider's is called, to which its prices do not
         apply; only the user's count then.
     """
     if llm not in overrides and (elsewhere or llm.partition(":")[0] not in ABROAD):

@@ -207,7 +207,7 @@ class DryRuns:
         )
 
     def dollars(self, price: Price, n: int, cached: bool = False) -> Dollars:
-        """What n sessions cost; each call is priced by its own length."""
+        """What n sessions cost; each call is priced by its length."""
         low, high = _total(self._bills(price, False, cached), self._bills(price, True, cached), n)
         return Dollars(_rounded(low, ROUND_FLOOR), _rounded(high, ROUND_CEILING))
 

@@ -108,7 +108,7 @@ class Observed:
         return self.price
 
     def planned(self, environment: Environment, model: type[Agent], n: int) -> ObservedRuns:
-        """Return what sessions of a design take, by dry runs of it and of the run's own design.
+        """Return what sessions of a design take, by dry runs of it and of the run's design.
 
         Tokens go by the bytes of the prompts and the number of answers: as many for each as in the
         run, whose sessions differ.

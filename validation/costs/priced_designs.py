@@ -1,4 +1,4 @@
-"""Designs with the power that a study found for them, set against what they cost."""
+"""Designs with their power, as a study has it, set against what they cost."""
 
 from __future__ import annotations
 

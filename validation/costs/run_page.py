@@ -41,7 +41,7 @@ STATES = {
 }
 NOTES = (
     "Rates with 95% intervals of Wilson, which take the trials as independent. A trial without a "
-    "readable answer has no action and no reward; nothing is put in its place. Estimates leave it "
+    "readable answer has no action and no reward; nothing is filled in. Estimates leave it "
     "out, which is right if what is missing does not depend on what would have been said.",
     "Asked again in a session: trials whose question was put again after a failure or a malformed "
     "answer; one that was under way when its process died does not count. Tokens of a session are "
@@ -49,7 +49,7 @@ NOTES = (
     "Between the dollars paid and those at most lies what calls can have cost that have no answer, "
     f"or an answer without its number of tokens. Where nothing bounded an answer (--max-tokens), "
     f"one of {ASSUMED_ANSWER:,} tokens is assumed for these calls; a longer one costs more. What "
-    "was asked before a price was known is reckoned with it from the tokens that were kept.",
+    "was sent before a price was known is reckoned with it from the tokens that were kept.",
 )
 
 
@@ -98,7 +98,7 @@ def _asked(run: Run, environment: Environment) -> dict[str, Any]:
         "language model": run.llm,
         "address": run.base_url or "none",
         "served as": run.model_served or "not said",
-        "sampling": kept["sampling"] or "the provider's own",
+        "sampling": kept["sampling"] or "the provider's",
         "sessions": run.n_sessions,
         "trials of a session": environment.n_trials,
         "asked again if malformed": kept["re_ask"],
@@ -114,7 +114,7 @@ def _asked(run: Run, environment: Environment) -> dict[str, Any]:
 
 
 def _verdicts(run: Run) -> dict[str, Verdict]:
-    ended = f"{run.ended:,} of {run.n_sessions:,} lived to their end"
+    ended = f"{run.ended:,} of {run.n_sessions:,} came to their end"
     why = [f"{n:,} unfinished: {reason.rstrip('.')}" for reason, n in run.reasons.items()]
     if run.silent:
         why.append(f"{run.silent:,} came to their end without a readable answer")

@@ -1,4 +1,4 @@
-"""The wordings of an experiment that a run can be asked in."""
+"""The wordings of an experiment that a run can have."""
 
 from __future__ import annotations
 
