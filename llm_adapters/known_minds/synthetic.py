@@ -77,8 +77,8 @@ class Synthetic(InProcess):
         for clients that send one of theirs.
     stream
         A number from 0 on: choices come from the stream at (*address, session, stream), instead of
-        those of the session, so that an agent answers the same session again with other numbers; its
-        answers then go wrong in other trials, too.
+        those of the session, so that an agent answers the same session again with other numbers;
+        its answers then go wrong in other trials, too.
     """
 
     provider = "synthetic"
