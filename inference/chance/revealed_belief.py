@@ -48,10 +48,6 @@ class ContinuationProbabilities(Protocol):
     def log_probabilities(self) -> Array:
         """Before normalising, [prompts, outcomes]."""
 
-    @property
-    def left_out(self) -> Array:
-        """Logarithm of the most that was not looked at, [prompts, outcomes]."""
-
 
 class ListedToken(Protocol):
     """A token of a reply with its alternatives; `llm_adapters.TokenLogProbability` is one."""
@@ -338,8 +334,7 @@ class RevealedBeliefs:
     ) -> RevealedBeliefs:
         """Read the probabilities of whole outcomes under a local model.
 
-        Outcomes whose log-probability is NaN stay unknown, and their context is flagged. What was
-        left out counts from 1e-6 on; less is among the rounding of a model in float32.
+        Outcomes whose log-probability is NaN stay unknown, and their context is flagged.
 
         Parameters
         ----------
@@ -350,13 +345,9 @@ class RevealedBeliefs:
             Contexts of other outcomes are read separately and joined by `join`.
         """
         p = np.exp(np.asarray(probabilities.log_probabilities, dtype=float))
-        more = np.exp(np.asarray(probabilities.left_out, dtype=float))
         known = _set_ups(set_ups, tuple(probabilities.outcomes), len(p))
-        beliefs = []
-        for set_up, row, masses in zip(known, p, more.tolist(), strict=True):
-            unplaced = (Unplaced(mass, (i,)) for i, mass in enumerate(masses) if mass > ROUNDING)
-            beliefs.append(Belief.of(set_up, "exact", row, threshold, unplaced=unplaced))
-        return cls(tuple(beliefs))
+        pairs = zip(known, p, strict=True)
+        return cls(tuple(Belief.of(set_up, "exact", row, threshold) for set_up, row in pairs))
 
     @classmethod
     def top_k(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
 from knownminds.environments.later import pandas as pd
@@ -19,7 +18,6 @@ from knownminds.environments.record.result import Result
 from .outcome_tree import Array, OutcomeTree, TokenTexts, extends, spellings_of
 from .tree_pass import Job, logits_behind
 
-LITTLE_MASS = 0.5  # below it, a distribution over the outcomes speaks for the smaller part only
 POSITIONS = 512  # tokens that go through a model at once
 LARGEST_DIFFERENCE = 1e-3  # of log-probabilities between the tree and a plain pass, in float32
 
@@ -62,8 +60,6 @@ class OutcomeProbabilities(Result):
     outcomes : their names
     log_probabilities : natural logarithm of the probability of exactly this outcome, and then
         something that does not make its last word or number longer, [prompts, outcomes]
-    left_out : logarithm of the most that token paths not followed can add, [prompts, outcomes];
-        minus infinity where all were followed
     prompt_hashes : SHA-256 of the tokens of each prompt
     begun : logarithm of the probability that the outcome is said, whatever follows, [prompts,
         outcomes]: the naive reading, in which 1 has what 10, 11 and 12 have; None if not known
@@ -71,23 +67,8 @@ class OutcomeProbabilities(Result):
 
     outcomes: tuple[str, ...]
     log_probabilities: Array
-    left_out: Array
     prompt_hashes: tuple[str, ...]
     begun: Array | None = None
-
-    @classmethod
-    def of(
-        cls, outcomes: tuple[str, ...], parts: Sequence[OutcomeProbabilities]
-    ) -> OutcomeProbabilities:
-        """Put tables of the same outcomes one below the other."""
-
-        def put(name: str) -> Array:
-            rows = [np.zeros((0, len(outcomes))), *(getattr(part, name) for part in parts)]
-            return np.concatenate(rows)
-
-        hashes = tuple(name for part in parts for name in part.prompt_hashes)
-        begun = None if any(part.begun is None for part in parts) else put("begun")
-        return cls(outcomes, put("log_probabilities"), put("left_out"), hashes, begun)
 
     @property
     def probabilities(self) -> Array:
@@ -115,11 +96,6 @@ class OutcomeProbabilities(Result):
         mass: Array = np.exp(logsumexp(self.log_probabilities, axis=1))
         return mass
 
-    @property
-    def flagged(self) -> NDArray[np.bool_]:
-        """Prompts after which the outcomes together are less probable than anything else."""
-        return self.mass < LITTLE_MASS
-
     def to_frame(self) -> pd.DataFrame:
         """One row per prompt and outcome."""
         n, k = self.log_probabilities.shape
@@ -130,9 +106,7 @@ class OutcomeProbabilities(Result):
                 "outcome": self.outcomes * n,
                 "probability": self.probabilities.ravel(),
                 "log_probability": self.log_probabilities.ravel(),
-                "left_out": self.left_out.ravel(),
                 "mass": np.repeat(self.mass, k),
-                "flagged": np.repeat(self.flagged, k),
             }
         )
 
@@ -143,8 +117,6 @@ def outcome_probabilities(
     prompts: Sequence[TokenPrompt],
     outcomes: Sequence[Sequence[str]],
     *,
-    spellings: Mapping[str, Sequence[str]] | None = None,
-    extra_tokens: int | None = None,
     positions: int = POSITIONS,
     texts: TokenTexts | None = None,
     check: bool = True,
@@ -170,13 +142,8 @@ def outcome_probabilities(
     prompts
         They end right before the outcome; a space before the outcome belongs to the outcome.
     outcomes
-        Those of each prompt.
-    spellings
-        For each outcome, of all prompts, all that counts as saying it; None for the outcome with a
-        space before it and without one, where the latter counts only if it does not run on from
-        the last word of the prompt.
-    extra_tokens
-        Follow paths with at most so many tokens more than the shortest; None for all.
+        Those of each prompt. One is said with a space before it or without one; the latter counts
+        only if it does not run on from the last word of the prompt.
     positions
         How many tokens go through the model at once, if one prompt and the tree are not more.
     texts
@@ -197,18 +164,12 @@ def outcome_probabilities(
     trees: dict[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], OutcomeTree] = {}
     jobs: list[Job] = []
     for prompt, names in zip(prompts, outcomes, strict=True):
-        declared = None if spellings is None else {name: spellings[name] for name in names}
-        written = spellings_of(names, declared)
         # A word right behind a word would be another word.
-        counted = tuple(
-            s for s in written if spellings is not None or not extends(prompt.text, s[0])
-        )
+        counted = tuple(s for s in spellings_of(names) if not extends(prompt.text, s[0]))
         _check_boundary(tokenizer, prompt, [text for text, _ in counted])
         key = (tuple(names), counted)
         if key not in trees:
-            trees[key] = OutcomeTree.grow(
-                texts, names, spellings=counted, extra_tokens=extra_tokens
-            )
+            trees[key] = OutcomeTree.grow(texts, names, counted)
         jobs.append(Job(prompt.tokens, trees[key]))
     _check_model(model, jobs)
     longest = max(range(len(jobs)), key=lambda i: len(jobs[i].prompt), default=0)
@@ -218,9 +179,9 @@ def outcome_probabilities(
         if check and i == longest:
             _check_tree(model, jobs[i], rows)
         values = jobs[i].tree.probabilities(row.cpu().double().numpy() for row in rows)
-        exact, left_out, begun = (array[None] for array in values)
+        exact, begun = (array[None] for array in values)
         names = jobs[i].tree.outcomes
-        results[i] = OutcomeProbabilities(names, exact, left_out, (prompts[i].hash,), begun)
+        results[i] = OutcomeProbabilities(names, exact, (prompts[i].hash,), begun)
         if progress is not None:
             progress(len(results), len(jobs))
     return [results[i] for i in range(len(jobs))]
@@ -235,7 +196,7 @@ def _check_boundary(tokenizer: Any, prompt: TokenPrompt, following: Sequence[str
             raise ValueError(
                 "The tokens of a prompt stay the same when an outcome follows; "
                 f"{prompt.text[-20:]!r} and {text!r} are cut anew together. End the prompt before "
-                "its last blank or sign, which belongs to the outcome, or declare other spellings."
+                "its last blank or sign, which belongs to the outcome."
             )
 
 

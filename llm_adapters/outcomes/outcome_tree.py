@@ -7,7 +7,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -204,13 +204,12 @@ class Fates(NamedTuple):
     outcomes : position of the outcome that has then been said and is over, [tokens]; `NONE` if
         none has, and where the token is one of `further`
     default : the same of special tokens, and of those that the tokenizer does not know
-    further : tokens behind which it is not decided: the token, the spellings that it leads to
-        (none if a joining sign is to be decided), and the outcome without it
+    further : tokens behind which it is not decided
     """
 
     outcomes: NDArray[np.int64]
     default: int
-    further: tuple[tuple[int, tuple[int, ...], int], ...]
+    further: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -228,7 +227,6 @@ class OutcomeTree:
     parents : node before each, -1 for node 0; parents stand before their children
     fates : of the text of each node
     said : pairs of a node where a spelling has just been said in full, and its outcome
-    pruned : a node, a token that is not followed from there, and the outcomes that it may lead to
     """
 
     outcomes: tuple[str, ...]
@@ -236,16 +234,10 @@ class OutcomeTree:
     parents: tuple[int, ...]
     fates: tuple[Fates, ...]
     said: tuple[tuple[int, int], ...]
-    pruned: tuple[tuple[int, int, tuple[int, ...]], ...]
 
     @classmethod
     def grow(
-        cls,
-        texts: TokenTexts,
-        outcomes: Sequence[str],
-        *,
-        spellings: Sequence[tuple[str, int]],
-        extra_tokens: int | None = None,
+        cls, texts: TokenTexts, outcomes: Sequence[str], spellings: Sequence[tuple[str, int]]
     ) -> OutcomeTree:
         """Follow every path.
 
@@ -253,58 +245,40 @@ class OutcomeTree:
         ----------
         spellings
             All that counts as saying an outcome, each with the outcome's position.
-        extra_tokens
-            Paths with at most so many tokens more than the shortest of their spelling; None for
-            all paths.
 
         Raises
         ------
         ValueError
             If a spelling cannot be said in these tokens, or the tree is too large.
         """
-        if extra_tokens is not None and extra_tokens < 0:
-            raise ValueError(f"extra_tokens is at least 0, or None; got {extra_tokens}.")
-        spelled = sorted(
-            ((text.encode(), k) for text, k in spellings), key=lambda pair: len(pair[0])
-        )
-        needed = [_needed(texts, text) for text, _ in spelled]
+        encoded = ((text.encode(), k) for text, k in spellings)
+        spelled = sorted(encoded, key=lambda pair: len(pair[0]))
+        open_ends = [_open_ends(texts, text) for text, _ in spelled]
         known: dict[bytes, Fates] = {}
-        tokens, parents, depths, said = [-1], [-1], [0], [b""]
+        tokens, parents, said = [-1], [-1], [b""]
         fates: list[Fates] = []
-        pruned = []
         for node, text in enumerate(said):  # which grows meanwhile
             if text not in known:
-                known[text] = _fates(texts, spelled, needed, text)
+                known[text] = _fates(texts, spelled, open_ends, text)
             fates.append(known[text])
-            for token, leads_to, without in fates[node].further:
-                piece = texts.texts[token] or b""
-                left = [needed[k][len(text) + len(piece)] - needed[k][0] for k in leads_to]
-                spare = depths[node] + 1 + min(left, default=-len(text) - len(piece))
-                if extra_tokens is not None and spare > extra_tokens:
-                    ways = {without, *(spelled[k][1] for k in leads_to)} - {NONE}
-                    pruned.append((node, token, tuple(sorted(ways))))
-                    continue
+            for token in fates[node].further:
                 tokens.append(token)
                 parents.append(node)
-                depths.append(depths[node] + 1)
-                said.append(text + piece)
+                said.append(text + (texts.texts[token] or b""))
             if len(tokens) > LARGEST_TREE:
                 raise ValueError(
                     f"Outcomes are short enough for a tree of {LARGEST_TREE} tokens; these have "
-                    "more ways to be cut into tokens. Give extra_tokens=2 to follow only those "
-                    "nearest to the shortest, with a bound on what the others add."
+                    "more ways to be cut into tokens. Shorten them."
                 )
         outcome_of = dict(spelled)
         whole = tuple((n, outcome_of[text]) for n, text in enumerate(said) if text in outcome_of)
-        return cls(
-            tuple(outcomes), tuple(tokens), tuple(parents), tuple(fates), whole, tuple(pruned)
-        )
+        return cls(tuple(outcomes), tuple(tokens), tuple(parents), tuple(fates), whole)
 
     def path(self, node: int) -> tuple[int, ...]:
         """Return the tokens from the prompt to a node."""
         return (*self.path(self.parents[node]), self.tokens[node]) if node else ()
 
-    def probabilities(self, rows: Iterable[Array]) -> tuple[Array, Array, Array]:
+    def probabilities(self, rows: Iterable[Array]) -> tuple[Array, Array]:
         """Put together the log-probabilities of the outcomes.
 
         The probability of an outcome is that of saying exactly this, and then something that does
@@ -318,18 +292,14 @@ class OutcomeTree:
 
         Returns
         -------
-        Log-probabilities of the outcomes; the log of the most that paths not followed can add to
-        each; and the log-probabilities that the outcome is said, whatever follows, which is no
-        probability of the outcome where another one begins with it. All are [outcomes].
+        Log-probabilities of the outcomes, [outcomes]; and those that the outcome is said, whatever
+        follows, which is no probability of the outcome where another one begins with it.
         """
         n = len(self.outcomes)
-        exact, missed, begun = (np.full(n, -np.inf) for _ in range(3))
+        exact, begun = np.full(n, -np.inf), np.full(n, -np.inf)
         children: dict[int, list[int]] = defaultdict(list)
         for node, parent in enumerate(self.parents):
             children[parent].append(node)
-        left_out: dict[int, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
-        for node, token, ways in self.pruned:
-            left_out[node].append((token, ways))
         reached = np.zeros(len(self.tokens))
         for node, row in enumerate(rows):
             fates = self.fates[node]
@@ -340,24 +310,21 @@ class OutcomeTree:
                 exact = np.logaddexp(exact, reached[node] + np.log(shares))
             for child in children[node]:
                 reached[child] = reached[node] + row[self.tokens[child]]
-            for token, ways in left_out[node]:
-                for k in ways:
-                    missed[k] = np.logaddexp(missed[k], reached[node] + row[token])
         for node, k in self.said:
             begun[k] = np.logaddexp(begun[k], reached[node])
-        return exact, missed, begun
+        return exact, begun
 
 
 def _fates(
     texts: TokenTexts,
     spelled: Sequence[tuple[bytes, int]],
-    needed: Sequence[Sequence[float]],
+    open_ends: Sequence[set[int]],
     said: bytes,
 ) -> Fates:
     """Sort the tokens behind a text; spellings come from the shortest to the longest."""
     outcomes = np.full(len(texts.texts), NONE)
     default = NONE
-    further: dict[int, list[int]] = {}
+    further: dict[int, None] = {}
     for k, (text, outcome) in enumerate(spelled):
         tail = _tail(text.decode())
         if said.startswith(text):
@@ -371,81 +338,51 @@ def _fates(
                 before = outcomes[others]
                 outcomes[:] = default = outcome
                 outcomes[others] = before
-                for token in behind.undecided.tolist():
-                    further.setdefault(token, [])
+                further |= dict.fromkeys(behind.undecided.tolist())
         elif text.startswith(said):
             rest = text[len(said) :]
             for end in range(1, min(len(rest), texts.longest) + 1):
-                if needed[k][len(said) + end] < np.inf:
-                    for token in texts.tokens.get(rest[:end], ()):
-                        further.setdefault(token, []).append(k)
+                if len(said) + end in open_ends[k]:
+                    further |= dict.fromkeys(texts.tokens.get(rest[:end], ()))
             behind = texts.behind(rest, tail)
             outcomes[behind.ending] = outcome
-            for token in behind.undecided.tolist():
-                further.setdefault(token, [])
-    followed = tuple((token, tuple(ks), int(outcomes[token])) for token, ks in further.items())
+            further |= dict.fromkeys(behind.undecided.tolist())
     outcomes[list(further)] = NONE
-    return Fates(outcomes, default, followed)
+    return Fates(outcomes, default, tuple(further))
 
 
-def _needed(texts: TokenTexts, text: bytes) -> list[float]:
-    """Return the fewest tokens from each byte of a spelling to its end; infinite if there are none.
+def _open_ends(texts: TokenTexts, text: bytes) -> set[int]:
+    """Return from which bytes of a spelling tokens lead to its end.
 
     Raises
     ------
     ValueError
         If the spelling cannot be said.
     """
-    needed = [0.0] * (len(text) + 1)
+    ends = {len(text)}
     for begin in reversed(range(len(text))):
-        ends = range(begin + 1, min(len(text), begin + texts.longest) + 1)
-        ways = [needed[end] for end in ends if text[begin:end] in texts.tokens]
-        needed[begin] = 1 + min(ways, default=np.inf)
-    if needed[0] == np.inf:
+        pieces = (end for end in ends if end - begin <= texts.longest)
+        if any(text[begin:end] in texts.tokens for end in pieces):
+            ends.add(begin)
+    if 0 not in ends:
         raise ValueError(
-            f"Outcomes can be said in the model's tokens; {text.decode()!r} cannot. Spell it "
+            f"Outcomes can be said in the model's tokens; {text.decode()!r} cannot. Name them "
             "otherwise."
         )
-    return needed
+    return ends
 
 
-def spellings_of(
-    outcomes: Sequence[str], declared: Mapping[str, Sequence[str]] | None = None
-) -> list[tuple[str, int]]:
+def spellings_of(outcomes: Sequence[str]) -> list[tuple[str, int]]:
     """List all that counts as saying an outcome, each with the outcome's position.
 
-    Parameters
-    ----------
-    declared
-        The spellings of each outcome; None for the outcome with a space before it and without.
+    It is the outcome with a space before it, and without.
     """
     if isinstance(outcomes, str) or len(outcomes) < 1 or len(set(outcomes)) < len(outcomes):
         raise ValueError(f"Outcomes are a list of different strings; got {outcomes!r}.")
-    if declared is not None and set(declared) != set(outcomes):
-        differing = sorted(set(declared) ^ set(outcomes))
-        raise ValueError(
-            "Spellings are declared for each outcome and nothing else; "
-            f"{differing[0]!r} is in only one of the two."
-        )
-    written: dict[str, int] = {}
-    for k, outcome in enumerate(outcomes):
-        if declared is None and outcome != outcome.strip():
+    for outcome in outcomes:
+        if not outcome or outcome != outcome.strip():
             raise ValueError(
-                f"An outcome stands without blanks around it; got {outcome!r}. The space before "
-                "it is one of its spellings by default; declare others as spellings."
+                f"An outcome has letters, digits or signs, and no blanks around it; got "
+                f"{outcome!r}. The space before it is part of one of its spellings."
             )
-        given = (f" {outcome}", outcome) if declared is None else declared[outcome]
-        if isinstance(given, str) or not given:
-            raise ValueError(
-                f"An outcome has a list of spellings; {outcome!r} has {given!r} instead."
-            )
-        for text in given:
-            if not text.strip():
-                raise ValueError(f"A spelling has letters, digits or signs; {outcome!r} has none.")
-            if text in written:
-                raise ValueError(
-                    f"A spelling belongs to one outcome; {text!r} is one of "
-                    f"{outcomes[written[text]]!r} and of {outcome!r}. Leave it out of one."
-                )
-            written[text] = k
-    return list(written.items())
+    return [(text, k) for k, outcome in enumerate(outcomes) for text in (f" {outcome}", outcome)]

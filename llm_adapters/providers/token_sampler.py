@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
@@ -130,31 +130,14 @@ class TokenSampler:
             known[STOP] = 1.0
         return known
 
-    def outcome_probabilities(
-        self,
-        outcomes: Sequence[str] | None = None,
-        *,
-        spellings: Mapping[str, Sequence[str]] | None = None,
-        extra_tokens: int | None = None,
-    ) -> OutcomeProbabilities:
-        """Read the outcomes off the next-token distributions, as from a local model.
-
-        Parameters
-        ----------
-        outcomes
-            Those that are wanted; None for its.
-        spellings, extra_tokens
-            As in `outcome_probabilities.outcome_probabilities`.
-        """
-        names = tuple(outcomes or self.outcomes)
-        tree = OutcomeTree.grow(
-            self.texts, names, spellings=spellings_of(names, spellings), extra_tokens=extra_tokens
-        )
+    def outcome_probabilities(self) -> OutcomeProbabilities:
+        """Read the outcomes off the next-token distributions, as from a local model."""
+        tree = OutcomeTree.grow(self.texts, self.outcomes, spellings_of(self.outcomes))
         paths = map(tree.path, range(len(tree.tokens)))
         with np.errstate(divide="ignore"):
             values = tree.probabilities(np.log(self.next_token(path)) for path in paths)
-        exact, left_out, begun = (array[None] for array in values)
-        return OutcomeProbabilities(names, exact, left_out, (self.hash,), begun)
+        exact, begun = (array[None] for array in values)
+        return OutcomeProbabilities(self.outcomes, exact, (self.hash,), begun)
 
     def reply(self, rng: np.random.Generator, *, top: int = 20, max_tokens: int = 16) -> Reply:
         """Say something, with the most probable alternatives to each token, as an interface does.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -143,8 +143,6 @@ class Transformers(InProcess):
         prompts: Sequence[str | Prompt],
         outcomes: Sequence[Sequence[str]],
         *,
-        spellings: Mapping[str, Sequence[str]] | None = None,
-        extra_tokens: int | None = None,
         positions: int = POSITIONS,
         signs: bool = True,
         progress: Callable[[int, int], None] | None = None,
@@ -164,8 +162,6 @@ class Transformers(InProcess):
                 self._tokenizer,
                 cut,
                 outcomes,
-                spellings=spellings,
-                extra_tokens=extra_tokens,
                 positions=positions,
                 texts=texts,
                 check=not self._tree_checked,

@@ -28,7 +28,7 @@ def exact(temperature=1.0, places=PLACES, **biases):
     for set_up in (s for place in places for s in set_ups_of(place)):
         with np.errstate(divide="ignore"):
             logs = np.log(0.9 * believed(set_up, temperature, **biases))[None]
-        local = OutcomeProbabilities(set_up.outcomes, logs, np.full(logs.shape, -np.inf), ("",))
+        local = OutcomeProbabilities(set_up.outcomes, logs, ("",))
         parts.append(RevealedBeliefs.exact(local, set_ups=[set_up]))
     return RevealedBeliefs.join(*parts)
 

@@ -11,12 +11,10 @@ from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbab
 LETTERS = ("A", "B", "C")
 
 
-def local(probabilities, left_out=0.0, outcomes=LETTERS):
+def local(probabilities, outcomes=LETTERS):
     p = np.atleast_2d(np.asarray(probabilities, dtype=float))
     with np.errstate(divide="ignore"):
-        return OutcomeProbabilities(
-            outcomes, np.log(p), np.log(np.full(p.shape, left_out)), ("",) * len(p)
-        )
+        return OutcomeProbabilities(outcomes, np.log(p), ("",) * len(p))
 
 
 def told(*alternatives):
