@@ -13,14 +13,12 @@ from .adapter import (
     Adapter,
     Failed,
     InProcess,
-    Keyed,
     Reply,
     Sampling,
     TellsOutcomes,
     TokenLogProbability,
     Usage,
     check_heeds,
-    key_variable_of,
 )
 from .known_minds.synthetic import Synthetic
 from .providers.openai import HOSTS
@@ -55,7 +53,6 @@ __all__ = [
     "Adapter",
     "Failed",
     "InProcess",
-    "Keyed",
     "Reply",
     "Sampling",
     "Synthetic",
@@ -63,7 +60,6 @@ __all__ = [
     "TokenLogProbability",
     "Usage",
     "check_heeds",
-    "key_variable_of",
     "load",
     "run_session",
 ]

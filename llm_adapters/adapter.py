@@ -197,8 +197,8 @@ class Adapter(Protocol):
 
     `provider` is its name in `ADAPTERS`, `model` the model that is wanted, `base_url` where it is,
     empty if it is nowhere. With the settings they say which participant has answered. `heeds` are
-    the settings that are obeyed, "seed" and "images" among them. What some can do beyond it is
-    `Keyed` and `TellsOutcomes`.
+    the settings that are obeyed, "seed" and "images" among them. Those that send a key have a
+    `key_variable`; what local models can do beyond it is `TellsOutcomes`.
     """
 
     @property
@@ -266,13 +266,6 @@ class InProcess:
 
 
 @runtime_checkable
-class Keyed(Protocol):
-    """An adapter that sends a key: it says which environment variable holds it, None for none."""
-
-    key_variable: str | None
-
-
-@runtime_checkable
 class TellsOutcomes(Protocol):
     """An adapter of a local model, which knows the exact probability of whole outcomes."""
 
@@ -288,11 +281,6 @@ class TellsOutcomes(Protocol):
 
     def templated(self, prompt: str | Prompt) -> bool:
         """Tell whether a prompt goes through a chat template; else the model gets plain text."""
-
-
-def key_variable_of(adapter: Adapter) -> str | None:
-    """Return the environment variable that holds an adapter's key; None if it sends none."""
-    return adapter.key_variable if isinstance(adapter, Keyed) else None
 
 
 def given(settings: Sampling) -> dict[str, Any]:

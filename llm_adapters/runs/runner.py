@@ -32,7 +32,6 @@ from knownminds.llm_adapters.adapter import (
     Sampling,
     check_heeds,
     given,
-    key_variable_of,
 )
 from knownminds.llm_adapters.batches import check_takes_batches
 from knownminds.llm_adapters.masking import known_keys
@@ -102,28 +101,23 @@ class Progress:
 
     Parameters
     ----------
-    sessions, n_sessions : sessions played to the end, of how many
+    sessions : sessions played to the end
     trials, n_trials : trials played, of how many (at most, where some may fall away); those that
         one reply answers count once
     missing : trials among them without a readable answer
     calls : requests sent, in all starts of the run
-    tokens : used, counting what may have been paid
     dollars : spent, counting what may have been paid; None if no price is known
-    reserved : dollars that calls under way can cost at most
     under_way, allowed : calls under way, and how many may be
     submitted, done : requests sent in batches, and how many of them have come to an end as far as
         the provider says
     """
 
     sessions: int
-    n_sessions: int
     trials: int
     n_trials: int
     missing: int
     calls: int
-    tokens: int
     dollars: Decimal | None
-    reserved: Decimal | None
     under_way: int
     allowed: int
     submitted: int = 0
@@ -285,7 +279,7 @@ async def run_sessions_in(
         n,
         price=how.price,
         caps={k: str(v) for k, v in asdict(budget.caps).items() if v is not None},
-        keys=known_keys(key_variable_of(adapter)),
+        keys=known_keys(getattr(adapter, "key_variable", None)),
         durable=how.durable,
         command=how.command,
     ) as ledger:
@@ -350,7 +344,7 @@ async def run_session(
     configuration = _configuration(adapter, environment, sampling, seed, before)
     patient = retries or Retries(attempts=3, identical=10**9, unanswered=10**9)
     how = RunOptions(settings=sampling, concurrency=1, retries=patient)
-    keys = known_keys(key_variable_of(adapter))
+    keys = known_keys(getattr(adapter, "key_variable", None))
     with Ledger.open(None, configuration, number + 1, keys=keys) as ledger:
         runner = _Runner(ledger, environment, adapter, how, how.budget)
         session = await _Chair(runner, number).live()
@@ -508,22 +502,16 @@ class _Chair:
         return best
 
     def _of_this_wording(self, turn: int, request: str) -> list[Attempt]:
-        """Return what was sent for a question; ValueError if it was another question.
+        """Return what was sent for a question; ValueError if another one was answered.
 
-        Where a question has no answer and one before it was answered late, its words are not those
-        of today: it showed a trial that had no answer. It is left aside, and counted.
+        What has no answer is left aside if its words are not those of today, as they showed a
+        trial without an answer that has one now.
         """
         every = self.questions.setdefault(turn, [])
-        others = [attempt for attempt in every if attempt.request != request]
-        late = any(
-            len(tries) > 1 and any(one.state == "ok" for one in tries)
-            for before, tries in self.questions.items()
-            if before < turn
-        )
-        if others and (not late or any(one.state == "ok" for one in others)):
+        if any(one.state == "ok" and one.request != request for one in every):
             raise ValueError(
                 f"The ledger in {self.ledger.folder} has another question on trial {turn} of "
-                f"session {self.number} than is asked now: the wording or the parsing has "
+                f"session {self.number} than there is now: the wording or the parsing has "
                 "changed. Go on with the version and templates it was begun with."
             )
         return [attempt for attempt in every if attempt.request == request]
@@ -843,14 +831,11 @@ class _Runner:
         self.how.progress(
             Progress(
                 sessions=self.sessions,
-                n_sessions=self.ledger.sessions,
                 trials=self.trials,
                 n_trials=self.expected,
                 missing=self.missing,
                 calls=gate.total.calls,
-                tokens=gate.total.tokens,
                 dollars=Decimal(gate.total.money - gate.reserved.money) / NANO if known else None,
-                reserved=Decimal(gate.reserved.money) / NANO if known else None,
                 under_way=gate.under_way,
                 allowed=gate.allowed,
                 submitted=self.rounds.sent if self.rounds else 0,
@@ -879,7 +864,7 @@ class Questions:
     def __init__(
         self, folder: str | os.PathLike[str], adapter: Adapter, caps: Caps, price: Price | None
     ):
-        keys = known_keys(key_variable_of(adapter))
+        keys = known_keys(getattr(adapter, "key_variable", None))
         self.ledger = Ledger.open(folder, _configuration(adapter), 1, price=price, keys=keys)
         how = RunOptions(caps=caps, retry_errors=True)
         self.runner = _Runner(self.ledger, None, adapter, how, how.budget)

@@ -16,12 +16,12 @@ from knownminds.agents import AGENTS
 from knownminds.environments import Rate
 from knownminds.environments.record.text_table import counted
 from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
-from knownminds.llm_adapters.runs.admission import Budget, Caps
+from knownminds.llm_adapters.runs.admission import Budget
 from knownminds.llm_adapters.runs.ledger import LedgerFailed
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, Range, parse_price
 from knownminds.llm_adapters.runs.run_result import Run
-from knownminds.llm_adapters.runs.runner import Progress, Retries, check_caps, run_sessions_in
+from knownminds.llm_adapters.runs.runner import Progress, RunOptions, check_caps, run_sessions_in
 from knownminds.validation.costs.budget import IMAGE_TOKENS
 from knownminds.validation.costs.connect import connect, price_for, wait_for
 from knownminds.validation.costs.dry_runs import DryRuns, dry_runs_of
@@ -226,23 +226,12 @@ def _dry_runs(plan: Plan, cell: Cell, system: str | None) -> DryRuns:
     return dry_runs_of(cell.environment, agent, DRY_RUNS, plan.seed, no_reasoning, looking, system)
 
 
-@dataclass(frozen=True, eq=False)
-class Asking:
-    """How the models of a benchmark are asked; see `run_sessions_in`."""
-
-    caps: Caps = field(default_factory=Caps)
-    concurrency: int = 8
-    retries: Retries = field(default_factory=Retries)
-    re_ask: int = 0
-    retry_errors: bool = False
-
-
 def run_benchmark(
     plan: Plan,
     players: Sequence[Player],
     folder: str | Path,
     *,
-    asking: Asking | None = None,
+    asking: RunOptions | None = None,
     options: Mapping[str, Any] | None = None,
     blocked: Mapping[tuple[str, str], str] | None = None,
     tell: Tell = lambda line: None,
@@ -255,21 +244,23 @@ def run_benchmark(
 
     Parameters
     ----------
+    asking
+        Concurrency, retries and caps of all runs; None for the defaults.
     tell
         Called with a line when a cell comes to its end.
     watch
         Called with model, cell and where its run stands, after every call.
     """
-    path, asking = Path(folder), asking or Asking()
+    path, asking = Path(folder), asking or RunOptions()
     why = blocked_of(plan, players) if blocked is None else dict(blocked)
     for player in players:
         for cell in plan.cells:
             if (player.llm, cell.key) not in why:
-                check_caps(asking.caps, player.asked_with(cell), player.price, player.llm)
+                check_caps(asking.budget.caps, player.asked_with(cell), player.price, player.llm)
     names = [player.llm for player in players]
     begin(path, plan, names, options or {}, why)
     runs = [folder_of_cell(path, name, cell) for name in models_in(path) for cell in plan.cells]
-    budget = Budget(asking.caps, runs)
+    budget = Budget(asking.budget.caps, runs)
 
     async def every() -> None:
         tasks = [
@@ -295,7 +286,7 @@ async def _live(
     plan: Plan,
     player: Player,
     folder: Path,
-    asking: Asking,
+    asking: RunOptions,
     budget: Budget,
     why: dict[tuple[str, str], str],
     tell: Tell,
@@ -321,14 +312,13 @@ async def _live(
                     cell.sessions,
                     plan.seed,
                     address=RUN,
-                    settings=player.asked_with(cell),
-                    concurrency=asking.concurrency,
-                    retries=asking.retries,
-                    caps=budget,
-                    price=player.price,
-                    re_ask=asking.re_ask,
-                    retry_errors=asking.retry_errors,
-                    progress=None if watch is None else partial(watch, player.llm, cell),
+                    **{
+                        **vars(asking),
+                        "settings": player.asked_with(cell),
+                        "caps": budget,
+                        "price": player.price,
+                        "progress": None if watch is None else partial(watch, player.llm, cell),
+                    },
                 )
             except (Failed, ImportError) as error:
                 over = why[key] = str(error)

@@ -626,12 +626,11 @@ class _OptionalPlan(TyperCommand):
 
 
 def _benchmark(asked: AskBenchmark, as_json: bool) -> None:
-    from knownminds.llm_adapters.runs.runner import Retries
+    from knownminds.llm_adapters.runs.runner import Retries, RunOptions
     from knownminds.validation.benchmarks.page import benchmark_result
     from knownminds.validation.benchmarks.plan import read_plan
     from knownminds.validation.benchmarks.registry import plan_of
     from knownminds.validation.benchmarks.running import (
-        Asking,
         blocked_of,
         estimate,
         estimate_text,
@@ -659,7 +658,7 @@ def _benchmark(asked: AskBenchmark, as_json: bool) -> None:
     out = asked.out or Path(f"{asked.name}-benchmark")
     check_own_folder("benchmark.json", out)
     note(about)
-    asking = Asking(
+    asking = RunOptions(
         caps=asked.caps or read_caps(()),
         concurrency=asked.concurrency,
         retries=Retries(attempts=asked.attempts),
