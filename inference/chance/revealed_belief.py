@@ -31,22 +31,9 @@ NOT_COUNTED = -1
 # Columns of a table that `of_frame` reads.
 COLUMNS = ("scenario", "context", "outcome", "source", "previous", "marks", "unplaced",
            "probability", "count", "truth", "draws", "threshold")  # fmt: skip
-FIRST, MIDDLE, ROUND, REPEAT, HEADS, LEFT = map(MARKS.index, MARKS)
 
 # Tells whether more text makes the last word or number of a text longer; None: it may.
 Extends = Callable[[str, str], bool | None]
-
-
-class ContinuationProbabilities(Protocol):
-    """What `RevealedBeliefs.exact` reads; `llm_adapters.outcome_probabilities` gives it."""
-
-    @property
-    def outcomes(self) -> tuple[str, ...]:
-        """Their names."""
-
-    @property
-    def log_probabilities(self) -> Array:
-        """Before normalising, [prompts, outcomes]."""
 
 
 class ListedToken(Protocol):
@@ -75,7 +62,7 @@ class SetUp(NamedTuple):
     truth : the exact probability of each; None if it is not known
     scenario : to what it belongs, such as "dice"
     previous : the outcome before, as it is said; empty if there was none
-    marks : as in `marks_of`, [outcomes, 6]; None for those that follow from the rest
+    marks : what may draw an agent to each, [outcomes, 6] as in `outcome_grid.MARKS`; None: nothing
     """
 
     name: str
@@ -119,31 +106,6 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
         name = context_name(environment.own, context.values)
         result.append(SetUp(name, said, truth, context.scenario, before, context.marks))
     return tuple(result)
-
-
-def marks_of(outcomes: Sequence[str], truth: Array | None = None, previous: str = "") -> Booleans:
-    """Return what may draw an agent to each outcome, [outcomes, 6] as in `broken_off.MARKS`.
-
-    The first of the outcomes that can come, and the middle one, floor((least + largest) / 2), if
-    there are more than two (by number, or else by position); a multiple of ten, but not 0; the
-    outcome before; called heads; called left. Where the truth is not known, all can come.
-    """
-    number = pd.to_numeric(pd.Series(list(outcomes)), errors="coerce").to_numpy(dtype=float)
-    numeric = bool(np.isfinite(number).all())
-    position = number if numeric else np.arange(len(outcomes), dtype=float)
-    possible = position if truth is None else position[~(truth <= 0)]
-    mask = np.zeros((len(outcomes), len(MARKS)), dtype=bool)
-    if len(possible):
-        mask[:, FIRST] = position == possible[0]
-    if len(possible) > 2:  # of two there is no middle
-        mask[:, MIDDLE] = position == (possible[0] + possible[-1]) // 2
-    if numeric:
-        mask[:, ROUND] = (number % 10 == 0) & (number != 0)
-    if previous:
-        mask[:, REPEAT] = [name == previous for name in outcomes]
-    for mark, called in ((HEADS, "heads"), (LEFT, "left")):
-        mask[:, mark] = [name.casefold() == called for name in outcomes]
-    return mask
 
 
 class Unplaced(NamedTuple):
@@ -214,7 +176,7 @@ class Belief:
         set_up: SetUp,
         source: Source,
         probability: Array,
-        threshold: float,
+        threshold: float = LITTLE_MASS,
         *,
         unplaced: Iterable[Unplaced] = (),
         count: Integers | None = None,
@@ -233,7 +195,7 @@ class Belief:
                 f"{name!r} has {truth.size} for {len(outcomes)}, with a sum of {truth.sum():.6g}."
             )
         if marks is None:
-            marks = marks_of(outcomes, truth, previous)
+            marks = np.zeros((len(outcomes), len(MARKS)), dtype=bool)
         return cls(
             name=name,
             outcomes=outcomes,
@@ -250,10 +212,51 @@ class Belief:
         )
 
     @classmethod
-    def counted(cls, set_up: SetUp, count: Integers, others: int, threshold: float) -> Belief:
+    def top_k(
+        cls,
+        set_up: SetUp,
+        replies: Iterable[Sequence[ListedToken] | None],
+        extends: Extends,
+        threshold: float = LITTLE_MASS,
+    ) -> Belief:
+        """Read what the most probable tokens of replies to a context tell, and bound the rest.
+
+        The tables of all replies are put together as a tree, as far as they were seen. What a
+        table does not list, and what goes on where no table was seen, is unplaced: it may lie on
+        any outcome that can still be said from there, or on none. A reply that ends behind an
+        outcome is that outcome, unless it begins another one: no table tells how probable that
+        end was, and otherwise a full stop behind 7 leaves open 7.5.
+
+        Parameters
+        ----------
+        replies
+            The `log_probabilities` of one or more.
+        extends
+            The rule that tells when an outcome is over: whether more text makes the last word or
+            number of a text longer, as `llm_adapters.outcome_tree.extends` does.
+
+        Raises
+        ------
+        ValueError
+            If a reply has no log-probabilities, or these are none.
+        """
+        # Said with a space before it and without.
+        written = [(s + name, k) for k, name in enumerate(set_up.outcomes) for s in (" ", "")]
+        tables = _tables(replies, set_up.name)
+        certain, unplaced = _place(tables, written, len(set_up.outcomes), extends)
+        return cls.of(set_up, "top-k", certain, threshold, unplaced=unplaced)
+
+    @classmethod
+    def counted(
+        cls, set_up: SetUp, counts: Sequence[int], others: int, threshold: float = LITTLE_MASS
+    ) -> Belief:
         """Read how often each outcome came, [R], and how often something else."""
-        if (count < 0).any() or others < 0:
-            raise ValueError("Counts are whole numbers from 0 on; got one below 0.")
+        count = np.asarray(counts)
+        if count.shape != (len(set_up.outcomes),) or (count < 0).any() or others < 0:
+            raise ValueError(
+                "Counts are whole numbers from 0 on, one for each outcome and one for the rest; "
+                f"got {count.tolist()} and {others} for {len(set_up.outcomes)} outcomes."
+            )
         draws = int(count.sum()) + int(others)
         with np.errstate(invalid="ignore"):
             probability = count / (draws or np.nan)
@@ -323,110 +326,6 @@ class RevealedBeliefs:
     """Probabilities of all outcomes in C contexts, one of R rows per context and outcome."""
 
     beliefs: tuple[Belief, ...]
-
-    @classmethod
-    def exact(
-        cls,
-        probabilities: ContinuationProbabilities,
-        *,
-        set_ups: Sequence[SetUp] | None = None,
-        threshold: float = LITTLE_MASS,
-    ) -> RevealedBeliefs:
-        """Read the probabilities of whole outcomes under a local model.
-
-        Outcomes whose log-probability is NaN stay unknown, and their context is flagged.
-
-        Parameters
-        ----------
-        probabilities
-            As `llm_adapters.outcome_probabilities` gives it: one prompt per context.
-        set_ups
-            What the prompts are about, such as `set_ups_of` an experiment; None for nothing known.
-            Contexts of other outcomes are read separately and joined by `join`.
-        """
-        p = np.exp(np.asarray(probabilities.log_probabilities, dtype=float))
-        known = _set_ups(set_ups, tuple(probabilities.outcomes), len(p))
-        pairs = zip(known, p, strict=True)
-        return cls(tuple(Belief.of(set_up, "exact", row, threshold) for set_up, row in pairs))
-
-    @classmethod
-    def top_k(
-        cls,
-        replies: Sequence[Iterable[Sequence[ListedToken] | None]],
-        outcomes: Sequence[str],
-        *,
-        extends: Extends | None = None,
-        nothing_longer: bool = False,
-        set_ups: Sequence[SetUp] | None = None,
-        threshold: float = LITTLE_MASS,
-    ) -> RevealedBeliefs:
-        """Read what the most probable tokens of replies tell, and bound the rest.
-
-        The tables of all replies to a context are put together as a tree, as far as they were
-        seen. What a table does not list, and what goes on where no table was seen, is unplaced:
-        it may lie on any outcome that can still be said from there, or on none.
-
-        Parameters
-        ----------
-        replies
-            By context, the `log_probabilities` of one or more replies.
-        extends
-            The rule that tells when an outcome is over: whether more text makes the last word or
-            number of a text longer, as `llm_adapters.outcome_tree.extends` does. None: an outcome
-            that was said is taken to be over, unless the same token goes on with a letter or
-            digit; this is allowed only where no outcome begins another.
-        nothing_longer
-            Whether to assume that what was said is over where no table shows how it goes on,
-            unless it begins another outcome. Interfaces do not tell how probable the end of a
-            reply was: without the assumption a reply that ends behind 7 leaves open 73.
-
-        Raises
-        ------
-        ValueError
-            If a reply has no log-probabilities, or an outcome begins another one without a rule.
-        """
-        if isinstance(outcomes, str) or not outcomes or len(set(outcomes)) < len(outcomes):
-            raise ValueError(f"Outcomes are a list of different strings; got {outcomes!r}.")
-        # Said with a space before it and without.
-        written = [(text, k) for k, name in enumerate(outcomes) for text in (f" {name}", name)]
-        if extends is None:
-            _check_prefixes(written, outcomes)
-        beliefs = []
-        known = _set_ups(set_ups, tuple(outcomes), len(replies))
-        for set_up, several in zip(known, replies, strict=True):
-            tables = _tables(several, set_up.name)
-            certain, unplaced = _place(tables, written, len(outcomes), extends, nothing_longer)
-            beliefs.append(Belief.of(set_up, "top-k", certain, threshold, unplaced=unplaced))
-        return cls(tuple(beliefs))
-
-    @classmethod
-    def sampled(
-        cls,
-        counts: Sequence[Sequence[int]],
-        others: Sequence[int],
-        outcomes: Sequence[str],
-        *,
-        set_ups: Sequence[SetUp] | None = None,
-        threshold: float = LITTLE_MASS,
-    ) -> RevealedBeliefs:
-        """Read counts of continuations.
-
-        Parameters
-        ----------
-        counts
-            How often each outcome came, [contexts, outcomes].
-        others
-            How often something else came, [contexts].
-        """
-        table = np.asarray(counts)
-        other = np.asarray(others)
-        if table.ndim != 2 or table.shape != (len(other), len(outcomes)):
-            raise ValueError(
-                "Counts are by context and outcome, and others by context; got shapes "
-                f"{table.shape} and {other.shape} for {len(outcomes)} outcomes."
-            )
-        rows = zip(_set_ups(set_ups, tuple(outcomes), len(table)), table, other, strict=True)
-        return cls(tuple(Belief.counted(*row, threshold) for row in rows))
 
     @classmethod
     def of_trials(
@@ -558,34 +457,9 @@ def wilson(count: Array, n: Array, mass: float = CONFIDENCE) -> tuple[Array, Arr
     return np.where(count <= 0, 0.0, low), np.where(count >= n, 1.0, high)
 
 
-def _set_ups(given: Sequence[SetUp] | None, outcomes: tuple[str, ...], n: int) -> tuple[SetUp, ...]:
-    set_ups = tuple(given or (SetUp(f"context {k + 1}", outcomes) for k in range(n)))
-    if len(set_ups) != n:
-        raise ValueError(f"Each context has a set-up; got {len(set_ups)} for {n} contexts.")
-    for set_up in set_ups:
-        if set_up.outcomes != outcomes:
-            raise ValueError(
-                f"The outcomes that are read are those of the context; {set_up.name!r} has "
-                f"{set_up.outcomes}, and {outcomes} are read. Read contexts of different "
-                "outcomes separately and join them."
-            )
-    return set_ups
-
-
 def context_name(columns: Iterable[str], values: Sequence[Any]) -> str:
     """Return the name of a context, which its columns make."""
     return ", ".join(f"{name} {int(value)}" for name, value in zip(columns, values, strict=True))
-
-
-def _check_prefixes(written: Sequence[tuple[str, int]], outcomes: Sequence[str]) -> None:
-    for text, k in written:
-        for other, j in written:
-            if j != k and other.startswith(text):
-                raise ValueError(
-                    "Where an outcome begins another one, a rule has to tell when it is over; "
-                    f"{outcomes[k]!r} begins {outcomes[j]!r}. Give extends=outcome_tree.extends, "
-                    "and replies that go on behind the outcome."
-                )
 
 
 Tables = dict[tuple[str, ...], dict[str, float]]
@@ -622,8 +496,7 @@ def _place(
     tables: Tables,
     written: Sequence[tuple[str, int]],
     n: int,
-    extends: Extends | None,
-    nothing_longer: bool,
+    extends: Extends,
 ) -> tuple[Array, tuple[Unplaced, ...]]:
     """Return what certainly lies on each of n outcomes, and what may lie on some."""
     certain = np.zeros(n)
@@ -646,7 +519,7 @@ def _place(
             if outcome is not None:
                 certain[outcome] += reached * p
             elif possible:
-                over = nothing_longer and len(possible) == 1 and _said(said + token, written)
+                over = len(possible) == 1 and any((said + token).startswith(s) for s, _ in written)
                 if (*path, token) in tables:
                     waiting.append(((*path, token), said + token, reached * p))
                 elif over:
@@ -656,13 +529,8 @@ def _place(
     return certain, tuple(Unplaced(mass, rows) for rows, mass in open_masses.items())
 
 
-def _said(text: str, written: Sequence[tuple[str, int]]) -> bool:
-    """Tell whether a text has a whole spelling in it."""
-    return any(text.startswith(spelling) for spelling, _ in written)
-
-
 def _possible(
-    said: str, written: Sequence[tuple[str, int]], extends: Extends | None
+    said: str, written: Sequence[tuple[str, int]], extends: Extends
 ) -> tuple[int | None, set[int]]:
     """Return the outcome that a text has certainly said, if any, and else those it still may."""
     begun = {k for text, k in written if text.startswith(said) and text != said}
@@ -672,10 +540,7 @@ def _possible(
         if not said.startswith(text):
             continue
         more = said[len(text) :]
-        if extends is None:
-            longer: bool | None = more[:1].isalnum()
-        else:
-            longer = extends(text, more) if more else None
+        longer = extends(text, more) if more else None
         if longer is None:
             undecided.add(k)
         elif not longer and (settled is None or len(text) > settled[0]):

@@ -4,9 +4,8 @@ import pytest
 from knownminds.environments import Choice, Coins, Dice, Preference
 from knownminds.environments.chance.outcome_grid import MARKS
 from knownminds.inference.chance.belief_biases import belief_biases
-from knownminds.inference.chance.revealed_belief import RevealedBeliefs, SetUp, set_ups_of
+from knownminds.inference.chance.revealed_belief import Belief, RevealedBeliefs, SetUp, set_ups_of
 from knownminds.llm_adapters import TokenLogProbability
-from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
 from knownminds.llm_adapters.outcomes.outcome_tree import extends
 
 FITTED = 1e-5  # how near a fit that has arrived is to the exact parameters
@@ -26,11 +25,9 @@ def believed(set_up, temperature=1.0, **biases):
 def exact(temperature=1.0, places=PLACES, **biases):
     parts = []
     for set_up in (s for place in places for s in set_ups_of(place)):
-        with np.errstate(divide="ignore"):
-            logs = np.log(0.9 * believed(set_up, temperature, **biases))[None]
-        local = OutcomeProbabilities(set_up.outcomes, logs, ("",))
-        parts.append(RevealedBeliefs.exact(local, set_ups=[set_up]))
-    return RevealedBeliefs.join(*parts)
+        p = 0.9 * believed(set_up, temperature, **biases)
+        parts.append(Belief.of(set_up, "exact", p))
+    return RevealedBeliefs(tuple(parts))
 
 
 def of(found, scenario, mark):
@@ -61,13 +58,16 @@ def test_a_single_bias_of_a_sampler_is_its_difference_of_log_odds(mark, scenario
 
 
 def test_top_k_bounds_hold_the_bias_of_the_whole_table():
-    set_up = SetUp("six", tuple("ABCDEF"), [1 / 6] * 6, "choice")
+    marks = np.zeros((6, len(MARKS)), dtype=bool)
+    marks[0, MARKS.index("first")] = marks[2, MARKS.index("middle")] = True
+    set_up = SetUp("six", tuple("ABCDEF"), [1 / 6] * 6, "choice", "", marks)
     p = np.array([0.3, 0.2, 0.15, 0.15, 0.06, 0.04])
     tables = [tuple((n + ".", float(np.log(x))) for n, x in zip("ABCD", p, strict=False))] * 4
-    beliefs = RevealedBeliefs.top_k(
-        [[[TokenLogProbability(*table[0], table)]] for table in tables],
-        set_up.outcomes,
-        set_ups=[set_up] * 4,
+    beliefs = RevealedBeliefs(
+        tuple(
+            Belief.top_k(set_up, [[TokenLogProbability(*table[0], table)]], extends)
+            for table in tables
+        )
     )
     bias = of(belief_biases(beliefs), "choice", "first")
     # 0.2 was not listed: A has 0.3 to 0.5 of at most 1.
@@ -94,7 +94,7 @@ def test_a_bias_that_looks_like_another_is_not_told():
     same = np.zeros((2, len(MARKS)), dtype=bool)
     same[0, [MARKS.index("first"), MARKS.index("repeat")]] = True
     set_up = SetUp("two", ("A", "B"), [0.5, 0.5], "choice", "A", same)
-    counts = RevealedBeliefs.sampled([[30, 20]], [0], ("A", "B"), set_ups=[set_up])
+    counts = RevealedBeliefs((Belief.counted(set_up, [30, 20], 0),))
     for bias in belief_biases(counts).itertuples():
         assert np.isnan(bias.log_odds)
         assert "cannot be told from temperature and other biases" in bias.reason
@@ -133,21 +133,12 @@ def seen(source, seed, temperature=1.0, **biases):
     rng, parts = np.random.default_rng(seed), []
     for set_up in (s for place in PLACES for s in set_ups_of(place)):
         q = believed(set_up, temperature, **biases)
-        told = {"set_ups": [set_up]}
         if source == "sampled":
             counts = rng.multinomial(100, np.append(0.9 * q, 0.1))
-            parts.append(
-                RevealedBeliefs.sampled([counts[:-1]], [counts[-1]], set_up.outcomes, **told)
-            )
+            parts.append(Belief.counted(set_up, counts[:-1], counts[-1]))
         else:
             names = zip(set_up.outcomes, q, strict=True)
             table = tuple((f"{name}\n", float(np.log(p))) for name, p in names if p > 0)
-            parts.append(
-                RevealedBeliefs.top_k(
-                    [[[TokenLogProbability(*table[0], table)]]],
-                    set_up.outcomes,
-                    extends=extends,
-                    **told,
-                )
-            )
-    return RevealedBeliefs.join(*parts)
+            reply = [TokenLogProbability(*table[0], table)]
+            parts.append(Belief.top_k(set_up, [reply], extends))
+    return RevealedBeliefs(tuple(parts))

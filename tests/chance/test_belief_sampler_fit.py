@@ -11,25 +11,22 @@ from knownminds.inference.chance.belief_sampler_fit import (
     BeliefTable,
     fit_belief_sampler,
 )
-from knownminds.inference.chance.revealed_belief import RevealedBeliefs, set_ups_of
+from knownminds.inference.chance.revealed_belief import Belief, RevealedBeliefs, set_ups_of
 
 THETA = np.array([1.3, 0.4, -0.3, 0.5, 0.8, 0.2, -0.1])
 BIASES = dict(zip(MARKS, THETA[1:], strict=True))
 SET_UPS = tuple(s for place in PLACES for s in set_ups_of(place))
-GROUPS = {}
-for each in SET_UPS:
-    GROUPS.setdefault(each.outcomes, []).append(each)
 
 
 def sampled(theta, draws, seed):
     rng = np.random.default_rng(seed)
+    biases = dict(zip(MARKS, theta[1:], strict=True))
     parts = []
-    for outcomes, own in GROUPS.items():
-        biases = dict(zip(MARKS, theta[1:], strict=True))
-        q = 0.9 * np.array([believed(set_up, theta[0], **biases) for set_up in own])
-        counts = rng.multinomial(draws, np.column_stack([q, np.full(len(q), 0.1)]))
-        parts.append(RevealedBeliefs.sampled(counts[:, :-1], counts[:, -1], outcomes, set_ups=own))
-    return RevealedBeliefs.join(*parts)
+    for set_up in SET_UPS:
+        q = 0.9 * believed(set_up, theta[0], **biases)
+        counts = rng.multinomial(draws, np.append(q, 0.1))
+        parts.append(Belief.counted(set_up, counts[:-1], counts[-1]))
+    return RevealedBeliefs(tuple(parts))
 
 
 def test_exact_beliefs_give_back_all_parameters():

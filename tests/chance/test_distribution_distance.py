@@ -9,7 +9,7 @@ from knownminds.inference.chance.distribution_distance import (
     distances_of,
     distribution_distances,
 )
-from knownminds.inference.chance.revealed_belief import RevealedBeliefs, SetUp, Unplaced
+from knownminds.inference.chance.revealed_belief import Belief, RevealedBeliefs, SetUp, Unplaced
 
 LETTERS = ("A", "B", "C", "D")
 TRUTH = np.array([0.4, 0.3, 0.2, 0.1])
@@ -66,9 +66,7 @@ def test_bounds_hold_everything_that_can_be_believed_and_are_met(seed):
 def coverage(belief, draws, names, replicates=200):
     rng = np.random.default_rng(11)
     counts = rng.multinomial(draws, np.append(0.9 * belief, 0.1), size=replicates)
-    beliefs = RevealedBeliefs.sampled(
-        counts[:, :-1], counts[:, -1], LETTERS, set_ups=[SET_UP] * replicates
-    )
+    beliefs = RevealedBeliefs(tuple(Belief.counted(SET_UP, row[:-1], row[-1]) for row in counts))
     found = distribution_distances(beliefs, replicates=400)
     true = distances_of(TRUTH, belief)
     held = {}

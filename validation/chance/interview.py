@@ -15,7 +15,12 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.chance.outcome_grid import BrokenOff, Form
-from knownminds.inference.chance.revealed_belief import RevealedBeliefs, Source, context_name
+from knownminds.inference.chance.revealed_belief import (
+    Belief,
+    RevealedBeliefs,
+    Source,
+    context_name,
+)
 from knownminds.llm_adapters import Adapter, Failed, Reply, Sampling, TellsOutcomes
 from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
 from knownminds.llm_adapters.outcomes.outcome_tree import extends
@@ -293,7 +298,7 @@ def known_beliefs(
             beliefs.append(_listed(item, replies, question.threshold))
         else:
             counts, others = speaker.counts(rng, question.draws)
-            beliefs.append(_counted(item, counts, others, question.threshold))
+            beliefs.append(Belief.counted(item.set_up, counts, others, question.threshold))
         naive.append(exact.naive[0])
         known.append(speaker.probabilities)
         if progress is not None:
@@ -368,52 +373,30 @@ def beliefs_of_answers(
         else:
             given = [answer.action for answer in several if answer.action is not None]
             counts = np.bincount(given, minlength=len(item.set_up.outcomes))
-            beliefs.append(_counted(item, counts, len(several) - len(given), threshold))
+            others = len(several) - len(given)
+            beliefs.append(Belief.counted(item.set_up, counts, others, threshold))
         items.append(item)
     return _readings(items, beliefs)
 
 
 def _readings(
     items: Sequence[ChanceItem],
-    beliefs: Sequence[RevealedBeliefs],
+    beliefs: Sequence[Belief],
     naive: Sequence[Array] = (),
     known: Sequence[Array] = (),
 ) -> Readings:
     """Join beliefs; the naive reading and the known belief are NaN where there is none."""
-    joined = RevealedBeliefs.join(*beliefs)
+    joined = RevealedBeliefs(tuple(beliefs))
     nothing = np.full(len(joined.context), np.nan)
     whole = (np.concatenate(parts) if len(parts) else nothing for parts in (naive, known))
     return Readings(items, joined, *whole)
 
 
-def _exact(
-    item: ChanceItem, outcomes: OutcomeProbabilities, question: RevealQuestion
-) -> RevealedBeliefs:
-    return RevealedBeliefs.exact(outcomes, set_ups=[item.set_up], threshold=question.threshold)
+def _exact(item: ChanceItem, outcomes: OutcomeProbabilities, question: RevealQuestion) -> Belief:
+    probability = np.exp(outcomes.log_probabilities[0])
+    return Belief.of(item.set_up, "exact", probability, question.threshold)
 
 
-def _listed(item: ChanceItem, replies: Sequence[Reply], threshold: float) -> RevealedBeliefs:
-    """Read the tables of all replies to one item.
-
-    A reply that ends behind an outcome is that outcome: nothing longer was meant. No table tells
-    how probable that end was; without this a full stop behind 7 leaves open 7.5.
-    """
-    return RevealedBeliefs.top_k(
-        [[reply.log_probabilities for reply in replies]],
-        item.set_up.outcomes,
-        extends=extends,
-        nothing_longer=True,
-        set_ups=[item.set_up],
-        threshold=threshold,
-    )
-
-
-def _counted(item: ChanceItem, counts: Any, unread: int, threshold: float) -> RevealedBeliefs:
-    """Read the counts of all answers to one item."""
-    return RevealedBeliefs.sampled(
-        [counts.tolist()],
-        [unread],
-        item.set_up.outcomes,
-        set_ups=[item.set_up],
-        threshold=threshold,
-    )
+def _listed(item: ChanceItem, replies: Sequence[Reply], threshold: float) -> Belief:
+    tables = [reply.log_probabilities for reply in replies]
+    return Belief.top_k(item.set_up, tables, extends, threshold)
