@@ -136,7 +136,7 @@ def resolve_experiment(
 
     experiment = make(environment)
     minds = list(models) if isinstance(models, Sequence) else [models]
-    parameters = list(dict.fromkeys(name for mind in minds for name in mind.parameters.names))
+    parameters = list(dict.fromkeys(name for model in minds for name in model.parameters.names))
     truth: dict[str, float] = {}
     settings: dict[str, Any] = {}
     if design is not None:
@@ -153,7 +153,7 @@ def resolve_experiment(
                 settings[name] = value
         else:
             known = [*parameters, *experiment.settings]
-            whose = " or ".join(mind.name for mind in minds)
+            whose = " or ".join(model.name for model in minds)
             kind = f"parameter of {whose} or setting" if minds else "setting"
             kind += f" of {experiment.name}"
             raise ValueError(unknown(kind, name, known))

@@ -62,9 +62,9 @@ def psych_201_records(
         if "rt_s" in rows:
             record["RTs"] += [None if pd.isna(t) else round(1000 * t, 3) for t in rows["rt_s"]]
         for name in ABOUT:
-            values = rows[name].dropna().unique() if name in rows else ()
+            values = rows[name].dropna().unique().tolist() if name in rows else []
             if len(values) == 1:
-                record[name] = values[0].item() if hasattr(values[0], "item") else values[0]
+                record[name] = values[0]
     whole = [_without_times(record) for record in records.values()]
     broken = list(problems(whole))
     if broken:

@@ -129,7 +129,7 @@ def begun(paper, knownminds):
 
 def test_every_cell_is_counted_and_the_same_command_goes_on(begun, paper, knownminds):
     name, folder, told = begun
-    assert told["asked"]["benchmark"] == name
+    assert told["options"]["benchmark"] == name
     outcomes = ("ok", "repaired", "malformed", "refused", "empty", "truncated", "error")
     for cell in told["parts"]["cells"]:
         if cell["status"] == "finished":
@@ -155,7 +155,7 @@ def test_known_agents_stand_beside_their_truth(begun, request):
     if name == "revealed_belief":
         request.applymarker(CANNOT_READ)
     table = pd.read_csv(folder / "tables" / "known_minds.csv")
-    assert set(table["participant"]) <= set(told["asked"]["known"])
+    assert set(table["participant"]) <= set(told["options"]["known"])
     rows = table.dropna(subset=["parameter"])
     rows = rows[rows["truth"].notna()]
     assert len(rows) >= 3
@@ -171,7 +171,7 @@ def test_the_page_stands_alone_and_is_drawn_again_from_the_folder(begun, knownmi
     _, folder, told = begun
     page = folder / "report.html"
     text = page.read_text(encoding="utf-8")
-    for who in (*told["asked"]["models"], *told["asked"]["known"]):
+    for who in (*told["options"]["models"], *told["options"]["known"]):
         assert who in text
     loaded = re.findall(r"""<(?:script|img|link|iframe)[^>]*?(?:src|href)=["']([^"']+)""", text)
     assert all(where.startswith(("data:", "#")) for where in loaded)

@@ -41,7 +41,7 @@ def test_typed_words_replace_options_and_single_parameters(knownminds, study):
     words = ("--subjects", 3, "--set", "beta=7", "--out", "here", "--json", "--workers", 1)
     code, out, err = knownminds("recover", study, *words)
     assert code == 0, err
-    asked = json.loads(out)["asked"]
+    asked = json.loads(out)["options"]
     assert asked["subjects"] == [3]
     assert asked["set"] == {"kappa": 0.3, "beta": 7.0}
     resolved = tomllib.loads((study.parent / "here/recover.toml").read_text())

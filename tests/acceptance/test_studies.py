@@ -258,7 +258,7 @@ def test_a_search_is_turned_into_money(desk, knownminds):
     result, folder = desk.study(knownminds, "search")
     content = desk.object(knownminds, "budget", PLACE, "--power", folder, *LLM)
     sessions = result["tables"]["Smallest design"][0]["sessions"]
-    assert content["asked"]["sessions"] == sessions
+    assert content["options"]["sessions"] == sessions
     usage = {row["of"]: row["amount"] for row in content["tables"]["Usage"]}
     assert usage["calls"] == sessions * 24
     assert len(content["tables"]["Designs and their power"]) == len(
@@ -297,7 +297,7 @@ def test_a_table_with_names_of_its_own_gives_the_same_fit(desk, knownminds):
     columns = ("--columns", "subject=run,context=task,action=choice")
     content = desk.object(knownminds, "fit", "theirs.csv", *columns, "--model", "rescorla_wagner")
     own, _ = desk.study(knownminds, "fit")
-    assert content["asked"]["environment"] == PLACE
+    assert content["options"]["environment"] == PLACE
     assert not [title for title in content["tables"] if "missing" in title]
     assert content["tables"]["Subjects"] == own["tables"]["Subjects"]
 
@@ -321,8 +321,8 @@ def test_settings_and_true_values_are_set_alike(desk, knownminds):
     content = desk.object(
         knownminds, *words, "--set", "n_visits=6", "--intervals", "laplace", "--workers", 1
     )
-    assert content["asked"]["set"] == {"alpha_positive": 0.4}
-    assert content["asked"]["trials"] == [24]
+    assert content["options"]["set"] == {"alpha_positive": 0.4}
+    assert content["options"]["trials"] == [24]
     names = [row["parameter"] for row in content["tables"]["Estimates"]]
     assert names == ["alpha_positive", "alpha_negative", "beta"]
 

@@ -46,7 +46,7 @@ class Repeat(StudyQuestion):
 
 def compute(question):
     cell = Cell("instrumental_learning", {}, question.model, subjects=question.subjects, batch=8)
-    study = Study("repeat", (cell,), question=question.asked())
+    study = Study("repeat", (cell,), question=question.option_values())
     check_step_loop(study)
     return run(study, work, say, question)
 

@@ -83,7 +83,9 @@ class Played:
         plan = self.plan
         truth = {
             name: {
-                c.name: dict(mind) for c in plan.cells if (mind := plan.mind(name, c)) is not None
+                c.name: dict(settings)
+                for c in plan.cells
+                if (settings := plan.mind(name, c)) is not None
             }
             for name in plan.known
         }
@@ -127,22 +129,22 @@ def begin(
     blocked
         By model and cell, why it cannot be played.
     """
-    asked, models = set(models), list(models)
+    requested, models = set(models), list(models)
     kept = dict(options)
     if (folder / FILE).is_file():
-        found = _kept(folder)
+        stored = _kept(folder)
         before = (folder / PLAN).read_text(encoding="utf-8")
         same = {name: kept.get(name) for name in ("small", "seed", "paraphrases")}
-        own = {name: found["options"].get(name) for name in same}
-        if before != plan.text or own != same:
+        usual = {name: stored["options"].get(name) for name in same}
+        if before != plan.text or usual != same:
             raise ValueError(
                 f"A folder holds one plan; that in {folder} is another than is asked for now "
                 "(or --small, --seed or --paraphrases differs). Name another folder."
             )
-        models = list(dict.fromkeys([*found["models"], *models]))
-        kept = found["options"] | {k: v for k, v in kept.items() if v is not None}
-        told = {(one["model"], one["cell"]): one["reason"] for one in found["blocked"]}
-        blocked = {k: why for k, why in told.items() if k[0] not in asked} | dict(blocked)
+        models = list(dict.fromkeys([*stored["models"], *models]))
+        kept = stored["options"] | {k: v for k, v in kept.items() if v is not None}
+        reasons = {(one["model"], one["cell"]): one["reason"] for one in stored["blocked"]}
+        blocked = {k: why for k, why in reasons.items() if k[0] not in requested} | dict(blocked)
     content = {
         "benchmark": plan.benchmark,
         "models": models,
@@ -150,10 +152,10 @@ def begin(
         "blocked": [{"model": m, "cell": c, "reason": why} for (m, c), why in blocked.items()],
         "versions": versions(),
     }
-    with writable(folder) as place:
-        write_text(place / PLAN, plan.text)
-        write_text(place / FILE, json.dumps(plain(content), indent=1))
-        (place / MINDS).mkdir(exist_ok=True)
+    with writable(folder) as path:
+        write_text(path / PLAN, plan.text)
+        write_text(path / FILE, json.dumps(plain(content), indent=1))
+        (path / MINDS).mkdir(exist_ok=True)
     _let_agents_play(folder, plan)
 
 
@@ -165,35 +167,35 @@ def read_benchmark(folder: str | Path) -> Played:
     ValueError
         If the folder holds none, or is damaged.
     """
-    place = Path(folder)
-    found = _kept(place)
-    options = found["options"]
+    path = Path(folder)
+    stored = _kept(path)
+    options = stored["options"]
     plan = read_plan(
-        found["benchmark"],
-        place / PLAN,
+        stored["benchmark"],
+        path / PLAN,
         small=bool(options.get("small")),
         seed=options.get("seed"),
         paraphrases=int(options.get("paraphrases") or 1),
     )
-    blocked = {(one["model"], one["cell"]): one["reason"] for one in found["blocked"]}
+    blocked = {(one["model"], one["cell"]): one["reason"] for one in stored["blocked"]}
     rows: list[dict[str, Any]] = []
     parts: dict[str, _Part] = {}
-    for model in found["models"]:
+    for model in stored["models"]:
         for cell in plan.cells:
-            run = folder_of_cell(place, model, cell)
+            run = folder_of_cell(path, model, cell)
             row, frame = _cell_of(run, model, cell, blocked.get((model, cell.key), ""))
             rows.append(row)
             if frame is not None:
                 parts[f"{model}/{cell.key}"] = _Part(model, cell, False, frame)
-    parts |= _agent_parts(place, plan)
+    parts |= _agent_parts(path, plan)
     return Played(
-        folder=place,
+        folder=path,
         plan=plan,
-        models=tuple(found["models"]),
+        models=tuple(stored["models"]),
         cells=pd.DataFrame(rows),
         trials=_together(parts) if parts else pd.DataFrame(),
         options=options,
-        versions=found["versions"],
+        versions=stored["versions"],
     )
 
 
@@ -216,7 +218,7 @@ def take_inspect_logs(
     """
     from knownminds.llm_adapters.runs.inspect_tasks import read_inspect_log
 
-    files = [file for place in map(Path, logs) for file in _logs_in(place)]
+    files = [file for path in map(Path, logs) for file in _logs_in(path)]
     taken: dict[tuple[str, str], tuple[Path, Trials, Cell]] = {}
     for file in files:
         trials = read_inspect_log(file)
@@ -240,23 +242,25 @@ def take_inspect_logs(
     ]
 
 
-def _logs_in(place: Path) -> list[Path]:
-    if not place.is_dir():
-        return [place]
-    found = sorted(file for file in place.rglob("*") if file.suffix in (".eval", ".json"))
-    if not found:
+def _logs_in(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    logs = sorted(file for file in path.rglob("*") if file.suffix in (".eval", ".json"))
+    if not logs:
         raise ValueError(
-            f"A folder of logs of Inspect's holds .eval or .json files; {place} has none."
+            f"A folder of logs of Inspect's holds .eval or .json files; {path} has none."
         )
-    return found
+    return logs
 
 
 def _cell_of_trials(trials: Trials, plan: Plan, file: Path) -> Cell:
     """Return the cell whose experiment and settings trials have."""
     for cell in plan.cells:
-        told = trials.settings.get(cell.environment.name)
-        own = plain(cell.environment.settings)
-        if told is not None and all(own.get(name) == value for name, value in told.items()):
+        recorded = trials.settings.get(cell.environment.name)
+        expected = plain(cell.environment.settings)
+        if recorded is not None and all(
+            expected.get(name) == value for name, value in recorded.items()
+        ):
             return cell
     name = trials.frame["environment"].iloc[0]
     raise ValueError(
@@ -278,12 +282,12 @@ def finished(run: Path, cell: Cell) -> bool:
 def _kept(folder: Path) -> dict[str, Any]:
     file = folder / FILE
     try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        if not {"benchmark", "models", "options", "blocked", "versions"} <= found.keys():
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        if not {"benchmark", "models", "options", "blocked", "versions"} <= content.keys():
             raise ValueError("entries are missing")
     except (OSError, ValueError) as error:
         raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
-    return found
+    return content
 
 
 def _cell_of(
@@ -303,15 +307,15 @@ def _cell_of(
     if not (run / LEDGER).is_file():
         return row, None
     with Ledger.read(run) as ledger:
-        account, price, asked = ledger.account(), ledger.price, ledger.sessions
+        account, price, sessions = ledger.account(), ledger.price, ledger.sessions
     frame: pd.DataFrame | None
     if finished(run, cell):
         frame, left, stopped = _read(run / TRIALS), 0, ""
     else:
-        lived = read_run(run, cell.environment)
-        frame = None if lived.trials is None else lived.trials.frame
-        left, stopped = len(lived.unfinished), lived.stopped
-    ended = asked - left
+        run_so_far = read_run(run, cell.environment)
+        frame = None if run_so_far.trials is None else run_so_far.trials.frame
+        left, stopped = len(run_so_far.unfinished), run_so_far.stopped
+    ended = sessions - left
     row |= {"calls": sum(account.calls.values()), "ended": ended}
     row["tokens"] = account.input_tokens + account.output_tokens
     if price is not None:
@@ -364,8 +368,10 @@ def _named(part: _Part) -> pd.DataFrame:
     """
     kept = part.frame.drop(columns=_LEFT_OUT, errors="ignore")
     if part.known or part.name.startswith("synthetic:"):
-        asked = kept["temperature"] if "temperature" in kept else pd.Series(np.nan, kept.index)
-        kept["temperature"] = asked.astype(object).where(asked.notna(), NO_TEMPERATURE)
+        temperature = (
+            kept["temperature"] if "temperature" in kept else pd.Series(np.nan, kept.index)
+        )
+        kept["temperature"] = temperature.astype(object).where(temperature.notna(), NO_TEMPERATURE)
     kept[BY] = part.name
     return kept
 

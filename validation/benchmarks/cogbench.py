@@ -67,13 +67,17 @@ def scores(data: Answers) -> pd.DataFrame:
 def on_scale(data: Answers) -> pd.DataFrame:
     """Return the scores with their distance from random answers to the reference, see `scaled`."""
     about, rows = data.about, data.once(scores)
-    designs = {own.name: own for cell, own in about.environments.items() if "/" not in cell}
+    designs = {
+        environment.name: environment
+        for cell, environment in about.environments.items()
+        if "/" not in cell
+    }
     rows = with_random(rows, designs, about.seed)
     if about.people is not None:
         reference = read_reference(about.people)
     else:
-        own = rows[(rows[WHO] == RATIONAL) & (rows[VARIANT] == BASE)]
-        reference = dict(zip(own["metric"], unlike_random(own), strict=True))
+        environment = rows[(rows[WHO] == RATIONAL) & (rows[VARIANT] == BASE)]
+        reference = dict(zip(environment["metric"], unlike_random(environment), strict=True))
     return scaled(rows.assign(reference=rows["metric"].map(reference).astype(float)))
 
 
@@ -146,8 +150,10 @@ def distances(base: pd.DataFrame, seed: int) -> pd.DataFrame:
     """
     rng = np.random.default_rng([seed, 0xC09])
     rows = []
-    for who, own in base.groupby(WHO, sort=False):
-        value, error = (own[f"normalised{end}"].to_numpy(dtype=float) for end in ("", "_error"))
+    for who, scores_of in base.groupby(WHO, sort=False):
+        value, error = (
+            scores_of[f"normalised{end}"].to_numpy(dtype=float) for end in ("", "_error")
+        )
         distance = distance_from(1.0, value, error, rng)
         rows.append({
             WHO: who, "metrics": distance.n, "distance": distance.value,
@@ -190,16 +196,18 @@ def thoughts(data: Answers) -> Shown:
     table = table[table[WHO].isin(data.about.models)]
     rows: list[dict[str, Any]] = []
     for metric in THOUGHTS:
-        own = table[table["metric"] == metric]
-        plain = own[own[VARIANT] == BASE].set_index(WHO)[["value", "standard_error"]]
-        for variant, part in own[own[VARIANT] != BASE].groupby(VARIANT, sort=False):
-            asked = part.set_index(WHO)
-            both = asked.join(plain.add_suffix("_plain"))
+        metric_rows = table[table["metric"] == metric]
+        plain = metric_rows[metric_rows[VARIANT] == BASE].set_index(WHO)[
+            ["value", "standard_error"]
+        ]
+        for variant, part in metric_rows[metric_rows[VARIANT] != BASE].groupby(VARIANT, sort=False):
+            indexed = part.set_index(WHO)
+            both = indexed.join(plain.add_suffix("_plain"))
             gap = both["value"] - both["value_plain"]
             squares = both[["standard_error", "standard_error_plain"]].astype(float) ** 2
             error = squares.sum(axis=1, skipna=False) ** 0.5
             names = {"metric": metric, VARIANT: variant}
-            rows += [{**names, WHO: who, **_effect(gap[who], error[who])} for who in asked.index]
+            rows += [{**names, WHO: who, **_effect(gap[who], error[who])} for who in indexed.index]
             known = np.isfinite(gap) & (error > 0)
             effects, errors = (one[known].to_numpy(dtype=np.float64) for one in (gap, error))
             rows += [{**names, **row} for row in pooled(effects, errors)]

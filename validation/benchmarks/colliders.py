@@ -14,9 +14,9 @@ from knownminds.inference.causes.alignment import POOLED
 from knownminds.inference.causes.causal_answers import causal_answers
 from knownminds.inference.causes.cell_contrast import COMPLIANT
 from knownminds.inference.causes.domain_differences import DOMAINS
+from knownminds.inference.causes.least_squares_reasoner import ALL_PARAMETERS
 from knownminds.inference.causes.robustness import robustness
 from knownminds.validation.causes.causal_profile import (
-    ALL_PARAMETERS,
     PARAMETERS,
     QUANTITIES,
     UNIT,
@@ -81,8 +81,8 @@ def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     A setting is what the questions are about, and what was added to them; of names without meaning
     their kind is the domain. The option `over` names columns of conditions instead.
     """
-    place = "environment" if "environment" in trials else "experiment"
-    frame = trials[trials[place] == "collider"] if place in trials else trials
+    column = "environment" if "environment" in trials else "experiment"
+    frame = trials[trials[column] == "collider"] if column in trials else trials
     if not len(frame):
         raise ValueError("The page of colliders reads trials of collider; there are none.")
     answers = causal_answers(frame).copy()
@@ -141,9 +141,9 @@ def _with_conditions(answers: pd.DataFrame) -> pd.DataFrame:
 
 def _people(file: Path) -> pd.DataFrame:
     """Return answers of people as one more participant, who answered with numbers."""
-    own = causal_answers(read_reference(file)).copy()
-    own["person"] = own["subject"].astype(str) if "subject" in own else PEOPLE
-    return own.assign(**{WHO: PEOPLE, SETTING: STORIES, PROMPT: NUMBER})
+    answers = causal_answers(read_reference(file)).copy()
+    answers["person"] = answers["subject"].astype(str) if "subject" in answers else PEOPLE
+    return answers.assign(**{WHO: PEOPLE, SETTING: STORIES, PROMPT: NUMBER})
 
 
 class Found(NamedTuple):
@@ -197,10 +197,10 @@ def quantities(data: Answers, *names: str) -> pd.DataFrame:
 
 def of_people(rows: pd.DataFrame, name: str) -> Mapping[str, float] | None:
     """Return value, low and high of people; None where there is none."""
-    own = rows[(rows[WHO] == PEOPLE) & (rows["quantity"] == name)]
-    if not len(own):
+    theirs = rows[(rows[WHO] == PEOPLE) & (rows["quantity"] == name)]
+    if not len(theirs):
         return None
-    return {end: float(own[end].iloc[0]) for end in ("value", "low", "high")}
+    return {end: float(theirs[end].iloc[0]) for end in ("value", "low", "high")}
 
 
 def beside(rows: pd.DataFrame, cell: Cell | None = None) -> Grid:
@@ -217,8 +217,8 @@ def dots(rows: pd.DataFrame, name: str) -> Dots:
     caption = f"{label[0].upper()}{label[1:]} of each model, with 95% intervals."
     if people is not None:
         caption += " People are in purple."
-    own = rows[(rows["quantity"] == name) & (rows[WHO] != PEOPLE)]
-    return Dots(caption, label, SETTING, PROMPT, null=null, zone=zone, people=people, of=own)
+    shown = rows[(rows["quantity"] == name) & (rows[WHO] != PEOPLE)]
+    return Dots(caption, label, SETTING, PROMPT, null=null, zone=zone, people=people, of=shown)
 
 
 @PAPER.part("What was asked, and what came back", compared=False)
@@ -241,9 +241,9 @@ def domains(data: Answers) -> Shown:
     def cell(row: Mapping[Any, Any]) -> str:
         if row["status"] != "ok":
             return str(row["status"])
-        told = f"H({row['freedom']}) = {row['statistic']:.2f}, p {row['p_adjusted']:.2g}"
+        text = f"H({row['freedom']}) = {row['statistic']:.2f}, p {row['p_adjusted']:.2g}"
         matched = row["matched_p_adjusted"]
-        return told + (f", matched {matched:.2g}" if np.isfinite(matched) else "")
+        return text + (f", matched {matched:.2g}" if np.isfinite(matched) else "")
 
     title = "Kruskal-Wallis: {by}"
     return data.once(found).profile.omnibus, Grid(title, "condition", ("of",), cell, by="family")
@@ -282,8 +282,8 @@ def aligned(data: Answers) -> Shown:
     rows = rows[(rows[WHO] != PEOPLE) & (rows["items"] > 0)].reset_index(drop=True)
     pooled = rows[rows["domain"] == POOLED].sort_values("value", ascending=False, kind="stable")
     rank = {key: k for k, key in enumerate(map(tuple, pooled[list(WHOSE)].to_numpy()))}
-    place = [rank.get(key, len(rank)) for key in map(tuple, rows[list(WHOSE)].to_numpy())]
-    rows = rows.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
+    order = [rank.get(key, len(rank)) for key in map(tuple, rows[list(WHOSE)].to_numpy())]
+    rows = rows.iloc[np.argsort(order, kind="stable")].reset_index(drop=True)
     drawn = rows[rows[SETTING].str.startswith(STORIES)]
     drawn = drawn.assign(condition=drawn[SETTING] + ", " + drawn[PROMPT])
     label = "Spearman's rho with people"
@@ -410,8 +410,8 @@ def passing(rows: pd.DataFrame) -> pd.DataFrame:
     people = of_people(rows, "explaining_away_released")
     wide = rows[rows[WHO] != PEOPLE].set_index([*WHOSE, "quantity"])["value"].unstack("quantity")
     counts = []
-    for key, own in wide.groupby(list(WHERE), sort=False):
-        away, violation = own["explaining_away_released"], own["markov_violation"]
+    for key, values in wide.groupby(list(WHERE), sort=False):
+        away, violation = values["explaining_away_released"], values["markov_violation"]
         counts.append(
             dict(zip(WHERE, key, strict=True))
             | {
@@ -458,8 +458,8 @@ def distribution(data: Answers) -> Shown:
     counted = answers.assign(answer=100.0 * answers["answer"]).sort_values("answer", kind="stable")
     rows = counted.groupby([*keys, "answer"], sort=False).size().rename("answers").reset_index()
     order = pd.MultiIndex.from_frame(answers[keys].drop_duplicates())
-    place = order.get_indexer(pd.MultiIndex.from_frame(rows[keys]))
-    rows = rows.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
+    position = order.get_indexer(pd.MultiIndex.from_frame(rows[keys]))
+    rows = rows.iloc[np.argsort(position, kind="stable")].reset_index(drop=True)
     groups = rows.groupby(keys, sort=False)["answers"]
     rows["at_most"] = groups.cumsum() / groups.transform("sum")
     total = rows.groupby(list(WHOSE), sort=False)["answers"].sum()
@@ -546,8 +546,8 @@ def changes(data: Answers) -> Shown:
     rows = _changes(data.once(found).profile)
     ranked = []
     keys = ["first", "second", "parameter"]
-    for key, own in rows.groupby(keys, sort=False) if len(rows) else ():
-        by = own.dropna(subset="difference")
+    for key, group in rows.groupby(keys, sort=False) if len(rows) else ():
+        by = group.dropna(subset="difference")
         order = by.reindex(by["difference"].abs().sort_values(kind="stable").index)
         named = {
             end: "; ".join(f"{r[WHO]} {r['difference']:+.3f}" for r in some.to_dict("records"))
@@ -562,7 +562,7 @@ def _changes(profile: CausalProfile) -> pd.DataFrame:
     """Return the change of each parameter of each model between two conditions."""
     units = profile.units[profile.units[WHO] != PEOPLE]
     at = {(r[WHO], (r[SETTING], r[PROMPT])): r[UNIT] for r in units.to_dict("records")}
-    places = list(dict.fromkeys(place for _, place in at))
+    places = list(dict.fromkeys(position for _, position in at))
     models = list(dict.fromkeys(units[WHO]))
     rows = []
     for one, other in combinations(places, 2):

@@ -84,8 +84,8 @@ def differences(
     """Return one row per score and two models, with its corrected verdict."""
     rows: list[dict[str, Any]] = []
     for (score, cell), part in scores.groupby(["score", "cell"], sort=False):
-        own = part.drop_duplicates(WHO).set_index(WHO).reindex(columns=_VALUES)
-        held = {str(who): tuple(map(float, row)) for who, *row in own.itertuples()}
+        values = part.drop_duplicates(WHO).set_index(WHO).reindex(columns=_VALUES)
+        held = {str(who): tuple(map(float, row)) for who, *row in values.itertuples()}
         for one, other in combinations([m for m in models if m in held], 2):
             a, b = held[one], held[other]
             gap, error = a[0] - b[0], float(np.hypot(a[1], b[1]))
@@ -98,24 +98,24 @@ def differences(
             row |= {"standard_error": np.nan if why else error}
             row |= {"freedom": np.nan if why else _of_both(a, b)}
             rows.append({**row, "verdict": f"not compared: {why}" if why else ""})
-    found = pd.DataFrame(rows)
-    if found.empty:
-        return found
+    table = pd.DataFrame(rows)
+    if table.empty:
+        return table
     gaps, errors, freedom = (
-        found[name].to_numpy(dtype=float) for name in ("difference", "standard_error", "freedom")
+        table[name].to_numpy(dtype=float) for name in ("difference", "standard_error", "freedom")
     )
     half = scipy.stats.t.ppf(1 - LEVEL / 2, freedom) * errors
-    found["low"], found["high"] = gaps - half, gaps + half
-    found["p_value"] = 2 * scipy.stats.t.sf(np.abs(gaps) / errors, freedom)
-    tested = found["p_value"].notna().to_numpy()
-    corrected = np.full(len(found), np.nan)
+    table["low"], table["high"] = gaps - half, gaps + half
+    table["p_value"] = 2 * scipy.stats.t.sf(np.abs(gaps) / errors, freedom)
+    tested = table["p_value"].notna().to_numpy()
+    corrected = np.full(len(table), np.nan)
     if tested.any():
-        corrected[tested] = multipletests(found["p_value"][tested], LEVEL, method="holm")[1]
-    above = np.where(found["difference"] > 0, found["one"], found["other"])
+        corrected[tested] = multipletests(table["p_value"][tested], LEVEL, method="holm")[1]
+    above = np.where(table["difference"] > 0, table["one"], table["other"])
     word = np.where(corrected < LEVEL, [f"{name} {ABOVE}" for name in above], ALIKE)
-    found["corrected"] = corrected
-    found["verdict"] = np.where(tested, word, found["verdict"])
-    return found
+    table["corrected"] = corrected
+    table["verdict"] = np.where(tested, word, table["verdict"])
+    return table
 
 
 def _of_both(a: tuple[float, ...], b: tuple[float, ...]) -> float:
@@ -134,13 +134,13 @@ def conditions_by_cell(trials: pd.DataFrame) -> dict[tuple[str, str], dict[str, 
     keys = [(str(who), str(cell)) for who, cell in pairs.to_numpy().tolist()]
     values: list[dict[str, set[str]]] = [{name: set() for name in kept} for _ in keys]
     for name in kept:
-        code, told = pd.factorize(trials[name])  # -1 where it is empty
+        code, names = pd.factorize(trials[name])  # -1 where it is empty
         there = code >= 0
-        for one in np.unique(number[there] * max(len(told), 1) + code[there]).tolist():
-            values[one // len(told)][name].add(str(told[one % len(told)]))
+        for one in np.unique(number[there] * max(len(names), 1) + code[there]).tolist():
+            values[one // len(names)][name].add(str(names[one % len(names)]))
     return {
-        key: {name: tuple(sorted(some)) for name, some in own.items()}
-        for key, own in zip(keys, values, strict=True)
+        key: {name: tuple(sorted(some)) for name, some in kept_values.items()}
+        for key, kept_values in zip(keys, values, strict=True)
     }
 
 
@@ -151,12 +151,12 @@ def unequal(
 
     A score that hangs on several cells names all of them, joined by `SEVERAL`.
     """
-    for own in cell.split(SEVERAL):
-        a, b = conditions.get((one, own)), conditions.get((other, own))
+    for single in cell.split(SEVERAL):
+        a, b = conditions.get((one, single)), conditions.get((other, single))
         if a is None or b is None:
-            return f"{one if a is None else other} has not played {own}"
+            return f"{one if a is None else other} has not played {single}"
         for name in a:
             if a[name] != b[name]:
-                told = [", ".join(values[name]) or "none" for values in (a, b)]
-                return f"{name} differs ({told[0]} and {told[1]})"
+                texts = [", ".join(values[name]) or "none" for values in (a, b)]
+                return f"{name} differs ({texts[0]} and {texts[1]})"
     return ""

@@ -72,21 +72,23 @@ PAPER = Paper("diagnosis", "Diagnosis: do decisions follow from beliefs?", "Yami
 def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return the trials of diagnosis with their data set, which is the network, and question."""
     experiment = trials["environment"] if "environment" in trials else trials["experiment"]
-    own = trials.drop(columns=[name for name in UNREAD if name in trials])[
+    answers = trials.drop(columns=[name for name in UNREAD if name in trials])[
         experiment == "diagnosis"
     ]
-    if not len(own):
+    if not len(answers):
         raise ValueError("The page of diagnosis reads trials of diagnosis; there are none.")
-    own = own.dropna(axis="columns", how="all").assign(**{WHO: own[WHO].astype(str)})
+    answers = answers.dropna(axis="columns", how="all").assign(**{WHO: answers[WHO].astype(str)})
     sets = {}
-    for cell in own[CELL].astype(str).unique():
+    for cell in answers[CELL].astype(str).unique():
         environment = about.environments.get(cell)
         sets[cell] = environment.network if isinstance(environment, Diagnosis) else cell
-    own[SET] = own[CELL].astype(str).map(sets)
-    for name in ("reasoning", *told_apart(own, (SET,))):
-        if name in own and own[name].nunique() > 1:
-            own[SET] = own[SET] + ", " + own[name].astype(str).str.replace("_", " ")
-    return own.assign(kind=np.array(KINDS)[own["question"].to_numpy(dtype=float).astype(int)])
+    answers[SET] = answers[CELL].astype(str).map(sets)
+    for name in ("reasoning", *told_apart(answers, (SET,))):
+        if name in answers and answers[name].nunique() > 1:
+            answers[SET] = answers[SET] + ", " + answers[name].astype(str).str.replace("_", " ")
+    return answers.assign(
+        kind=np.array(KINDS)[answers["question"].to_numpy(dtype=float).astype(int)]
+    )
 
 
 Beliefs = dict[tuple[str, str, str], BeliefDecisions]
@@ -94,7 +96,7 @@ Beliefs = dict[tuple[str, str, str], BeliefDecisions]
 
 def beliefs(data: Answers) -> Beliefs:
     """Return what was stated and decided, by participant, data set and cell."""
-    found: Beliefs = {}
+    by_cell: Beliefs = {}
     for (data_set, cell), rows in data.trials.groupby([SET, CELL], sort=False):
         for name in ("action", "response"):
             if name not in rows:
@@ -103,16 +105,16 @@ def beliefs(data: Answers) -> Beliefs:
         environment = data.about.environments.get(str(cell))
         if isinstance(environment, Diagnosis):
             read = read.with_evidence(environment)
-        found |= {(who, str(data_set), str(cell)): own for who, own in read.each()}
-    return found
+        by_cell |= {(who, str(data_set), str(cell)): answers for who, answers in read.each()}
+    return by_cell
 
 
 def each(data: Answers, compute: Callable[[BeliefDecisions], pd.DataFrame]) -> pd.DataFrame:
     """Put together what is computed of each participant and data set, where it can be."""
     parts = []
-    for (who, data_set, cell), own in data.once(beliefs).items():
+    for (who, data_set, cell), cell_beliefs in data.once(beliefs).items():
         try:
-            rows = compute(own)
+            rows = compute(cell_beliefs)
         except (ValueError, KeyError):  # the row of its test says why
             continue
         parts.append(rows.assign(**{WHO: who, SET: data_set, CELL: cell}))
@@ -129,7 +131,12 @@ def every_test(data: Answers) -> pd.DataFrame:
     """Return the rows of all five tests."""
     about, learns = data.about, learner(data)
     rounds = [about.option(name, ROUNDS) for name in ("permutations", "bootstraps")]
-    rows = each(data, lambda own: coherence_tests(own, learns, rounds[0], rounds[1], about.seed))
+    rows = each(
+        data,
+        lambda cell_beliefs: coherence_tests(
+            cell_beliefs, learns, rounds[0], rounds[1], about.seed
+        ),
+    )
     compared = (rows["status"] == "ok") & ~rows["of"].str.contains("ratio")
     of = rows["of"].where(rows["of"] == "", ", " + rows["of"])
     return rows.assign(score=(rows["test"] + of + ": " + rows[SET]).where(compared))
@@ -173,13 +180,13 @@ def verdicts(data: Answers) -> Shown:
     decider whose reports are noisy makes the first two tests reject: decisions then tell what the
     report lost. Published: what the published variant of the test is taken to say.
     """
-    found = findings(data.once(every_test), WHOSE)
+    rows = findings(data.once(every_test), WHOSE)
 
     def cell(row: Mapping[Any, Any]) -> str:
         word = f"p {row['p_value']:.3f}" + (", rejects" if row["rejects"] else "")
         return word + (", published: violation" if row["published"] else "")
 
-    return found, Grid("Tests at .05, and violations by the published ones", "test", WHOSE, cell)
+    return rows, Grid("Tests at .05, and violations by the published ones", "test", WHOSE, cell)
 
 
 @PAPER.part("Conditional independence: do decisions tell of the state what beliefs do not?")
@@ -233,7 +240,9 @@ def shares(data: Answers) -> Shown:
     """Share of the bolder action among two by stated belief, in five bins of it: lines of whoever
     maximises expected utility with noise only rise or only fall.
     """
-    rows = each(data, lambda own: monotone_choice(own, bootstraps=0).frames["shares"])
+    rows = each(
+        data, lambda cell_beliefs: monotone_choice(cell_beliefs, bootstraps=0).frames["shares"]
+    )
     if not len(rows):
         return (rows,)
     both = rows["chose_first"] + rows["chose_second"]
@@ -277,32 +286,38 @@ def forests(data: Answers) -> Shown:
 
 def baselines(read: Beliefs, about: About) -> pd.DataFrame:
     """Return the baseline of each data set; kept beside the known agents, for it takes a while."""
-    designs = {cell: repr(own) for cell, own in sorted(about.environments.items())}
+    designs = {cell: repr(environment) for cell, environment in sorted(about.environments.items())}
     # What known agents answered is complete; a baseline should not depend on who refused what.
-    read = {key: own for key, own in read.items() if key[0] in about.known} or read
-    sets = sorted({f"{data_set}: {len(own)}" for (_, data_set, _), own in read.items()})
-    asked = sha256(json.dumps([about.seed, ROUNDS, designs, sets]).encode()).hexdigest()
-    file = None if about.kept is None else about.kept / f"forests-{asked[:12]}.csv"
+    read = {key: environment for key, environment in read.items() if key[0] in about.known} or read
+    sets = sorted(
+        {f"{data_set}: {len(environment)}" for (_, data_set, _), environment in read.items()}
+    )
+    digest = sha256(json.dumps([about.seed, ROUNDS, designs, sets]).encode()).hexdigest()
+    file = None if about.kept is None else about.kept / f"forests-{digest[:12]}.csv"
     if file is not None and file.is_file():
         return pd.read_csv(file)
     rows: dict[str, dict[str, Any]] = {}
-    for (_, data_set, _), own in read.items():
-        if data_set in rows or not own.evidence or not own.parts:
+    for (_, data_set, _), environment in read.items():
+        if data_set in rows or not environment.evidence or not environment.parts:
             continue
         try:
             test = iterated_expectation(
-                own, features=own.evidence, forest=True, bootstraps=ROUNDS, seed=about.seed
+                environment,
+                features=environment.evidence,
+                forest=True,
+                bootstraps=ROUNDS,
+                seed=about.seed,
             )
         except (ValueError, ImportError):
             continue
         table = test.table
         ratio = table[table["of"].str.startswith("ratio of forests")].iloc[0]
         rows[data_set] = {SET: data_set, **{end: ratio[end] for end in ("value", "low", "high")}}
-    found = pd.DataFrame(list(rows.values()), columns=[SET, "value", "low", "high"])
+    frame = pd.DataFrame(list(rows.values()), columns=[SET, "value", "low", "high"])
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_text(file, csv_text(found))
-    return found
+        write_text(file, csv_text(frame))
+    return frame
 
 
 @PAPER.part("Consistency across elicitations")
@@ -366,8 +381,8 @@ def isotonic(data: Answers) -> Shown:
     as in the paper's appendix.
     """
     title = "Conditional mutual information, calibrated"
-    own = {"of": "calibrated"}
-    return tests(data, INDEPENDENCE), Rows(title, INFORMATION, WHOSE, where=own)
+    labels = {"of": "calibrated"}
+    return tests(data, INDEPENDENCE), Rows(title, INFORMATION, WHOSE, where=labels)
 
 
 @PAPER.part("Random utility and prospect theory", compared=False)
@@ -399,15 +414,15 @@ def utility_fits(trials: pd.DataFrame) -> pd.DataFrame:
     """
     question = trials["question"].astype(float)
     plain = (question == BELIEF) & (trials["elicitation"].astype(float) == 0)
-    own = trials[(plain | (question == DECISION)) & readable(trials).to_numpy()]
-    own = own.assign(subject=own[SET] + " | " + own[WHO])
-    own = own[own.groupby("subject")["question"].transform("nunique") == 2]
-    if not len(own):
+    decisions = trials[(plain | (question == DECISION)) & readable(trials).to_numpy()]
+    decisions = decisions.assign(subject=decisions[SET] + " | " + decisions[WHO])
+    decisions = decisions[decisions.groupby("subject")["question"].transform("nunique") == 2]
+    if not len(decisions):
         return pd.DataFrame()
-    own = own.assign(session=own.groupby("subject").ngroup().astype(str))
-    own = own.sort_values(["subject", "session", "trial"], kind="stable")
-    own = own.assign(trial=own.groupby("subject").cumcount())
-    record = Trials.from_frame(own.dropna(axis="columns", how="all").reset_index(drop=True))
+    decisions = decisions.assign(session=decisions.groupby("subject").ngroup().astype(str))
+    decisions = decisions.sort_values(["subject", "session", "trial"], kind="stable")
+    decisions = decisions.assign(trial=decisions.groupby("subject").cumcount())
+    record = Trials.from_frame(decisions.dropna(axis="columns", how="all").reset_index(drop=True))
     parts = []
     for model in MODELS:
         fit = maximum_a_posteriori(model, record, starts=2)

@@ -44,23 +44,25 @@ def cell_task(
     ValueError
         If there is no such benchmark or cell, or the plan cannot be read.
     """
-    found = read_plan(benchmark, plan, small=small)
-    cells = {one.name: one for one in found.cells}
+    read = read_plan(benchmark, plan, small=small)
+    cells = {one.name: one for one in read.cells}
     if cell not in cells:
         raise ValueError(unknown("cell", cell, cells))
-    own = cells[cell]
-    made = session_task(own.environment, own.sessions, found.seed, session_seed, address=RUN)
-    made.config = _config(own)
+    the_cell = cells[cell]
+    made = session_task(
+        the_cell.environment, the_cell.sessions, read.seed, session_seed, address=RUN
+    )
+    made.config = _config(the_cell)
     return made
 
 
 def _config(cell: Cell) -> GenerateConfig:
-    asked = cell.sampling
+    sampling = cell.sampling
     return GenerateConfig(
-        temperature=asked.temperature,
-        top_p=asked.top_p,
-        max_tokens=asked.max_tokens,
-        reasoning_effort=asked.reasoning,
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        max_tokens=sampling.max_tokens,
+        reasoning_effort=sampling.reasoning,
     )
 
 

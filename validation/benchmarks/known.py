@@ -33,11 +33,11 @@ def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
     What is shown follows from the seed and the session alone, and so is the same in every cell;
     what the mind answers by comes from a stream of the cell.
     """
-    mind = plan.mind(name, cell)
-    if mind is None:
+    agent = plan.mind(name, cell)
+    if agent is None:
         return None
-    model, environment = AGENTS[mind["model"]], cell.environment
-    theta = np.tile(theta_of(mind, environment), (cell.sessions, 1))
+    model, environment = AGENTS[agent["model"]], cell.environment
+    theta = np.tile(theta_of(agent, environment), (cell.sessions, 1))
     if issubclass(model, CueCombiner) and isinstance(environment, Magnitude):
         frame = _combined(model, theta, environment, plan.seed)
     else:
@@ -45,8 +45,8 @@ def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
             model, theta, environment, plan.seed, address=RUN, stream=cell.stream
         )
         frame = sessions.to_trials().frame
-    told = {"model": name, "model_served": mind["model"], **conditions(environment, None)}
-    new = {column: value for column, value in told.items() if column not in frame}
+    labels = {"model": name, "model_served": agent["model"], **conditions(environment, None)}
+    new = {column: value for column, value in labels.items() if column not in frame}
     return Trials.from_frame(frame.assign(**new), environment=environment)
 
 
@@ -65,9 +65,9 @@ def _combined(model: type[Agent], theta: Array, environment: Magnitude, seed: in
     whose = (CONDITIONS[0], blurred, environment.condition)
     for k, (modality, condition) in enumerate(zip(MODALITIES, whose, strict=True)):
         mine = tables["modality"][0] == k
-        own = stream_of(f"{environment.name}, {modality}, {condition}")
+        stream = stream_of(f"{environment.name}, {modality}, {condition}")
         n = int(mine.sum()) * model.n_uniforms
-        numbers = session_uniforms(seed, [(*one, own) for one in addresses], n)
+        numbers = session_uniforms(seed, [(*one, stream) for one in addresses], n)
         drawn[:, mine] = numbers.reshape(len(theta), -1, model.n_uniforms)
     uniforms = drawn.reshape(len(theta), -1)
     frame = play_tables(model, theta, whole, tables, uniforms, None).to_trials().frame
@@ -121,11 +121,11 @@ def recovered_parameters(trials: pd.DataFrame, about: About) -> pd.DataFrame:
         if there:
             rows += _fitted(AGENTS[model], there, several, about)
     order = {who: k for k, who in enumerate(about.known)}
-    found = pd.DataFrame(rows)
-    if found.empty:
-        return found
-    position = found[WHO].map(order).to_numpy()
-    return found.iloc[np.argsort(position, kind="stable")].reset_index(drop=True)
+    table = pd.DataFrame(rows)
+    if table.empty:
+        return table
+    position = table[WHO].map(order).to_numpy()
+    return table.iloc[np.argsort(position, kind="stable")].reset_index(drop=True)
 
 
 _Kind = tuple[str, tuple[Any, ...]]  # name of a model, and what kernels and ranges hang on
@@ -134,21 +134,21 @@ _Mind = tuple[str, tuple[str, ...]]  # known agent, and the cells in which it is
 
 def _groups(about: About) -> dict[_Kind, dict[str, _Mind]]:
     """Return minds that can be fitted together, each with the cells in which it is the same."""
-    found: dict[_Kind, dict[str, _Mind]] = {}
+    groups: dict[_Kind, dict[str, _Mind]] = {}
     for who in about.known:
-        for cell, mind in about.truth.get(who, {}).items():
+        for cell, agent in about.truth.get(who, {}).items():
             environment = about.environments[cell]
             kind = (environment.name, environment.n_actions, tuple(environment.response_range))
-            values = ", ".join(f"{k}={v}" for k, v in sorted(mind.items()))
-            several = found.setdefault((mind["model"], kind), {})
+            values = ", ".join(f"{k}={v}" for k, v in sorted(agent.items()))
+            several = groups.setdefault((agent["model"], kind), {})
             _, before = several.get(f"{who}: {values}", (who, ()))
             several[f"{who}: {values}"] = who, (*before, cell)
-    return found
+    return groups
 
 
 def _answers_of(trials: pd.DataFrame, who: str, cells: Sequence[str]) -> pd.DataFrame:
-    own = trials[(trials[WHO] == who) & trials[CELL].isin(cells)]
-    return own[readable(own).to_numpy()]
+    answers = trials[(trials[WHO] == who) & trials[CELL].isin(cells)]
+    return answers[readable(answers).to_numpy()]
 
 
 def _fitted(
@@ -174,19 +174,19 @@ def _fitted(
     for i, subject in enumerate(subjects):
         who, cells = several[subject]
         truth = theta_of(about.truth[who][cells[0]], environment)
-        told = {
+        labels = {
             WHO: who, "experiment": _together(cells), "cells": ", ".join(cells),
             "model": agent.name, "trials": len(parts[subject]),
         }  # fmt: skip
         if not names:
             none = dict.fromkeys(("truth", "value", "low", "high"), np.nan)
-            rows.append({**told, "parameter": "none", **none, "within": None,
+            rows.append({**labels, "parameter": "none", **none, "within": None,
                          "remark": "it has no parameters"})  # fmt: skip
         for k, name in enumerate(names):
             known = bool(np.isfinite([low[i, k], high[i, k]]).all())
             rows.append(
                 {
-                    **told, "parameter": name, "truth": float(truth[k]),
+                    **labels, "parameter": name, "truth": float(truth[k]),
                     "value": float(values[i, k]), "low": float(low[i, k]),
                     "high": float(high[i, k]),
                     "within": bool(low[i, k] <= truth[k] <= high[i, k]) if known else None,

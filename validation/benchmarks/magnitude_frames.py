@@ -104,11 +104,11 @@ def known_observers(data: Answers) -> pd.DataFrame:
                 score,
                 *ends,
                 observer,
-                float(own.mean()),
-                float(own.std(ddof=1)),
-                float((own >= score).mean()),
+                float(consistency.mean()),
+                float(consistency.std(ddof=1)),
+                float((consistency >= score).mean()),
             )
-            for observer, own in one.consistency.known.items()
+            for observer, consistency in one.consistency.known.items()
         ]
     return pd.DataFrame(rows, columns=columns)
 
@@ -200,19 +200,22 @@ def cues(data: Answers) -> pd.DataFrame:
     for who in answers.participants:
         for task in MULTIMODAL:
             for condition in CONDITIONS:
-                found = cue_combination(answers, who, task, condition)
-                if found is not None:
+                combination = cue_combination(answers, who, task, condition)
+                if combination is not None:
                     names = {WHO: who, "task": task, "condition": condition}
-                    rows += [names | _cue_row(found, reference, mass) for reference in REFERENCES]
+                    rows += [
+                        names | _cue_row(combination, reference, mass) for reference in REFERENCES
+                    ]
     return pd.DataFrame(rows, columns=CUES)
 
 
-def _cue_row(found: CueCombination, reference: str, mass: float) -> dict[str, Any]:
-    weight = found.text_weight[reference]
+def _cue_row(combination: CueCombination, reference: str, mass: float) -> dict[str, Any]:
+    weight = combination.text_weight[reference]
     return {
-        "reference": reference, "n": found.n, "left_out": found.left_out,
-        "matched": found.matched, "error": float(found.error[0]), "reason": found.reason,
-        "reference_error": float(found.reference_error[reference][0]),
+        "reference": reference, "n": combination.n, "left_out": combination.left_out,
+        "matched": combination.matched, "error": float(combination.error[0]),
+        "reason": combination.reason,
+        "reference_error": float(combination.reference_error[reference][0]),
         **_with_ends(("text_weight", "weight_low", "weight_high"), weight, mass),
-        **_with_ends(("efficiency", "low", "high"), found.efficiency[reference], mass),
+        **_with_ends(("efficiency", "low", "high"), combination.efficiency[reference], mass),
     }  # fmt: skip

@@ -48,21 +48,21 @@ PAPER = Paper("magnitudes", "Magnitudes: estimates from words, pictures and both
 @PAPER.prepare
 def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return the trials of magnitude estimation, with what was shown and in which condition."""
-    place = trials["environment"] if "environment" in trials else trials["experiment"]
-    own = trials[place.isin(TASKS)].copy()
-    if not len(own):
+    experiment = trials["environment"] if "environment" in trials else trials["experiment"]
+    answers = trials[experiment.isin(TASKS)].copy()
+    if not len(answers):
         raise ValueError(
             f"The page of magnitudes reads trials of {', '.join(TASKS)}; there are none."
         )
-    own["environment"] = place[own.index]
-    own[WHO] = own[WHO].astype(str)
-    own = own.dropna(axis="columns", how="all").reset_index(drop=True)
-    if "response" not in own:  # nobody answered
-        own = own.assign(response=np.nan)
-    return own.assign(
-        task=own["environment"],
-        answers_to=[MODALITIES[int(k)] for k in own["modality"].astype(float)],
-        played=[CONDITIONS[int(k)] for k in own["condition"].astype(float)],
+    answers["environment"] = experiment[answers.index]
+    answers[WHO] = answers[WHO].astype(str)
+    answers = answers.dropna(axis="columns", how="all").reset_index(drop=True)
+    if "response" not in answers:  # nobody answered
+        answers = answers.assign(response=np.nan)
+    return answers.assign(
+        task=answers["environment"],
+        answers_to=[MODALITIES[int(k)] for k in answers["modality"].astype(float)],
+        played=[CONDITIONS[int(k)] for k in answers["condition"].astype(float)],
     )
 
 
@@ -78,7 +78,7 @@ def places(data: Answers) -> dict[Place, str]:
 
 def cells_of(data: Answers, who: str, *played: tuple[str, str, str]) -> str:
     """Name the cells in which somebody played these tasks, conditions and modalities."""
-    names = (data.once(places).get((who, *place), "") for place in played)
+    names = (data.once(places).get((who, *key), "") for key in played)
     return SEVERAL.join(dict.fromkeys(name for name in names if name))
 
 
@@ -544,9 +544,11 @@ def answers_and_observers(answers: MagnitudeAnswers, fits: pd.DataFrame) -> pd.D
                 if cell is None:
                     continue
                 chosen = (fits[WHO] == who) & (fits["task"] == task) & (fits["condition"] == BASE)
-                own = fits[chosen & (fits["modality"] == modality) & (fits["status"] != "failed")]
+                chosen_fits = fits[
+                    chosen & (fits["modality"] == modality) & (fits["status"] != "failed")
+                ]
                 parts.append(
-                    _observed(cell, own.set_index("variant"), modality).assign(
+                    _observed(cell, chosen_fits.set_index("variant"), modality).assign(
                         **{WHO: who, "task": task, "modality": modality}
                     )
                 )
@@ -581,11 +583,11 @@ def _beliefs(cell: CellAnswers, fits: pd.DataFrame, modality: str) -> Array:
         return belief
     names = KalmanObserver.parameters.names
     theta = fits.loc["kalman_observer", list(names)].to_numpy(dtype=float)
-    for place in np.unique(cell.place):
+    for position in np.unique(cell.place):
         observer = KalmanObserver.from_theta(theta)
         assert isinstance(observer, KalmanObserver)
         observer.reset()
-        rows = np.flatnonzero(cell.place == place)
+        rows = np.flatnonzero(cell.place == position)
         for row in rows[np.argsort(cell.trial[rows], kind="stable")]:
             seen: dict[str, int | float] = {
                 "trial": int(cell.trial[row]),

@@ -63,7 +63,7 @@ def benchmark_result(played: Played, paper: Paper | None = None) -> Result:
         failed=int((played.cells["status"] == UNREAD).sum()),
         missing=int((~over).sum()),
         rows=played.cells,
-        asked={
+        options={
             "benchmark": paper.name,
             "paper": paper.source,
             "models": played.models,
@@ -123,6 +123,6 @@ def _verdicts(cells: pd.DataFrame) -> dict[str, Verdict]:
         for row in rows[rows["status"] != FINISHED].to_dict("records"):
             why = row["status"] + (f", {row['reason']}" if row["reason"] else "")
             reasons.setdefault(why, []).append(_named(row["cell"], row["wording"]))
-        told = tuple(f"{', '.join(names)}: {why}" for why, names in reasons.items())
-        verdicts[str(model)] = Verdict("finished" if done.all() else "not finished", told)
+        texts = tuple(f"{', '.join(names)}: {why}" for why, names in reasons.items())
+        verdicts[str(model)] = Verdict("finished" if done.all() else "not finished", texts)
     return verdicts

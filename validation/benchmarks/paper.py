@@ -260,13 +260,13 @@ def counted_answers(trials: pd.DataFrame, *conditions: str) -> tuple[pd.DataFram
     return rows, Grid(title, keys[-1], keys[:-1], cell)
 
 
-def told_apart(trials: pd.DataFrame, own: Iterable[str] = ()) -> list[str]:
-    """Return the further conditions that vary within a participant, beside a paper's `own`.
+def told_apart(trials: pd.DataFrame, also: Iterable[str] = ()) -> list[str]:
+    """Return the further conditions that vary within a participant, beside a paper's `also`.
 
     Who was asked in one way alone (each at a temperature of its own) is told apart by name; what
     somebody was asked in several ways is told apart by these columns.
     """
-    known = [WHO, *own]
+    known = [WHO, *also]
     names = [name for name in FURTHER if name in trials and name not in known]
     names = [name for name in names if trials[name].nunique() > 1]
     return [name for name in names if (trials.groupby(known)[name].nunique() > 1).any()]

@@ -143,28 +143,30 @@ def read_plan(
     path = plan_of(benchmark) if file is None else Path(file)
     try:
         text = path.read_text(encoding="utf-8")
-        found = tomllib.loads(text)
+        content = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"A plan is a readable TOML file; {path.name} is not: {error}") from None
-    _check_keys("A plan", found, _PLAN, ("benchmark", "experiments"))
-    if found["benchmark"] != benchmark:
+    _check_keys("A plan", content, _PLAN, ("benchmark", "experiments"))
+    if content["benchmark"] != benchmark:
         raise ValueError(
-            f"The plan is of the benchmark {found['benchmark']!r}, and {benchmark!r} was asked "
+            f"The plan is of the benchmark {content['benchmark']!r}, and {benchmark!r} was asked "
             "for. Name the plan's own."
         )
-    cells = _cells(found, _number("small", found.get("small", 0.1), 0.0, 1.0) if small else None)
+    cells = _cells(
+        content, _number("small", content.get("small", 0.1), 0.0, 1.0) if small else None
+    )
     cells = tuple(again for cell in cells for again in _in_words(cell, paraphrases))
-    known = _table("known", found)
+    known = _table("known", content)
     for name, minds in known.items():
         _check_minds(name, minds, cells)
-    models = _table("models", found)
+    models = _table("models", content)
     for name, how in models.items():
         _check_keys(f"The model {name}", how, _MODEL)
-    own = found.get("seed", 0) if seed is None else seed
-    whole = isinstance(own, int) and not isinstance(own, bool) and own >= 0
+    plan_seed = content.get("seed", 0) if seed is None else seed
+    whole = isinstance(plan_seed, int) and not isinstance(plan_seed, bool) and plan_seed >= 0
     if not whole:
-        raise ValueError(f"The seed of a plan is a whole number from 0 on; got {own!r}.")
-    return Plan(benchmark, cells, known, models, own, text)
+        raise ValueError(f"The seed of a plan is a whole number from 0 on; got {plan_seed!r}.")
+    return Plan(benchmark, cells, known, models, plan_seed, text)
 
 
 def _in_words(cell: Cell, n: int) -> list[Cell]:
@@ -181,42 +183,42 @@ def _in_words(cell: Cell, n: int) -> list[Cell]:
 
 def cell_names(benchmark: str) -> list[str]:
     """Return the names of the cells of the plan that ships, without making any experiment."""
-    found = tomllib.loads(plan_of(benchmark).read_text(encoding="utf-8"))
+    content = tomllib.loads(plan_of(benchmark).read_text(encoding="utf-8"))
     return [
         name if chosen == BASE else f"{name}/{chosen}"
-        for name, own in found["experiments"].items()
-        for chosen in own.get("variants", [BASE])
+        for name, variants in content["experiments"].items()
+        for chosen in variants.get("variants", [BASE])
     ]
 
 
-def _cells(found: Mapping[str, Any], share: float | None) -> tuple[Cell, ...]:
-    variants = {BASE: {}, **_table("variants", found)}
+def _cells(content: Mapping[str, Any], share: float | None) -> tuple[Cell, ...]:
+    variants = {BASE: {}, **_table("variants", content)}
     for name, variant in variants.items():
         _check_keys(f"The variant {name}", variant, _VARIANT)
     cells = []
-    for name, own in _table("experiments", found).items():
+    for name, entry in _table("experiments", content).items():
         where = f"The experiment {name}"
-        _check_keys(where, own, _EXPERIMENT, ("sessions",))
-        small = _table("small", own)
+        _check_keys(where, entry, _EXPERIMENT, ("sessions",))
+        small = _table("small", entry)
         _check_keys(f"{where} in small", small, _SMALL)
-        for chosen in own.get("variants", [BASE]):
+        for chosen in entry.get("variants", [BASE]):
             if chosen not in variants:
                 raise ValueError(unknown("variant", str(chosen), variants, f" of {name}"))
             variant = variants[chosen]
             label = name if chosen == BASE else f"{name}/{chosen}"
-            settings = {**_table("settings", own), **_table("settings", variant)}
-            sessions = variant.get("sessions", own["sessions"])
+            settings = {**_table("settings", entry), **_table("settings", variant)}
+            sessions = variant.get("sessions", entry["sessions"])
             n = _whole(f"sessions of {label}", sessions)
             if share is not None:
                 settings |= _table("settings", small)
                 n = _whole(f"sessions of {label}", small.get("sessions", max(1, ceil(n * share))))
-            sampled = [_table("sampling", part) for part in (found, own, variant)]
+            sampled = [_table("sampling", part) for part in (content, entry, variant)]
             cells.append(
                 Cell(
                     label,
                     name,
                     str(chosen),
-                    _made(label, own.get("environment", name), settings),
+                    _made(label, entry.get("environment", name), settings),
                     n,
                     sampling_of(label, *sampled),
                 )
@@ -228,13 +230,13 @@ def _cells(found: Mapping[str, Any], share: float | None) -> tuple[Cell, ...]:
 
 def sampling_of(where: str, *tables: Mapping[str, Any]) -> Sampling:
     """Return the sampling that several tables say, the last one before the others."""
-    told = {name: value for table in tables for name, value in table.items()}
+    given = {name: value for table in tables for name, value in table.items()}
     known = [field.name for field in fields(Sampling) if field.name != "seed"]
-    for name in told:
+    for name in given:
         if name not in known:
             raise ValueError(unknown("setting of sampling", name, known, f" ({where})"))
     try:
-        return Sampling(**told)
+        return Sampling(**given)
     except TypeError as error:
         raise ValueError(f"The sampling of {where} cannot be read: {error}.") from None
 
@@ -266,7 +268,7 @@ def _check_minds(name: str, minds: Any, cells: Collection[Cell]) -> None:
             theta_of(entry, cell.environment)
 
 
-def theta_of(mind: Mapping[str, Any], environment: Environment) -> Array:
+def theta_of(given: Mapping[str, Any], environment: Environment) -> Array:
     """Return the parameters of a known agent, [P]; those left out are at the centre of the prior.
 
     Raises
@@ -274,10 +276,10 @@ def theta_of(mind: Mapping[str, Any], environment: Environment) -> Array:
     ValueError
         If it cannot play the experiment, or has no such parameter or value.
     """
-    agent = AGENTS[mind["model"]]
+    agent = AGENTS[given["model"]]
     agent.check_plays(environment)
     theta = agent.parameters.constrain(agent.parameters.mean)
-    for name, value in mind.items():
+    for name, value in given.items():
         if name != "model":
             theta[agent.parameters.index(name)] = value
     agent.parameters.check(theta)
@@ -297,8 +299,8 @@ def _check_keys(
             raise ValueError(f"{what} says {key}; it has only {', '.join(table) or 'nothing'}.")
 
 
-def _table(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    table = found.get(name, {})
+def _table(name: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    table = content.get(name, {})
     if not isinstance(table, dict):
         raise ValueError(f"{name} of a plan is a table; got {table!r}.")
     return table

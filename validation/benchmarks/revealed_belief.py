@@ -93,16 +93,20 @@ PAPER = Paper(
 @PAPER.prepare
 def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return the trials about chance with their scenario, and whether they state or reveal."""
-    place = trials["environment"] if "environment" in trials else trials["experiment"]
-    own = trials[place.isin(SCENARIOS)].copy()
-    if not len(own):
+    experiment = trials["environment"] if "environment" in trials else trials["experiment"]
+    answers = trials[experiment.isin(SCENARIOS)].copy()
+    if not len(answers):
         raise ValueError(
             f"The page of revealed belief reads trials of {', '.join(SCENARIOS)}; there are none."
         )
-    own["scenario"] = place[own.index].astype(str)
-    form = own[FORM].astype(object) if FORM in own else pd.Series("question", index=own.index)
-    own[FORM] = form.where(own["correct"].fillna(-1) < 0, STATED)
-    return own
+    answers["scenario"] = experiment[answers.index].astype(str)
+    form = (
+        answers[FORM].astype(object)
+        if FORM in answers
+        else pd.Series("question", index=answers.index)
+    )
+    answers[FORM] = form.where(answers["correct"].fillna(-1) < 0, STATED)
+    return answers
 
 
 # What all parts are made of: beliefs by participant and form, and stated answers ----------------
@@ -114,14 +118,16 @@ def material(data: Answers) -> Revealed:
     stated = []
     for (who, form), answers in data.trials.groupby([WHO, FORM], sort=False):
         parts = [
-            (_place(data.about, cell, own), own)
-            for cell, own in answers.groupby("cell", sort=False)
+            (_place(data.about, cell, rows), rows)
+            for cell, rows in answers.groupby("cell", sort=False)
         ]
         if form == STATED:
-            stated += [_stated(own, place).assign(**{WHO: str(who)}) for place, own in parts]
+            stated += [
+                _stated(rows, environment).assign(**{WHO: str(who)}) for environment, rows in parts
+            ]
             continue
-        read = [RevealedBeliefs.of_trials(_whole(own), place) for place, own in parts]
-        read = [own for own in read if len(own)]
+        read = [RevealedBeliefs.of_trials(_whole(rows), environment) for environment, rows in parts]
+        read = [rows for rows in read if len(rows)]
         if read:
             beliefs[str(who), str(form)] = RevealedBeliefs.join(*read)
     first = data.trials.drop_duplicates(["scenario", FORM])[["scenario", FORM, "cell"]]
@@ -133,11 +139,11 @@ def material(data: Answers) -> Revealed:
 
 def _place(about: About, cell: Any, answers: pd.DataFrame) -> BrokenOff:
     """Return the experiment of a cell, or one that follows from its trials."""
-    place = about.environments.get(str(cell))
-    if place is None:
-        place = ENVIRONMENTS[str(answers["scenario"].iloc[0])].as_played(answers)
-    assert isinstance(place, BrokenOff)
-    return place
+    environment = about.environments.get(str(cell))
+    if environment is None:
+        environment = ENVIRONMENTS[str(answers["scenario"].iloc[0])].as_played(answers)
+    assert isinstance(environment, BrokenOff)
+    return environment
 
 
 def _whole(answers: pd.DataFrame) -> pd.DataFrame:
@@ -146,10 +152,10 @@ def _whole(answers: pd.DataFrame) -> pd.DataFrame:
     return answers.assign(**{name: answers[name].astype(float).astype(np.int64) for name in names})
 
 
-def _stated(answers: pd.DataFrame, place: BrokenOff) -> pd.DataFrame:
+def _stated(answers: pd.DataFrame, environment: BrokenOff) -> pd.DataFrame:
     """Return what was chosen in answer to questions about probabilities."""
     rows = []
-    columns = [*place.own, "asked", "correct", "arrangement"]
+    columns = [*environment.own, "asked", "correct", "arrangement"]
     given = answers[readable(answers).to_numpy()]
     values = given[columns].to_numpy(dtype=float).astype(np.int64)
     action = given["action"].to_numpy(dtype=float, na_value=np.nan)
@@ -159,13 +165,13 @@ def _stated(answers: pd.DataFrame, place: BrokenOff) -> pd.DataFrame:
             continue
         if row not in known:
             observation = dict(zip(columns, row, strict=True))
-            own, asked = row[: len(place.own)], observation["asked"]
-            about = context_name(place.own, own), place._names(own)[asked]
-            truth = float(place.context_at(own).chance.probabilities[asked])
-            known[row] = (*about, truth, place.options(observation), observation["correct"])
+            shown, outcome_shown = row[: len(environment.own)], observation["asked"]
+            about = context_name(environment.own, shown), environment._names(shown)[outcome_shown]
+            truth = float(environment.context_at(shown).chance.probabilities[outcome_shown])
+            known[row] = (*about, truth, environment.options(observation), observation["correct"])
         context, outcome, truth, options, correct = known[row]
         error = float(int(chosen) != correct)
-        rows.append((place.name, context, outcome, truth, float(options[int(chosen)]), error))
+        rows.append((environment.name, context, outcome, truth, float(options[int(chosen)]), error))
     return pd.DataFrame(rows, columns=[*EVERY, "outcome", "truth", STATED, "error"])
 
 
@@ -173,17 +179,19 @@ def contexts_of(data: Answers) -> pd.DataFrame:
     """Return one row per participant, form and context: distances, retained mass, and words."""
     revealed: Revealed = data.once(material)
     parts = []
-    for (who, form), own in revealed.beliefs.items():
-        rows = context_table(own, seed=data.about.seed)
+    for (who, form), read in revealed.beliefs.items():
+        rows = context_table(read, seed=data.about.seed)
         if data.about.option("every_measure", False):
-            rows = _every_measure(rows, own, revealed.naive.get((who, form)), data.about.seed)
+            rows = _every_measure(rows, read, revealed.naive.get((who, form)), data.about.seed)
         parts.append(rows.assign(**{WHO: who, FORM: form}))
     return _named(joined(parts))
 
 
-def _every_measure(rows: pd.DataFrame, own: RevealedBeliefs, naive: Any, seed: int) -> pd.DataFrame:
+def _every_measure(
+    rows: pd.DataFrame, read: RevealedBeliefs, naive: Any, seed: int
+) -> pd.DataFrame:
     """Return contexts with every distance and its interval, the naive reading, and laws' peaks."""
-    distances = distribution_distances(own, seed=seed)
+    distances = distribution_distances(read, seed=seed)
     for name in MEASURES_OF_DISTANCE:
         one = distances[distances["measure"] == name]
         rows[name] = one["value"].to_numpy()
@@ -191,10 +199,10 @@ def _every_measure(rows: pd.DataFrame, own: RevealedBeliefs, naive: Any, seed: i
             rows[f"{name}_{column}"] = one[column].to_numpy()
     rows["naive"] = np.nan
     if naive is not None:
-        each = [naive[own.context == k] for k in range(len(own))]
-        rows["naive"] = [float(manhattan(b.truth, q)) for b, q in zip(own, each, strict=True)]
+        each = [naive[read.context == k] for k in range(len(read))]
+        rows["naive"] = [float(manhattan(b.truth, q)) for b, q in zip(read, each, strict=True)]
     rows["likeliest"] = np.nan
-    for k, belief in enumerate(own):
+    for k, belief in enumerate(read):
         if belief.scenario in FURTHER and not belief.flag:
             peak = int(np.argmax(belief.truth))
             rows.loc[k, "likeliest"] = float(belief.normalised[peak] - belief.truth[peak])
@@ -213,13 +221,13 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
         return order.index(pair[0]), values["kind"], *values.values()
 
     pairs = sorted(zip(names["scenario"], names["context"], strict=True), key=place)
-    told = pd.DataFrame(
+    names_of = pd.DataFrame(
         [(*pair, variant_of(*pair), size_of(*pair), in_words(*pair)) for pair in pairs],
         columns=[*EVERY, VARIANT, "size", "words"],
     )
     at = pd.MultiIndex.from_tuples(pairs).get_indexer(pd.MultiIndex.from_frame(rows[list(EVERY)]))
     ordered = rows.iloc[np.argsort(at, kind="stable")].reset_index(drop=True)
-    return ordered.merge(told, on=list(EVERY), how="left")
+    return ordered.merge(names_of, on=list(EVERY), how="left")
 
 
 def variant_of(scenario: str, context: str) -> str:
@@ -232,20 +240,20 @@ def variant_of(scenario: str, context: str) -> str:
 
 def size_of(scenario: str, context: str) -> str:
     """Return by what the rows of the paper's tables differ within a variant."""
-    told = values_of_context(context)
+    values = values_of_context(context)
     if scenario == "dice":
-        known = observation_words(told)
-        size = f"{told['dice']} {'die' if told['dice'] == 1 else 'dice'}"
+        known = observation_words(values)
+        size = f"{values['dice']} {'die' if values['dice'] == 1 else 'dice'}"
         return f"{size}, {known}" if known else size
     if scenario == "coins":
-        return f"{told['coins']} coins, {told['weight']} to 1"
+        return f"{values['coins']} coins, {values['weight']} to 1"
     if scenario == "choice":
-        return f"{told['options']} options"
+        return f"{values['options']} options"
     if scenario == "counts":
-        return str(counts.LAWS[told["law"]])
+        return str(counts.LAWS[values["law"]])
     if scenario == "linked_coins":
-        return f"r = {told['correlation'] / linked_coins.PERCENT:g}"
-    return f"{('heads and tails', 'left and right')[told['pair']]}, {told['weight']} to 1"
+        return f"r = {values['correlation'] / linked_coins.PERCENT:g}"
+    return f"{('heads and tails', 'left and right')[values['pair']]}, {values['weight']} to 1"
 
 
 def shares(data: Answers) -> pd.DataFrame:
@@ -255,11 +263,11 @@ def shares(data: Answers) -> pd.DataFrame:
     of what is possible.
     """
     parts = []
-    for (who, form), own in data.once(material).beliefs.items():
-        read = map(shares_of, own)
+    for (who, form), beliefs_of in data.once(material).beliefs.items():
+        read = map(shares_of, beliefs_of)
         share, low, high = (np.concatenate(ends) for ends in zip(*read, strict=True))
         known = np.isfinite(share)
-        frame = own.to_frame()[["scenario", "context", "outcome", "truth", "count"]].assign(
+        frame = beliefs_of.to_frame()[["scenario", "context", "outcome", "truth", "count"]].assign(
             share=share, low=np.where(known, low, np.nan), high=np.where(known, high, np.nan)
         )
         frame["count"] = frame["count"].clip(lower=0)
@@ -272,8 +280,8 @@ def means(
 ) -> pd.DataFrame:
     """Return means over contexts by participant, form, variant and further keys, with a score."""
     whole = [WHO, FORM, VARIANT, *keys]
-    found = context_means(rows.assign(**{FORM: rows.get(FORM, STATED)}), value, whole)
-    return scored(data, found, score) if score else found
+    table = context_means(rows.assign(**{FORM: rows.get(FORM, STATED)}), value, whole)
+    return scored(data, table, score) if score else table
 
 
 def scored(data: Answers, rows: pd.DataFrame, score: str) -> pd.DataFrame:
@@ -416,9 +424,9 @@ def biases(data: Answers) -> Shown:
     has a temperature and the other biases beside it. Intervals are of 95%, over contexts.
     """
     parts = [
-        belief_biases(own).assign(**{WHO: who, FORM: form})
-        for (who, form), own in data.once(material).beliefs.items()
-        if not own.flagged.all()
+        belief_biases(read).assign(**{WHO: who, FORM: form})
+        for (who, form), read in data.once(material).beliefs.items()
+        if not read.flagged.all()
     ]
     rows = joined(parts)
     if not len(rows):
@@ -457,9 +465,9 @@ def samplers(data: Answers) -> Shown:
     if not data.about.option("every_measure", False):
         return (pd.DataFrame(),)
     rows = []
-    for (who, form), own in data.once(material).beliefs.items():
+    for (who, form), read in data.once(material).beliefs.items():
         try:
-            fit = fit_belief_sampler(own, who).to_frame()
+            fit = fit_belief_sampler(read, who).to_frame()
         except ValueError as error:  # too little is left to be fitted
             fit = pd.DataFrame({"status": [str(error)]})
         rows.append(fit.assign(**{WHO: who, FORM: form}))
@@ -494,15 +502,15 @@ def increase(data: Answers) -> Shown:
     rows = joined([part[[*kept, "increase"]] for part in parts])
     if not len(rows):
         return (rows,)
-    found = means(data, rows, "increase", score="increase")
-    found = found[found["n"] > 0].reset_index(drop=True)
+    rows_of = means(data, rows, "increase", score="increase")
+    rows_of = rows_of[rows_of["n"] > 0].reset_index(drop=True)
     caption = (
         "Increase over the baseline, {by} errors: median, 10% and 90% of the contexts; 0 is none."
     )
     drawn = rows.assign(who=rows[WHO] + ", " + rows[FORM])
     return (
-        found,
-        by_who("Mean increase over the baseline", found, VARIANT),
+        rows_of,
+        by_who("Mean increase over the baseline", rows_of, VARIANT),
         Dots(
             caption,
             "increase",
@@ -541,8 +549,8 @@ def idle(data: Answers) -> Shown:
     evidence is added to.
     """
     rows = joined(
-        belief_shifts(own).shifts.assign(**{WHO: who, FORM: form})
-        for (who, form), own in data.once(material).beliefs.items()
+        belief_shifts(read).shifts.assign(**{WHO: who, FORM: form})
+        for (who, form), read in data.once(material).beliefs.items()
     )
     columns: Mapping[str, Cell] = {
         "shift": ends(), "contexts": "contexts", "without it": "baselines",
@@ -566,9 +574,9 @@ def orders(data: Answers) -> Shown:
     rows = rows[rows["scenario"] == "preference"] if len(rows) else rows
     if not len(rows):
         return (rows,)
-    told = [values_of_context(name) for name in rows["context"]]
-    first = [("heads", "tails", "left", "right")[2 * t["pair"] + t["first"]] for t in told]
-    plain = [t["kind"] == 0 and t["weight"] == 1 for t in told]
+    values = [values_of_context(name) for name in rows["context"]]
+    first = [("heads", "tails", "left", "right")[2 * t["pair"] + t["first"]] for t in values]
+    plain = [t["kind"] == 0 and t["weight"] == 1 for t in values]
     rows = rows.assign(named_first=first, value=rows["share"])[plain].reset_index(drop=True)
     said = rows["outcome"].astype(str).str.casefold()
     drawn = rows.assign(order=rows["named_first"] + " named first", what="share of " + said)
@@ -598,7 +606,7 @@ def both_ways(data: Answers) -> Shown:
         "revealed_error": "error, revealed", "stated_error": "error, stated",
     }  # fmt: skip
     columns: dict[str, Cell] = {"outcomes": "n"}
-    columns |= {told: ends(n, f"{n}_low", f"{n}_high") for n, told in names.items()}
+    columns |= {name: ends(n, f"{n}_low", f"{n}_high") for n, name in names.items()}
     lines = (WHO, FORM, "scenario")
     kept = rows if len(rows) else pd.DataFrame(columns=[WHO, FORM, "truth", "revealed", STATED])
     drawn = kept.melt([WHO, FORM, "truth"], ["revealed", STATED], "asked")
@@ -616,8 +624,8 @@ def both_ways(data: Answers) -> Shown:
 
 def same_outcomes(data: Answers) -> pd.DataFrame:
     """Return stated and revealed probability of each outcome that was asked about."""
-    said, told = data.once(material).stated, data.once(shares)
-    if not len(said) or not len(told):
+    said, revealed = data.once(material).stated, data.once(shares)
+    if not len(said) or not len(revealed):
         return pd.DataFrame()
     keys = [WHO, *EVERY, "outcome"]
     # The outcome is named by what is said, which a stated question may write with a capital.
@@ -625,18 +633,18 @@ def same_outcomes(data: Answers) -> pd.DataFrame:
     mean = said.groupby(keys, sort=False)[STATED].agg(stated="mean", questions="size")
     contexts = data.once(contexts_of)
     usable = contexts.loc[contexts["flag"].astype(str) == "", [WHO, FORM, *EVERY]]
-    told = told.merge(usable, on=[WHO, FORM, *EVERY])
-    told = told.assign(outcome=told["outcome"].astype(str).str.casefold())
-    rows = told.merge(mean.reset_index(), on=keys).rename(columns={"share": "revealed"})
+    revealed = revealed.merge(usable, on=[WHO, FORM, *EVERY])
+    revealed = revealed.assign(outcome=revealed["outcome"].astype(str).str.casefold())
+    rows = revealed.merge(mean.reset_index(), on=keys).rename(columns={"share": "revealed"})
     rows = rows.drop(columns=["count"]).dropna(subset=["revealed", STATED])
     return rows.reset_index(drop=True)
 
 
 def _agreements(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    found = []
-    for (who, form), own in rows.groupby([WHO, FORM], sort=False) if len(rows) else ():
-        parts = list(own.groupby("scenario", sort=False))
-        for scenario, some in [*parts, *([("all", own)] if len(parts) > 1 else [])]:
+    rows_of = []
+    for (who, form), part in rows.groupby([WHO, FORM], sort=False) if len(rows) else ():
+        parts = list(part.groupby("scenario", sort=False))
+        for scenario, some in [*parts, *([("all", part)] if len(parts) > 1 else [])]:
             row = {WHO: who, FORM: form, "scenario": scenario, "n": len(some)}
             row |= agreement_of(some)
             for name in ("revealed", STATED):
@@ -645,8 +653,8 @@ def _agreements(rows: pd.DataFrame) -> list[dict[str, Any]]:
                 values = (tests.mean, tests.low, tests.high)
                 for end, value in zip(("", "_low", "_high"), values, strict=True):
                     row[f"{name}_error{end}"] = float(value[0])
-            found.append(row)
-    return found
+            rows_of.append(row)
+    return rows_of
 
 
 @PAPER.part("What wordings move", compared=False, optional=True)
@@ -659,7 +667,7 @@ def wordings(data: Answers) -> Shown:
     error.
     """
     reworded = data.once(material).reworded
-    splits = {who: split_wordings(own) for who, own in reworded.items()}
+    splits = {who: split_wordings(frames) for who, frames in reworded.items()}
     rows = joined(split.parts.assign(**{WHO: who}) for who, split in splits.items())
     effects = joined(split.effects.assign(**{WHO: who}) for who, split in splits.items())
     models = split_models(reworded) if len(rows) else pd.DataFrame()
@@ -693,11 +701,11 @@ def read_back(data: Answers) -> Shown:
     """
     revealed: Revealed = data.once(material)
     rows = []
-    for pair, own in revealed.beliefs.items():
-        known, usable = revealed.known.get(pair), ~own.flagged[own.context]
+    for pair, beliefs_of in revealed.beliefs.items():
+        known, usable = revealed.known.get(pair), ~beliefs_of.flagged[beliefs_of.context]
         if known is not None and np.isfinite(known).all() and usable.any():
             row: dict[str, Any] = {WHO: pair[0], FORM: pair[1]}
-            for name, read in (("whole", own.normalised), ("naive", revealed.naive[pair])):
+            for name, read in (("whole", beliefs_of.normalised), ("naive", revealed.naive[pair])):
                 row[name] = float(np.abs(read - known)[usable].max(initial=0.0))
             rows.append(row)
     columns: Mapping[str, Cell] = {"whole outcomes": "whole", "naive reading": "naive"}
@@ -731,8 +739,8 @@ def _with_ends(rows: pd.DataFrame, revealed: Revealed) -> pd.DataFrame:
     keys = [WHO, FORM, *EVERY]
     wanted = set(rows[keys].itertuples(index=False, name=None))
     parts = []
-    for (who, form), own in revealed.beliefs.items():
-        kept = tuple(b for b in own if (who, form, b.scenario, b.name) in wanted)
+    for (who, form), read in revealed.beliefs.items():
+        kept = tuple(b for b in read if (who, form, b.scenario, b.name) in wanted)
         if kept:
             rows_of = distribution_distances(RevealedBeliefs(kept))
             rows_of = rows_of[rows_of["measure"].isin(DISTANCES)]
@@ -755,13 +763,13 @@ def belief_shares(data: Answers) -> Shown:
     caption = "{by}: shares of the outcomes."
     die = [(1, 10, 0, NONE, NONE, NONE), *((1, 10, 1, k, NONE, NONE) for k in (1, 5, 10))]
     drawn = []
-    for told, names in (
+    for label, names in (
         ("Four options, picked once", [context_name(Choice.own, (4, 0, NONE))]),
         ("Heads among three coins, tossed once", [context_name(Coins.own, (3, 0, 1, 0, NONE))]),
         ("A die of 10 faces, after nothing, a 1, a 5 and a 10",
          [context_name(Dice.own, values) for values in die]),
     ):  # fmt: skip
-        drawn.append(rows[rows["context"].isin(names)].assign(drawn=told))
+        drawn.append(rows[rows["context"].isin(names)].assign(drawn=label))
     first = list(dict.fromkeys(rows[WHO]))[:MOST_DRAWN]
     cases = joined(_cases(data.once(contexts_of), who) for who in first)
     some = rows.merge(cases, on=[WHO, FORM, *EVERY]).assign(words=lambda r: r["case"])
@@ -775,15 +783,15 @@ def belief_shares(data: Answers) -> Shown:
 def _cases(contexts: pd.DataFrame, who: str) -> pd.DataFrame:
     """Return the contexts of a participant that are drawn: best, median and worst by scenario."""
     rows = []
-    for scenario, own in contexts[contexts[WHO] == who].groupby("scenario", sort=False):
-        ranked = own.dropna(subset=["manhattan"]).sort_values("manhattan", kind="stable")
+    for scenario, part in contexts[contexts[WHO] == who].groupby("scenario", sort=False):
+        ranked = part.dropna(subset=["manhattan"]).sort_values("manhattan", kind="stable")
         if not len(ranked):
             continue
         places = (0, (len(ranked) - 1) // 2, len(ranked) - 1)
-        for case, place in zip(("best", "median", "worst"), places, strict=True):
-            row = ranked.iloc[place]
-            told = f"{scenario}, {case}: {row['manhattan']:.2f}\n{row['words']}"
-            rows.append({**{key: row[key] for key in (WHO, FORM, *EVERY)}, "case": told})
+        for case, index in zip(("best", "median", "worst"), places, strict=True):
+            row = ranked.iloc[index]
+            caption = f"{scenario}, {case}: {row['manhattan']:.2f}\n{row['words']}"
+            rows.append({**{key: row[key] for key in (WHO, FORM, *EVERY)}, "case": caption})
     return pd.DataFrame(rows)
 
 
@@ -796,12 +804,12 @@ def draw_context(rows: pd.DataFrame) -> Figure:
     names = list(dict.fromkeys(rows["named"]))
     looks = looks_of(names)
     few = len(names) <= MOST_BARS
-    for axis, (words, own) in zip(axes, panels, strict=True):
-        first = own[own["named"] == own["named"].iloc[0]]
+    for axis, (words, values) in zip(axes, panels, strict=True):
+        first = values[values["named"] == values["named"].iloc[0]]
         x = np.arange(len(first))
         axis.bar(x, first["truth"], 0.9, color=draw.GREY, alpha=0.35, label="truth", zorder=1)
         for k, name in enumerate(names):
-            some = own[own["named"] == name]
+            some = values[values["named"] == name]
             if len(some) != len(first):
                 continue
             at = x + 0.8 * ((k + 0.5) / len(names) - 0.5)

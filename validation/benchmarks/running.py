@@ -110,19 +110,19 @@ def players_of(
             "the plan; got none."
         )
     overrides = dict(parse_price(text) for text in prices)
-    found = []
+    players = []
     for name in names:
-        own = dict(plan.models.get(name, {}))
-        reach = {name: own.get(name, value) for name, value in connection.items()}
-        told: dict[str, Any] = {k: v for k, v in reach.items() if v is not None}
-        if own.get("images") or name in images:
-            told["images"] = True
+        entry = dict(plan.models.get(name, {}))
+        reach = {name: entry.get(name, value) for name, value in connection.items()}
+        options: dict[str, Any] = {k: v for k, v in reach.items() if v is not None}
+        if entry.get("images") or name in images:
+            options["images"] = True
         mine = dict(overrides)
-        if name not in mine and "price" in own:
-            mine |= dict([parse_price(f"{name}={own['price']}")])
-        price = price_for(name, mine, elsewhere="base_url" in told)
-        found.append(Player(name, told, price, own.get("sampling", {})))
-    return found
+        if name not in mine and "price" in entry:
+            mine |= dict([parse_price(f"{name}={entry['price']}")])
+        price = price_for(name, mine, elsewhere="base_url" in options)
+        players.append(Player(name, options, price, entry.get("sampling", {})))
+    return players
 
 
 def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], str]:
@@ -133,7 +133,7 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
     ValueError
         If a model is not named as one, or its settings contradict each other.
     """
-    found: dict[tuple[str, str], str] = {}
+    reasons: dict[tuple[str, str], str] = {}
     for player in players:
         adapters: dict[str, Adapter] = {}
         for cell in plan.cells:
@@ -145,12 +145,12 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
                 continue  # which the run itself will say
             except Failed as error:
                 if error.kind != "key":  # likewise
-                    found[player.llm, cell.key] = str(error)
+                    reasons[player.llm, cell.key] = str(error)
             except ValueError as error:
                 if not player.llm.startswith("synthetic:"):
                     raise
-                found[player.llm, cell.key] = str(error)  # an agent cannot play everything
-    return found
+                reasons[player.llm, cell.key] = str(error)  # an agent cannot play everything
+    return reasons
 
 
 def estimate(
@@ -221,7 +221,7 @@ def _dry_runs(plan: Plan, cell: Cell, system: str | None) -> DryRuns:
     """Play a cell's prompts with a known agent, for players who get the same ones."""
     minds = filter(None, (plan.mind(name, cell) for name in plan.known))
     able = (agent for agent in AGENTS.values() if agent.plays(cell.environment))
-    agent = next((AGENTS[str(mind["model"])] for mind in minds), None) or next(able)
+    agent = next((AGENTS[str(settings["model"])] for settings in minds), None) or next(able)
     no_reasoning, looking = Range(0, 0), Range(*IMAGE_TOKENS)
     return dry_runs_of(cell.environment, agent, DRY_RUNS, plan.seed, no_reasoning, looking, system)
 
@@ -335,11 +335,11 @@ def _ended(llm: str, cell: Cell, run: Run) -> str:
     """Say in a line what a cell has come to."""
     money = "" if run.dollars is None else f", ${run.dollars:.4f}"
     read = Rate.count_of("read", run.readable, run.n_trials)
-    told = f"{read.share:.1%} of {run.n_trials:,} trials readable" if run.n_trials else "no trial"
+    text = f"{read.share:.1%} of {run.n_trials:,} trials readable" if run.n_trials else "no trial"
     stopped = f"; {run.stopped}" if run.stopped else ""
     return (
         f"{llm} in {cell.key}: {run.ended} of {counted(run.n_sessions, 'session')}, "
-        f"{told}{money}{stopped}"
+        f"{text}{money}{stopped}"
     )
 
 

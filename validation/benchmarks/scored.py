@@ -80,7 +80,7 @@ def score_of_paper(question: AskScore) -> Result | None:
 
 def keep_score(question: AskScore, result: Result, folder: str | Path) -> None:
     """Keep the answers of a score and the question; `read_score` reads both."""
-    content = {own.name: getattr(question, own.name) for own in fields(question)}
+    content = {option.name: getattr(question, option.name) for option in fields(question)}
     with writable(folder) as path:
         result.rows.to_parquet(path / ANSWERS, index=False)
         write_text(path / FILE, json.dumps(plain(content), indent=1, default=str))
@@ -128,7 +128,9 @@ def _answers(
     subjects, "subject"; None for a single participant.
     """
     if question.environment is not None or "environment" not in frame:
-        name = question.environment or next(e for e, own in PAPER_OF.items() if own == paper)
+        name = question.environment or next(
+            e for e, name_of in PAPER_OF.items() if name_of == paper
+        )
         frame = frame.assign(environment=name)
     frame = _completed(frame.dropna(axis="columns", how="all"))
     for column in _answers_of(frame):
@@ -153,29 +155,29 @@ def _result(paper: str, trials: pd.DataFrame, by: str | None, question: AskScore
     }
     people = options.get("reference")
     about = About(
-        environments={cell: own for cell, own in environments.items() if own is not None},
+        environments={cell: one for cell, one in environments.items() if one is not None},
         participants=tuple(dict.fromkeys(trials[WHO])),
         people=None if people is None else Path(people),
         seed=question.seed,
         options={**USUAL.get(paper, {}), **options},
     )
-    found = paper_of(paper)
-    parts, scores = found.parts(trials, about)
+    the_paper = paper_of(paper)
+    parts, scores = the_paper.parts(trials, about)
     if len(scores) and len(about.participants) > 1:
         parts.append(comparison(scores, trials, about))
     outcomes = trials.get("outcome", pd.Series("ok", trials.index)).fillna("ok")
     counts = pd.crosstab(trials[WHO], outcomes).reindex(list(about.participants))
     data: Any = question.data
     sources = [str(data)] if isinstance(data, str | Path) else list(map(str, data))
-    asked = {"data": sources, "participants": about.participants, "by": by}
+    given = {"data": sources, "participants": about.participants, "by": by}
     return Result(
-        found.title,
+        the_paper.title,
         tables={"Outcomes": counts.rename_axis(WHO)},
         parts=parts,
         notes=NOTES,
         attempted=len(trials),
         rows=trials,
-        asked={**asked, "seed": question.seed, **options},
+        options={**given, "seed": question.seed, **options},
         command=command_line(
             "score", *sources, by=by if by != BY else None,
             columns=in_one(dict(question.columns or {})), seed=question.seed or None, **options,
@@ -211,7 +213,9 @@ def _answers_of(frame: pd.DataFrame) -> list[str]:
     """Return the columns of answers that trials of these experiments have."""
     names = frame["environment"].unique()
     played = [ENVIRONMENTS[name].as_played(frame[frame["environment"] == name]) for name in names]
-    return list(dict.fromkeys(name for own in played for name in answer_columns(own)))
+    return list(
+        dict.fromkeys(name for environment in played for name in answer_columns(environment))
+    )
 
 
 def _environment(name: str, rows: pd.DataFrame, options: Mapping[str, Any]) -> Environment | None:

@@ -42,11 +42,11 @@ def stability(trials: pd.DataFrame, about: About, paper: Paper) -> list[Part]:
     and what is left (see `split_scores`). Where trials have a performance, its variance is split
     into what is a session's and what a trial's, too (see `split_variance`).
     """
-    own = trials[trials[WHO].isin(about.models)]
-    if own[WORDING].nunique() < 2:
+    answers = trials[trials[WHO].isin(about.models)]
+    if answers[WORDING].nunique() < 2:
         return [Part("stability", TITLE, NOTHING)]
-    of_trials, lacking = _split_trials(own, about)
-    of_scores = _split_scores(_by_wording(own, about, paper), about.seed)
+    of_trials, lacking = _split_trials(answers, about)
+    of_scores = _split_scores(_by_wording(answers, about, paper), about.seed)
     table = Rows("What moves each score", COLUMNS, ("score",))
     of_trial = Rows("What moves the performance of a trial", COLUMNS, ("cell",))
     return [
@@ -75,14 +75,14 @@ def _split_scores(scores: pd.DataFrame, seed: int) -> pd.DataFrame:
     rows = []
     for (score, cell), part in scores.groupby(["score", "cell"], sort=False):
         try:
-            found = split_scores(
+            split = split_scores(
                 part, "value", "standard_error", model=WHO, template=WORDING,
                 freedom="freedom", seed=seed,
             )  # fmt: skip
         except ValueError:  # too few have a value
             continue
-        if found.templates > 1:
-            rows.append({"score": str(score)} | _row(str(cell), found))
+        if split.templates > 1:
+            rows.append({"score": str(score)} | _row(str(cell), split))
     return pd.DataFrame(rows, columns=["score", *_FIELDS])
 
 
@@ -95,13 +95,13 @@ def _split_trials(trials: pd.DataFrame, about: About) -> tuple[pd.DataFrame, lis
         if environment.performance_bounds is None or part[WORDING].nunique() < 2:
             continue
         try:
-            found = split_variance(
+            split = split_variance(
                 _scored(part, environment), "performance", model=WHO, seed=about.seed
             )
         except ValueError as error:
             lacking.append(f"{cell}: none, {error}")
             continue
-        rows.append(_row(str(cell), found))
+        rows.append(_row(str(cell), split))
     return pd.DataFrame(rows, columns=_FIELDS), lacking
 
 
@@ -129,13 +129,13 @@ _FIELDS = [
 ]  # fmt: skip
 
 
-def _row(cell: str, found: VarianceSplit) -> dict[str, Any]:
-    row: dict[str, Any] = {"cell": cell, "models": found.models, "wordings": found.templates}
-    row |= dict(found.shares.items())
+def _row(cell: str, split: VarianceSplit) -> dict[str, Any]:
+    row: dict[str, Any] = {"cell": cell, "models": split.models, "wordings": split.templates}
+    row |= dict(split.shares.items())
     for name in _PARTS:
-        part = found.parts[name]
+        part = split.parts[name]
         row |= {name: part.value, f"{name}_low": part.low, f"{name}_high": part.high}
-    return row | {"moved_more_by": found.moved_more_by}
+    return row | {"moved_more_by": split.moved_more_by}
 
 
 def _moved(row: Mapping[Any, Any]) -> str:

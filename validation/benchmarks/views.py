@@ -82,10 +82,10 @@ class View:
         if not self.by:
             yield self.title, rows
             return
-        for value, own in rows.groupby(self.by, sort=False):
+        for value, part in rows.groupby(self.by, sort=False):
             name = worded(self.by, value)
             title = self.title.replace("{by}", name)
-            yield title if "{by}" in self.title else f"{self.title}: {name}", own
+            yield title if "{by}" in self.title else f"{self.title}: {name}", part
 
 
 class Table(View):
@@ -163,12 +163,12 @@ class Figure(View):
 
     def drawings(self, frame: pd.DataFrame) -> dict[str, Drawing]:
         """Return the drawings by caption."""
-        found = {}
+        drawings = {}
         for caption, rows in self.pieces(frame):
             drawing = self.drawing(rows.reset_index(drop=True))
             if drawing is not None:
-                found[caption] = drawing
-        return found
+                drawings[caption] = drawing
+        return drawings
 
     def drawing(self, rows: pd.DataFrame) -> Drawing | None:
         """Return what draws the rows; None if there is nothing to draw."""
@@ -250,11 +250,11 @@ def draw_dots(rows: pd.DataFrame, view: Dots) -> Plot:
     left = len(panels) - MOST_PANELS
     height = 0.24 * len(names) * max(1.0, 0.35 * len(kinds) + 0.5) + 0.9
     figure, axes = wide_panels(min(len(panels), MOST_PANELS), height=height)
-    place = {name: k for k, name in enumerate(names)}
+    position = {name: k for k, name in enumerate(names)}
     people = view.people if view.people and np.isfinite(view.people["value"]) else None
     reach = _reach(rows, view, people)
     for axis, title in zip(axes, panels, strict=left <= 0):
-        own = rows[np.array(_labels(rows, view.panel)) == title]
+        shown = rows[np.array(_labels(rows, view.panel)) == title]
         if view.zone is not None:
             axis.axvspan(*view.zone, color=draw.GREY, alpha=0.2, zorder=0, linewidth=0)
         if isinstance(view.null, int | float):
@@ -262,9 +262,9 @@ def draw_dots(rows: pd.DataFrame, view: Dots) -> Plot:
         if people is not None:
             mark_people(axis, people)
         for j, kind in enumerate(kinds):
-            some = own[np.array(_labels(own, view.series)) == kind]
+            some = shown[np.array(_labels(shown, view.series)) == kind]
             shift = 0.22 * (j - (len(kinds) - 1) / 2)
-            at = np.array([place[name] for name in _labels(some, view.along)]) + shift
+            at = np.array([position[name] for name in _labels(some, view.along)]) + shift
             colour, marker, _ = looks[kind]
             axis.hlines(at, some["low"], some["high"], color=colour, linewidth=1.3)
             label = kind if len(kinds) > 1 else None
@@ -276,7 +276,7 @@ def draw_dots(rows: pd.DataFrame, view: Dots) -> Plot:
                 axis.plot(some[view.null], at, "x", color="black", markersize=4)
         axis.set_yticks(range(len(names)), names if draw.leftmost(axis) else [""] * len(names))
         axis.set_ylim(len(names) - 0.4, -0.6)
-        axis.set_xlim(*(_reach(own, view, people) if view.free else reach))
+        axis.set_xlim(*(_reach(shown, view, people) if view.free else reach))
         entitle(axis, title)
     figure.supxlabel(view.label, fontsize=draw.SMALL)
     key(figure, axes[0])

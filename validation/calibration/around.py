@@ -58,16 +58,16 @@ def truths_around(study: Study, batch: Batch, subjects: Subjects) -> tuple[Subje
     Replicate j is around the data of subject j modulo their number.
     """
     cell = study.cells[batch.cell]
-    own = _observed(json.dumps(cell.content()), study.seed).posterior
+    posterior_of = _observed(json.dumps(cell.content()), study.seed).posterior
     unknowns = Unknowns.of(AGENTS[cell.model], cell.options["fixed"])
     replicates = np.arange(batch.first, batch.last)
-    of = replicates % len(own.subjects)
+    of = replicates % len(posterior_of.subjects)
     # Draws of all subjects rest on one low-discrepancy set; truths need draws of their own.
     rngs = [session_stream(study.seed, cell.data_key, int(j), _TRUTHS) for j in replicates]
-    draw = np.array([rng.integers(len(own.z_draws)) for rng in rngs])
+    draw = np.array([rng.integers(len(posterior_of.z_draws)) for rng in rngs])
     theta = np.broadcast_to(unknowns.full, subjects.theta.shape).copy()
-    theta[:, unknowns.columns] = own.draws[draw, of]
-    return replace(subjects, theta=theta), [own.status[i] for i in of]
+    theta[:, unknowns.columns] = posterior_of.draws[draw, of]
+    return replace(subjects, theta=theta), [posterior_of.status[i] for i in of]
 
 
 def with_observed(study: Study, batch: Batch, simulated: Lived) -> ModelData:

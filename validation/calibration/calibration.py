@@ -93,11 +93,11 @@ calibrate = verb(Calibrate, __name__)
 def compute(question: Calibrate) -> Result:
     """Answer what `calibrate` is asked."""
     cell = calibration_cell(question)
-    asked = question.asked() | {
+    options = question.option_values() | {
         "subjects": cell.subjects if cell.method == "hierarchical" else None,
         "trials": cell.make().n_trials,
     }
-    study = Study("calibrate", (cell,), question.replicates, question.seed, "replicate", asked)
+    study = Study("calibrate", (cell,), question.replicates, question.seed, "replicate", options)
     check_step_loop(study)
     return run(study, rank_batch, say, question)
 
@@ -286,7 +286,7 @@ def _together(
     if cell.law.get("correlated"):
         true = unconstrain(subjects.theta[:, unknowns.columns])
         for a, b in combinations(range(len(fit.names)), 2):
-            r = np.array([np.corrcoef(own[:n, a], own[:n, b])[0, 1] for own in z])
+            r = np.array([np.corrcoef(draws_of[:n, a], draws_of[:n, b])[0, 1] for draws_of in z])
             pair = f"seen cor({fit.names[a]}, {fit.names[b]})"
             quantities[pair] = float(np.corrcoef(true[:, a], true[:, b])[0, 1]), r
     return quantities
@@ -360,13 +360,13 @@ def _noticed_table(n: int, level: float) -> pd.DataFrame:
 def draw_ranks(ecdf: pd.DataFrame) -> Figure:
     """Draw the ECDF of the ranks minus the uniform one, with its band, a panel per quantity."""
     figure, panels = draw.panel_each(ecdf, "quantity", height=2.5)
-    for axis, own in panels:
+    for axis, rows in panels:
         draw.limit(axis, 0, "-")
         axis.fill_between(
-            own["z"], own["lower"], own["upper"], color=draw.GREY, alpha=0.25, linewidth=0
+            rows["z"], rows["lower"], rows["upper"], color=draw.GREY, alpha=0.25, linewidth=0
         )
-        axis.plot(own["z"], own["difference"], color=draw.BLUE, linewidth=1.2)
-        out = own[(own["difference"] < own["lower"]) | (own["difference"] > own["upper"])]
+        axis.plot(rows["z"], rows["difference"], color=draw.BLUE, linewidth=1.2)
+        out = rows[(rows["difference"] < rows["lower"]) | (rows["difference"] > rows["upper"])]
         axis.plot(out["z"], out["difference"], "s", color=draw.ORANGE, markersize=3)
         axis.set_xticks([0, 0.5, 1])
         axis.set_xlabel("rank / 100")

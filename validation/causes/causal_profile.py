@@ -184,10 +184,10 @@ def _units(
     return rows
 
 
-def _fits(read: pd.DataFrame, found: ReasoningConsistency, scoring: Scoring) -> pd.DataFrame:
-    """Return the noisy-ORs with each number of parameters, of which `found` has all but one."""
+def _fits(read: pd.DataFrame, consistency: ReasoningConsistency, scoring: Scoring) -> pd.DataFrame:
+    """Return the noisy-ORs with each number of parameters, of which `consistency` has all but 1."""
     rows = []
-    for some in (found, leave_one_task_out(read, parameters=(5,), scoring=scoring)):
+    for some in (consistency, leave_one_task_out(read, parameters=(5,), scoring=scoring)):
         for f, size in enumerate(some.sizes):
             for i, name in enumerate(some.subjects):
                 row: dict[str, Any] = {UNIT: name, "parameters": size}
@@ -195,11 +195,11 @@ def _fits(read: pd.DataFrame, found: ReasoningConsistency, scoring: Scoring) -> 
                 row |= {k: float(values[i, f]) for k, values in some.residuals.items()}
                 row |= {"reasoning_consistency": float(some.r2[i, f])}
                 row |= {"consistency_rmse": float(some.rmse[i, f])}
-                row |= {"chosen": some is found and int(found.chosen[i]) == f}
+                row |= {"chosen": some is consistency and int(consistency.chosen[i]) == f}
                 lost = "" if np.isfinite(some.r2[i, f]) else some.reason[i]
                 said = "; ".join(part for part in (lost, some.message[f][i]) if part)
                 rows.append(row | {"status": some.status[f][i], "note": said})
-    order = {name: i for i, name in enumerate(found.subjects)}
+    order = {name: i for i, name in enumerate(consistency.subjects)}
     rows.sort(key=lambda row: (order[row[UNIT]], row["parameters"]))
     return pd.DataFrame(rows)
 
@@ -228,9 +228,9 @@ def _contrast(
     return columns, lost
 
 
-def _note(found: ReasoningConsistency, i: int, lost: set[tuple[str, str]]) -> str:
+def _note(consistency: ReasoningConsistency, i: int, lost: set[tuple[str, str]]) -> str:
     """Say what is wrong with a unit: why there is no fit, what is open, which cells lack what."""
-    said = [found.reason[i], found.message[max(int(found.chosen[i]), 0)][i]]
+    said = [consistency.reason[i], consistency.message[max(int(consistency.chosen[i]), 0)][i]]
     named = sorted(f"{task} in {cell}" for cell, task in lost)
     if named:
         more = f" and {len(named) - 3} more" if len(named) > 3 else ""
@@ -239,12 +239,12 @@ def _note(found: ReasoningConsistency, i: int, lost: set[tuple[str, str]]) -> st
 
 
 def _tasks(
-    own: pd.DataFrame, found: ReasoningConsistency, theta: Array, scoring: Scoring
+    part: pd.DataFrame, consistency: ReasoningConsistency, theta: Array, scoring: Scoring
 ) -> pd.DataFrame:
     """Return what each unit answers to each task, and what its noisy-OR does."""
-    held = own[own["answer"].notna()]
+    held = part[part["answer"].notna()]
     answer = held["answer"].to_numpy(dtype=float)
-    subject = pd.Index(found.subjects).get_indexer(pd.Index(held["subject"]))
+    subject = pd.Index(consistency.subjects).get_indexer(pd.Index(held["subject"]))
     task = pd.Index(ROMAN).get_indexer(pd.Index(held["task"]))
     second = (held["direction"] == "C2").to_numpy()
     n, side = len(theta), (subject * len(ROMAN) + task) * 2 + second
@@ -259,9 +259,9 @@ def _tasks(
             answers > 1, error, np.nan
         )
         fitted = (_predictions(theta, scoring) * counts).sum(axis=2) / answers
-    foretold = found.of_chosen(found.predicted)
+    foretold = consistency.of_chosen(consistency.predicted)
     columns = {
-        UNIT: np.repeat(np.array(found.subjects, dtype=object), len(ROMAN)),
+        UNIT: np.repeat(np.array(consistency.subjects, dtype=object), len(ROMAN)),
         "task": list(ROMAN) * n,
         "question": [task.formula for task in TASKS] * n,
         "answers": answers.ravel(),
@@ -277,13 +277,13 @@ def _tasks(
 def _predictions(theta: Array, scoring: Scoring) -> Array:
     """Return what noisy-ORs p, b, m1, m2 answer to both directions of the tasks, [N, 11, 2]."""
     known = np.isfinite(theta).all(axis=1)
-    told = np.full((len(theta), len(ROMAN), 2), np.nan)
+    predicted = np.full((len(theta), len(ROMAN), 2), np.nan)
     full = np.column_stack([theta[known], np.ones(known.sum())])  # their noise plays no part
     for t, task in enumerate(ROMAN):
-        told[known, t] = judgements(NoisyOr, full, both_directions(task))
+        predicted[known, t] = judgements(NoisyOr, full, both_directions(task))
     if scoring == "pooled":
-        told[..., 1] = told[..., 0]
-    return told
+        predicted[..., 1] = predicted[..., 0]
+    return predicted
 
 
 def _domain_tests(
@@ -296,12 +296,12 @@ def _domain_tests(
             continue
         where = ", ".join(map(str, key))
         pairs = part[agent].nunique() <= MOST_PAIRED
-        found = domain_differences(part, agent, pairs=pairs)
+        tests = domain_differences(part, agent, pairs=pairs)
         other = domain_differences(part, agent, matched=True, pairs=False)
         matched = other.omnibus["p_adjusted"].to_numpy()
         yield (
-            found.omnibus.assign(condition=where, matched_p_adjusted=matched),
-            found.pairs.assign(condition=where),
+            tests.omnibus.assign(condition=where, matched_p_adjusted=matched),
+            tests.pairs.assign(condition=where),
         )
 
 

@@ -48,7 +48,7 @@ def agreement_of(answered: pd.DataFrame, *, seed: int = 0) -> dict[str, float]:
         one, other, off, away = (column[rows] for column in columns)
         return [_rank_correlation(one, other), _rank_correlation(off, away)]
 
-    found = numbers(np.arange(len(answered)))
+    whole = numbers(np.arange(len(answered)))
     codes = answered.groupby(["scenario", "context"], sort=False).ngroup().to_numpy()
     places = [np.flatnonzero(codes == code) for code in range(codes.max(initial=-1) + 1)]
     rounds = np.full((REPLICATES, len(NUMBERS)), np.nan)
@@ -57,14 +57,14 @@ def agreement_of(answered: pd.DataFrame, *, seed: int = 0) -> dict[str, float]:
             0, len(places), (REPLICATES, len(places))
         )
         for k, chosen in enumerate(drawn):
-            rounds[k] = numbers(np.concatenate([places[place] for place in chosen]))
-    told: dict[str, float] = {}
-    for name, value, again in zip(NUMBERS, found, rounds.T, strict=True):
+            rounds[k] = numbers(np.concatenate([places[index] for index in chosen]))
+    values: dict[str, float] = {}
+    for name, value, again in zip(NUMBERS, whole, rounds.T, strict=True):
         low, high, _ = percentile_ends(again)
         known = np.isfinite(value)
-        told |= {name: value, f"{name}_low": low if known else np.nan}
-        told |= {f"{name}_high": high if known else np.nan}
-    return told
+        values |= {name: value, f"{name}_low": low if known else np.nan}
+        values |= {f"{name}_high": high if known else np.nan}
+    return values
 
 
 def _rank_correlation(one: Array, other: Array) -> float:

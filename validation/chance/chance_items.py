@@ -76,9 +76,9 @@ def questions_of(environments: Iterable[BrokenOff], seed: int) -> list[ChanceIte
 def question_about(environment: BrokenOff, observation: Observation) -> ChanceItem:
     """Return the question that an experiment of stated probabilities shows."""
     name = context_name(environment.own, [observation[n] for n in environment.own])
-    correct, asked = int(observation["correct"]), int(observation["asked"])
+    correct, outcome = int(observation["correct"]), int(observation["asked"])
     set_up = SetUp(
-        name=f"{name}, outcome {asked}, letter {LETTERS[correct]}",
+        name=f"{name}, outcome {outcome}, letter {LETTERS[correct]}",
         outcomes=LETTERS,
         truth=environment.truth(observation),
         scenario=environment.name,
@@ -89,7 +89,7 @@ def question_about(environment: BrokenOff, observation: Observation) -> ChanceIt
         set_up,
         environment.render(observation, []),
         name,
-        asked,
+        outcome,
         tuple(map(float, environment.options(observation))),
         correct,
     )

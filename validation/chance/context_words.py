@@ -23,72 +23,72 @@ def in_words(scenario: str, context: str) -> str:
     return _WORDS[scenario](values_of_context(context))
 
 
-def observation_words(told: Mapping[str, int]) -> str:
+def observation_words(values: Mapping[str, int]) -> str:
     """Return what is known of the sum of some dice: "even and not the lowest"; "" for nothing."""
-    names = [dice.OBSERVATIONS[told[k]] for k in ("observation", "second") if told[k] >= 0]
+    names = [dice.OBSERVATIONS[values[k]] for k in ("observation", "second") if values[k] >= 0]
     return " and ".join(_KNOWN[name] for name in names)
 
 
-def _dice(told: Mapping[str, int]) -> str:
-    n, kind = told["dice"], dice.KINDS[told["kind"]]
-    what = f"{_NUMBERS[n]} {'die' if n == 1 else 'dice'} of {told['faces']} faces"
-    known = observation_words(told)
+def _dice(values: Mapping[str, int]) -> str:
+    n, kind = values["dice"], dice.KINDS[values["kind"]]
+    what = f"{_NUMBERS[n]} {'die' if n == 1 else 'dice'} of {values['faces']} faces"
+    known = observation_words(values)
     noun = "number" if n == 1 else "sum"
     return {
         "single": f"{what}, thrown once",
-        "independent": f"{what}, thrown again; the first throw shows {told['previous']}",
-        "dependent": f"{what}, the sum of two throws; the first shows {told['previous']}",
+        "independent": f"{what}, thrown again; the first throw shows {values['previous']}",
+        "dependent": f"{what}, the sum of two throws; the first shows {values['previous']}",
         "observation": f"{what}, the {noun} is {known}",
         "two_observations": f"{what}, the {noun} is {known}",
     }[kind]
 
 
-def _coins(told: Mapping[str, int]) -> str:
-    face, weight = coins.FACES[told["face"]], told["weight"]
-    what = f"{face} among {_NUMBERS[told['coins']]} coins"
+def _coins(values: Mapping[str, int]) -> str:
+    face, weight = coins.FACES[values["face"]], values["weight"]
+    what = f"{face} among {_NUMBERS[values['coins']]} coins"
     what += "" if weight == 1 else f", {weight} times as often as not"
-    kind = coins.KINDS[told["kind"]]
+    kind = coins.KINDS[values["kind"]]
     return {
         "single": f"{what}, tossed once",
-        "independent": f"{what}, tossed again; {told['previous']} in the first toss",
-        "dependent": f"{what}, in two tosses together; {told['previous']} in the first",
+        "independent": f"{what}, tossed again; {values['previous']} in the first toss",
+        "dependent": f"{what}, in two tosses together; {values['previous']} in the first",
     }[kind]
 
 
-def _choice(told: Mapping[str, int]) -> str:
-    what = f"one of {_NUMBERS[told['options']]} options"
-    before = choice.OPTIONS[told["previous"]] if told["previous"] >= 0 else ""
+def _choice(values: Mapping[str, int]) -> str:
+    what = f"one of {_NUMBERS[values['options']]} options"
+    before = choice.OPTIONS[values["previous"]] if values["previous"] >= 0 else ""
     return f"{what}, picked again; {before} the first time" if before else f"{what}, picked once"
 
 
-def _preference(told: Mapping[str, int]) -> str:
-    names = preference.NAMES[told["pair"]]
-    first, other = names[told["first"]], names[1 - told["first"]]
-    weight = told["weight"]
+def _preference(values: Mapping[str, int]) -> str:
+    names = preference.NAMES[values["pair"]]
+    first, other = names[values["first"]], names[1 - values["first"]]
+    weight = values["weight"]
     what = f"{first} or {other}" + ("" if weight == 1 else f", {first} {weight} times as often")
-    before = names[told["previous"]] if told["previous"] >= 0 else ""
+    before = names[values["previous"]] if values["previous"] >= 0 else ""
     return f"{what}, drawn again; {before} the first time" if before else f"{what}, drawn once"
 
 
-def _counts(told: Mapping[str, int]) -> str:
-    mean = f"{told['mean'] / counts.TENTHS:g}"
-    if told["kind"] == counts.LEARNED:
-        mean += f" or {told['other'] / counts.TENTHS:g}"
-    what = f"a {counts.LAWS[told['law']].replace('poisson', 'Poisson')} count of mean {mean}"
-    earlier = ", ".join(str(told[name]) for name in counts.EARLIER if told[name] >= 0)
+def _counts(values: Mapping[str, int]) -> str:
+    mean = f"{values['mean'] / counts.TENTHS:g}"
+    if values["kind"] == counts.LEARNED:
+        mean += f" or {values['other'] / counts.TENTHS:g}"
+    what = f"a {counts.LAWS[values['law']].replace('poisson', 'Poisson')} count of mean {mean}"
+    earlier = ", ".join(str(values[name]) for name in counts.EARLIER if values[name] >= 0)
     if earlier:
         what += f", after {earlier}"
-    return what + _idle(told["fact"])
+    return what + _idle(values["fact"])
 
 
-def _linked(told: Mapping[str, int]) -> str:
-    face, weight = coins.FACES[told["face"]], told["weight"]
-    what = f"{face} among {_NUMBERS[told['coins']]} coins"
+def _linked(values: Mapping[str, int]) -> str:
+    face, weight = coins.FACES[values["face"]], values["weight"]
+    what = f"{face} among {_NUMBERS[values['coins']]} coins"
     what += "" if weight == 1 else f", {weight} times as often as not"
-    what += f", correlation {told['correlation'] / linked_coins.PERCENT:g}"
-    if told["seen"] >= 0:
-        what += f"; the first shows {coins.FACES[(told['face'] + 1 - told['seen']) % 2]}"
-    return what + _idle(told["fact"])
+    what += f", correlation {values['correlation'] / linked_coins.PERCENT:g}"
+    if values["seen"] >= 0:
+        what += f"; the first shows {coins.FACES[(values['face'] + 1 - values['seen']) % 2]}"
+    return what + _idle(values["fact"])
 
 
 def _idle(fact: int) -> str:

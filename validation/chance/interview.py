@@ -259,8 +259,10 @@ def exact_beliefs(
         signs=question.signs,
         progress=progress,
     )
-    beliefs = [_exact(item, own, question) for item, own in zip(items, outcomes, strict=True)]
-    return _readings(items, beliefs, [own.naive[0] for own in outcomes])
+    beliefs = [
+        _exact(item, outcome, question) for item, outcome in zip(items, outcomes, strict=True)
+    ]
+    return _readings(items, beliefs, [outcome.naive[0] for outcome in outcomes])
 
 
 def known_beliefs(

@@ -107,11 +107,11 @@ class RevealQuestion(Question["Revealed"]):
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that were typed; of --set, sizes of the grid, and the others."""
-        found = super().read(given)
-        values = found.pop("only", None) or {}
-        found["only"] = {name: int(value) for name, value in values.items() if name in GRID}
-        found["truth"] = {name: value for name, value in values.items() if name not in GRID}
-        return found
+        arguments = super().read(given)
+        values = arguments.pop("only", None) or {}
+        arguments["only"] = {name: int(value) for name, value in values.items() if name in GRID}
+        arguments["truth"] = {name: value for name, value in values.items() if name not in GRID}
+        return arguments
 
     def __post_init__(self) -> None:
         """Check every value."""
@@ -179,25 +179,25 @@ class RevealQuestion(Question["Revealed"]):
         from knownminds.validation.costs.wordings import wordings
 
         grid = self.environments(form)
-        named = [wordings(place, self.wordings, "--wordings") for place in grid]
+        named = [wordings(environment, self.wordings, "--wordings") for environment in grid]
         return tuple(
             tuple(
-                type(place)(**{**place.settings, "templates": names[k]})
-                for place, names in zip(grid, named, strict=True)
+                type(environment)(**{**environment.settings, "templates": names[k]})
+                for environment, names in zip(grid, named, strict=True)
             )
             for k in range(1, self.wordings)
         )
 
     def facts(self, source: Source, form: Form) -> dict[str, Any]:
         """Name the values that count for a model which was read in this way."""
-        told: dict[str, Any] = {"source": source, "form": form}
-        told |= {"draws": self.draws} if source != "exact" else {}
-        told |= {"top": self.top} if source == "top-k" else {}
-        told |= {"even_faces": True} if self.even_faces else {}
-        told |= (
+        facts: dict[str, Any] = {"source": source, "form": form}
+        facts |= {"draws": self.draws} if source != "exact" else {}
+        facts |= {"top": self.top} if source == "top-k" else {}
+        facts |= {"even_faces": True} if self.even_faces else {}
+        facts |= (
             {"distractors": self.distractors, "asking": self.asking}
             if self.stated
             else {"stated": False}
         )
-        told |= {"wordings": self.wordings} if self.wordings > 1 else {}
-        return told | {"threshold": self.threshold}
+        facts |= {"wordings": self.wordings} if self.wordings > 1 else {}
+        return facts | {"threshold": self.threshold}

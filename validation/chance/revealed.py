@@ -116,7 +116,7 @@ class Revealed:
             notes=NOTES,
             attempted=sum(map(len, self.beliefs.values())),
             failed=int(sum(beliefs.flagged.sum() for beliefs in self.beliefs.values())),
-            asked={k: v for k, v in self.options.items() if k not in ("models", "command")},
+            options={k: v for k, v in self.options.items() if k not in ("models", "command")},
             command=str(self.options.get("command", "")),
             seconds=self.seconds,
             versions=self.versions,
@@ -133,11 +133,11 @@ class Revealed:
                 kind: np.concatenate([getattr(self, kind)[who] for who in self.beliefs])
                 for kind in ("naive", "known")
             }
-            parts = [(*who, own) for who, own in self.beliefs.items()]
+            parts = [(*who, read) for who, read in self.beliefs.items()]
             _stacked(parts).assign(**more).to_parquet(path / BELIEFS, index=False)
             self.stated.to_parquet(path / ANSWERS, index=False)
             if self.reworded:
-                again = [(who, "", own) for who, own in self.reworded.items()]
+                again = [(who, "", read) for who, read in self.reworded.items()]
                 _stacked(again).to_parquet(path / REWORDED, index=False)
             content = {name: getattr(self, name) for name in ("options", "versions", "seconds")}
             write_text(path / FILE, json.dumps(plain(content), indent=1))
@@ -191,23 +191,25 @@ def reveal(
     )
     before = [read_revealed(folder) for folder in earlier]
     beliefs, naive, known, reworded = (
-        {who: own for old in before for who, own in getattr(old, kind).items()}
+        {who: value for old in before for who, value in getattr(old, kind).items()}
         for kind in ("beliefs", "naive", "known", "reworded")
     )
-    how: dict[str, Any] = {who: own for old in before for who, own in old.options["models"].items()}
+    how: dict[str, Any] = {
+        who: value for old in before for who, value in old.options["models"].items()
+    }
     stated = [old.stated for old in before]
     for one in models:
-        asked = interview.ask(one)
-        name = asked.name
+        answers = interview.ask(one)
+        name = answers.name
         while name in how:
             name += "'"
-        who, read = (name, asked.options["form"]), asked.contexts
+        who, read = (name, answers.options["form"]), answers.contexts
         beliefs[who], naive[who], known[who] = read.beliefs, read.naive, read.known
-        if asked.reworded:
-            reworded[name] = joined_wordings([read.beliefs, *asked.reworded])
-        stated.append(asked.stated.rename(columns={"model": "participant"}))
+        if answers.reworded:
+            reworded[name] = joined_wordings([read.beliefs, *answers.reworded])
+        stated.append(answers.stated.rename(columns={"model": "participant"}))
         stated[-1]["participant"] = name
-        how[name] = asked.options
+        how[name] = answers.options
     some = [frame for frame in stated if len(frame)]
     columns = ["participant", *STATED[1:]]
     table = pd.concat(some, ignore_index=True) if some else pd.DataFrame(columns=columns)
@@ -233,8 +235,8 @@ def _command(
     names = [model for model in models if isinstance(model, str)]
     if len(names) < len(models):
         return ""
-    asked, usual = question.asked(), RevealQuestion().asked()
-    options = {name: value for name, value in asked.items() if value != usual[name]}
+    given, usual = question.option_values(), RevealQuestion().option_values()
+    options = {name: value for name, value in given.items() if value != usual[name]}
     for name in ("stated", "signs"):
         if options.pop(name, True) is False:
             options[f"no_{name}"] = True
@@ -264,17 +266,17 @@ def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
             f"Beliefs are read from a folder of `knownminds reveal`; {path} cannot be read: {error}"
         ) from None
     parts = {
-        (str(who), str(form)): own
-        for (who, form), own in table.groupby(["model", "form"], sort=False)
+        (str(who), str(form)): rows
+        for (who, form), rows in table.groupby(["model", "form"], sort=False)
     }
     return Revealed(
-        beliefs={who: RevealedBeliefs.of_frame(own) for who, own in parts.items()},
+        beliefs={who: RevealedBeliefs.of_frame(rows) for who, rows in parts.items()},
         stated=stated,
-        naive={who: own["naive"].to_numpy(dtype=float) for who, own in parts.items()},
-        known={who: own["known"].to_numpy(dtype=float) for who, own in parts.items()},
+        naive={who: rows["naive"].to_numpy(dtype=float) for who, rows in parts.items()},
+        known={who: rows["known"].to_numpy(dtype=float) for who, rows in parts.items()},
         reworded={
-            str(who): RevealedBeliefs.of_frame(own)
-            for who, own in again.groupby("model", sort=False)
+            str(who): RevealedBeliefs.of_frame(rows)
+            for who, rows in again.groupby("model", sort=False)
         },
         **content,
     )
@@ -292,5 +294,5 @@ def _sent(how: Mapping[str, Any]) -> str:
 
 def _stacked(parts: Sequence[tuple[str, str, RevealedBeliefs]]) -> pd.DataFrame:
     """Return the tables of several beliefs one below the other."""
-    frames = [own.to_frame().assign(model=who, form=form) for who, form, own in parts]
+    frames = [read.to_frame().assign(model=who, form=form) for who, form, read in parts]
     return pd.concat(frames, ignore_index=True)

@@ -178,7 +178,7 @@ def study(question: Audit) -> Study:
         )
         for one in sets
     )
-    asked = question.asked() | {
+    options = question.option_values() | {
         "environment": environment.name,
         "trials": environment.n_trials,
         "set": {
@@ -190,7 +190,7 @@ def study(question: Audit) -> Study:
             "contaminants": [contaminants_text(one) for one in sets],
         },
     }
-    made = Study("audit", cells, 1, question.seed, "subject", asked)
+    made = Study("audit", cells, 1, question.seed, "subject", options)
     check_step_loop(made)
     return made
 
@@ -361,12 +361,12 @@ def say(rows: Rows) -> Result:
     verdicts: dict[str, Verdict] = {}
     tables: dict[str, list[pd.DataFrame]] = {}
     for number, cell in enumerate(study.cells):
-        own = rows.of(number)
-        if len(own) == 0:
+        frame = rows.of(number)
+        if len(frame) == 0:
             continue
-        usable = own[own["status"] != "failed"]
-        outcomes, intervals = _outcome_table(own, cell), _interval_table(usable, cell)
-        trials = _trial_table(own, outcomes)
+        usable = frame[frame["status"] != "failed"]
+        outcomes, intervals = _outcome_table(frame, cell), _interval_table(usable, cell)
+        trials = _trial_table(frame, outcomes)
         label = contaminants_text(Contaminants(**cell.options["contaminants"]))
         judged = _judged(trials.iloc[0], outcomes, intervals, level)
         verdicts |= {f"{label}, {name}": verdict for name, verdict in judged.items()}
@@ -443,7 +443,7 @@ def _judged(
         empty = not_judged("no trial took place")
         return {"trials": empty, "outcomes": empty, "bounds": not_judged("no answer is missing")}
     apart, differing = trials["estimates differ"], int(trials["differ"])
-    told = "no subject to compare" if np.isnan(apart) else f"estimates differ by {apart:.2g}"
+    text = "no subject to compare" if np.isnan(apart) else f"estimates differ by {apart:.2g}"
     n = int(outcomes["trials"].sum())
     differ = [
         reason(str(row["outcome"]), row["trials"] / n, np.nan, row["expected"])
@@ -454,7 +454,7 @@ def _judged(
     return {
         "trials": Verdict(
             CONFIRMED[int(differing > 0 or apart > 0)],
-            (f"{differing:,} of {count:,} trials differ", told),
+            (f"{differing:,} of {count:,} trials differ", text),
         ),
         "outcomes": Verdict(CONFIRMED[int(n != count or bool(differ))], (counted, *differ)),
         "bounds": _judge_bounds(trials, intervals),
@@ -484,7 +484,7 @@ def _points(usable: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Return estimates directly and in words, and bounds, of each parameter and subject."""
     columns = {"direct_{}": "direct", "{}": "in words", "lowest_{}": "low", "highest_{}": "high"}
     parts = [
-        pd.DataFrame({new: usable[own.format(name)] for own, new in columns.items()}).assign(
+        pd.DataFrame({new: usable[column.format(name)] for column, new in columns.items()}).assign(
             parameter=name
         )
         for name in (names if len(usable) else ())

@@ -309,13 +309,13 @@ class AskBudget(Question[Any]):
     seed: int = 0
     out: Path | None = None
 
-    def asked(self) -> dict[str, Any]:
+    def option_values(self) -> dict[str, Any]:
         """What was asked, as it is typed; usual ranges are not named."""
-        told = super().asked() | {"date": self.date and str(self.date), "out": None}
+        options = super().option_values() | {"date": self.date and str(self.date), "out": None}
         for name, usual in (("reasoning", (0, 0)), ("image_tokens", (85, 8500))):
-            low, high = told[name]
-            told[name] = None if (low, high) == usual else f"{low}-{high}"
-        return told
+            low, high = options[name]
+            options[name] = None if (low, high) == usual else f"{low}-{high}"
+        return options
 
 
 @frozen_question
@@ -409,8 +409,8 @@ def _money(sessions: int) -> Iterator[Callable[[Standing], None] | None]:
             return
 
         def show(now: Standing) -> None:
-            told = _standing(now, sessions).replace(" unread, ", " unread\n")  # for 80 columns
-            draw(now.trials, now.n_trials, told)
+            text = _standing(now, sessions).replace(" unread, ", " unread\n")  # for 80 columns
+            draw(now.trials, now.n_trials, text)
 
         yield show
 
@@ -442,51 +442,53 @@ def _tell_only(
     print(about)
 
 
-def _run(asked: AskRun, as_json: bool) -> None:
-    caps = asked.caps or read_caps(())
-    if asked.paraphrases is None:
-        _run_one(asked, caps, print_json if as_json else print)
+def _run(question: AskRun, as_json: bool) -> None:
+    caps = question.caps or read_caps(())
+    if question.paraphrases is None:
+        _run_one(question, caps, print_json if as_json else print)
         return
     from knownminds.llm_adapters.runs.admission import Budget
     from knownminds.validation.costs.connect import folder_of
     from knownminds.validation.costs.wordings import wordings
 
-    environment, _ = _resolved(asked)
-    whole = asked.out or folder_of(environment, asked.llm)
-    folders = {name: whole / name for name in wordings(environment, asked.paraphrases)}
+    environment, _ = _resolved(question)
+    whole = question.out or folder_of(environment, question.llm)
+    folders = {name: whole / name for name in wordings(environment, question.paraphrases)}
     budget = Budget(caps, folders.values())
     ends = []
-    told: dict[str, Any] = {}  # by wording, for the one object that --json prints
+    results: dict[str, Any] = {}  # by wording, for the one object that --json prints
     for k, (name, folder) in enumerate(folders.items()):
-        values = [*(asked.values or []), *([f"templates={name}"] if k else [])]
+        values = [*(question.values or []), *([f"templates={name}"] if k else [])]
         note(f"wording {name} ({k + 1} of {len(folders)}):")
         try:
-            one = replace(asked, values=values, out=folder)
-            say = partial(told.__setitem__, name) if as_json else print
+            one = replace(question, values=values, out=folder)
+            say = partial(results.__setitem__, name) if as_json else print
             _run_one(one, budget, say)
         except typer.Exit as end:
             ends.append(end.exit_code)
-    if told:
-        print_json({"wordings": told})
+    if results:
+        print_json({"wordings": results})
     if ends:
         raise typer.Exit(max(ends))
 
 
-def _resolved(asked: AskRun) -> tuple[Environment, Any]:
+def _resolved(question: AskRun) -> tuple[Environment, Any]:
     """Return the experiment, and the parameters of a known agent that plays it."""
     from knownminds.agents import AGENTS
 
-    provider, _, model = asked.llm.partition(":")
+    provider, _, model = question.llm.partition(":")
     agents = [AGENTS[model]] if provider == "synthetic" and model in AGENTS else []
-    return resolve_experiment(asked.environment, agents, asked.trials, asked.values, asked.design)
+    return resolve_experiment(
+        question.environment, agents, question.trials, question.values, question.design
+    )
 
 
-def _command_line(asked: AskRun) -> str:
+def _command_line(question: AskRun) -> str:
     """Return the command line of a run."""
-    options = asked.asked()
-    caps = {} if asked.caps is None else vars(asked.caps)
+    options = question.option_values()
+    caps = {} if question.caps is None else vars(question.caps)
     options["cap"] = {name: str(most) for name, most in caps.items() if most is not None}
-    return command_line(asked.command, options.pop("subject_matter"), **options)
+    return command_line(question.command, options.pop("subject_matter"), **options)
 
 
 def _about(sessions: int, chosen: ChosenQuestions | None) -> str:
@@ -519,66 +521,68 @@ def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -
     environment, truth = _resolved(given)
     stop = resolve_stop(environment, given.stop)
     least = stop.looks[-1] if stop else 1
-    asked = replace(given, sessions=least if given.sessions is None else given.sessions)
-    assert asked.sessions is not None
-    overrides = dict([parse_price(f"{asked.llm}={asked.price}")]) if asked.price else {}
-    folder = asked.out or folder_of(environment, asked.llm)
-    found = price_for(asked.llm, overrides, elsewhere=asked.base_url is not None)
-    rates = price_in(folder) or found
+    question = replace(given, sessions=least if given.sessions is None else given.sessions)
+    assert question.sessions is not None
+    overrides = dict([parse_price(f"{question.llm}={question.price}")]) if question.price else {}
+    folder = question.out or folder_of(environment, question.llm)
+    price = price_for(question.llm, overrides, elsewhere=question.base_url is not None)
+    rates = price_in(folder) or price
     settings = Sampling(
-        temperature=read_temperature(asked.temperature),
-        top_p=asked.top_p,
-        max_tokens=asked.max_tokens,
-        reasoning=asked.reasoning,  # type: ignore[arg-type]  # checked there, with the nearest name
-        top_log_probabilities=asked.top_log_probabilities,
-        verbosity=asked.verbosity,  # type: ignore[arg-type]  # likewise
-        system=asked.system,
+        temperature=read_temperature(question.temperature),
+        top_p=question.top_p,
+        max_tokens=question.max_tokens,
+        reasoning=question.reasoning,  # type: ignore[arg-type]  # checked there, with the nearest name
+        top_log_probabilities=question.top_log_probabilities,
+        verbosity=question.verbosity,  # type: ignore[arg-type]  # likewise
+        system=question.system,
     )
-    if asked.sessions > MOST_SESSIONS:
-        raise ValueError(f"A run has at most {MOST_SESSIONS} sessions; got {asked.sessions}.")
-    batching = Batching(turns=asked.batch_turns) if asked.batch or asked.batch_turns else None
+    if question.sessions > MOST_SESSIONS:
+        raise ValueError(f"A run has at most {MOST_SESSIONS} sessions; got {question.sessions}.")
+    batching = (
+        Batching(turns=question.batch_turns) if question.batch or question.batch_turns else None
+    )
     charged = in_batches(rates) if rates is not None and batching is not None else rates
-    chosen = resolve_chosen(environment, asked.questions, asked.adaptive)
+    chosen = resolve_chosen(environment, question.questions, question.adaptive)
     if chosen is not None:
         check_chosen(chosen, environment, batching)
-    about = _about(asked.sessions, chosen) or estimate(
-        environment, asked.llm, asked.sessions, charged, asked.system
+    about = _about(question.sessions, chosen) or estimate(
+        environment, question.llm, question.sessions, charged, question.system
     )
     names = ("base_url", "key_variable", "images")
-    reach: dict[str, Any] = {name: getattr(asked, name) for name in names}
-    if asked.dry_run:
+    reach: dict[str, Any] = {name: getattr(question, name) for name in names}
+    if question.dry_run:
         reach |= {"truth": truth, "batching": batching}
-        _tell_only(about, asked.llm, environment, settings, reach)
+        _tell_only(about, question.llm, environment, settings, reach)
         return
     note(about)
-    if asked.price and found and rates and found.rates != rates.rates:
+    if question.price and price and rates and price.rates != rates.rates:
         note(f"--price is not used: the run keeps the price it has, {rates}")
     check_own_folder("ledger.sqlite", folder)
     try:
-        with _money(asked.sessions) as progress:
-            lived = run_sessions(
+        with _money(question.sessions) as progress:
+            result = run_sessions(
                 environment,
-                asked.llm,
-                sessions=asked.sessions,
-                seed=asked.seed,
+                question.llm,
+                sessions=question.sessions,
+                seed=question.seed,
                 out=folder,
                 settings=settings,
-                concurrency=asked.concurrency,
-                retries=Retries(attempts=asked.attempts),
+                concurrency=question.concurrency,
+                retries=Retries(attempts=question.attempts),
                 caps=caps,
                 price=rates,
-                re_ask=asked.re_ask,
-                retry_errors=asked.retry_errors,
-                durable=asked.durable,
+                re_ask=question.re_ask,
+                retry_errors=question.retry_errors,
+                durable=question.durable,
                 batching=batching,
                 chosen=chosen,
                 stop=stop,
                 progress=progress,
-                command=_command_line(asked),
+                command=_command_line(question),
                 **reach,
-                timeout=asked.timeout,
+                timeout=question.timeout,
                 truth=truth,
-                contaminants=read_contaminants(asked.contaminate),
+                contaminants=read_contaminants(question.contaminate),
             )
     except (Failed, ImportError, LedgerFailed) as error:
         kept = (
@@ -589,25 +593,25 @@ def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -
         if (folder / "ledger.sqlite").exists():
             note(str(say_run(read_run(folder, environment))))
         raise
-    _leave(lived, folder, say)
+    _leave(result, folder, say)
 
 
-def _leave(lived: Run, folder: Path, say: Callable[[Any], object]) -> None:
+def _leave(result: Run, folder: Path, say: Callable[[Any], object]) -> None:
     """Print a run and leave its report; its exit code says how it went."""
     from knownminds.llm_adapters.runs.runner import TRIALS
     from knownminds.validation.costs.run_page import say as page_of_run
     from knownminds.validation.pages.result_page import write_page
 
-    page = page_of_run(lived)
+    page = page_of_run(result)
     note(f"report: {write_page(page, folder)}")
-    if lived.trials is not None:
+    if result.trials is not None:
         note(f"trials: {folder / TRIALS}")
-    say(page if say is print else lived.to_dict())
-    for sentence in filter(None, (lived.nothing_read, lived.remedy, lived.unanswered)):
+    say(page if say is print else result.to_dict())
+    for sentence in filter(None, (result.nothing_read, result.remedy, result.unanswered)):
         note(sentence)
-    if lived.nothing_read or lived.gave_out:
+    if result.nothing_read or result.gave_out:
         raise typer.Exit(3)
-    if lived.unfinished:
+    if result.unfinished:
         raise typer.Exit(1)
 
 
@@ -625,7 +629,7 @@ class _OptionalPlan(TyperCommand):
         return super().parse_args(ctx, filled)
 
 
-def _benchmark(asked: AskBenchmark, as_json: bool) -> None:
+def _benchmark(question: AskBenchmark, as_json: bool) -> None:
     from knownminds.llm_adapters.runs.runner import Retries, RunOptions
     from knownminds.validation.benchmarks.page import benchmark_result
     from knownminds.validation.benchmarks.plan import read_plan
@@ -639,33 +643,33 @@ def _benchmark(asked: AskBenchmark, as_json: bool) -> None:
         watching,
     )
 
-    if asked.plan == SHOWN:
-        print(plan_of(asked.name).read_text(encoding="utf-8"), end="")
+    if question.plan == SHOWN:
+        print(plan_of(question.name).read_text(encoding="utf-8"), end="")
         return
-    how = {name: getattr(asked, name) for name in ("small", "seed", "paraphrases")}
-    plan = read_plan(asked.name, asked.plan, **how)
-    reach = {name: getattr(asked, name) for name in ("base_url", "key_variable", "timeout")}
-    if asked.inspect:
-        _take_in(asked, plan)
+    how = {name: getattr(question, name) for name in ("small", "seed", "paraphrases")}
+    plan = read_plan(question.name, question.plan, **how)
+    reach = {name: getattr(question, name) for name in ("base_url", "key_variable", "timeout")}
+    if question.inspect:
+        _take_in(question, plan)
         return
-    players = players_of(plan, asked.llm, prices=asked.price, images=asked.images, **reach)
+    players = players_of(plan, question.llm, prices=question.price, images=question.images, **reach)
     blocked = blocked_of(plan, players)
     about = estimate_text(estimate(plan, players, blocked))
-    if asked.dry_run:
+    if question.dry_run:
         print(about)
         return
-    options = _options(asked)
-    out = asked.out or Path(f"{asked.name}-benchmark")
+    options = _options(question)
+    out = question.out or Path(f"{question.name}-benchmark")
     check_own_folder("benchmark.json", out)
     note(about)
     asking = RunOptions(
-        caps=asked.caps or read_caps(()),
-        concurrency=asked.concurrency,
-        retries=Retries(attempts=asked.attempts),
-        re_ask=asked.re_ask,
-        retry_errors=asked.retry_errors,
+        caps=question.caps or read_caps(()),
+        concurrency=question.concurrency,
+        retries=Retries(attempts=question.attempts),
+        re_ask=question.re_ask,
+        retry_errors=question.retry_errors,
     )
-    with progress_bar(asked.name) as draw:
+    with progress_bar(question.name) as draw:
         watch = None if draw is None else watching(plan, players, draw)
         played = run_benchmark(
             plan, players, out, asking=asking, options=options, blocked=blocked,
@@ -678,92 +682,92 @@ def _benchmark(asked: AskBenchmark, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _options(asked: AskBenchmark) -> dict[str, Any]:
+def _options(question: AskBenchmark) -> dict[str, Any]:
     """Return what the page is made of besides the trials."""
-    for name, file in (("--features", asked.features), ("--people", asked.people)):
+    for name, file in (("--features", question.features), ("--people", question.people)):
         if file is not None and not file.is_file():
             raise ValueError(f"{name} is a CSV file; there is none at {file}.")
     return {
-        "small": asked.small or None,
-        "seed": asked.seed,
-        "paraphrases": asked.paraphrases if asked.paraphrases > 1 else None,
-        "features": None if asked.features is None else str(asked.features),
-        "people": None if asked.people is None else str(asked.people),
+        "small": question.small or None,
+        "seed": question.seed,
+        "paraphrases": question.paraphrases if question.paraphrases > 1 else None,
+        "features": None if question.features is None else str(question.features),
+        "people": None if question.people is None else str(question.people),
     }
 
 
-def _take_in(asked: AskBenchmark, plan: Plan) -> None:
+def _take_in(question: AskBenchmark, plan: Plan) -> None:
     """Take logs of Inspect's into the folder, and draw the page."""
     from knownminds.validation.benchmarks.benchmark import take_inspect_logs
     from knownminds.validation.benchmarks.page import read_result
 
-    out = asked.out or Path(f"{asked.name}-benchmark")
+    out = question.out or Path(f"{question.name}-benchmark")
     check_own_folder("benchmark.json", out)
-    for line in take_inspect_logs(out, plan, asked.inspect, _options(asked)):
+    for line in take_inspect_logs(out, plan, question.inspect, _options(question)):
         note(line)
     leave(read_result(out), out, False)
 
 
-def _budget(asked: AskBudget, as_json: bool) -> None:
+def _budget(question: AskBudget, as_json: bool) -> None:
     from knownminds.llm_adapters.runs.prices import parse_price, read_prices
     from knownminds.validation.costs.budget import budget
     from knownminds.validation.costs.priced_designs import designs_of
     from knownminds.validation.engine.arguments import resolve_model
     from knownminds.validation.report import read_result
 
-    if asked.out is not None:
-        check_own_folder("", asked.out)
-    environment, _ = resolve_experiment(asked.environment, [], None, asked.values)
+    if question.out is not None:
+        check_own_folder("", question.out)
+    environment, _ = resolve_experiment(question.environment, [], None, question.values)
     designs = None
     chosen: Mapping[Any, Any] = {"subjects": 1, "sessions": 1, "trials": None}
-    if asked.power is not None:
-        designs = designs_of(read_result(asked.power), environment)
+    if question.power is not None:
+        designs = designs_of(read_result(question.power), environment)
         chosen = designs.iloc[-1].to_dict()
-    overrides = {} if asked.prices is None else dict(read_prices(asked.prices))
-    overrides |= dict(parse_price(text) for text in asked.price)
+    overrides = {} if question.prices is None else dict(read_prices(question.prices))
+    overrides |= dict(parse_price(text) for text in question.price)
     result = budget(
         environment,
-        asked.llm,
-        model=resolve_model(asked.model),
-        subjects=asked.subjects or chosen["subjects"],
-        sessions=asked.sessions or chosen["sessions"],
-        trials=asked.trials or chosen["trials"],
-        reasoning_tokens=asked.reasoning,
-        image_tokens=asked.image_tokens,
+        question.llm,
+        model=resolve_model(question.model),
+        subjects=question.subjects or chosen["subjects"],
+        sessions=question.sessions or chosen["sessions"],
+        trials=question.trials or chosen["trials"],
+        reasoning_tokens=question.reasoning,
+        image_tokens=question.image_tokens,
         prices=overrides,
-        date=asked.date,
-        batch=asked.batch,
-        seed=asked.seed,
+        date=question.date,
+        batch=question.batch,
+        seed=question.seed,
         designs=designs,
     )
-    leave(result.about(command=asked.command_line()), asked.out, as_json)
+    leave(result.about(command=question.command_line()), question.out, as_json)
 
 
-def _reveal(asked: AskReveal, as_json: bool) -> None:
+def _reveal(question: AskReveal, as_json: bool) -> None:
     from knownminds.llm_adapters import Failed, Sampling
     from knownminds.llm_adapters.runs.ledger import LedgerFailed
     from knownminds.validation.chance.revealed import reveal
 
-    if asked.out is not None:
-        check_own_folder("revealed.json", asked.out)
+    if question.out is not None:
+        check_own_folder("revealed.json", question.out)
     apart = ("llm", "temperature", "max_tokens", "caps")
-    others = {name: getattr(asked, name) for name in asked.options() if name not in apart}
+    others = {name: getattr(question, name) for name in question.options() if name not in apart}
     others = {name: value for name, value in others.items() if value is not None}
     try:
         with progress_bar("reveal") as progress:
             revealed = reveal(
-                asked.llm,
-                settings=Sampling(temperature=asked.temperature, max_tokens=asked.max_tokens),
+                question.llm,
+                settings=Sampling(temperature=question.temperature, max_tokens=question.max_tokens),
                 progress=progress,
-                caps=asked.caps or read_caps(()),
-                truth=asked.truth,
+                caps=question.caps or read_caps(()),
+                truth=question.truth,
                 **others,
             )
     except (Failed, ImportError, LedgerFailed) as error:
         raise ValueError(str(error)) from None
-    if asked.out is None:
+    if question.out is None:
         note("--out FOLDER keeps the beliefs and their report.")
-    leave(revealed.result(), asked.out, as_json)
+    leave(revealed.result(), question.out, as_json)
 
 
 def _key(variable: str | None) -> str | None:
@@ -774,31 +778,31 @@ def _key(variable: str | None) -> str | None:
     return key
 
 
-def _serve(asked: AskServe, as_json: bool) -> None:
+def _serve(question: AskServe, as_json: bool) -> None:
     from knownminds.llm_adapters.known_minds.serve import Served
     from knownminds.llm_adapters.runs.participant import RUN
     from knownminds.validation.costs.connect import known_agent
     from knownminds.validation.engine.arguments import resolve_model
 
-    model = resolve_model(asked.model)
+    model = resolve_model(question.model)
     environment, truth = resolve_experiment(
-        asked.environment, model, asked.trials, asked.values, asked.design
+        question.environment, model, question.trials, question.values, question.design
     )
     agent = known_agent(model, environment, truth)
     served = Served(
         environment,
         agent,
-        seed=asked.seed,
+        seed=question.seed,
         address=RUN,
-        host=asked.host,
-        port=asked.port,
-        contaminants=read_contaminants(asked.contaminate),
-        model=asked.name,
-        api_key=_key(asked.key_variable),
-        seed_is_session=asked.seed_is_session,
+        host=question.host,
+        port=question.port,
+        contaminants=read_contaminants(question.contaminate),
+        model=question.name,
+        api_key=_key(question.key_variable),
+        seed_is_session=question.seed_is_session,
     )
     try:
-        note(f"{agent} at {served.base_url} as {asked.name}; Ctrl-C ends it.")
+        note(f"{agent} at {served.base_url} as {question.name}; Ctrl-C ends it.")
         served.run()
     finally:
         served.close()

@@ -54,7 +54,7 @@ class Doctor(Question[None]):
     command: ClassVar[str] = "doctor"
 
 
-def _list(asked: ListAll, as_json: bool) -> None:
+def _list(question: ListAll, as_json: bool) -> None:
     from knownminds.agents import AGENTS
     from knownminds.environments import ENVIRONMENTS
     from knownminds.inference import MEASURES
@@ -68,32 +68,32 @@ def _list(asked: ListAll, as_json: bool) -> None:
         print()
 
 
-def _show(asked: Show, as_json: bool) -> None:
-    if asked.schema:
+def _show(question: Show, as_json: bool) -> None:
+    if question.schema:
         from knownminds.environments import make, trial_schema
 
-        schema = trial_schema(None if asked.name is None else make(asked.name))
+        schema = trial_schema(None if question.name is None else make(question.name))
         if as_json:
             print_json(schema.to_dict())
         else:
             print(schema)
         return
-    if asked.name is None:
+    if question.name is None:
         raise ValueError("An experiment, a model or a measure is shown; got none. Name one.")
-    member, rows = described(asked.name)
-    if asked.kernel:
-        print(kernels_of(asked.name))
-    elif asked.check:
-        if not keeps_contract(asked.name):
+    member, rows = described(question.name)
+    if question.kernel:
+        print(kernels_of(question.name))
+    elif question.check:
+        if not keeps_contract(question.name):
             raise typer.Exit(2)
     elif as_json:
         print_json(member)
     else:
-        print(f"{asked.name}: {member['summary']}\nSource: {member['source']}")
+        print(f"{question.name}: {member['summary']}\nSource: {member['source']}")
         if "model" in member:
             from knownminds.agents import AGENTS
 
-            print(inspect.cleandoc(AGENTS[asked.name].__doc__ or ""))
+            print(inspect.cleandoc(AGENTS[question.name].__doc__ or ""))
         if rows:
             columns = [column for column in rows[0] if column != "source"]
             print()
@@ -187,7 +187,7 @@ def kernels_of(name: str) -> str:
     return Path(inspect.getfile(getattr(kernel, "py_func", kernel))).read_text(encoding="utf-8")
 
 
-def _doctor(asked: Doctor, as_json: bool) -> None:
+def _doctor(question: Doctor, as_json: bool) -> None:
     from knownminds.validation.doctor import COMPLETE, doctor
 
     result = doctor()

@@ -55,16 +55,16 @@ def load_all(files: Sequence[str]) -> None:
         module = load_file(file)
         for value in vars(module).values():
             provider = getattr(value, "provider", None)
-            own = isinstance(value, type) and value.__module__ == module.__name__
-            if own and isinstance(provider, str) and hasattr(value, "complete"):
+            is_local = isinstance(value, type) and value.__module__ == module.__name__
+            if is_local and isinstance(provider, str) and hasattr(value, "complete"):
                 ADAPTERS[provider] = value
 
 
 @cache
 def offered_by_packages() -> dict[str, importlib.metadata.EntryPoints]:
     """Return the entry points of installed packages, by group; looked up once per process."""
-    found = importlib.metadata.entry_points()
-    return {name: found.select(group=f"knownminds.{name}") for name in GROUPS}
+    points = importlib.metadata.entry_points()
+    return {name: points.select(group=f"knownminds.{name}") for name in GROUPS}
 
 
 def listed_in(folder: Path) -> list[str]:

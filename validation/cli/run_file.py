@@ -13,14 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from typer.core import TyperArgument, TyperCommand, TyperOption
-
-Words = list[str]
-Parameter = TyperArgument | TyperOption
+Words = list[str]  # commands and parameters are those of the click that Typer brings
 
 
 def expanded(
-    words: Sequence[str], verbs: Sequence[str], commands: Callable[[], Mapping[str, TyperCommand]]
+    words: Sequence[str], verbs: Sequence[str], commands: Callable[[], Mapping[str, Any]]
 ) -> Words:
     """Replace a run file behind the verb by the arguments and options that it holds.
 
@@ -45,7 +42,7 @@ def expanded(
     return [verb, *arguments, *options, *typed]
 
 
-def _words_in(file: Path, command: TyperCommand, typed: Sequence[str]) -> tuple[Words, Words]:
+def _words_in(file: Path, command: Any, typed: Sequence[str]) -> tuple[Words, Words]:
     """Return the arguments and the options of a run file; typed ones replace them."""
     from knownminds.environments import unknown
 
@@ -78,17 +75,15 @@ def _content(file: Path) -> dict[str, Any]:
         raise ValueError(f"{file} is no TOML: {error}.") from None
 
 
-def name_of(parameter: Parameter) -> str:
+def name_of(parameter: Any) -> str:
     """Return an option's name without dashes, with _ for -; an argument's is that of its field."""
     if parameter.param_type_name == "argument":
         return str(parameter.name)
     long = next(flag for flag in parameter.opts if flag.startswith("--"))
-    return long[2:].replace("-", "_")
+    return str(long[2:]).replace("-", "_")
 
 
-def _option_words(
-    file: Path, key: str, parameter: Parameter, value: Any, typed: Sequence[str]
-) -> Words:
+def _option_words(file: Path, key: str, parameter: Any, value: Any, typed: Sequence[str]) -> Words:
     """Return an option as it is typed; of NAME=VALUE what is typed replaces that name alone."""
     flag, replaced = parameter.opts[0], _typed_values(parameter, typed)
     if isinstance(value, Mapping):
@@ -105,7 +100,7 @@ def _option_words(
     return [word for one in _listed(value) for word in (flag, _text(one))]
 
 
-def _typed_values(parameter: Parameter, typed: Sequence[str]) -> Words:
+def _typed_values(parameter: Any, typed: Sequence[str]) -> Words:
     """Return what is typed behind an option; "" behind a flag at the end."""
     flags = {*parameter.opts, *parameter.secondary_opts}
     values = []
@@ -125,7 +120,7 @@ def _text(value: Any) -> str:
 
 
 def write_run_file(
-    file: Path, command: TyperCommand, values: Mapping[str, Any], plugins: Sequence[str]
+    file: Path, command: Any, values: Mapping[str, Any], plugins: Sequence[str]
 ) -> None:
     """Write what a command was called with; `expanded` makes the same call of it.
 

@@ -32,30 +32,30 @@ class Report(Question[Path]):
     folder: Path = argument()
 
 
-def run_study(asked: StudyQuestion[Any], as_json: bool) -> None:
+def run_study(question: StudyQuestion[Any], as_json: bool) -> None:
     """Compute a study, print its result, and leave its report where a folder was named."""
     from knownminds.validation.engine.engine import ShareDone
 
-    with progress_bar(asked.command) as progress:
+    with progress_bar(question.command) as progress:
         watched: dict[str, Any] = {"progress": progress}
-        if hasattr(asked, "tell"):
+        if hasattr(question, "tell"):
             watched["tell"] = note
         try:
-            result = replace(asked, **watched).answer()
+            result = replace(question, **watched).answer()
         except ShareDone as done:
             note(str(done))
             return
-    if asked.out is None:
+    if question.out is None:
         note("--out FOLDER keeps rows and report, and goes on where it was stopped.")
-    leave(result, asked.out, as_json)
+    leave(result, question.out, as_json)
 
 
-def _report(asked: Report, as_json: bool) -> None:
+def _report(question: Report, as_json: bool) -> None:
     from knownminds.validation.pages.result_page import write_page
     from knownminds.validation.report import read_result
 
-    result = read_result(asked.folder)
-    page = write_page(result, asked.folder)
+    result = read_result(question.folder)
+    page = write_page(result, question.folder)
     if result.missing:
         note(f"not finished: {result.missing:,} units are missing")
     if as_json:

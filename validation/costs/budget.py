@@ -160,7 +160,7 @@ def budget(
         },
         figures=figures,
         notes=[*NOTES, *whole.notes()],
-        asked={
+        options={
             "experiment": experiment.name,
             "model": agent.name,
             "subjects": subjects,

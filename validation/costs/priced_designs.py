@@ -30,13 +30,14 @@ def designs_of(result: Result, environment: Environment) -> pd.DataFrame:
         If the result is of no power study, or of another experiment.
     """
     title = next((t for t in ("Designs", "Designs that were tried") if t in result.tables), None)
-    if title is None or "comparison" not in result.asked:
+    if title is None or "comparison" not in result.options:
         raise ValueError("Designs to be priced come from a power study; got something else.")
-    if result.asked["experiment"] != environment.name:
+    if result.options["experiment"] != environment.name:
         raise ValueError(
-            f"The power study is of {result.asked['experiment']}; got {environment.name} to price."
+            f"The power study is of {result.options['experiment']}; got {environment.name} to "
+            "price."
         )
-    comparison = result.asked["comparison"]
+    comparison = result.options["comparison"]
     table = result[title].reset_index()
     designs = table[["subjects", "sessions", "trials"]].assign(power=table[share_name(table)])
     several = designs["subjects"] > 1 if comparison == "between" else np.zeros(len(table), bool)

@@ -84,7 +84,7 @@ def say(run: Run) -> Result:
         notes=NOTES,
         attempted=run.n_sessions,
         rows=frame,
-        asked=_asked(run, environment),
+        options=_asked(run, environment),
         command=run.starts[-1].command,
         versions=run.starts[-1].versions,
     )

@@ -51,16 +51,16 @@ import_trials = verb(AskImport, __name__)
 export_trials = verb(AskExport, __name__)
 
 
-def export_asked(asked: AskExport) -> Trials:
+def export_asked(question: AskExport) -> Trials:
     """Answer what `export` is asked."""
-    if not str(asked.out):
+    if not str(question.out):
         raise ValueError("An export is written to a file or folder; name it: --out trials.csv.")
-    path = Path(asked.out)
-    kind = asked.format or _SUFFIXES.get(path.suffix, "")
+    path = Path(question.out)
+    kind = question.format or _SUFFIXES.get(path.suffix, "")
     one_of("format", kind, WRITTEN)
     check_writable(path)
-    trials = _load(asked.data, asked.columns)
-    experiment = _experiment(asked.environment, asked.settings, trials)
+    trials = _load(question.data, question.columns)
+    experiment = _experiment(question.environment, question.settings, trials)
     if experiment is not None:
         trials = Trials.from_frame(trials.frame, environment=experiment)
     with writable(path.parent):
@@ -68,16 +68,16 @@ def export_asked(asked: AskExport) -> Trials:
             write_psych_ds(
                 trials,
                 path,
-                name=asked.name or path.absolute().name,
-                description=asked.description,
-                authors=asked.authors,
-                licence=asked.licence,
+                name=question.name or path.absolute().name,
+                description=question.description,
+                authors=question.authors,
+                licence=question.licence,
                 environment=experiment,
             )
         elif kind == "psych-101":
-            write_psych_101(trials, path, experiment, seed=asked.seed)
+            write_psych_101(trials, path, experiment, seed=question.seed)
         elif kind == "psych-201":
-            write_psych_201(trials, path, experiment, seed=asked.seed)
+            write_psych_201(trials, path, experiment, seed=question.seed)
         elif kind == "hbayesdm":
             experiment = experiment_of(trials, experiment)
             trials = begun_once(trials, experiment)
@@ -90,48 +90,48 @@ def export_asked(asked: AskExport) -> Trials:
     return trials
 
 
-def import_asked(asked: AskImport) -> Imported:
+def import_asked(question: AskImport) -> Imported:
     """Answer what `import` is asked, with what was understood."""
-    if asked.format is not None:
-        one_of("format", asked.format, READ)
-    given = asked.mapping
+    if question.format is not None:
+        one_of("format", question.format, READ)
+    given = question.mapping
     mapping = given if given is None or isinstance(given, ColumnMap) else read_map(given)
     if mapping is not None:
-        mapping = mapping.merged(ColumnMap(missing=tuple(asked.missing)))
-    imported = _imported(asked, [Path(source) for source in asked.sources], mapping)
-    if asked.out is not None:
-        file = Path(asked.out)
+        mapping = mapping.merged(ColumnMap(missing=tuple(question.missing)))
+    imported = _imported(question, [Path(source) for source in question.sources], mapping)
+    if question.out is not None:
+        file = Path(question.out)
         check_writable(file)
         with writable(file.parent):
             imported.trials.save(file)
-    if asked.save_map is not None and imported.mapping is not None:
-        imported.mapping.save(asked.save_map)
+    if question.save_map is not None and imported.mapping is not None:
+        imported.mapping.save(question.save_map)
     return imported
 
 
-def _imported(asked: AskImport, paths: Sequence[Path], mapping: ColumnMap | None) -> Imported:
+def _imported(question: AskImport, paths: Sequence[Path], mapping: ColumnMap | None) -> Imported:
     """Read trials from files or folders, and say what was understood."""
-    format = asked.format
+    format = question.format
     if format == PAGE or (format is None and mapping is None and any(map(is_of_page, paths))):
         return Imported(*read_sessions(_session_files(paths)))
     for path in paths:
         if path.suffix in (".xlsx", ".xls", ".ods"):
             raise ValueError(f"A table is text; {path.name} is a workbook. Save its sheet as CSV.")
     if mapping is not None or (
-        format in (None, *THEIRS) and _of_others(paths, format, asked.columns, asked.encoding)
+        format in (None, *THEIRS) and _of_others(paths, format, question.columns, question.encoding)
     ):
-        return import_tables(paths, asked, mapping)
+        return import_tables(paths, question, mapping)
     for given, option in (
-        (asked.missing, "--missing"),
-        (asked.where, "--where"),
-        (asked.subject_from_file, "--subject-from-file"),
+        (question.missing, "--missing"),
+        (question.where, "--where"),
+        (question.subject_from_file, "--subject-from-file"),
     ):
         if given:
             raise ValueError(f"{option} is for tables of others; these are of ours. Leave it out.")
-    experiment = _experiment(asked.environment, asked.settings)
+    experiment = _experiment(question.environment, question.settings)
     files = [file for path in paths for file in _files(path, format)]
     kinds = [format or _kind(file) for file in files]
-    parts = [_read(*pair, asked.columns, experiment) for pair in zip(files, kinds, strict=True)]
+    parts = [_read(*pair, question.columns, experiment) for pair in zip(files, kinds, strict=True)]
     trials = parts[0] if len(parts) == 1 else Trials.concatenate(parts)
     if not set(kinds) <= TEXTS:
         return Imported(trials)
@@ -157,14 +157,14 @@ def _read(
 def _session_files(paths: Sequence[Path]) -> list[Path]:
     """Return the files of sessions among these; a folder stands for those in it."""
     files = [each for p in paths for each in (sorted(p.iterdir()) if p.is_dir() else [p])]
-    found = [file for file in files if is_of_page(file)]
-    other = [path.name for path in paths if not path.is_dir() and path not in found]
-    if other or not found:
+    pages = [file for file in files if is_of_page(file)]
+    other = [path.name for path in paths if not path.is_dir() and path not in pages]
+    if other or not pages:
         what = f"{other[0]} is none" if other else "there is none"
         raise ValueError(
             f"Files of a page are JSON that it saved or sent; {what}. Import others apart."
         )
-    return found
+    return pages
 
 
 def _of_others(
@@ -190,8 +190,8 @@ def _of_others(
         for path in paths
         if path.stat().st_size
     ]
-    own = {"subject", "trial"}
-    return bool(heads) and not all(own <= head and head & {"action", "response"} for head in heads)
+    ours = {"subject", "trial"}
+    return bool(heads) and not all(ours <= head and head & {"action", "response"} for head in heads)
 
 
 def _load(data: Trials | str | Path, columns: Mapping[str, str] | None) -> Trials:

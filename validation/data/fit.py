@@ -141,7 +141,7 @@ class Fit(Result):
                 )
 
                 save_posterior(self.posterior, path / POSTERIOR, predicted=self.predicted)
-            elif self.asked["method"] != "hierarchical":
+            elif self.options["method"] != "hierarchical":
                 (path / POSTERIOR).unlink(missing_ok=True)  # of an earlier fit
 
 
@@ -198,12 +198,12 @@ class Task:
         chosen_rivals(agent, environment, question.against or (), False)  # a wrong name at once
         frame = _one_mind(trials.frame) if question.pooled else trials.frame
         counts, frame = _selected(frame, agent, question.all_trials)
-        told = Trials.from_frame(frame, environment=environment)
+        trials_of = Trials.from_frame(frame, environment=environment)
         unknowns = Unknowns.of(agent, question.fixed, question.fit_lapse)
         rows, within = rows_of(
-            agent, told, question.formula, question.unit, unknowns, question.correlated
+            agent, trials_of, question.formula, question.unit, unknowns, question.correlated
         )
-        by_rows = told
+        by_rows = trials_of
         if question.unit or within:
             by_rows = Trials.from_frame(frame.assign(subject=rows), environment=environment)
         data = ModelData.read(agent, by_rows, environment.n_actions, all_trials=question.all_trials)
@@ -214,7 +214,7 @@ class Task:
                 f"({', '.join(f'{n} {outcome}' for outcome, n in each)}). Check how it was "
                 "imported."
             )
-        return cls(question, source, agent, environment, told, rows, within, data, counts)
+        return cls(question, source, agent, environment, trials_of, rows, within, data, counts)
 
     @property
     def unknowns(self) -> Unknowns:
@@ -227,27 +227,27 @@ class Task:
         frame = self.trials.frame.assign(subject=self.rows)
         return Trials.from_frame(frame, environment=self.environment)
 
-    def asked(self) -> dict[str, Any]:
+    def option_values(self) -> dict[str, Any]:
         """What was asked, with the names of what was taken for want of one."""
-        asked = replace(self.question, data=(), model=self.agent.name,
-                        environment=self.environment.name).asked()  # fmt: skip
-        asked.pop("subject_matter")
+        question = replace(self.question, data=(), model=self.agent.name,
+                        environment=self.environment.name).option_values()  # fmt: skip
+        question.pop("subject_matter")
         data = self.question.data
         if isinstance(data, Trials | str | Path):
             paths = [self.source]
         else:
             paths = [str(path) for path in data]
-        return {"data": paths, **asked}
+        return {"data": paths, **question}
 
     def command(self) -> str:
         """Return the command line that fits the data again."""
-        asked = self.asked()
-        asked |= {
-            "columns": in_one(asked["columns"] or {}),
-            "unit": ",".join(asked["unit"] or ()),
-            "crossed": ",".join(asked["crossed"] or ()),
+        options = self.option_values()
+        options |= {
+            "columns": in_one(options["columns"] or {}),
+            "unit": ",".join(options["unit"] or ()),
+            "crossed": ",".join(options["crossed"] or ()),
         }
-        return command_line("fit", *asked.pop("data"), **asked)
+        return command_line("fit", *options.pop("data"), **options)
 
 
 @dataclass(frozen=True)
@@ -280,26 +280,26 @@ def compute(question: AskFit) -> Fit:
     task = Task.of(question)
     hierarchical = question.method == "hierarchical"
     if hierarchical:
-        found = Estimates(*group_fit(task.agent, task.trials, question, SAMPLING))
+        estimates = Estimates(*group_fit(task.agent, task.trials, question, SAMPLING))
     else:
-        found = _point_fit(task)
+        estimates = _point_fit(task)
     relived = Relived.of(task.trials.frame, task.environment, task.rows)
-    checks, predicted = _checks(task, relived, found)
+    checks, predicted = _checks(task, relived, estimates)
     parts = [
-        found.more,
-        _support(task, relived, found),
-        _rivals(task, relived, found),
+        estimates.more,
+        _support(task, relived, estimates),
+        _rivals(task, relived, estimates),
         checks,
         _missing(task),
     ]
-    frame = found.subjects
+    frame = estimates.subjects
     statuses = frame["status"].value_counts().rename_axis("status").reset_index(name="number")
     parts.append(Result("", tables={STATUSES: statuses, SUBJECTS: frame}))
     counts = {"trials": int(frame["n_trials"].sum()), **task.counts}
     for part in parts:
-        counts |= part.asked
+        counts |= part.options
     listed = pd.DataFrame({"of": list(counts), "number": list(counts.values())})
-    tables = {PARAMETERS: found.parameters, **_merged(parts, "tables"), COUNTS: listed}
+    tables = {PARAMETERS: estimates.parameters, **_merged(parts, "tables"), COUNTS: listed}
     selection = task.agent.selection
     notes = [*ABOUT, *([] if hierarchical else [ABOUT_POINTS])]
     notes += [selection.told(question.all_trials)] if selection else []
@@ -307,14 +307,14 @@ def compute(question: AskFit) -> Fit:
         title=f"{task.agent.name} fitted to {task.source}",
         verdicts=_merged(parts, "verdicts"),
         tables=tables,
-        figures={**_forest(found), **_merged([*parts[1:], found.more], "figures")},
+        figures={**_forest(estimates), **_merged([*parts[1:], estimates.more], "figures")},
         notes=[*notes, *(note for part in parts for note in part.notes)],
         attempted=len(frame),
         failed=int((frame["status"] == "failed").sum()),
-        asked=task.asked(),
+        options=task.option_values(),
         command=task.command(),
         versions=versions(),
-        posterior=found.own if hierarchical else None,  # type: ignore[arg-type]
+        posterior=estimates.own if hierarchical else None,  # type: ignore[arg-type]
         predicted=predicted,
     )
 
@@ -414,26 +414,28 @@ def _only_experiment(trials: Trials, model: type[Agent]) -> str:
 
 
 def _point_fit(task: Task) -> Estimates:
-    asked = task.question
+    question = task.question
     held: dict[str, Any] = {
-        "fixed": asked.fixed, "lapse": asked.fit_lapse, "workers": asked.workers,
+        "fixed": question.fixed, "lapse": question.fit_lapse, "workers": question.workers,
     }  # fmt: skip
-    own = None
-    if asked.method == "mle":
+    intervals = None
+    if question.method == "mle":
         point = maximum_likelihood(task.agent, task.data, **held)
         frame = point.to_frame(MASS)
     else:
-        own = posterior(task.agent, task.data, seed=asked.seed, **held)
-        point = own.fit
+        intervals = posterior(task.agent, task.data, seed=question.seed, **held)
+        point = intervals.fit
         frame = point.to_frame(MASS)
         for k, name in enumerate(point.names):
-            frame[f"{name}_low"], frame[f"{name}_high"] = (end[:, k] for end in own.interval(MASS))
+            frame[f"{name}_low"], frame[f"{name}_high"] = (
+                end[:, k] for end in intervals.interval(MASS)
+            )
     usable = frame[frame["status"] != "failed"]
     rows = []
     for name in point.names:
         values = usable[[name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=float)
         rows.append({"parameter": name, **_group_of(values)})
-    return Estimates(frame, pd.DataFrame(rows), point.names, own)
+    return Estimates(frame, pd.DataFrame(rows), point.names, intervals)
 
 
 def _group_of(estimates: Array) -> dict[str, Any]:
@@ -462,11 +464,11 @@ def _forest(estimates: Estimates) -> dict[str, Drawing]:
     group = estimates.parameters.set_index("parameter")
     parts = []
     for name in estimates.names:
-        own = estimates.subjects[["subject", name, f"{name}_low", f"{name}_high", "status"]]
-        own = own.set_axis(["subject", "estimate", "low", "high", "status"], axis=1)
+        rows = estimates.subjects[["subject", name, f"{name}_low", f"{name}_high", "status"]]
+        rows = rows.set_axis(["subject", "estimate", "low", "high", "status"], axis=1)
         value = group.loc[name]
         parts.append(
-            own.assign(
+            rows.assign(
                 parameter=name, group=value["estimate"], group_low=value["low"],
                 group_high=value["high"], meaning=value["meaning"],
             )
@@ -474,44 +476,44 @@ def _forest(estimates: Estimates) -> dict[str, Drawing]:
     return {FORESTS: Drawing(pd.concat(parts, ignore_index=True), draw_subjects)}
 
 
-def _support(task: Task, relived: Relived, found: Estimates) -> Result:
+def _support(task: Task, relived: Relived, fitted: Estimates) -> Result:
     """Return what the rows support, see `support_of`."""
-    asked = task.question
-    if not found.names or not (found.subjects["status"] != "failed").any():
+    question = task.question
+    if not fitted.names or not (fitted.subjects["status"] != "failed").any():
         return Result("")
     scores, group, law, drawn_anew = support_of(
         relived,
         task.environment,
         task.data,
-        asked.method,
-        found.own,
-        fixed=asked.fixed,
-        fit_lapse=asked.fit_lapse,
-        seed=asked.seed,
+        question.method,
+        fitted.own,
+        fixed=question.fixed,
+        fit_lapse=question.fit_lapse,
+        seed=question.seed,
     )
     estimates = scores.tables["Estimates"].set_index("parameter")
     intervals = scores.tables["Intervals"].set_index("parameter")
-    names = list(found.names)
+    names = list(fitted.names)
     table = pd.DataFrame({
         "parameter": names,
         "verdict": [scores.verdicts[name].word for name in names],
         "r": [estimates["r"][name] for name in names],
         "90% covers": [intervals["90% covers"][name] for name in names],
         "reliability": [
-            reliability(found.subjects, name, task.agent, asked.fit_lapse, asked.method)
+            reliability(fitted.subjects, name, task.agent, question.fit_lapse, question.method)
             for name in names
         ],
         "group_mean": group.mean,
         "group_sd": group.sd,
     })  # fmt: skip
-    unreadable = unreadable_there(scores, task.unknowns.parameters, found.subjects)
+    unreadable = unreadable_there(scores, task.unknowns.parameters, fitted.subjects)
     notes = [ABOUT_SUPPORT, LAWS[law]]
     return Result(
         "",
         verdicts={name: scores.verdicts[name] for name in names},
         tables={SUPPORT: table, UNREADABLE: unreadable},
         notes=[*notes, drawn_anew] if drawn_anew else notes,
-        asked={"simulated agents": SIMULATED},
+        options={"simulated agents": SIMULATED},
     )
 
 
@@ -557,27 +559,27 @@ def _checks(
         tables={CHECKS: shown},
         figures={CHECKED: Drawing(checked, draw_panels)},
         notes=[ABOUT_CHECKS, DRAWN_FROM["estimates" if estimates.own is None else "posterior"]],
-        asked={"times simulated": len(made.theta), "subjects simulated": len(made.units)},
+        options={"times simulated": len(made.theta), "subjects simulated": len(made.units)},
     ), predicted
 
 
 def _rivals(task: Task, relived: Relived, estimates: Estimates) -> Result:
     """Return how rivals predict subjects that are left out, if any were asked for."""
-    asked = task.question
-    if not (asked.against or asked.rivals) or not (estimates.subjects["n_trials"] > 0).any():
+    question = task.question
+    if not (question.against or question.rivals) or not (estimates.subjects["n_trials"] > 0).any():
         return Result("")
     trials = task.trials
-    if asked.unit or task.within:
-        names = units_of(trials, asked.unit or ("subject",))
+    if question.unit or task.within:
+        names = units_of(trials, question.unit or ("subject",))
         relived = Relived.of(trials.frame, task.environment, names)
         named = trials.frame.assign(subject=names)
         trials = Trials.from_frame(named, environment=task.environment)
-    return compare_rivals(task.agent, trials, relived, task.environment, asked)
+    return compare_rivals(task.agent, trials, relived, task.environment, question)
 
 
 def _missing(task: Task) -> Result:
     """Count the outcomes of answers, and bound what those that are missing could change."""
-    asked, trials = task.question, task.by_rows
+    question, trials = task.question, task.by_rows
     if trials.frame["outcome"].isin(ANSWERED).all():
         return Result("")
     rates = pd.DataFrame([vars(rate) for rate in outcome_rates(trials)])
@@ -586,13 +588,13 @@ def _missing(task: Task) -> Result:
         bounds = missing_answer_bounds(
             task.agent,
             trials,
-            method="mle" if asked.method == "mle" else "map",
-            fixed=asked.fixed,
-            lapse=asked.fit_lapse,
+            method="mle" if question.method == "mle" else "map",
+            fixed=question.fixed,
+            lapse=question.fit_lapse,
             n_actions=task.environment.n_actions,
-            workers=asked.workers,
+            workers=question.workers,
         ).to_frame(MASS)
         ends = [str(c) for c in bounds if str(c).endswith(("_lowest", "_highest"))]
-        own = bounds.loc[bounds["n_missing"] > 0, ["subject", "n_missing", *ends]]
-        tables[BOUNDS] = own.reset_index(drop=True)
+        rows = bounds.loc[bounds["n_missing"] > 0, ["subject", "n_missing", *ends]]
+        tables[BOUNDS] = rows.reset_index(drop=True)
     return Result("", tables=tables, notes=[ABOUT_MISSING])

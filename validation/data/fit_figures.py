@@ -27,11 +27,11 @@ def draw_subjects(estimates: pd.DataFrame) -> Figure:
     n = len(estimates) // len(names)
     figure, axes = draw.panels(len(names), height=float(np.clip(0.06 * n, 2.4, 8)))
     for axis, name in zip(axes, names, strict=True):
-        own = estimates[estimates["parameter"] == name].sort_values("estimate", ignore_index=True)
-        sure = own["status"] == "ok"
+        rows = estimates[estimates["parameter"] == name].sort_values("estimate", ignore_index=True)
+        sure = rows["status"] == "ok"
         for some, colour, marker, label in (
-            (own[sure], draw.BLUE, "o", "ok"),
-            (own[~sure], draw.ORANGE, "s", "other status"),
+            (rows[sure], draw.BLUE, "o", "ok"),
+            (rows[~sure], draw.ORANGE, "s", "other status"),
         ):
             if not len(some):
                 continue
@@ -39,16 +39,16 @@ def draw_subjects(estimates: pd.DataFrame) -> Figure:
             axis.hlines(some.index, *ends, color=colour, alpha=0.45, linewidth=1.2)
             axis.plot(some["estimate"], some.index, marker, color=colour, markersize=2.6,
                       label=label)  # fmt: skip
-        group = own.iloc[0]
+        group = rows.iloc[0]
         if np.isfinite(group["group"]):
             axis.axvspan(group["group_low"], group["group_high"], color=draw.GREEN, alpha=0.2,
                          linewidth=0)  # fmt: skip
             axis.axvline(group["group"], color=draw.GREEN, linewidth=1.2, label=group["meaning"])
-        shown = [own["estimate"].to_numpy(dtype=float)]
-        if own[["low", "high"]].notna().all(axis=1).any():
-            shown.append(own["low"].clip(lower=own["low"].quantile(CUT)).to_numpy(dtype=float))
+        shown = [rows["estimate"].to_numpy(dtype=float)]
+        if rows[["low", "high"]].notna().all(axis=1).any():
+            shown.append(rows["low"].clip(lower=rows["low"].quantile(CUT)).to_numpy(dtype=float))
             shown.append(
-                own["high"].clip(upper=own["high"].quantile(1 - CUT)).to_numpy(dtype=float)
+                rows["high"].clip(upper=rows["high"].quantile(1 - CUT)).to_numpy(dtype=float)
             )
         axis.set(xlim=draw.limits(*shown), xlabel=symbol(name))
         axis.set_yticks([])
@@ -62,15 +62,17 @@ def draw_contrasts(contrasts: pd.DataFrame) -> Figure:
     groups = contrasts.groupby("parameter", sort=False)
     tall = float(np.clip(1.2 + 0.3 * groups.size().max(), 1.8, 8))
     figure, axes = draw.panels(len(groups), height=tall)
-    for axis, (name, own) in zip(axes, groups, strict=True):
-        place = np.arange(len(own))[::-1]
-        rope = own["rope"].iloc[0]
+    for axis, (name, rows) in zip(axes, groups, strict=True):
+        height = np.arange(len(rows))[::-1]
+        rope = rows["rope"].iloc[0]
         axis.axvspan(-rope, rope, color=draw.GREEN, alpha=0.2, linewidth=0, label="no difference")
         axis.axvline(0.0, color=draw.GREEN, linewidth=1.0)
-        axis.hlines(place, own["low"], own["high"], color=draw.BLUE, linewidth=1.6)
-        axis.plot(own["estimate"], place, "o", color=draw.BLUE, markersize=4, label="90% interval")
-        axis.set_yticks(place, [text.partition(": ")[2] for text in own["contrast"]])
-        axis.set_ylim(-0.7, len(own) - 0.3)
+        axis.hlines(height, rows["low"], rows["high"], color=draw.BLUE, linewidth=1.6)
+        axis.plot(
+            rows["estimate"], height, "o", color=draw.BLUE, markersize=4, label="90% interval"
+        )
+        axis.set_yticks(height, [text.partition(": ")[2] for text in rows["contrast"]])
+        axis.set_ylim(-0.7, len(rows) - 0.3)
         axis.set_xlabel(f"difference in {symbol(str(name))}")
     draw.key(figure, axes[0])
     return figure
@@ -108,8 +110,8 @@ def draw_panels(cells: pd.DataFrame) -> Figure:
     """
     groups = cells.groupby("panel", sort=False)
     figure, axes = draw.panels(len(groups), height=2.8, columns=2 if len(groups) == 4 else 3)
-    for axis, (title, own) in zip(axes, groups, strict=True):
-        _panel(axis, str(title), own)
+    for axis, (title, rows) in zip(axes, groups, strict=True):
+        _panel(axis, str(title), rows)
     return figure
 
 
@@ -117,19 +119,19 @@ def _panel(axis: Axes, title: str, cells: pd.DataFrame) -> None:
     groups = cells.groupby("series", sort=False)
     for (name, some), style in zip(groups, draw.styles(len(groups)), strict=True):
         colour, marker, dash = style
-        own = some.sort_values("x")
-        x = own["x"].to_numpy(dtype=float)
+        rows = some.sort_values("x")
+        x = rows["x"].to_numpy(dtype=float)
         if len(x) == 1:
-            axis.vlines(x, own["low"], own["high"], color=colour, alpha=0.3, linewidth=8,
+            axis.vlines(x, rows["low"], rows["high"], color=colour, alpha=0.3, linewidth=8,
                         label="_replicates")  # fmt: skip
         else:
-            axis.fill_between(x, own["low"], own["high"], color=colour, alpha=0.22, linewidth=0,
+            axis.fill_between(x, rows["low"], rows["high"], color=colour, alpha=0.22, linewidth=0,
                               label="_replicates")  # fmt: skip
-        if "data" in own:
-            axis.plot(x, own["data"], marker=marker, linestyle=dash, color=colour,
+        if "data" in rows:
+            axis.plot(x, rows["data"], marker=marker, linestyle=dash, color=colour,
                       markersize=4, linewidth=1, label=name or "data")  # fmt: skip
         else:
-            axis.plot(x, own["middle"], color=colour, linestyle=dash, linewidth=1,
+            axis.plot(x, rows["middle"], color=colour, linestyle=dash, linewidth=1,
                       label=name or "median")  # fmt: skip
     first = cells.iloc[0]
     axis.set_xlabel(fill(first["along"], LONGEST), fontsize=draw.SMALL + 1)

@@ -66,10 +66,10 @@ def rows_of(
         return names, ()
     from knownminds.inference.groups.formulas import GroupDesign
 
-    own = Trials.from_frame(trials.frame.assign(subject=names)) if unit else trials
+    by_unit = Trials.from_frame(trials.frame.assign(subject=names)) if unit else trials
     design = GroupDesign.of(
         list(formula),
-        own.frame,
+        by_unit.frame,
         agent,
         unknowns.parameters,
         unit=tuple(unit or ("subject",)),
@@ -88,7 +88,7 @@ def rows_of(
 
 
 def group_fit(
-    agent: type[Agent], trials: Trials, asked: AskFit, usual: Mapping[str, float]
+    agent: type[Agent], trials: Trials, question: AskFit, usual: Mapping[str, float]
 ) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...], HierarchicalFit, Result]:
     """Sample a group.
 
@@ -104,7 +104,7 @@ def group_fit(
     """
     from knownminds.inference import hierarchical  # PyMC: only where it is needed
 
-    n_units = units_of(trials, asked.unit or ("subject",)).nunique()
+    n_units = units_of(trials, question.unit or ("subject",)).nunique()
     if n_units < 2:
         raise ValueError(
             f"A hierarchical fit needs at least 2 subjects; got {n_units}. Use --method map."
@@ -115,26 +115,26 @@ def group_fit(
             f"A hierarchical fit needs answers; none of {n} trials has one that could be read "
             f"({', '.join(sorted(trials.frame['outcome'].unique()))}). Look at what was answered."
         )
-    sampling = {**usual, **(asked.sampling or {})}
+    sampling = {**usual, **(question.sampling or {})}
     fitted = hierarchical(
         agent,
         trials,
-        formula=asked.formula or None,
-        unit=asked.unit or None,
-        crossed=asked.crossed or None,
-        fixed=asked.fixed,
-        lapse=asked.fit_lapse,
-        all_trials=asked.all_trials,
-        correlated=asked.correlated,
+        formula=question.formula or None,
+        unit=question.unit or None,
+        crossed=question.crossed or None,
+        fixed=question.fixed,
+        lapse=question.fit_lapse,
+        all_trials=question.all_trials,
+        correlated=question.correlated,
         target_accept=sampling["target_accept"],
-        seed=asked.seed,
-        cores=asked.workers,
+        seed=question.seed,
+        cores=question.workers,
         seconds=60.0 * sampling["minutes"],
-        tell=asked.tell,
+        tell=question.tell,
     )
     subjects = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
-    values = _values(fitted, bool(asked.formula))
-    return subjects, values, fitted.names, fitted, _more(fitted, asked.rope)
+    values = _values(fitted, bool(question.formula))
+    return subjects, values, fitted.names, fitted, _more(fitted, question.rope)
 
 
 def _values(fitted: HierarchicalFit, formula: bool) -> pd.DataFrame:
@@ -164,8 +164,8 @@ def _values(fitted: HierarchicalFit, formula: bool) -> pd.DataFrame:
         estimate = dict(
             zip(("estimate", "low", "high"), (float(row[k]) for k in keys), strict=True)
         )
-        told = {"meaning": meaning, "bayes_factor": factor, "quoted": quoted}
-        rows.append({"parameter": name, **estimate, **told})
+        columns = {"meaning": meaning, "bayes_factor": factor, "quoted": quoted}
+        rows.append({"parameter": name, **estimate, **columns})
     table = pd.DataFrame(rows)
     return table if table["quoted"].any() else table.drop(columns="quoted")
 
@@ -210,5 +210,5 @@ def _more(fitted: HierarchicalFit, rope: Mapping[str, float] | None) -> Result:
         tables={CONTRASTS: table, "Sampling": sampling},
         figures=figures,
         notes=notes,
-        asked={"divergent draws": fitted.divergences},
+        options={"divergent draws": fitted.divergences},
     )

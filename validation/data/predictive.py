@@ -99,8 +99,8 @@ class Replicated:
             lapse = None if self.lapse is None else self.lapse[which][:, unit].ravel()
             rng = session_stream(self.seed, _KEY, begin)
             again = np.tile(sessions, len(which))
-            lived = self.relived.rows(self.model, self.place, theta, lapse, again, rng)
-            yield which, lived
+            simulated = self.relived.rows(self.model, self.place, theta, lapse, again, rng)
+            yield which, simulated
 
 
 def recorded_rows(frame: pd.DataFrame, environment: Environment, relived: Relived,
@@ -134,25 +134,25 @@ def check_panels(
         ("low", "middle", "high").
     """
     chosen = panels_of(data.environment) if panels is None else panels
-    cells = [found for panel in chosen if (found := panel.cells(data)) is not None]
+    cells = [shown for panel in chosen if (shown := panel.cells(data)) is not None]
     means: list[list[Array]] = [[] for _ in cells]
     n_sessions = len(replicated.sessions)
     lacking: set[int] = set()
-    for which, lived in replicated.parts():
+    for which, simulated in replicated.parts():
         if gathered is not None:
-            gathered.take(which, lived)
-        rows = Rows(data.environment, lived, lived["session"], data)
-        owner = lived["session"] // n_sessions
-        for k, own in enumerate(cells):
+            gathered.take(which, simulated)
+        rows = Rows(data.environment, simulated, simulated["session"], data)
+        owner = simulated["session"] // n_sessions
+        for k, cell in enumerate(cells):
             if k in lacking:
                 continue
             try:
-                means[k].append(own.means(rows, owner, len(which))[0])
+                means[k].append(cell.means(rows, owner, len(which))[0])
             except KeyError:  # a column that is told, but not known of sessions lived again
                 lacking.add(k)
     checked = [
-        _check(own, data, np.concatenate(means[k]))
-        for k, own in enumerate(cells)
+        _check(cell, data, np.concatenate(means[k]))
+        for k, cell in enumerate(cells)
         if k not in lacking
     ]
     return pd.concat(checked, ignore_index=True) if checked else pd.DataFrame()
@@ -177,13 +177,13 @@ def _check(cells: Cells, data: Rows, replicates: Array) -> pd.DataFrame:
         return pd.DataFrame()
     shown = replicates[:, kept]
     filled = np.where(np.isnan(shown), np.nanmean(shown, axis=0), shown)
-    own = discrepancies(np.concatenate([observed[:, kept], filled]))
+    observed_t = discrepancies(np.concatenate([observed[:, kept], filled]))
     low, middle, high = np.quantile(filled, [0.5 - MASS / 2, 0.5, 0.5 + MASS / 2], axis=0)
     panel = cells.panel
     return pd.DataFrame({
         "panel": panel.title, "along": panel.x, "mean_of": panel.y,
-        "discrepancy": float(own[0]), "usual": float(np.median(own[1:])),
-        "p": float((own >= own[0] * (1 - 1e-9)).mean()),
+        "discrepancy": float(observed_t[0]), "usual": float(np.median(observed_t[1:])),
+        "p": float((observed_t >= observed_t[0] * (1 - 1e-9)).mean()),
         "series": [panel.series[s] if panel.series else "" for s in cells.series[kept]],
         "x": cells.x[kept], "rows": count[0, kept].astype(np.int64), "data": observed[0, kept],
         "low": low, "middle": middle, "high": high,
@@ -230,8 +230,8 @@ def replicated_from(
     which = np.linspace(0, len(draws) - 1, n).round().astype(np.int64)
     chosen = draws[which]
     theta = np.broadcast_to(unknowns.full, (*chosen.shape[:2], len(unknowns.full))).copy()
-    own = chosen[..., :-1] if unknowns.lapse else chosen
-    theta[..., unknowns.columns] = own
+    values = chosen[..., :-1] if unknowns.lapse else chosen
+    theta[..., unknowns.columns] = values
     lapse = chosen[..., -1].copy() if unknowns.lapse else None
     return Replicated(relived, environment, model, theta, lapse, units, seed)
 
@@ -260,15 +260,15 @@ class PredictedAnswers:
         self.row[relived.session, relived.slot] = np.arange(n_rows)
         self.found: dict[str, NDArray[np.float32]] = {}
 
-    def take(self, which: NDArray[np.int64], lived: Mapping[str, NDArray[Any]]) -> None:
+    def take(self, which: NDArray[np.int64], simulated: Mapping[str, NDArray[Any]]) -> None:
         """Take the answers of a part, see `Replicated.parts`."""
-        replicate, session = np.divmod(lived["session"], len(self.sessions))
-        row = self.row[self.sessions[session], lived["slot"]]
+        replicate, session = np.divmod(simulated["session"], len(self.sessions))
+        row = self.row[self.sessions[session], simulated["slot"]]
         known = row >= 0
         for name in ("action", "response"):
-            if name in lived:
+            if name in simulated:
                 whole = self.found.setdefault(name, np.full(self.shape, np.nan, dtype=np.float32))
-                whole[which[replicate[known]], row[known]] = lived[name][known]
+                whole[which[replicate[known]], row[known]] = simulated[name][known]
 
 
 def check_fit(

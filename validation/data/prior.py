@@ -61,8 +61,8 @@ def compute(question: Simulate) -> Result:
         subjects=question.subjects,
         batch=question.subjects,
     )
-    asked = question.asked() | {"trials": environment.n_trials}
-    study = Study("simulate", (cell,), 1, question.seed, "subject", asked)
+    options = question.option_values() | {"trials": environment.n_trials}
+    study = Study("simulate", (cell,), 1, question.seed, "subject", options)
     return run(study, behave_batch, say, question)
 
 

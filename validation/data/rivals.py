@@ -67,9 +67,9 @@ def verdict_of(models: pd.DataFrame) -> Verdict:
     best, second = (models.iloc[k] for k in (0, 1))
     ahead, error = -second["difference"], second["difference_error"]
     clear = ahead > max(CLEAR_ERRORS * error, CLEAR_DIFFERENCE)
-    told = reason(f"elpd of {best['model']} above {second['model']}", ahead, error,
+    text = reason(f"elpd of {best['model']} above {second['model']}", ahead, error,
                   CLEAR_DIFFERENCE)  # fmt: skip
-    return Verdict("a clear difference" if clear else "no clear difference", (told,))
+    return Verdict("a clear difference" if clear else "no clear difference", (text,))
 
 
 def chosen_rivals(
@@ -189,7 +189,7 @@ def compare_rivals(
         },
         figures=figures,
         notes=ABOUT_ELPD,
-        asked={"subjects compared": len(by_subject)},
+        options={"subjects compared": len(by_subject)},
     )
 
 
@@ -201,8 +201,8 @@ def _criteria(
 ) -> list[Array]:
     """Return AIC and BIC of each subject by each model, [N, M]; NaN where a fit failed."""
     fits = [
-        maximum_likelihood(model, own, fixed=held, lapse=fit_lapse, workers=workers)
-        for (model, held), own in zip(kept, data, strict=True)
+        maximum_likelihood(model, read, fixed=held, lapse=fit_lapse, workers=workers)
+        for (model, held), read in zip(kept, data, strict=True)
     ]
     failed = np.array([[status == "failed" for status in fit.status] for fit in fits]).T
     criteria = (np.column_stack([getattr(fit, name) for fit in fits]) for name in ("aic", "bic"))
@@ -233,8 +233,8 @@ def _ranked(
     models = pd.DataFrame({
         "model": names,
         "parameters": [len(group.unknowns.parameters) for group in groups],
-        "elpd": elpd.sum(axis=0), "error": [error(own) for own in elpd.T],
-        "difference": away.sum(axis=0), "difference_error": [error(own) for own in away.T],
+        "elpd": elpd.sum(axis=0), "error": [error(column) for column in elpd.T],
+        "difference": away.sum(axis=0), "difference_error": [error(column) for column in away.T],
         "weight": weights, "frequency": frequent.frequency, "exceedance": frequent.protected,
         "refitted": [int(each.refitted.sum()) for each in loo],
         "unreliable": [int((each.pareto_k[there] > LARGEST_PARETO_K).sum()) for each in loo],
@@ -261,7 +261,7 @@ def _taken_for(
     if len(names) < 2:
         return pd.DataFrame()
     n = int(groups[0].there.sum())
-    found = []
+    pairs = []
     for m, (model, _) in enumerate(kept):
         rng = session_stream(seed, _KEY, m)
         theta, lapse = _minds(groups[m], rng)
@@ -269,9 +269,9 @@ def _taken_for(
             [
                 maximum_likelihood(
                     rival, relived.live(model, environment, theta, lapse, seed, rival),
-                    fixed=own, lapse=fit_lapse, workers=workers,
+                    fixed=scores, lapse=fit_lapse, workers=workers,
                 ).bic
-                for rival, own in kept
+                for rival, scores in kept
             ]
         )  # fmt: skip
         usable = bic[np.isfinite(bic).all(axis=1)]
@@ -279,11 +279,11 @@ def _taken_for(
         chosen = rng.integers(len(usable), size=(DATA_SETS, n))
         best = usable[chosen].sum(axis=1).argmin(axis=1)
         together = np.bincount(best, minlength=len(names)) / DATA_SETS
-        found.append(
+        pairs.append(
             pd.DataFrame({"simulated": model.name, "taken_for": names, "one": single,
                           "all": together})
         )  # fmt: skip
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(pairs, ignore_index=True)
 
 
 def _minds(group: PredictedSubjects, rng: np.random.Generator) -> tuple[Array, Array | None]:

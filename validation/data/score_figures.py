@@ -72,13 +72,13 @@ def draw_radar(scores: pd.DataFrame) -> Figure:
     wide, high, disc, below = 3.6, 3.6, 2.0, 0.4  # inches of a panel, its disc, the key
     size = wide * across, high * down + below
     figure = Figure(figsize=size)
-    for i, (name, own) in enumerate(groups):
+    for i, (name, rows) in enumerate(groups):
         row, column = divmod(i, across)
         x, y = (column + 0.5) * wide, below + (down - row - 0.55) * high
         corner = ((x - disc / 2) / size[0], (y - disc / 2) / size[1])
         axis = figure.add_axes((*corner, disc / size[0], disc / size[1]), projection="polar")
         assert isinstance(axis, PolarAxes)
-        _radar(axis, own)
+        _radar(axis, rows)
         title = "\n".join(wrap(str(name), LONGEST))
         axis.set_title(title, fontsize=draw.TITLE, fontweight="bold", pad=28)
     key = (

@@ -115,24 +115,28 @@ def compute(question: AskScore) -> Result:
         one_of("scoring", question.scoring, get_args(Scoring))
     source, trials = read_one(question.data, question.columns)
     parts = _experiments(trials, question.environment, question.settings)
-    if question.scoring is not None and not any(_about_collider(place) for place, _ in parts):
+    if question.scoring is not None and not any(
+        _about_collider(environment) for environment, _ in parts
+    ):
         raise ValueError(
             "A scoring is that of noisy-ORs fitted to answers about a collider; the trials are of "
-            f"{', '.join(place.name for place, _ in parts)}. Leave --scoring out."
+            f"{', '.join(environment.name for environment, _ in parts)}. Leave --scoring out."
         )
     rows, rates, used = [], [], set()
     told_apart: dict[str, str] = {}
-    for place, part in parts:
-        own = [n for n in names or _names_of(place, question.released) if _is_of(n, place)]
-        used.update(own)
+    for environment, part in parts:
+        chosen = [
+            n for n in names or _names_of(environment, question.released) if _is_of(n, environment)
+        ]
+        used.update(chosen)
         by = question.by or _participants(part)
-        told_apart[place.name] = by
+        told_apart[environment.name] = by
         label = _labels(part, by)
-        rows += measured(own, place, part, label, question.scoring)
-        rates.append(_rates(part, label, place.name))
-    _check_used(names or (), used, [place.name for place, _ in parts])
+        rows += measured(chosen, environment, part, label, question.scoring)
+        rates.append(_rates(part, label, environment.name))
+    _check_used(names or (), used, [environment.name for environment, _ in parts])
     table = pd.DataFrame(rows)
-    more = _on_scale(question, table, [place for place, _ in parts])
+    more = _on_scale(question, table, [environment for environment, _ in parts])
     regressions = _regressions(question, more.rows if len(more.rows) else table)
     figures = {}
     if (table["status"] == "ok").any():
@@ -141,7 +145,7 @@ def compute(question: AskScore) -> Result:
             CAPTION if few else MANY: Drawing(table, draw_intervals if few else draw_distributions)
         }
     counts = pd.concat(rates, ignore_index=True)
-    asked = _asked(question, source)
+    options = _asked(question, source)
     return Result(
         title=f"The measures of {source}{_by_what(told_apart)}",
         verdicts=_without_value(table),
@@ -153,8 +157,8 @@ def compute(question: AskScore) -> Result:
         },
         figures={**figures, **more.figures},
         notes=[*NOTES, *more.notes, *regressions.notes, *_meanings(table)],
-        asked=asked,
-        command=_command(asked),
+        options=options,
+        command=_command(options),
         versions=versions(),
     )
 
@@ -175,16 +179,16 @@ def _by_what(told_apart: Mapping[str, str]) -> str:
 def _asked(question: AskScore, source: str) -> dict[str, Any]:
     """Return what was asked, by option."""
     data = question.data
-    asked, usual = question.asked(), AskScore(()).asked()
-    asked.pop("subject_matter")
+    options, usual = question.option_values(), AskScore(()).option_values()
+    options.pop("subject_matter")
     paths = [source] if isinstance(data, Trials | str | Path) else [str(path) for path in data]
-    given = {name: value for name, value in asked.items() if value not in (usual[name], None)}
+    given = {name: value for name, value in options.items() if value not in (usual[name], None)}
     return {"data": paths, **given}
 
 
-def _command(asked: Mapping[str, Any]) -> str:
+def _command(given: Mapping[str, Any]) -> str:
     """Return the command line that computes the same again."""
-    options = {**asked, "columns": in_one(asked.get("columns", {}))}
+    options = {**given, "columns": in_one(given.get("columns", {}))}
     return command_line("score", *options.pop("data"), **options)
 
 
@@ -197,13 +201,13 @@ def _shown(table: pd.DataFrame) -> pd.DataFrame:
 
 def _without_value(table: pd.DataFrame) -> dict[str, Verdict]:
     """Name the participants of whom no measure has a value, and say why."""
-    found = {}
+    verdicts = {}
     for name, some in table.groupby("participant", sort=False):
         if name and not (some["status"] == "ok").any():
             rows = zip(some["measure"], some["left_out"], some["status"], strict=True)
             reasons = [f"{measure}: {left or status}" for measure, left, status in rows]
-            found[str(name)] = Verdict("has no value", tuple(reasons))
-    return found
+            verdicts[str(name)] = Verdict("has no value", tuple(reasons))
+    return verdicts
 
 
 def _meanings(table: pd.DataFrame) -> list[str]:
@@ -221,7 +225,7 @@ def _on_scale(question: AskScore, table: pd.DataFrame, places: Sequence[Environm
     ends = [reference.get(name.removesuffix(RELEASED), np.nan) for name in names]
     known = [name.removesuffix(RELEASED) in reference for name in names]
     named = table.assign(metric=names, reference=ends)
-    designs = {place.name: place for place in places}
+    designs = {environment.name: environment for environment in places}
     placed = with_random(named[known], designs, question.seed)
     whole = scaled(named.join(placed[["random", "random_error"]]), question.released)
     drawn = whole[whole["reference"].notna()]
@@ -294,18 +298,18 @@ def _experiments(
             "Settings are those of one experiment; the trials are of "
             f"{', '.join(frame['environment'].unique())}. Leave --set out, or split the file."
         )
-    found = []
-    for place, part in frame.groupby("environment", sort=False):
-        if place not in ENVIRONMENTS:
-            raise ValueError(unknown("environment", str(place), ENVIRONMENTS))
-        environment = set_to(environment_of(Trials(part), str(place)), settings)
+    experiments = []
+    for experiment, part in frame.groupby("environment", sort=False):
+        if experiment not in ENVIRONMENTS:
+            raise ValueError(unknown("environment", str(experiment), ENVIRONMENTS))
+        environment = set_to(environment_of(Trials(part), str(experiment)), settings)
         # Columns that only other experiments have are empty here, and no columns of these trials.
-        own = part.dropna(axis="columns", how="all").reset_index(drop=True)
+        rows = part.dropna(axis="columns", how="all").reset_index(drop=True)
         reward = ["reward"] if environment.feedback and "reward" in part else []
         for column in [*answer_columns(environment), *reward]:  # empty where nothing was answered
-            own[column] = part[column].to_numpy() if column in part else None
-        found.append((environment, Trials.from_frame(own, environment=environment)))
-    return found
+            rows[column] = part[column].to_numpy() if column in part else None
+        experiments.append((environment, Trials.from_frame(rows, environment=environment)))
+    return experiments
 
 
 def _about_collider(environment: Environment) -> bool:

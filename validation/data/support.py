@@ -161,12 +161,12 @@ class Relived:
             tables = environment.rerun.tables(self.recorded, sessions[some], rng)
             shape = tables["kept"].shape
             uniforms = rng.random((shape[0], shape[1] * model.n_uniforms))
-            own = None if lapse is None else lapse[some]
-            lived = play_tables(model, theta[some], environment, tables, uniforms, own)
-            kept = tables["kept"][lived.subject, lived.trial]
-            part = {name: column[kept] for name, column in lived.columns.items()}
-            part["session"] = begin + lived.subject[kept]
-            part["slot"] = lived.trial[kept]
+            rates = None if lapse is None else lapse[some]
+            played = play_tables(model, theta[some], environment, tables, uniforms, rates)
+            kept = tables["kept"][played.subject, played.trial]
+            part = {name: column[kept] for name, column in played.columns.items()}
+            part["session"] = begin + played.subject[kept]
+            part["slot"] = played.trial[kept]
             parts.append(part)
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -176,7 +176,7 @@ def support_of(
     environment: Environment,
     data: ModelData,
     method: str,
-    found: Posterior | HierarchicalFit | None,
+    fit: Posterior | HierarchicalFit | None,
     *,
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
@@ -192,7 +192,7 @@ def support_of(
     ----------
     data
         What was fitted.
-    found
+    fit
         Posteriors of the data under the model's prior, or their hierarchical fit; None where
         there are none yet.
 
@@ -204,39 +204,39 @@ def support_of(
     """
     model = data.model
     unknowns = Unknowns.of(model, fixed, fit_lapse)
-    group, law = _group(data, found, unknowns, fixed, fit_lapse, seed)
+    group, law = _group(data, fit, unknowns, fixed, fit_lapse, seed)
     true = group.draw(session_stream(seed), SIMULATED)
     theta = np.tile(unknowns.full, (SIMULATED, 1))
-    own = true[:, :-1] if fit_lapse else true
-    theta[:, unknowns.columns] = own
+    true_theta = true[:, :-1] if fit_lapse else true
+    theta[:, unknowns.columns] = true_theta
     lapse = true[:, -1].copy() if fit_lapse else None
-    lived = relived.live(_with_prior(model, group) if method == "hierarchical" else model,
+    sessions = relived.live(_with_prior(model, group) if method == "hierarchical" else model,
                          environment, theta, lapse, seed)  # fmt: skip
     way: Literal["mle", "posterior"] = "mle" if method == "mle" else "posterior"
-    rows = fit_known(lived, true, way, fixed, fit_lapse, seed, 1)
+    rows = fit_known(sessions, true, way, fixed, fit_lapse, seed, 1)
     scores = recovered(rows, unknowns.parameters, unit="simulated agent")
     return scores, group, law, environment.rerun.rule(relived.recorded.columns)
 
 
 def _group(
     data: ModelData,
-    found: Posterior | HierarchicalFit | None,
+    fit: Posterior | HierarchicalFit | None,
     unknowns: Unknowns,
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
     seed: int,
 ) -> tuple[FittedPopulation, Law]:
     """Return the group that the data show; the prior where they are too few to show one."""
-    if found is not None and not isinstance(found, Posterior):
-        expected = found.expected_z.mean(axis=0)  # of each unit, with regressors and levels
-        spread = found.posterior["group_sd"].mean(("chain", "draw")).to_numpy()
-        if found.deviations is not None and found.slopes:
-            spread = found.deviations.spread_of_rows(found.covariance_roots)
+    if fit is not None and not isinstance(fit, Posterior):
+        expected = fit.expected_z.mean(axis=0)  # of each unit, with regressors and levels
+        spread = fit.posterior["group_sd"].mean(("chain", "draw")).to_numpy()
+        if fit.deviations is not None and fit.slopes:
+            spread = fit.deviations.spread_of_rows(fit.covariance_roots)
         sd = np.sqrt(spread**2 + expected.var(axis=0))
         return FittedPopulation(unknowns.parameters, expected.mean(axis=0), sd), "fitted"
-    if found is None:
+    if fit is None:
         few = np.unique(np.linspace(0, len(data) - 1, MOST_FOR_GROUP).round().astype(np.int64))
-        found = posterior(
+        fit = posterior(
             data.model,
             data.repeat(few),
             fixed=fixed,
@@ -245,10 +245,10 @@ def _group(
             workers=1,
             nuts=False,
         )
-    if sum(status != "failed" for status in found.status) < LEAST_FOR_GROUP:
+    if sum(status != "failed" for status in fit.status) < LEAST_FOR_GROUP:
         parameters = unknowns.parameters
         return FittedPopulation(parameters, parameters.mean, parameters.sd), "prior"
-    return fitted_population(found), "fitted"
+    return fitted_population(fit), "fitted"
 
 
 def _with_prior(model: type[Agent], group: FittedPopulation) -> type[Agent]:
@@ -260,8 +260,11 @@ def _with_prior(model: type[Agent], group: FittedPopulation) -> type[Agent]:
         else p
         for p in model.parameters
     ]
-    told = {"parameters": Parameters(*parameters), "__module__": model.__module__}  # whose kernels
-    return type(model.__name__, (model,), told)
+    attributes = {
+        "parameters": Parameters(*parameters),
+        "__module__": model.__module__,
+    }  # whose kernels
+    return type(model.__name__, (model,), attributes)
 
 
 def reliability(

@@ -37,7 +37,7 @@ def runs_in(paths: Sequence[str | Path]) -> list[Path]:
     ValueError
         If a path is not there, or a folder holds no trials.
     """
-    found: list[Path] = []
+    runs: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir() and not (path / TRIALS).is_file():
             inside = [
@@ -50,12 +50,12 @@ def runs_in(paths: Sequence[str | Path]) -> list[Path]:
                     f"A folder of runs holds folders with a {TRIALS}, or .csv and .parquet files "
                     f"of trials; {path} has none. Name the folder that `run --out` was given."
                 )
-            found += inside
+            runs += inside
         elif path.exists():
-            found.append(path)
+            runs.append(path)
         else:
             raise ValueError(f"Trials are read from a file or a run's folder; there is no {path}.")
-    return found
+    return runs
 
 
 def read_one(data: Data, columns: Mapping[str, str] | None) -> tuple[str, Trials]:
@@ -135,13 +135,13 @@ def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreed_design(
-    told: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    by_run: Mapping[str, Mapping[str, Mapping[str, Any]]],
 ) -> dict[str, dict[str, Any]]:
     """Return the settings of each experiment that all runs of it share, by experiment.
 
     Parameters
     ----------
-    told
+    by_run
         By name of the run, the settings of its experiments; a run may tell none.
 
     Raises
@@ -149,15 +149,15 @@ def agreed_design(
     ValueError
         If they differ in more than conditions.
     """
-    found: dict[str, dict[str, Any]] = {}
+    agreed: dict[str, dict[str, Any]] = {}
     first: dict[str, str] = {}
-    for run, places in told.items():
+    for run, places in by_run.items():
         for name, settings in places.items():
             design = {k: v for k, v in settings.items() if k not in SHARED_DESIGN}
-            if name not in found:
-                found[name], first[name] = dict(settings), run
+            if name not in agreed:
+                agreed[name], first[name] = dict(settings), run
                 continue
-            before = {k: v for k, v in found[name].items() if k not in SHARED_DESIGN}
+            before = {k: v for k, v in agreed[name].items() if k not in SHARED_DESIGN}
             differs = [k for k in {**before, **design} if before.get(k) != design.get(k)]
             if differs:
                 one, other = before.get(differs[0]), design.get(differs[0])
@@ -165,9 +165,9 @@ def agreed_design(
                     f"Runs in one table have the same design; of {name} {first[name]} has "
                     f"{differs[0]}={one!r} and {run} has {other!r}. Read them one by one."
                 )
-            same = {k for k, v in settings.items() if found[name].get(k) == v}
-            found[name] = {k: v for k, v in found[name].items() if k in same}
-    return found
+            same = {k for k, v in settings.items() if agreed[name].get(k) == v}
+            agreed[name] = {k: v for k, v in agreed[name].items() if k in same}
+    return agreed
 
 
 def read_all(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> pd.DataFrame:
@@ -175,12 +175,12 @@ def read_all(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> 
 
     Sessions of different files stay apart where they would have the same address.
     """
-    parts, told = [], {}
+    parts, settings = [], {}
     for name, path in _named(runs_in(paths)).items():
         trials = load(path, columns)
         parts.append(trials.frame.assign(file=str(path)))
-        parts[-1].attrs, told[name] = {}, trials.settings
-    agreed_design(told)
+        parts[-1].attrs, settings[name] = {}, trials.settings
+    agreed_design(settings)
     frame = pd.concat(parts, ignore_index=True)
     address = [name for name in _ADDRESS if name in frame]
     copy = frame.groupby(address, sort=False, dropna=False)["file"].transform(

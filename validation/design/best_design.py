@@ -99,8 +99,8 @@ def _start(question: Design) -> Study:
     pilot = _pilot(question, environment, rivals)
     truth: dict[str, float] = {}
     for one in rivals:
-        own = {k: v for k, v in (question.truth or {}).items() if k in one.parameters.names}
-        truth |= check_truth(one.parameters, own)
+        true_values = {k: v for k, v in (question.truth or {}).items() if k in one.parameters.names}
+        truth |= check_truth(one.parameters, true_values)
     costs = Costs.of(question, rivals[0])
     run = costs.observed.told() if costs.observed else None
     if costs.observed and costs.observed.environment.name != environment.name:
@@ -121,13 +121,15 @@ def _start(question: Design) -> Study:
         if goal.kind == "effect":
             _sought(question, goal, environment, pilot).check_identified([None])
 
-    found = candidates(space, costs, shares, question.designs, possible)
-    cells = [cell for one in found for cell in _cells(question, goal, one, truth, pilot, run)]
-    batch = _batch(found, goal, question.estimator)
+    several_designs = candidates(space, costs, shares, question.designs, possible)
+    cells = [
+        cell for one in several_designs for cell in _cells(question, goal, one, truth, pilot, run)
+    ]
+    batch = _batch(several_designs, goal, question.estimator)
     cells = [replace(cell, batch=batch) for cell in cells]
     trials = None if question.trials is None else environment.n_trials
-    asked = question.asked() | {"trials": trials, "for": question.goal}
-    return Study("design", tuple(cells), question.replicates, question.seed, "replicate", asked)
+    options = question.option_values() | {"trials": trials, "for": question.goal}
+    return Study("design", tuple(cells), question.replicates, question.seed, "replicate", options)
 
 
 def _shares(question: Design, goal: Goal) -> Shares:
@@ -220,7 +222,7 @@ def _cells(
     ]
 
 
-def _batch(found: Sequence[Candidate], goal: Goal, estimator: str) -> int:
+def _batch(designs: Sequence[Candidate], goal: Goal, estimator: str) -> int:
     """Return how many data sets make a batch: as many of each design, so that they pair."""
     if estimator == "hierarchical" and goal.kind == "effect":
         return 1
@@ -228,7 +230,7 @@ def _batch(found: Sequence[Candidate], goal: Goal, estimator: str) -> int:
         one.environment.n_trials
         * one.sizes[-1].sessions
         * (one.sizes[-1].subjects if goal.kind == "effect" else 1)
-        for one in found
+        for one in designs
     )
     return max(1, min(MOST_PER_BATCH, TRIALS_PER_BATCH // most))
 
@@ -318,12 +320,12 @@ class _Search:
     @cached_property
     def shipped_settings(self) -> Mapping[str, Any]:
         """Settings of the experiment as shipped, with those that were given."""
-        asked, name = self.start.question, self.start.cells[0].environment
+        options, name = self.start.question, self.start.cells[0].environment
         parameters = {n for c in self.start.cells for n in AGENTS[c.model].parameters.names}
-        given = {k: v for k, v in asked["set"].items() if k not in parameters}
+        given = {k: v for k, v in options["set"].items() if k not in parameters}
         base = resolve_environment(name)
         changed = type(base)(**base.settings | given)
-        return resolve_environment(changed, asked.get("trials")).settings
+        return resolve_environment(changed, options.get("trials")).settings
 
     def row(self, name: str, cell: Cell, part: int, measured: Measured) -> dict[str, Any]:
         """Return a design at a part of the budget as a row of a table."""
@@ -365,9 +367,11 @@ class _Search:
         if last is not None and rows is not None:
             fresh = last[0]
             seconds += float(rows.frame["seconds"].sum())
-            own, verdicts = fresh.tables(rows)
-            tables = {**own, **tables}
-            frame = pd.concat([frame, own["Fresh run"].assign(run=own["Fresh run"]["design"])])
+            score_tables, verdicts = fresh.tables(rows)
+            tables = {**score_tables, **tables}
+            frame = pd.concat(
+                [frame, score_tables["Fresh run"].assign(run=score_tables["Fresh run"]["design"])]
+            )
         if not searched:
             frame = pd.DataFrame()
         caption = "Against cost, with 2 standard errors of the fresh run. Dots: the search."
@@ -381,7 +385,7 @@ class _Search:
             attempted=sum(m.attempted for m in measured.values()),
             failed=sum(m.failed for m in measured.values()),
             missing=int(rows is None),
-            asked=start.asked,
+            options=start.options,
             command=start.command_line(),
             seconds=seconds,
             versions=versions(),
@@ -424,18 +428,18 @@ class _Fresh:
         search, strata = self.search, self.search.strata
         measured = gather(rows, len(self.designs))
         table, recovery = [], []
-        for (design, part), own in zip(self.designs, measured, strict=True):
+        for (design, part), score in zip(self.designs, measured, strict=True):
             cell = search.cells_of(design)[0]
             name = "best" if design == self.best else NAMES[search.role_of(design)]
-            table.append(search.row(name, cell, part, own))
+            table.append(search.row(name, cell, part, score))
             if part == len(cell.options["sizes"]) - 1 and search.goal.kind == "parameters":
                 recovery += [
                     {
                         "design": name,
                         "parameter": parameter,
-                        "spread": own[f"spread_{parameter}"],
-                        "rmse": _root(own[f"squared_error_{parameter}"]),
-                        "90% covers": own[f"covered_{parameter}"],
+                        "spread": score[f"spread_{parameter}"],
+                        "rmse": _root(score[f"squared_error_{parameter}"]),
+                        "90% covers": score[f"covered_{parameter}"],
                     }
                     for parameter in AGENTS[cell.model].parameters.names
                 ]
@@ -510,8 +514,8 @@ def draw_frontier(designs: pd.DataFrame) -> Figure:
         dots = searched[np.isfinite(searched[name].map(float))]
         values = [float(value) for value in dots[name]]
         draw.line(axis, list(dots[cost]), values, (draw.GREY, ".", "none"), "searched", 3)
-        for (run_of, own), style in zip(fresh, draw.styles(len(fresh)), strict=True):
-            draw.curve(axis, list(own[cost]), list(own[name]), style, str(run_of))
+        for (run_of, rows), style in zip(fresh, draw.styles(len(fresh)), strict=True):
+            draw.curve(axis, list(rows[cost]), list(rows[name]), style, str(run_of))
         axis.set(xscale="log", xlabel=str(cost).removeprefix("cost in "), ylabel=name)
     draw.key(figure, axes[0])
     return figure

@@ -92,9 +92,9 @@ class Shares:
         if self.subjects is None:
             assert fixed is not None
             return (each // fixed, fixed) if each // fixed >= self.least else None
-        found = each // self.subjects
-        enough = found >= (self.least if self.subjects == 1 else 1)
-        return (self.subjects, found) if enough else None
+        shares = each // self.subjects
+        enough = shares >= (self.least if self.subjects == 1 else 1)
+        return (self.subjects, shares) if enough else None
 
     @property
     def fewest(self) -> int:
@@ -212,7 +212,7 @@ class Space:
 
     @classmethod
     def of(
-        cls, environment: Environment, asked: Sequence[str], fixed: Sequence[str], sessions: bool
+        cls, environment: Environment, names: Sequence[str], fixed: Sequence[str], sessions: bool
     ) -> Space:
         """Read what `--search` says; ValueError at a setting that cannot be searched.
 
@@ -225,8 +225,8 @@ class Space:
         """
         declared = declared_in(environment)
         known = declared | ({"sessions": Searched((Span(1, 16),))} if sessions else {})
-        found: dict[str, Searched] = {}
-        for text in asked:
+        searched: dict[str, Searched] = {}
+        for text in names:
             name, equals, values = text.partition("=")
             name = environment.size if name == "trials" and environment.size else name
             if name not in known:
@@ -234,17 +234,17 @@ class Space:
                     f"A search goes through settings that {environment.name} declares for it: "
                     f"{', '.join(known) or 'none'}; got {name!r}."
                 )
-            found[name] = (
+            searched[name] = (
                 _read(text, values, environment.settings.get(name, 1)) if equals else known[name]
             )
-        if not asked:
-            found = {name: how for name, how in declared.items() if name not in fixed}
-        if not found:
+        if not names:
+            searched = {name: how for name, how in declared.items() if name not in fixed}
+        if not searched:
             raise ValueError(
                 f"{environment.name} declares no setting that can be searched and is not given; "
                 f"its settings are {', '.join(environment.settings) or 'none'}."
             )
-        return cls(environment, found)
+        return cls(environment, searched)
 
     @property
     def ends_of_size(self) -> tuple[float, float]:
@@ -309,7 +309,7 @@ def candidates(
         If the budget affords none of them.
     """
     experiment = space.experiment
-    found: list[Candidate] = []
+    designs: list[Candidate] = []
     seen: set[str] = set()
     cheapest = float("inf")
     trials, per_trial = None, 0.0
@@ -317,12 +317,12 @@ def candidates(
         per_trial = _dollars_per_trial(space, costs, shares)
     if costs.unit == "trials" and shares.subjects is not None:
         trials = int(costs.budget) // (shares.conditions * shares.subjects)
-    own = [(SHIPPED, experiment, None)]
+    fixed_designs = [(SHIPPED, experiment, None)]
     paper = {**experiment.settings, **published_in(experiment)}
     if paper != experiment.settings:
-        own.append((PUBLISHED, make(experiment.name, **paper), None))
-    for role, environment, each in (*own, *_built(space, costs, n, trials)):
-        if len(found) >= n:
+        fixed_designs.append((PUBLISHED, make(experiment.name, **paper), None))
+    for role, environment, each in (*fixed_designs, *_built(space, costs, n, trials)):
+        if len(designs) >= n:
             break
         key = json.dumps([environment.settings, each], sort_keys=True, default=str)
         if key in seen or environment.n_trials > MOST_TRIALS:
@@ -341,10 +341,10 @@ def candidates(
         cheapest = min(cheapest, priced.cost(shares.fewest))
         sizes = _sizes(priced, costs.budget, shares, each)
         if sizes:
-            found.append(Candidate(role, environment, sizes))
-    if not any(one.role == SEARCHED for one in found):
+            designs.append(Candidate(role, environment, sizes))
+    if not any(one.role == SEARCHED for one in designs):
         _refuse(costs, cheapest)
-    return found
+    return designs
 
 
 def _refuse(costs: Costs, cheapest: float) -> NoReturn:
@@ -426,13 +426,13 @@ def _built(
 
 def _sizes(priced: Sessions, budget: float, shares: Shares, each: int | None) -> tuple[Size, ...]:
     """Return the sizes that the parts of a budget afford, each once, the whole budget's last."""
-    found: dict[tuple[int, int], Size] = {}
+    sizes: dict[tuple[int, int], Size] = {}
     for part in PARTS:
         size = shares.of(priced.afforded(part * budget), each)
         if size is not None:
             cost = priced.cost(shares.conditions * size[0] * size[1])
-            found[size] = Size(*size, cost)
-    return tuple(found.values())
+            sizes[size] = Size(*size, cost)
+    return tuple(sizes.values())
 
 
 def _read(text: str, values: str, present: Any) -> Searched:

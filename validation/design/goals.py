@@ -71,8 +71,8 @@ class Goal:
                 raise ValueError(unknown("model", name, AGENTS))
             if known:
                 raise ValueError(f"Models are told apart: name two or more; got {text!r}.")
-            own = ["parameters", *model.parameters.names]
-            raise ValueError(unknown(f"parameter of {model.name}", name, own))
+            allowed = ["parameters", *model.parameters.names]
+            raise ValueError(unknown(f"parameter of {model.name}", name, allowed))
         return cls("parameters", tuple(names))
 
     def __str__(self) -> str:
@@ -146,22 +146,22 @@ def _told_apart(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     """
     cell = study.cells[batch.cell]
     rivals = list(cell.options["rivals"])
-    lived = live(study, batch, draw_subjects(study, batch))
+    sessions = live(study, batch, draw_subjects(study, batch))
     logs = []
     for name in rivals:
         model = AGENTS[name]
-        integral = evidence(lived.data(model), Unknowns.of(model), workers=threads)
+        integral = evidence(sessions.data(model), Unknowns.of(model), workers=threads)
         logs.append(np.where(integral.usable, integral.log_evidence, np.nan))
     log_evidence = np.stack(logs, axis=1)
     log_share = log_evidence - logsumexp(log_evidence, axis=1, keepdims=True)
     usable = np.isfinite(log_share).all(axis=1)
-    own = rivals.index(cell.model)
+    true_rival = rivals.index(cell.model)
     return pd.DataFrame(
         {
             "status": np.where(usable, "ok", "failed"),
             "message": np.where(usable, "", UNUSABLE),
             "score": np.exp(log_share.max(axis=1)),
-            "information": np.log2(len(rivals)) + log_share[:, own] / np.log(2.0),
-            "right": (log_share.argmax(axis=1) == own).astype(float),
+            "information": np.log2(len(rivals)) + log_share[:, true_rival] / np.log(2.0),
+            "right": (log_share.argmax(axis=1) == true_rival).astype(float),
         }
     )

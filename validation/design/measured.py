@@ -76,7 +76,7 @@ def difference(rows: Rows, first: Sequence[int], second: Sequence[int], name: st
     parts = []
     for a, b in zip(first, second, strict=True):
         pair = [rows.of(cell).set_index("replicate") for cell in (a, b)]
-        values = [own.loc[own["status"] != "failed", name].astype(float) for own in pair]
+        values = [frame.loc[frame["status"] != "failed", name].astype(float) for frame in pair]
         parts.append(mean((values[0] - values[1]).dropna()))
     return _averaged(parts) if all(np.isfinite(part.error) for part in parts) else NOTHING
 

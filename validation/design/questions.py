@@ -136,10 +136,10 @@ class Design(ExperimentQuestion["Result"]):
 
         return rivals_in(arguments.get("goal", "parameters")) or [arguments["model"]]
 
-    def asked(self) -> dict[str, Any]:
+    def option_values(self) -> dict[str, Any]:
         """What was asked; usual ways are not named."""
-        asked = super().asked()
+        options = super().option_values()
         usual = {"comparison": "one", "estimator": "two_stage", "reasoning": "0-0"}
-        asked |= {name: None for name, value in usual.items() if asked[name] == value}
+        options |= {name: None for name, value in usual.items() if options[name] == value}
         (budget,) = self.budget.items()
-        return asked | {"budget": f"{budget[0]}={budget[1]:.12g}"}
+        return options | {"budget": f"{budget[0]}={budget[1]:.12g}"}

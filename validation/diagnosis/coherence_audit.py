@@ -130,8 +130,8 @@ def study(question: Audit) -> Study:
         for model, values in dials.items()
         for value in values
     )
-    asked = question.asked() | {"set": {**dials, "tests": tests, **settings}}
-    return Study("audit", cells, question.replicates, question.seed, "replicate", asked)
+    content = question.option_values() | {"set": {**dials, "tests": tests, **settings}}
+    return Study("audit", cells, question.replicates, question.seed, "replicate", content)
 
 
 def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
@@ -143,17 +143,17 @@ def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     how = cell.options
     rows = []
     for i, data in enumerate(answers_of(model, theta, environment, study.seed, 41, batch.first)):
-        told = coherence_tests(
+        tests = coherence_tests(
             data, "tree", how["permutations"], how["bootstraps"],
             study.seed + batch.first + i, how["tests"],
         )  # fmt: skip
-        calibrated = told["of"] == CALIBRATED
-        said = findings(told.assign(test=told["test"].where(~calibrated, CALIBRATED)), ())
+        calibrated = tests["of"] == CALIBRATED
+        said = findings(tests.assign(test=tests["test"].where(~calibrated, CALIBRATED)), ())
         row: dict[str, Any] = {"status": "ok", "message": ""}
-        for found in said.to_dict("records"):
+        for test in said.to_dict("records"):
             for name, column in FINDINGS.items():
-                value = found[column]
-                row[f"{name}, {found['test']}"] = np.nan if value is None else float(value)
+                value = test[column]
+                row[f"{name}, {test['test']}"] = np.nan if value is None else float(value)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -162,17 +162,17 @@ def say(rows: Rows) -> Result:
     """Count in how many data sets each test rejects; those that failed are no data sets."""
     table = []
     for number, cell in enumerate(rows.study.cells):
-        own = rows.of(number)
-        own = own[own["status"] == "ok"]
-        if len(own) == 0:
+        cell_rows = rows.of(number)
+        cell_rows = cell_rows[cell_rows["status"] == "ok"]
+        if len(cell_rows) == 0:
             continue
         for test in (test for test in TESTS if test in cell.options["tests"]):
             shares = {
                 name: NOTHING if column.isna().any() else share_of(column.to_numpy(dtype=bool))
-                for name, column in ((n, own[f"{n}, {test}"]) for n in FINDINGS)
+                for name, column in ((n, cell_rows[f"{n}, {test}"]) for n in FINDINGS)
             }
             row = {"decider": cell.model, "dial": cell.law["dial"], "test": test, **shares}
-            table.append(row | {"data sets": len(own)})
+            table.append(row | {"data sets": len(cell_rows)})
     frame = pd.DataFrame(table)
     return rows.result(
         "What do the tests of coherence do to known deciders?",
@@ -191,9 +191,9 @@ def draw_rejections(frame: pd.DataFrame) -> Figure:
     groups = list(frame.groupby("test", sort=False))
     figure, axes = draw.panels(len(groups))
     for axis, (test, whole) in zip(axes, groups, strict=True):
-        for decider, own in whole.sort_values("dial").groupby("decider", sort=False):
-            scores = own["rejected"].tolist()
-            draw.curve(axis, own["dial"].tolist(), scores, looks[decider], str(decider))
+        for decider, part in whole.sort_values("dial").groupby("decider", sort=False):
+            scores = part["rejected"].tolist()
+            draw.curve(axis, part["dial"].tolist(), scores, looks[decider], str(decider))
         draw.limit(axis, LEVEL)
         draw.entitle(axis, str(test))
         axis.set_xlabel("dial")

@@ -66,8 +66,8 @@ def coherence_tests(
         independence the percentile interval of the published bootstraps, and status: "ok", or why
         there is no value.
     """
-    told = [name for name in data.frame if str(name).startswith("told_")]
-    bare = BeliefDecisions(data.frame.drop(columns=told), data.counts)
+    columns = [name for name in data.frame if str(name).startswith("told_")]
+    bare = BeliefDecisions(data.frame.drop(columns=columns), data.counts)
     how: dict[str, Any] = {"bootstraps": bootstraps, "seed": seed}
     both = {**how, "replicates": permutations}
     rows: list[dict[str, Any]] = []

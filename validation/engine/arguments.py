@@ -45,11 +45,11 @@ def resolve_environment(
 
 def settings_asked(environment: Environment) -> dict[str, Any]:
     """Return the settings that differ from the experiment's own, but for the number of trials."""
-    own = make(environment.name).settings
+    shipped = make(environment.name).settings
     return {
         name: value
         for name, value in environment.settings.items()
-        if value != own[name] and name != environment.size
+        if value != shipped[name] and name != environment.size
     }
 
 

@@ -144,9 +144,9 @@ def _computed(
                     f"Every replicate so far failed alike, so the study stops: {outcome.reason}"
                 )
             if not limit:
-                yield from ((own.batch, own.table) for own in waiting)
+                yield from ((outcome_of.batch, outcome_of.table) for outcome_of in waiting)
                 waiting.clear()
-    yield from ((own.batch, own.table) for own in waiting)
+    yield from ((outcome_of.batch, outcome_of.table) for outcome_of in waiting)
 
 
 def _outcomes(

@@ -35,7 +35,7 @@ def checked_correlations(
         correlations together.
     """
     names = model.parameters.names
-    found: dict[str, float] = {}
+    correlations: dict[str, float] = {}
     for text, value in (given or {}).items():
         pair = [name.strip() for name in text.split(",")]
         places = sorted({model.parameters.index(name) for name in pair})
@@ -50,13 +50,13 @@ def checked_correlations(
             )
         if not -1.0 < value < 1.0:
             raise ValueError(f"A correlation lies between -1 and 1; got {text}={value:g}.")
-        found[", ".join(names[k] for k in places)] = float(value)
-    if found and np.linalg.eigvalsh(correlation_matrix(names, found)).min() <= 1e-9:
+        correlations[", ".join(names[k] for k in places)] = float(value)
+    if correlations and np.linalg.eigvalsh(correlation_matrix(names, correlations)).min() <= 1e-9:
         raise ValueError(
             "No subjects have all of these correlations together: "
-            f"{'; '.join(f'{pair} {r:g}' for pair, r in found.items())}. Make them smaller."
+            f"{'; '.join(f'{pair} {r:g}' for pair, r in correlations.items())}. Make them smaller."
         )
-    return found
+    return correlations
 
 
 def correlation_matrix(names: Sequence[str], correlation: Mapping[str, float]) -> Array:
@@ -145,8 +145,10 @@ def draw_group(
     prior = np.array([parameters[parameters.names[m]].group_sd for m in deviations.moved])
     sds = np.append(spread, prior[k:] * np.abs(rng.standard_normal(q - k)))
     terms = {f"sd({name})": float(sd) for name, sd in zip(deviations.slopes, sds[k:], strict=True)}
-    found = deviations.correlations(turn, np.ones((1, q)))[0]
-    terms |= {f"cor({p})": float(r) for p, r in zip(deviations.pair_names, found, strict=True)}
+    correlation = deviations.correlations(turn, np.ones((1, q)))[0]
+    terms |= {
+        f"cor({p})": float(r) for p, r in zip(deviations.pair_names, correlation, strict=True)
+    }
     root = sds[:, None] * deviations.roots(turn)[0]
     expected = np.tile(mean, (len(deviations.subject), 1))
     if design is not None and design.regressors is not None:
@@ -155,7 +157,7 @@ def draw_group(
         expected += (design.regressors.by_subject * effect) @ np.eye(k)[moved]
         terms |= dict(zip(design.regressors.names, effect.tolist(), strict=True))
     # Last, subject after subject: more subjects begin with the same ones.
-    own = np.concatenate([standard, rng.standard_normal((n, q - k))], axis=1) @ root.T
-    z = expected + deviations.enter(own)
+    numbers = np.concatenate([standard, rng.standard_normal((n, q - k))], axis=1) @ root.T
+    z = expected + deviations.enter(numbers)
     rows = z.reshape(-1, n, k)  # a single row of each subject stands for all sessions
     return DrawnGroup(np.broadcast_to(rows, (sessions, n, k)).copy(), terms)

@@ -40,11 +40,11 @@ def read_kept(kind: type[R], file: Path) -> R:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         content |= {
-            "verdicts": {name: _verdict(own) for name, own in content["verdicts"].items()},
+            "verdicts": {name: _verdict(one) for name, one in content["verdicts"].items()},
             "tables": {title: _table(rows) for title, rows in content["tables"].items()},
-            "figures": {title: _drawing(own) for title, own in content["figures"].items()},
+            "figures": {title: _drawing(one) for title, one in content["figures"].items()},
         }
-        known = {own.name for own in fields(kind)}
+        known = {one.name for one in fields(kind)}
         return kind(**{name: value for name, value in content.items() if name in known})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None

@@ -76,7 +76,7 @@ def register(member: Any) -> None:
         If a member of another file has the name already.
     """
     kind = _class_of(member)
-    what, table = next(found for base, found in TABLES.items() if issubclass(kind, base))
+    what, table = next(kinds for base, kinds in TABLES.items() if issubclass(kind, base))
     name = member.name
     known = table.get(name)
     if known is not None and known is not member:

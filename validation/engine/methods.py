@@ -16,14 +16,14 @@ def _sentences() -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def methods_text(verb: str, asked: Mapping[str, Any], version: str) -> str:
+def methods_text(verb: str, options: Mapping[str, Any], version: str) -> str:
     """Return the paragraph of a methods section; "" for a verb that computes nothing.
 
     Parameters
     ----------
     verb
         The command, "recover" for instance.
-    asked
+    options
         The values of its options. A sentence that names a value that was not given is left out.
     version
         Of knownminds.
@@ -33,7 +33,7 @@ def methods_text(verb: str, asked: Mapping[str, Any], version: str) -> str:
         return ""
     values = {
         name.replace(" ", "_"): _Value(value, content["words"].get(name, {}))
-        for name, value in {**asked, "version": version}.items()
+        for name, value in {**options, "version": version}.items()
         if value not in (None, False, "", 0.0, [], (), {}) or (value == 0 and name == "seed")
     }
     return " ".join(

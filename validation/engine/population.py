@@ -68,15 +68,15 @@ def draw_subjects(study: Study, batch: Batch) -> Subjects:
     cell = study.cells[batch.cell]
     parameters = AGENTS[cell.model].parameters
     replicate, number = study.subjects_of(batch)
-    found, position = np.unique(replicate, return_inverse=True)
+    numbers, position = np.unique(replicate, return_inverse=True)
     n_parameters = len(parameters)
     # The group takes the first numbers of a replicate's stream, subject after subject the rest.
     most = int(number.max()) + 1
-    places = np.column_stack([np.full(len(found), cell.data_key), found])
+    places = np.column_stack([np.full(len(numbers), cell.data_key), numbers])
     uniforms = session_uniforms(study.seed, places, (2 + most) * n_parameters)
-    normal = ndtri(np.maximum(uniforms, 2.0**-54)).reshape(len(found), 2 + most, n_parameters)
+    normal = ndtri(np.maximum(uniforms, 2.0**-54)).reshape(len(numbers), 2 + most, n_parameters)
     if "group_draws" in cell.law:
-        mean, spread = _drawn_group(study, cell, found)
+        mean, spread = _drawn_group(study, cell, numbers)
     else:
         mean, spread = _group(cell, normal[:, 0], normal[:, 1])
     standard = normal[position, 2 + number]
@@ -106,8 +106,8 @@ def _together(
     z = np.zeros((cell.sessions, len(replicate), len(whole)))
     z[:] = whole.mean
     terms: dict[str, list[float]] = {}
-    for r, own in enumerate(np.unique(replicate)):
-        mine = np.flatnonzero(replicate == own)
+    for r, number_of in enumerate(np.unique(replicate)):
+        mine = np.flatnonzero(replicate == number_of)
         group = draw_group(
             parameters,
             mean[r, free],
@@ -115,7 +115,7 @@ def _together(
             standard[mine[:, None], free],
             sessions=cell.sessions,
             design=design_of(cell, parameters, len(mine)),
-            address=(study.seed, cell.data_key, int(own)),
+            address=(study.seed, cell.data_key, int(number_of)),
         )
         z[:, mine[:, None], free] = group.z
         for name, value in group.terms.items():
@@ -124,8 +124,8 @@ def _together(
     for name, value in cell.truth.items():
         theta[..., whole.index(name)] = value
     several = theta if cell.law.get("formula") else None
-    found = {name: np.array(values) for name, values in terms.items()}
-    return Subjects(theta[0], replicate, number, mean, spread, several, found)
+    drawn_terms = {name: np.array(values) for name, values in terms.items()}
+    return Subjects(theta[0], replicate, number, mean, spread, several, drawn_terms)
 
 
 def design_of(cell: Cell, parameters: Parameters, subjects: int) -> GroupDesign | None:
@@ -309,8 +309,8 @@ def _live_chosen(study: Study, cell: Cell, theta: Array, addresses: NDArray[np.i
     for row, address in enumerate(addresses.tolist()):
         session, subject = divmod(row, n)
         agent = model.from_theta(theta[subject], lapse=cell.lapse, actions=environment.n_actions)
-        lived = chosen_rows(agent, environment, chosen, study.seed, *address)
-        rows += [{**one, "subject": subject, "session": session} for one in lived]
+        played = chosen_rows(agent, environment, chosen, study.seed, *address)
+        rows += [{**one, "subject": subject, "session": session} for one in played]
     frame = pd.DataFrame(rows)
     given = {name for name in ("action", "response", "reward") if name in frame}
     stimuli = [*environment.fields.shown, *environment.fields.hidden]

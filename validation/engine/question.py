@@ -203,12 +203,12 @@ class Question(Generic[R]):
     def options(cls) -> dict[str, Option]:
         """How each field is typed: those of the class, of its bases, and of `Running`."""
         helps, running = field_helps(cls), running_of(cls)
-        declared = [own for own in fields(cls) if own.metadata.get("typed", True)]
-        declared.sort(key=lambda own: (own.name in running, own.name not in cls.__annotations__))
+        declared = [one for one in fields(cls) if one.metadata.get("typed", True)]
+        declared.sort(key=lambda one: (one.name in running, one.name not in cls.__annotations__))
         return {
-            own.name: option_of(own, helps.get(own.name, ""))
-            for own in declared
-            if "Callable" not in str(own.type)
+            one.name: option_of(one, helps.get(one.name, ""))
+            for one in declared
+            if "Callable" not in str(one.type)
         }
 
     @classmethod
@@ -220,14 +220,14 @@ class Question(Generic[R]):
     def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that were typed, and functions that are called on the way."""
         options, arguments = cls.options(), {}
-        for own in fields(cls):
-            value, option = typed.get(own.name), options.get(own.name)
+        for one in fields(cls):
+            value, option = typed.get(one.name), options.get(one.name)
             if value is not None:
                 read = None if option is None else option.read
-                arguments[own.name] = value if read is None else read(value)
+                arguments[one.name] = value if read is None else read(value)
         return arguments
 
-    def asked(self) -> dict[str, Any]:
+    def option_values(self) -> dict[str, Any]:
         """What was asked, by the names of the options; rates of zero are not named."""
         running = running_of(type(self))
         return {
@@ -238,8 +238,8 @@ class Question(Generic[R]):
 
     def command_line(self) -> str:
         """Return the command line that asks it again."""
-        asked = self.asked()
-        return command_line(self.command, asked.pop("subject_matter", ""), **asked)
+        options = self.option_values()
+        return command_line(self.command, options.pop("subject_matter", ""), **options)
 
 
 def _plain(value: Any) -> Any:
@@ -287,7 +287,7 @@ class Running:
     @property
     def running(self) -> Running:
         """These fields alone."""
-        return Running(**{own.name: getattr(self, own.name) for own in fields(Running)})
+        return Running(**{one.name: getattr(self, one.name) for one in fields(Running)})
 
     def checked(self) -> Running:
         """Return the same; ValueError if the fields do not go together."""
@@ -317,7 +317,7 @@ class Running:
 
 def running_of(kind: type) -> set[str]:
     """Return the fields of a question that say how it is computed; none where it is no study."""
-    return {own.name for own in fields(Running)} if issubclass(kind, Running) else set()
+    return {one.name for one in fields(Running)} if issubclass(kind, Running) else set()
 
 
 @frozen_question
@@ -344,12 +344,12 @@ class ExperimentQuestion(StudyQuestion[R]):
         Of a setting there is no field.
         """
         design = typer.Option(help=field_helps(cls)["design"])
-        found: dict[str, Option] = {}
+        options: dict[str, Option] = {}
         for name, option in super().options().items():
-            found[name] = option
+            options[name] = option
             if name == "trials":
-                found["design"] = Option(Annotated[str | None, design], None, "--design")
-        return found
+                options["design"] = Option(Annotated[str | None, design], None, "--design")
+        return options
 
     @classmethod
     def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:
@@ -369,19 +369,19 @@ class ExperimentQuestion(StudyQuestion[R]):
         names: Sequence[str] = arguments.get("models") or [arguments["model"]]
         return names
 
-    def asked(self) -> dict[str, Any]:
+    def option_values(self) -> dict[str, Any]:
         """What was asked: names, not things, and no setting that is the experiment's own."""
         from .arguments import resolve_environment, resolve_model, settings_asked
 
         environment = resolve_environment(getattr(self, "environment"))  # noqa: B009 - of a subclass
-        asked = super().asked()
-        truth = {name: float(value) for name, value in (asked["set"] or {}).items()}
-        asked["set"] = {**truth, **settings_asked(environment)}
-        model = asked["model"]
+        options = super().option_values()
+        truth = {name: float(value) for name, value in (options["set"] or {}).items()}
+        options["set"] = {**truth, **settings_asked(environment)}
+        model = options["model"]
         several = isinstance(model, Sequence) and not isinstance(model, str)
         names = [resolve_model(one).name for one in (model if several else [model])]
-        asked["model"] = names if several else names[0]
-        return asked | {"subject_matter": environment.name}
+        options["model"] = names if several else names[0]
+        return options | {"subject_matter": environment.name}
 
 
 def load(module: str, name: str) -> Any:
@@ -403,14 +403,14 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
 
     kind = cast("type[Question[Any]]", question)
 
-    def ask(*args: P.args, **asked: P.kwargs) -> R:
-        own = question(*args, **asked)
-        if not isinstance(own, Running) or own.progress is not None:
-            return own.answer()
+    def ask(*args: P.args, **arguments: P.kwargs) -> R:
+        instance = question(*args, **arguments)
+        if not isinstance(instance, Running) or instance.progress is not None:
+            return instance.answer()
         from .notebook import notebook_bar
 
         with notebook_bar(kind.verb) as bar:
-            answer: R = cast("Any", replace(cast("Any", own), progress=bar)).answer()
+            answer: R = cast("Any", replace(cast("Any", instance), progress=bar)).answer()
             return answer
 
     ask.__name__ = ask.__qualname__ = kind.verb

@@ -102,8 +102,8 @@ class Result:
         Units of a study that is not finished that are not there yet.
     rows
         The units, one each, from which tables and figures are made.
-    asked
-        What was asked, by option.
+    options
+        The values of the command's options.
     command
         The command line that asks it again; "" if there is none.
     seconds
@@ -122,7 +122,7 @@ class Result:
     failed: int = 0
     missing: int = 0
     rows: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
-    asked: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
     seconds: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -167,7 +167,7 @@ class Result:
         """What was done, as a methods section says it; "" without a command."""
         _, _, words = self.command.partition("knownminds ")
         version = self.versions.get("knownminds", "")
-        return methods_text(words.partition(" ")[0], self.asked, version)
+        return methods_text(words.partition(" ")[0], self.options, version)
 
     def about(self, **more: Any) -> Result:
         """Return the same with more said about where it comes from."""
@@ -196,7 +196,7 @@ class Result:
         return {
             "title": self.title,
             "methods": self.methods,
-            "asked": _plain(self.asked),
+            "options": _plain(self.options),
             "verdicts": {name: one.to_dict() for name, one in self.verdicts.items()},
             "tables": {title: records(table) for title, table in self.tables.items()},
             **(

@@ -156,8 +156,8 @@ def agreement(x: Array, y: Array, clusters: Clusters = None) -> Agreement:
         )
         values = (r, c, 1 - cxy / vx)
     r_score, concordance, shrinkage = (
-        Score(float(value), error_of(own, clusters))
-        for value, own in zip(values, influences, strict=True)
+        Score(float(value), error_of(influence, clusters))
+        for value, influence in zip(values, influences, strict=True)
     )
     bias = mean(off, clusters)
     return Agreement(n, varies, finite, bias, rmse, r_score, concordance, shrinkage)

@@ -197,15 +197,15 @@ class Study:
         return cls(**{**identity, "cells": cells, "remarks": remarks})
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
         """What was asked, by option, the experiment first."""
-        asked = dict(self.question)
-        return {"experiment": asked.pop("subject_matter", ""), **asked}
+        options = dict(self.question)
+        return {"experiment": options.pop("subject_matter", ""), **options}
 
     def command_line(self) -> str:
         """Return the command line that computes the study again."""
-        asked = dict(self.question)
-        return command_line(self.command, asked.pop("subject_matter", ""), **asked)
+        options = dict(self.question)
+        return command_line(self.command, options.pop("subject_matter", ""), **options)
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ class Rows:
             "failed": int((frame["status"] == "failed").sum()),
             "missing": self.missing,
             "rows": frame,
-            "asked": self.study.asked,
+            "options": self.study.options,
             "command": self.study.command_line(),
             "seconds": float(frame["seconds"].sum()),
             "versions": self.versions[-1],

@@ -44,9 +44,9 @@ class Entry:
     def __str__(self) -> str:
         """Return it as a line."""
         count = counted(self.rows, "row")
-        told = f"{count}, the first: {self.example}" if self.example else count
+        text = f"{count}, the first: {self.example}" if self.example else count
         return (
-            f"  {self.kind:<10}  {self.what} ({told})"
+            f"  {self.kind:<10}  {self.what} ({text})"
             if self.rows
             else f"  {self.kind:<10}  {self.what}"
         )
@@ -205,6 +205,6 @@ def account_of_texts(format: str, files: Sequence[str], trials: Trials) -> Accou
     for outcome in frame["outcome"][~answered].unique():
         n = int((frame["outcome"] == outcome).sum())
         tally.add(UNREADABLE, f"an answer that is {outcome}", n)
-    told = frame["environment"].dropna().unique() if "environment" in frame else ()
+    names = frame["environment"].dropna().unique() if "environment" in frame else ()
     tables = [Table(file, file, frame.iloc[:0], np.zeros(0, dtype=np.int64)) for file in files]
-    return account_of(format, ", ".join(map(str, told)), tables, tally, frame)
+    return account_of(format, ", ".join(map(str, names)), tables, tally, frame)

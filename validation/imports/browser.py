@@ -38,8 +38,8 @@ def read_browser(path: Path, tally: Tally) -> Table:
         raise ValueError(f"{rule}; {path.name} cannot be read ({error}).") from None
     rows: list[dict[str, Any]] = []
     try:
-        for number, found in enumerate(_values(text)):
-            screens = found if isinstance(found, list) else [found]
+        for number, value in enumerate(_values(text)):
+            screens = value if isinstance(value, list) else [value]
             if not all(isinstance(screen, Mapping) for screen in screens):
                 raise ValueError(f"{rule}; {path.name} holds something else.")
             for screen in screens:
@@ -105,7 +105,7 @@ def opened(table: Table, column: str, tally: Tally) -> pd.Series[Any] | None:
     if not dot or base not in table.cells:
         return None
     texts = table.cells[base]
-    found: dict[str, str | None] = {}
+    opened_columns: dict[str, str | None] = {}
     damaged = set()
     for text in texts.dropna().unique():
         try:
@@ -115,6 +115,6 @@ def opened(table: Table, column: str, tally: Tally) -> pd.Series[Any] | None:
             continue
         for name in path.split("."):
             value = value.get(name) if isinstance(value, Mapping) else None
-        found[text] = None if value is None else str(value)
+        opened_columns[text] = None if value is None else str(value)
     tally.mark(LEFT_OUT, f"{base!r} is no JSON", table, texts.isin(list(damaged)))
-    return texts.map(found)
+    return texts.map(opened_columns)

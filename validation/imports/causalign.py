@@ -35,8 +35,8 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
     cells = table.cells
     letter, study = cells["letter.type"].str.lower(), cells["study.type"].astype("str")
     queried = study.str.partition("|")[0].map(_CAUSES)
-    told = study.str.partition("|")[2]
-    first, second = told.str.contains("X=1"), told.str.contains("Y=1")
+    label = study.str.partition("|")[2]
+    first, second = label.str.contains("X=1"), label.str.contains("Y=1")
     present = pd.Series(np.where(first, "C1", np.where(second, "C2", "")), index=cells.index)
     domain = cells["domain"].replace({"society": "sociology"})
     right = letter.isin(list(TASKS)) & queried.notna() & domain.isin(_STORIES)
@@ -62,15 +62,15 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
         trial={"least": 0, "most": 1e6, "whole": True},
     )
     response, outcome, raw = answers(table, "y", tally, least=0, most=100)
-    own = table.cells
-    tally.mark(DERIVED, "society is our sociology", table, own["domain"] == "society")
+    people = table.cells
+    tally.mark(DERIVED, "society is our sociology", table, people["domain"] == "society")
     frame = pd.DataFrame({
-        "subject": own["s"].astype("str"), "trial": shown["trial"].astype(np.int64),
-        "task": own["letter"], "queried": own["queried"],
-        "present": own["present"].where(own["letter"] == "j", ""), "domain": own["story"],
-        "sense": own["attr.polarity"], "response": response, "outcome": outcome, "raw_text": raw,
+        "subject": people["s"].astype("str"), "trial": shown["trial"].astype(np.int64),
+        "task": people["letter"], "queried": people["queried"],
+        "present": people["present"].where(people["letter"] == "j", ""), "domain": people["story"],
+        "sense": people["attr.polarity"], "response": response, "outcome": outcome, "raw_text": raw,
     })  # fmt: skip
-    if "rt" in own:
+    if "rt" in people:
         frame["rt_s"] = within(table, "rt", tally, least=0)
     return frame
 
@@ -83,9 +83,9 @@ def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     sense = pd.Series(index // 20 % 8).map(_SENSES)
     task = pd.Series(list(TASKS))[index % 20].reset_index(drop=True)
     right = pd.Series(~np.isnan(number)) & sense.notna() & cells["subject"].notna()
-    for column, own in (("task", task), ("cntbl_cond", sense)):
+    for column, values in (("task", task), ("cntbl_cond", sense)):
         if column in cells:
-            right &= cells[column].isna() | (cells[column] == own)
+            right &= cells[column].isna() | (cells[column] == values)
     tally.mark(LEFT_OUT, "the prompt's number, or what stands beside it, is none of the collider's",
                table, ~right)  # fmt: skip
     story, content, control = _stories(table, index, tally)
@@ -113,13 +113,13 @@ def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     temperature = _text(cells, "temperature")
     effort = _text(cells, "reasoning_effort")
     who = _text(cells, "subject").str.cat(effort, sep=" ").str.strip()
-    asked = kind + ("/" + temperature).where(temperature != "", "")
-    nth = pd.DataFrame({"w": who, "a": asked, "i": index}).groupby(["w", "a", "i"]).cumcount()
+    prompt = kind + ("/" + temperature).where(temperature != "", "")
+    nth = pd.DataFrame({"w": who, "a": prompt, "i": index}).groupby(["w", "a", "i"]).cumcount()
     tally.mark(
         DERIVED, "repeated passes over the prompts told apart by their order", table, nth > 0
     )
     return frame.assign(
-        subject=who, session=asked + ("/" + nth.astype("str")).where(nth > 0, ""),
+        subject=who, session=prompt + ("/" + nth.astype("str")).where(nth > 0, ""),
         trial=index, task=task[kept].to_numpy(), queried=_QUERIED[index % 20],
         present=_PRESENT[index % 20], domain=story[kept].to_numpy(), sense=sense[kept].to_numpy(),
         content_name=content[kept].to_numpy(), prompt_category=kind, temperature=temperature,
@@ -178,9 +178,9 @@ def _answered(table: Table, tally: Tally) -> pd.DataFrame:
         if len(tagged) > 1:
             fates[each] = (np.nan, "malformed")
             continue
-        found = parser.parse(bare.strip(), {})
-        value = np.nan if found.response is None else float(found.response)
-        fates[each] = (value, str(found.outcome.value))
+        answer = parser.parse(bare.strip(), {})
+        value = np.nan if answer.response is None else float(answer.response)
+        fates[each] = (value, str(answer.outcome.value))
     response = said.map({each: value for each, (value, _) in fates.items()}).astype(float)
     outcome = said.map({each: fate for each, (_, fate) in fates.items()})
     outcome = outcome.where(~failed, "error")

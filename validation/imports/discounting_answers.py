@@ -73,7 +73,7 @@ def questions_of_answers(answers: pd.DataFrame, environment: TemporalDiscounting
             f"{never[0] + 1} answers a question that was not asked after those before it. "
             "Leave it out, or correct the order."
         )
-    asked = environment.tables(np.full((1, environment.n_draws), 0.5))
-    told = {name: asked[name][0][slot] for name in _SHOWN}
-    later = asked["later_amounts"][0][slot, factor]
-    return answers.assign(trial=slot, item=item.astype(np.int64), later_amount=later, **told)
+    tables = environment.tables(np.full((1, environment.n_draws), 0.5))
+    columns = {name: tables[name][0][slot] for name in _SHOWN}
+    later = tables["later_amounts"][0][slot, factor]
+    return answers.assign(trial=slot, item=item.astype(np.int64), later_amount=later, **columns)

@@ -112,14 +112,14 @@ def _balloons(frame: pd.DataFrame) -> pd.DataFrame:
         )
     keys = ["subject", "session", "balloon"]
     groups = frame.groupby(keys, sort=False)
-    told = groups.agg(
+    balloons = groups.agg(
         pumps=("action", "sum"),
         last=("reward", "last"),
         answered=("action", lambda a: a.notna().all()),
     ).reset_index()
     stopped = groups["action"].last().to_numpy() == 0
-    told = told.assign(explosion=(~stopped).astype(int))[told["answered"]]
-    return told.rename(columns={"subject": "subjID"})[["subjID", "pumps", "explosion"]]
+    balloons = balloons.assign(explosion=(~stopped).astype(int))[balloons["answered"]]
+    return balloons.rename(columns={"subject": "subjID"})[["subjID", "pumps", "explosion"]]
 
 
 def _whole(values: pd.Series[Any]) -> pd.Series[Any]:
@@ -159,8 +159,8 @@ def experiment_of(trials: Trials, environment: Environment | None) -> Environmen
     """Return the experiment that is given or that all trials name."""
     if environment is not None:
         return environment
-    told = "environment" in trials.frame
-    names: list[Any] = list(trials.frame["environment"].dropna().unique()) if told else []
+    is_named = "environment" in trials.frame
+    names: list[Any] = list(trials.frame["environment"].dropna().unique()) if is_named else []
     if len(names) != 1:
         raise ValueError("The trials do not name one experiment; name it with --environment.")
     return make(str(names[0]), **trials.settings.get(str(names[0]), {}))

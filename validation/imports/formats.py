@@ -109,10 +109,10 @@ def format_of(
         raise ValueError(unknown("format", source, sources))
     pairs = [(one, one.fitted(table)) for one in known if source in (None, one.source)]
     fitting = [(one, ready) for one, ready in pairs if ready is not None]
-    found = dict.fromkeys(one.source for one, _ in fitting)
-    if len(found) > 1:
+    names = dict.fromkeys(one.source for one, _ in fitting)
+    if len(names) > 1:
         raise ValueError(
-            f"The head of {table.file} fits {' and '.join(found)}. Name one with --from."
+            f"The head of {table.file} fits {' and '.join(names)}. Name one with --from."
         )
     fitting.sort(key=lambda pair: (pair[0].environment != environment, -len(pair[0].head)))
     return fitting[0] if fitting else None

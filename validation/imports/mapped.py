@@ -60,28 +60,30 @@ def mapped_rows(
     cells = _columns(table, mapping, tally)
     if "subject" not in cells:
         raise ValueError(_lacking(table, ["subject"]))
-    own = replace(table, cells=cells.assign(**{n: str(v) for n, v in mapping.constants.items()}))
+    with_constants = replace(
+        table, cells=cells.assign(**{n: str(v) for n, v in mapping.constants.items()})
+    )
     if mapping.strict:
-        lost = own.cells["subject"].isna()
-        tally.mark(LEFT_OUT, "no subject", own, lost)
-        own = own.keep(~lost)
+        lost = with_constants.cells["subject"].isna()
+        tally.mark(LEFT_OUT, "no subject", with_constants, lost)
+        with_constants = with_constants.keep(~lost)
     else:
-        own = identified(own, "subject", tally)
-    shape = _shape(environment, own.cells)
-    rows = _Rows(own, mapping, environment, shape, tally)
-    own, frame = rows.numbered()
+        with_constants = identified(with_constants, "subject", tally)
+    shape = _shape(environment, with_constants.cells)
+    rows = _Rows(with_constants, mapping, environment, shape, tally)
+    with_constants, frame = rows.numbered()
     if environment is not None and shape and environment.name != "temporal_discounting":
-        return reshaped(own, frame, environment, tally, mapping.strict)
+        return reshaped(with_constants, frame, environment, tally, mapping.strict)
     if isinstance(environment, TemporalDiscounting):
-        own, frame = _questions(own, frame, environment, tally, bool(shape))
+        with_constants, frame = _questions(with_constants, frame, environment, tally, bool(shape))
     _require(table, frame, environment)
-    own, frame = rows.shown(own, frame)
+    with_constants, frame = rows.shown(with_constants, frame)
     if environment is not None and environment.name == "restless_bandit":
         if "accurate" in frame:
-            frame = _means(own, frame, environment, tally)
+            frame = _means(with_constants, frame, environment, tally)
         if "block" not in frame:
-            frame = _blocks(own, frame, tally)
-    return _answered(own, frame, environment, tally)
+            frame = _blocks(with_constants, frame, tally)
+    return _answered(with_constants, frame, environment, tally)
 
 
 def _shape(environment: Environment | None, cells: pd.DataFrame) -> tuple[str, ...]:
@@ -98,15 +100,15 @@ def _columns(table: Table, mapping: ColumnMap, tally: Tally) -> pd.DataFrame:
     for ours, theirs in mapping.columns.items():
         if theirs in cells:
             continue
-        found = opened(table, theirs, tally)
-        if found is None:
+        opened_table = opened(table, theirs, tally)
+        if opened_table is None:
             close = get_close_matches(theirs, list(map(str, cells.columns)), 3)
             near = f" Nearest: {', '.join(close)}." if close else ""
             raise ValueError(
                 f"Every mapped column must exist; {ours}={theirs} names none of "
                 f"{', '.join(map(str, cells.columns))}.{near}"
             )
-        added[theirs] = found
+        added[theirs] = opened_table
     cells = cells.assign(**added)
     named = list(mapping.columns.values())
     twice = [name for name in named if named.count(name) > 1]
@@ -129,12 +131,12 @@ class _Rows:
 
     def numbered(self) -> tuple[Table, pd.DataFrame]:
         """Return all columns, numbers as such, with the number of each trial."""
-        own, tally = self.table, self.tally
-        frame = pd.DataFrame({"subject": own.cells["subject"].astype("str")})
-        if "session" in own.cells:
-            frame["session"] = own.cells["session"].fillna("0").astype("str")
+        table, tally = self.table, self.tally
+        frame = pd.DataFrame({"subject": table.cells["subject"].astype("str")})
+        if "session" in table.cells:
+            frame["session"] = table.cells["session"].fillna("0").astype("str")
         numeric = self._numeric()
-        for name in own.cells.columns:
+        for name in table.cells.columns:
             if name in frame:
                 continue
             said = (self.mapping.named(what, name) for what in ("values", "units", "ranges"))
@@ -142,19 +144,19 @@ class _Rows:
                 frame[name], wrong = self._values(name)
                 if name in ("action", "response") and wrong.any():
                     text = frame.get("raw_text", pd.Series(pd.NA, frame.index, dtype="object"))
-                    frame["raw_text"] = text.where(~wrong, own.cells[name])
+                    frame["raw_text"] = text.where(~wrong, table.cells[name])
             else:
-                frame[name] = own.cells[name]
+                frame[name] = table.cells[name]
         for name, unit in self.mapping.units.items():
             if BY_ACTION.fullmatch(unit):
-                frame[name] = _of_the_chosen(own, frame, name, unit, tally)
+                frame[name] = _of_the_chosen(table, frame, name, unit, tally)
         if "trial" not in frame:
             keys = [key for key in ("subject", "session") if key in frame]
-            tally.mark(DERIVED, "trials numbered by their order", own, np.ones(len(own)))
-            return own, frame.assign(trial=frame.groupby(keys, sort=False).cumcount())
+            tally.mark(DERIVED, "trials numbered by their order", table, np.ones(len(table)))
+            return table, frame.assign(trial=frame.groupby(keys, sort=False).cumcount())
         lost = frame["trial"].isna()
-        tally.mark(LEFT_OUT, "no trial number", own, lost)
-        return own.keep(~lost), frame[~lost].reset_index(drop=True)
+        tally.mark(LEFT_OUT, "no trial number", table, lost)
+        return table.keep(~lost), frame[~lost].reset_index(drop=True)
 
     def _numeric(self) -> set[str]:
         """Return the columns that hold numbers."""
@@ -172,13 +174,13 @@ class _Rows:
         silent = cells.isin(list(mapping.missing if name in ANSWERS else ()))
         tally.mark(UNREADABLE, f"{name!r} holds a code for no answer", table, silent)
         cells = cells.where(~silent)
-        told: Mapping[str, float] | None = mapping.named("values", name)
+        codes: Mapping[str, float] | None = mapping.named("values", name)
         values: NDArray[np.float64]
-        if told is not None:
+        if codes is not None:
             plain = whole_numbers(cells).where(cells.notna())
-            wrong = (plain.notna() & ~plain.isin(list(told))).to_numpy(dtype=bool)
-            values = np.asarray(plain.map(dict(told)).to_numpy(dtype=float, na_value=np.nan))
-            remedy = f"the mapping knows {', '.join(told)}. Add it, or name it with --missing."
+            wrong = (plain.notna() & ~plain.isin(list(codes))).to_numpy(dtype=bool)
+            values = np.asarray(plain.map(dict(codes)).to_numpy(dtype=float, na_value=np.nan))
+            remedy = f"the mapping knows {', '.join(codes)}. Add it, or name it with --missing."
         else:
             shown = replace(table, cells=table.cells.assign(**{name: cells}))
             values, wrong = numbers(shown, name, tally)
@@ -205,16 +207,16 @@ class _Rows:
         tally.mark(UNREADABLE, f"{name!r} has no meaning", table, wrong)
         return values, wrong
 
-    def shown(self, own: Table, frame: pd.DataFrame) -> tuple[Table, pd.DataFrame]:
+    def shown(self, table: Table, frame: pd.DataFrame) -> tuple[Table, pd.DataFrame]:
         """Leave out rows without a stimulus, where the mapping lets an import go on."""
         if self.mapping.strict or self.environment is None:
-            return own, frame
+            return table, frame
         answers = {*ANSWERS, *PAID, "trial"}
         columns = trial_schema(self.environment).columns
         needed = [c.name for c in columns if c.required and c.name not in answers]
         lost = frame[[name for name in needed if name in frame]].isna().any(axis=1)
-        self.tally.mark(LEFT_OUT, "a stimulus is missing", own, lost)
-        return own.keep(~lost), frame[~lost].reset_index(drop=True)
+        self.tally.mark(LEFT_OUT, "a stimulus is missing", table, lost)
+        return table.keep(~lost), frame[~lost].reset_index(drop=True)
 
 
 def _of_the_chosen(
@@ -233,8 +235,8 @@ def _of_the_chosen(
     action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
     known = np.isin(action, range(len(columns)))
     tally.mark(DERIVED, f"{name!r}: the column of the chosen action", table, known)
-    place = np.where(known, action, 0).astype(np.int64)
-    return np.where(known, values[place, np.arange(len(action))], np.nan)
+    index = np.where(known, action, 0).astype(np.int64)
+    return np.where(known, values[index, np.arange(len(action))], np.nan)
 
 
 def _require(table: Table, frame: pd.DataFrame, environment: Environment | None) -> None:
@@ -281,11 +283,11 @@ def _answered(
     table: Table, frame: pd.DataFrame, environment: Environment | None, tally: Tally
 ) -> pd.DataFrame:
     """Add what became of each answer; without one there is no reward."""
-    asked = environment.given if environment is not None else "either"
+    kind = environment.given if environment is not None else "either"
     wanted = [name for name in ("action", "response") if name in frame]
-    wanted = [name for name in wanted if asked in ("either", "both", name)]
+    wanted = [name for name in wanted if kind in ("either", "both", name)]
     given = frame[wanted].notna()
-    answered = given.all(axis=1) if asked == "both" else given.any(axis=1)
+    answered = given.all(axis=1) if kind == "both" else given.any(axis=1)
     half = ~answered & given.any(axis=1)
     tally.mark(UNREADABLE, "half an answer: action or response is missing", table, half)
     paid = [name for name in PAID if name in frame]

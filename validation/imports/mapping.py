@@ -97,17 +97,17 @@ class ColumnMap:
     def merged(self, other: ColumnMap) -> ColumnMap:
         """Return both; where both say something, the other's counts."""
         said: dict[str, Any] = {}
-        for own in fields(self):
-            mine, theirs = getattr(self, own.name), getattr(other, own.name)
-            said[own.name] = {**mine, **theirs} if isinstance(mine, Mapping) else theirs or mine
+        for one in fields(self):
+            mine, theirs = getattr(self, one.name), getattr(other, one.name)
+            said[one.name] = {**mine, **theirs} if isinstance(mine, Mapping) else theirs or mine
         said["missing"] = tuple(dict.fromkeys((*self.missing, *other.missing)))
         said["strict"] = self.strict and other.strict
         return ColumnMap(**said)
 
     def named(self, what: str, column: str) -> Any:
         """Return what is said of a column of ours, by our name or theirs; None if nothing."""
-        told: Mapping[str, Any] = getattr(self, what)
-        return told.get(column, told.get(self.columns.get(column, column)))
+        entries: Mapping[str, Any] = getattr(self, what)
+        return entries.get(column, entries.get(self.columns.get(column, column)))
 
     def to_toml(self) -> str:
         """Return the mapping as the text of a file; `read` understands it."""
@@ -143,11 +143,11 @@ class ColumnMap:
         """
         path = Path(file)
         try:
-            told = tomllib.loads(path.read_text(encoding="utf-8"))
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ValueError(f"{path} cannot be read as a mapping: {error}.") from None
-        kinds = {own.name: str(own.type) for own in fields(cls)}
-        for name, value in told.items():
+        kinds = {one.name: str(one.type) for one in fields(cls)}
+        for name, value in content.items():
             if name not in kinds:
                 raise ValueError(f"A mapping has {', '.join(kinds)}; {path.name} has {name!r}.")
             if isinstance(value, dict) != kinds[name].startswith("Mapping"):
@@ -157,10 +157,10 @@ class ColumnMap:
                 )
         values = {
             column: {text: _number(f"{column}: {text}", number) for text, number in each.items()}
-            for column, each in told.get("values", {}).items()
+            for column, each in content.get("values", {}).items()
         }
         return cls(
-            **{**told, "values": values, "missing": tuple(map(str, told.get("missing", ())))}
+            **{**content, "values": values, "missing": tuple(map(str, content.get("missing", ())))}
         )
 
 
@@ -195,8 +195,8 @@ def _one(text: str) -> ColumnMap:
         return ColumnMap.read(shipped)
     column, colon, rest = text.partition(":")
     if column.strip() in _OF_TEXTS:
-        found: dict[str, Any] = {_OF_TEXTS[column.strip()]: rest.strip()}
-        return ColumnMap(**found)
+        entry: dict[str, Any] = {_OF_TEXTS[column.strip()]: rest.strip()}
+        return ColumnMap(**entry)
     if colon and "=" not in column:
         column, rest = column.strip(), rest.strip()
         if rest in UNITS or BY_ACTION.fullmatch(rest):
@@ -211,13 +211,13 @@ def _one(text: str) -> ColumnMap:
 
 
 def _pairs(text: str, whole: str) -> list[tuple[str, str]]:
-    found = []
+    pairs = []
     for pair in text.split(","):
         name, equals, value = pair.partition("=")
         if not (equals and name.strip() and value.strip()):
             raise ValueError(f"{_GRAMMAR}; got {whole!r}.")
-        found.append((name.strip(), value.strip()))
-    return found
+        pairs.append((name.strip(), value.strip()))
+    return pairs
 
 
 def _number(text: str, value: Any) -> float:
@@ -229,10 +229,10 @@ def _number(text: str, value: Any) -> float:
         ) from None
 
 
-def _section(name: str, told: Mapping[str, Any]) -> list[str]:
-    if not told:
+def _section(name: str, entries: Mapping[str, Any]) -> list[str]:
+    if not entries:
         return []
-    rows = [f"{_quoted(key)} = {_quoted(value)}" for key, value in told.items()]
+    rows = [f"{_quoted(key)} = {_quoted(value)}" for key, value in entries.items()]
     return ["", f"[{name}]", *rows]
 
 

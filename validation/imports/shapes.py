@@ -38,11 +38,11 @@ def reshaped(
         return _days(table, frame, environment, tally)
     if environment.name == "balloon_risk":
         return _balloons(table, frame, environment, tally, strict)
-    own = frame.drop(columns=[name for name in ("trial",) if name in frame])
-    kept = whole_games(table, own, tally, strict)
+    columns = frame.drop(columns=[name for name in ("trial",) if name in frame])
+    kept = whole_games(table, columns, tally, strict)
     if not kept.any():
-        return own.iloc[:0]
-    whole = own[kept].drop(columns=["plays"], errors="ignore").reset_index(drop=True)
+        return columns.iloc[:0]
+    whole = columns[kept].drop(columns=["plays"], errors="ignore").reset_index(drop=True)
     games = games_of_plays(whole)
     return games.assign(outcome=np.where(games["action"].isna(), "empty", "ok"))
 
@@ -90,8 +90,8 @@ def _balloons(
     if "balloon" not in frame:
         frame["balloon"] = frame.groupby(keys, sort=False).cumcount()
     tally.mark(DERIVED, "a row for each pump, and one for the stop", table, np.ones(len(table)))
-    own = frame.drop(columns=["trial", *({"type"} & set(frame))])
-    return pumps_of_balloons(own, maxima=maxima)
+    columns = frame.drop(columns=["trial", *({"type"} & set(frame))])
+    return pumps_of_balloons(columns, maxima=maxima)
 
 
 def whole_games(

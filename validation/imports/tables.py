@@ -242,13 +242,13 @@ def stimuli(
     columns
         By name, how each is checked; see `within`.
     """
-    found = {name: within(table, name, tally, **how) for name, how in columns.items()}
+    columns_of = {name: within(table, name, tally, **how) for name, how in columns.items()}
     right = np.ones(len(table), dtype=bool)
-    for name, values in found.items():
+    for name, values in columns_of.items():
         lost = right & np.isnan(values)
         tally.mark(LEFT_OUT, f"no usable {name!r}: {_rule(columns[name])}", table, lost)
         right &= ~lost
-    return table.keep(right), {name: values[right] for name, values in found.items()}
+    return table.keep(right), {name: values[right] for name, values in columns_of.items()}
 
 
 def answers(

@@ -60,27 +60,27 @@ def read_texts(path: Path, pattern: str, names: str, tally: Tally) -> Table:
     where = ""
     for number, record in _records(path):
         text, person = record["text"], str(record["participant"])
-        found = list(trial.finditer(text))
+        matches = list(trial.finditer(text))
         answers = ANSWER.findall(text)
-        if len(found) != len(answers):
+        if len(matches) != len(answers):
             raise ValueError(
                 f"A pattern fits each answer of a text once; line {number} of {path.name} has "
-                f"{len(answers)} answers between << and >>, and the pattern fits {len(found)} "
+                f"{len(answers)} answers between << and >>, and the pattern fits {len(matches)} "
                 "times. Widen or narrow the pattern, or leave the line out."
             )
         options = _options(named, names, text, f"line {number} of {path.name}")
         session = sessions[person] = sessions.get(person, -1) + 1
-        for place, match in enumerate(found):
-            row = {"subject": person, "session": str(session), "trial": str(place),
+        for index, match in enumerate(matches):
+            row = {"subject": person, "session": str(session), "trial": str(index),
                    "experiment": str(record["experiment"]), **match.groupdict()}  # fmt: skip
             if options and row.get("action") is not None:
-                told = str(row["action"]).strip()
+                answer = str(row["action"]).strip()
                 row |= {"letters": " ".join(options)}
-                row["action"] = str(options.index(told)) if told in options else None
-                if told not in options:
-                    row["raw_text"] = told
+                row["action"] = str(options.index(answer)) if answer in options else None
+                if answer not in options:
+                    row["raw_text"] = answer
                     strange += 1
-                    where = where or f"line {number} of {path.name} has {told!r}"
+                    where = where or f"line {number} of {path.name} has {answer!r}"
             rows.append(row)
             lines.append(number)
     if not rows:
@@ -106,18 +106,18 @@ def _compiled(option: str, pattern: str) -> re.Pattern[str]:
         ) from None
 
 
-def _options(named: re.Pattern[str], names: str, text: str, place: str) -> tuple[str, ...]:
+def _options(named: re.Pattern[str], names: str, text: str, where: str) -> tuple[str, ...]:
     if not names:
         return ()
     match = named.search(text)
     if match is None:
         raise ValueError(
-            f"Every text tells the names of its options; {place} has none that 'option names' "
+            f"Every text tells the names of its options; {where} has none that 'option names' "
             "fits. Widen it, or leave the line out."
         )
     options = tuple(map(str, match.groups()))
     if len(set(options)) < len(options):
-        raise ValueError(f"Options have names of their own; {place} has {', '.join(options)}.")
+        raise ValueError(f"Options have names of their own; {where} has {', '.join(options)}.")
     return options
 
 
@@ -126,7 +126,7 @@ def _records(path: Path) -> list[tuple[int, dict[str, Any]]]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{_RULE}; {path.name} cannot be read ({error}).") from None
-    found = []
+    records = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -139,5 +139,5 @@ def _records(path: Path) -> list[tuple[int, dict[str, Any]]]:
         ]
         if lacking or not isinstance(record["text"], str):
             raise ValueError(f"{_RULE}; line {number} of {path.name} is none. Leave it out.")
-        found.append((number, record))
-    return found
+        records.append((number, record))
+    return records

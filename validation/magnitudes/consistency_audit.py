@@ -94,8 +94,8 @@ def study(question: Audit) -> Study:
         for k, observer in enumerate((*KNOWN_OBSERVERS, EXACT))
         for n in trials
     )
-    asked = question.asked() | {"trials": trials, "set": settings}
-    return Study("audit", cells, question.replicates, question.seed, "replicate", asked)
+    options = question.option_values() | {"trials": trials, "set": settings}
+    return Study("audit", cells, question.replicates, question.seed, "replicate", options)
 
 
 def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
@@ -132,8 +132,8 @@ def say(rows: Rows) -> Result:
     threshold = cells[0].options["threshold"]
     table = []
     for number, cell in enumerate(cells):
-        own = rows.of(number)
-        scores = own.loc[own["status"] == "ok", "score"].to_numpy(dtype=float)
+        cell_rows = rows.of(number)
+        scores = cell_rows.loc[cell_rows["status"] == "ok", "score"].to_numpy(dtype=float)
         if len(scores) < 2:
             continue
         low, high = np.quantile(scores, [0.05, 0.95])
@@ -164,8 +164,8 @@ def draw_expected(frame: pd.DataFrame) -> Figure:
     """Draw the expected score of each kind of mind against the number of trials."""
     groups = list(frame.sort_values("trials").groupby("observer", sort=False))
     figure, (axis,) = draw.panels(1)
-    for (observer, own), style in zip(groups, draw.styles(len(groups)), strict=True):
-        draw.curve(axis, own["trials"].tolist(), own["expected"].tolist(), style, str(observer))
+    for (observer, rows), style in zip(groups, draw.styles(len(groups)), strict=True):
+        draw.curve(axis, rows["trials"].tolist(), rows["expected"].tolist(), style, str(observer))
     draw.scale(axis, frame["trials"].tolist())
     draw.limit(axis, 0)
     axis.set(xlabel="trials per condition", ylabel="score")
@@ -174,28 +174,28 @@ def draw_expected(frame: pd.DataFrame) -> Figure:
 
 
 def _weights(
-    place: Environment,
+    environment: Environment,
     weight: Mapping[str, float],
     participants: NDArray[np.int64],
     seed: int,
     address: tuple[int, ...],
 ) -> Array:
     """Let static observers play one condition; return the prior weights fitted to them, [R]."""
-    assert isinstance(place, Magnitude)
-    middles = {f"mu_{k}": sum(place.ranges[k]) / 2 / place.unit for k in WINDOWS}
-    mind = {**weight, **middles}
-    theta = [mind[name] for name in AGENTS[MODEL].parameters.names]
+    assert isinstance(environment, Magnitude)
+    middles = {f"mu_{k}": sum(environment.ranges[k]) / 2 / environment.unit for k in WINDOWS}
+    parameters = {**weight, **middles}
+    theta = [parameters[name] for name in AGENTS[MODEL].parameters.names]
     addresses = np.column_stack([np.tile(address, (len(participants), 1)), participants])
     minds = np.tile(theta, (len(participants), 1))
-    lived = simulate_sessions(AGENTS[MODEL], minds, place, seed, addresses=addresses)
-    return _regressed(lived, len(participants))
+    sessions = simulate_sessions(AGENTS[MODEL], minds, environment, seed, addresses=addresses)
+    return _regressed(sessions, len(participants))
 
 
-def _regressed(lived: Sessions, n: int) -> Array:
+def _regressed(sessions: Sessions, n: int) -> Array:
     """Return 1 - slope of answers on stimuli within windows, held in [0, 1], of each session."""
-    x, y = (lived.columns[name].astype(float) for name in ("value", "response"))
-    group = lived.subject * len(WINDOWS) + lived.columns["window"].astype(np.int64)
+    x, y = (sessions.columns[name].astype(float) for name in ("value", "response"))
+    group = sessions.subject * len(WINDOWS) + sessions.columns["window"].astype(np.int64)
     count = np.bincount(group)
     dx, dy = (z - (np.bincount(group, z) / count)[group] for z in (x, y))
-    slope = np.bincount(lived.subject, dx * dy, n) / np.bincount(lived.subject, dx * dx, n)
+    slope = np.bincount(sessions.subject, dx * dy, n) / np.bincount(sessions.subject, dx * dx, n)
     return np.clip(1.0 - slope, 0.0, 1.0)

@@ -32,12 +32,12 @@ def fill(template: str, **content: Any) -> str:
     return _PAPER.get_template(template).render(**content)
 
 
-def drawing(svg: str, told: str, name: str) -> Markup:
+def drawing(svg: str, label_text: str, name: str) -> Markup:
     """Return a figure's SVG as an element of a page, in the page's own ink.
 
     Parameters
     ----------
-    told
+    label_text
         What it shows, for those who do not see it.
     name
         Tells its inner marks from those of other figures; once on a page.
@@ -46,7 +46,7 @@ def drawing(svg: str, told: str, name: str) -> Markup:
     inner = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", inner, flags=re.S)
     inner = inner.replace('style="fill: #ffffff"', 'style="fill: none"')  # sheets behind it
     inner = _IDS.sub(rf"\g<1>{name}-", _INK.sub("currentColor", inner))
-    label = escape(told, quote=True)
+    label = escape(label_text, quote=True)
     return Markup(inner.replace("<svg", f'<svg class="drawing" role="img" aria-label="{label}"', 1))
 
 
@@ -56,10 +56,10 @@ def natural(svg: str) -> str:
     return f"--natural: {float(wide[1]) / 0.75:.0f}px" if wide else ""
 
 
-def asked_texts(asked: Mapping[str, Any]) -> dict[str, str]:
+def option_texts(options: Mapping[str, Any]) -> dict[str, str]:
     """Return what was asked as texts, by option; what was not asked is left out."""
     texts = {}
-    for name, value in asked.items():
+    for name, value in options.items():
         if value is None or value is False or value in ("", [], {}, ()):
             continue
         if isinstance(value, Mapping):
@@ -79,9 +79,9 @@ def kinds(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _is_words(column: Sequence[str]) -> bool:
-    told = [cell for cell in column if cell.strip() not in ("", "-")]
-    plain = [cell for cell in told if _NUMBER.match(cell.strip())]
-    return len(plain) < len(told) / 2
+    filled = [cell for cell in column if cell.strip() not in ("", "-")]
+    plain = [cell for cell in filled if _NUMBER.match(cell.strip())]
+    return len(plain) < len(filled) / 2
 
 
 def _attributes(given: Mapping[str, str]) -> Markup:
@@ -102,7 +102,7 @@ _PAPER = Environment(
     lstrip_blocks=True,
 )
 _PAPER.filters |= {
-    "asked": asked_texts,
+    "options": option_texts,
     "attributes": _attributes,
     "drawing": drawing,
     "kinds": kinds,

@@ -44,20 +44,20 @@ def read_sessions(files: Sequence[Path]) -> tuple[Trials, Account]:
         If a file is damaged, of another version or design, or two tell different things.
     """
     tally, sessions = Tally(), _chosen(files)
-    frames = [_lived(file, found, tally) for file, found in sessions]
-    names = sorted({found["environment"] for _, found in sessions})
-    settings = {json.dumps(found["settings"], sort_keys=True) for _, found in sessions}
+    frames = [_lived(file, content, tally) for file, content in sessions]
+    names = sorted({content["environment"] for _, content in sessions})
+    settings = {json.dumps(content["settings"], sort_keys=True) for _, content in sessions}
     if len(names) > 1 or len(settings) > 1:
         raise ValueError(
             "Sessions of one experiment with one set of settings go into one file; these are of "
             f"{', '.join(names)}{' with several settings' if len(names) == 1 else ''}. Import "
             "them apart."
         )
-    place = _place(sessions[0][1])
+    environment = _place(sessions[0][1])
     dropped = sum(1 for _ in _all(files)) - len(sessions)
     if dropped:
         tally.add(LEFT_OUT, f"{dropped} earlier files of sessions that a later one goes on with")
-    trials = Trials.from_frame(pd.concat(frames, ignore_index=True), environment=place)
+    trials = Trials.from_frame(pd.concat(frames, ignore_index=True), environment=environment)
     nothing = np.zeros(0, dtype=np.int64)
     tables = [Table(file.stem, file.name, frames[0].iloc[:0], nothing, "") for file in files]
     return trials, account_of(PAGE, names[0], tables, tally, trials.frame)
@@ -71,13 +71,13 @@ def _all(files: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
             decoder = json.JSONDecoder()
             while text[at:].strip(" \t\r\n,"):
                 at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n,"))
-                found, at = decoder.raw_decode(text, at)
-                yield file, _checked(file, found)
+                content, at = decoder.raw_decode(text, at)
+                yield file, _checked(file, content)
         except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
             raise ValueError(f"{rule}; {file.name} is damaged ({error}).") from None
 
 
-def _checked(file: Path, found: Any) -> dict[str, Any]:
+def _checked(file: Path, content: Any) -> dict[str, Any]:
     wanted = {
         MARK: int,
         "environment": str,
@@ -93,41 +93,41 @@ def _checked(file: Path, found: Any) -> dict[str, Any]:
     wrong = [
         name
         for name, kind in wanted.items()
-        if not isinstance(found, dict) or not isinstance(found.get(name), kind)
+        if not isinstance(content, dict) or not isinstance(content.get(name), kind)
     ]
-    if wrong or not all(isinstance(row, dict) for row in found["rows"]):
+    if wrong or not all(isinstance(row, dict) for row in content["rows"]):
         what = wrong[0] if wrong else "rows"
         raise ValueError(
             f"A file of a page has {', '.join(wanted)}; in {file.name} {what!r} is missing or "
             "something else. Take the file as the page saved it."
         )
-    if found[MARK] != VERSION:
+    if content[MARK] != VERSION:
         raise ValueError(
-            f"{file.name} is of version {found[MARK]} of pages; this one reads {VERSION}."
+            f"{file.name} is of version {content[MARK]} of pages; this one reads {VERSION}."
         )
-    return dict(found)
+    return dict(content)
 
 
 def _chosen(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
     """Return one file for each session, the longest of those that go on with each other."""
     kept: dict[tuple[str, str], tuple[Path, dict[str, Any]]] = {}
-    for file, found in _all(files):
-        key = found["design"], _name(found)
+    for file, content in _all(files):
+        key = content["design"], _name(content)
         if key in kept:
             before = kept[key]
-            short, long = sorted((before, (file, found)), key=lambda one: len(one[1]["rows"]))
+            short, long = sorted((before, (file, content)), key=lambda one: len(one[1]["rows"]))
             if long[1]["rows"][: len(short[1]["rows"])] != short[1]["rows"]:
                 raise ValueError(
                     f"{before[0].name} and {file.name} tell different things of subject "
-                    f"{_name(found)}. Give people names of their own (?participant=NAME), or "
+                    f"{_name(content)}. Give people names of their own (?participant=NAME), or "
                     "leave one of them out."
                 )
             kept[key] = long
         else:
-            kept[key] = file, found
+            kept[key] = file, content
     if not kept:
         raise ValueError("There must be at least one session to read; got none.")
-    names = [_name(found) for _, found in kept.values()]
+    names = [_name(content) for _, content in kept.values()]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(
@@ -137,76 +137,78 @@ def _chosen(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
     return list(kept.values())
 
 
-def _place(found: Mapping[str, Any]) -> Environment:
-    return set_to(make(found["environment"]), found["settings"])
+def _place(content: Mapping[str, Any]) -> Environment:
+    return set_to(make(content["environment"]), content["settings"])
 
 
-def _name(found: Mapping[str, Any]) -> str:
-    return str(found["participant"] or found["subject"])
+def _name(content: Mapping[str, Any]) -> str:
+    return str(content["participant"] or content["subject"])
 
 
-def _lived(file: Path, found: Mapping[str, Any], tally: Tally) -> pd.DataFrame:
+def _lived(file: Path, content: Mapping[str, Any], tally: Tally) -> pd.DataFrame:
     """Live a session with the answers of a file, and return its rows."""
-    place = _place(found)
+    environment = _place(content)
     try:
-        design = place.draw(session_stream(found["seed"], found["subject"]))
+        design = environment.draw(session_stream(content["seed"], content["subject"]))
     except ValueError as error:
         raise ValueError(f"{file.name} is of no session ({error})") from None
-    own = fingerprint(place, found["seed"], found["subject"], design)
-    if own != found["design"]:
+    expected = fingerprint(environment, content["seed"], content["subject"], design)
+    if expected != content["design"]:
         raise ValueError(
-            f"{file.name} is of another design than {place.name} has now at seed "
-            f"{found['seed']}, subject {found['subject']}. Read it with the version of knownminds "
-            "that wrote the page."
+            f"{file.name} is of another design than {environment.name} has now at seed "
+            f"{content['seed']}, subject {content['subject']}. Read it with the version of "
+            "knownminds that wrote the page."
         )
-    session, given = Session(place, design), iter(found["rows"])
+    session, given = Session(environment, design), iter(content["rows"])
     rows: list[dict[str, Any]] = []
     for _ in session:
-        told = next(given, None)
-        parts = [] if told is None else [told.get("action"), told.get("response")]
+        given_trial = next(given, None)
+        parts = (
+            [] if given_trial is None else [given_trial.get("action"), given_trial.get("response")]
+        )
         parts = [part for part in parts if part is not None]
         try:
             session.take(tuple(parts) if len(parts) == 2 else next(iter(parts), None))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{file.name} has an answer that is none: {error}") from None
         row = session.rows[-1]
-        if told is None:
+        if given_trial is None:
             rows.append({**row, "outcome": Outcome.ERROR.value, "rt_s": None})
             continue
-        _compare(file, row, told)
+        _compare(file, row, given_trial)
         outcome = Outcome.OK if parts else Outcome.EMPTY
-        rows.append({**row, "outcome": outcome.value, "rt_s": told.get("rt_s")})
-    left = len(rows) - len(found["rows"])
-    tally.rows += len(found["rows"])
-    name = _name(found)
+        rows.append({**row, "outcome": outcome.value, "rt_s": given_trial.get("rt_s")})
+    left = len(rows) - len(content["rows"])
+    tally.rows += len(content["rows"])
+    name = _name(content)
     if next(given, None) is not None:
         raise ValueError(f"{file.name} has more rows than its session has trials.")
     if left > 0:
         tally.add(
             TOLD,
-            f"subject {name} left after {len(found['rows'])} questions: the {left} further trials "
-            "count as missing (error)",
+            f"subject {name} left after {len(content['rows'])} questions: the {left} further "
+            "trials count as missing (error)",
         )
-    if found["closed"]:
-        tally.add(TOLD, f"subject {name} closed the page {found['closed']} times and came back")
+    if content["closed"]:
+        tally.add(TOLD, f"subject {name} closed the page {content['closed']} times and came back")
     frame = pd.DataFrame(rows)
     if frame["rt_s"].isna().all():
         frame = frame.drop(columns="rt_s")
     return frame.assign(
-        subject=name, labels=json.dumps(design.labels), page_subject=found["subject"]
+        subject=name, labels=json.dumps(design.labels), page_subject=content["subject"]
     )
 
 
-def _compare(file: Path, lived: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+def _compare(file: Path, played: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
     """Raise ValueError unless a row of a file is the one that its answers bring."""
-    for name, value in told.items():
+    for name, value in recorded.items():
         if name in _OWN:
             continue
-        other = lived.get(name)
+        other = played.get(name)
         gone = value is None and (other is None or math.isnan(other))
         if not gone and value != other:
             raise ValueError(
-                f"Rows of a page follow from its answers; on trial {lived['trial']} {file.name} "
+                f"Rows of a page follow from its answers; on trial {played['trial']} {file.name} "
                 f"has {name} {value} where the session has {other}. Take the file as the page "
                 "saved it."
             )

@@ -66,9 +66,9 @@ def script_of(environment: Environment) -> Script:
     for session, seen, choice in _lived_at_random(environment, design):
         sessions[id(session)] = session
         watched = _Watched(seen, read)
-        screen, own = session.environment.screen(watched), session.environment
-        if not own.replies.continues(seen):
-            together = len(own.replies.together(seen))
+        screen, watched_environment = session.environment.screen(watched), session.environment
+        if not watched_environment.replies.continues(seen):
+            together = len(watched_environment.replies.together(seen))
             if together != max(len(screen.numbers), 1):
                 raise ValueError(
                     f"A page asks for one answer at a time; one to {environment.name} holds "
@@ -86,12 +86,12 @@ def script_of(environment: Environment) -> Script:
 def _check_follows(script: Script, design: Design, session: Session) -> None:
     """Raise ValueError unless a page would live a session as the experiment has."""
     taken = {row["trial"]: row.get("action") for row in session.rows}
-    found = script.follow(design, {t: a for t, a in taken.items() if a is not None})
-    same = list(found) == list(taken)
+    followed = script.follow(design, {t: a for t, a in taken.items() if a is not None})
+    same = list(followed) == list(taken)
     for row in session.rows if same else ():
-        lived = found[row["trial"]]
-        for name in lived.keys() & row.keys():
-            same = same and (row[name] is None or row[name] == lived[name] or isnan(row[name]))
+        shown = followed[row["trial"]]
+        for name in shown.keys() & row.keys():
+            same = same and (row[name] is None or row[name] == shown[name] or isnan(row[name]))
     if not same:
         raise ValueError(
             f"A page plays what the experiment plays; the world of {script.environment.name} run "
@@ -102,11 +102,11 @@ def _check_follows(script: Script, design: Design, session: Session) -> None:
 
 def fingerprint(environment: Environment, seed: int, subject: int, design: Design) -> str:
     """Return a short hash of a session's design, by which a file is known to belong to it."""
-    found = hashlib.sha256(repr((environment.name, seed, subject)).encode())
+    digest = hashlib.sha256(repr((environment.name, seed, subject)).encode())
     for name in sorted(design.table):
-        found.update(name.encode() + np.ascontiguousarray(design.table[name]).tobytes())
-    found.update(json.dumps(jsonable(design.labels)).encode())
-    return found.hexdigest()[:16]
+        digest.update(name.encode() + np.ascontiguousarray(design.table[name]).tobytes())
+    digest.update(json.dumps(jsonable(design.labels)).encode())
+    return digest.hexdigest()[:16]
 
 
 class _Watched(Mapping[str, Any]):
@@ -139,7 +139,7 @@ class _Gathering:
         names = [name for name in (*fields.shown, *fields.hidden) if name not in fields.dependent]
         low, high = environment.response_range
         self._stated = low + _STATED * ((high if isfinite(high) else low + 1.0) - low)
-        trials = [self._trial(t, lived) for t, lived in enumerate(script.lived(design))]
+        trials = [self._trial(t, shown) for t, shown in enumerate(script.lived(design))]
         there = design.table.get("present")
         tables = dict.fromkeys((*names, *script.tables))
         self.data: dict[str, Any] = {
@@ -162,22 +162,22 @@ class _Gathering:
             ],
         }
 
-    def _trial(self, t: int, lived: Mapping[int, set[Lived]]) -> dict[str, Any] | None:
+    def _trial(self, t: int, shown: Mapping[int, set[Lived]]) -> dict[str, Any] | None:
         """Return the screens of a trial by what it shows, and what is told by what was done."""
-        if not lived:
+        if not shown:
             return None
         screens: dict[str, Any] = {}
-        told: dict[str, int] = {}
+        columns: dict[str, int] = {}
         n = len(self.script.shown)
-        for action, ways in lived.items():
+        for action, ways in shown.items():
             for way in ways:
                 seen = self._seen(t, way[:n])
                 key = key_of(way[:n])
                 if key not in screens:
                     screens[key] = self._screen(seen)
                 for who, text in self._told(seen, action, way[n:], screens[key]["asks"]):
-                    told[f"{who}:{self._key(way)}"] = self._text(text)
-        return {"screens": screens, "told": told}
+                    columns[f"{who}:{self._key(way)}"] = self._text(text)
+        return {"screens": screens, "told": columns}
 
     def _key(self, way: Lived) -> str:
         """Return what the page joins: what is shown, and what is paid where anything is."""
@@ -247,8 +247,8 @@ def _lived_at_random(
     for _ in range(_LIVED):
         session = Session(environment, design)
         for seen in session:
-            asked = environment.asks(seen)
-            action = int(rng.integers(environment.n_actions)) if asked != "response" else 0
+            is_asked = environment.asks(seen)
+            action = int(rng.integers(environment.n_actions)) if is_asked != "response" else 0
             response = low + float(rng.random()) * ((high if isfinite(high) else 1.0) - low)
             choices = {"action": action, "response": response, "both": (action, response)}
-            yield session, seen, choices[asked] if rng.random() < 0.9 else None
+            yield session, seen, choices[is_asked] if rng.random() < 0.9 else None

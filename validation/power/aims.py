@@ -55,8 +55,8 @@ class Aim:
     @property
     def options(self) -> dict[str, float]:
         """What a cell's options say of it; nothing where rejections are counted."""
-        found = {"width": self.width, "rope": self.rope}
-        return {name: value for name, value in found.items() if value is not None}
+        aims = {"width": self.width, "rope": self.rope}
+        return {name: value for name, value in aims.items() if value is not None}
 
     @property
     def tests(self) -> bool:

@@ -63,10 +63,10 @@ def compute(question: Audit) -> Result:
         raise ValueError(unknown("measure", name, [*MEASURES, *AUDITS]))
     taken = {"measure", "replicates", "settings", "seed", *vars(question.running)}
     taken |= set(load(AUDITS[name], "OPTIONS"))
-    for own in fields(question):
-        if own.name not in taken and getattr(question, own.name) != own.default:
+    for one in fields(question):
+        if one.name not in taken and getattr(question, one.name) != one.default:
             raise ValueError(
-                f"The audit of {name} has a design of its own; got --{own.name}. Leave it out."
+                f"The audit of {name} has a design of its own; got --{one.name}. Leave it out."
             )
     made = load(AUDITS[name], "study")(question)
     return run(made, load(AUDITS[name], "work"), say, question)
@@ -76,45 +76,45 @@ def say(rows: Rows) -> Result:
     """Make a result of the rows of an audit, of a measure or one of `AUDITS`."""
     name = rows.study.question["subject_matter"]
     result: Result = load(AUDITS[name], "say")(rows) if name in AUDITS else score_measure(rows)
-    asked = {"measure": name, **{k: v for k, v in result.asked.items() if k != "experiment"}}
-    return result.about(asked=asked)
+    options = {"measure": name, **{k: v for k, v in result.options.items() if k != "experiment"}}
+    return result.about(options=options)
 
 
 def study(question: Audit) -> Study:
     """Check what is asked of a measure, and write down its designs."""
-    found = MEASURES[question.measure]
+    measure = MEASURES[question.measure]
     environment = question.environment
     if not isinstance(environment, Environment):
-        name = environment or found.environments[0]
-        environment = set_to(resolve_environment(name), found.settings)
+        name = environment or measure.environments[0]
+        environment = set_to(resolve_environment(name), measure.settings)
     environment = set_to(resolve_environment(environment), question.settings)
-    found = found.in_place(environment)
+    measure = measure.in_place(environment)
     subjects, sessions = question.subjects, question.sessions
-    if subjects < found.least_subjects:
-        least = found.least_subjects
+    if subjects < measure.least_subjects:
+        least = measure.least_subjects
         raise ValueError(f"The test is over subjects and needs at least {least}; got {subjects}.")
-    effects = usual_effects(found) if question.effects is None else question.effects
+    effects = usual_effects(measure) if question.effects is None else question.effects
     for effect in effects:
         if not np.isfinite(effect):
             raise ValueError(f"The size of an effect is a number; got {effect:g}.")
     designs = [resolve_environment(environment, n) for n in several(question.trials)]
     if not designs:
         raise ValueError("An audit needs a number of trials; got none.")
-    cells = [_cell(found, one, None, subjects, sessions) for one in designs if found.rational]
+    cells = [_cell(measure, one, None, subjects, sessions) for one in designs if measure.rational]
     cells += [
-        _cell(found, one, float(effect), subjects, sessions)
+        _cell(measure, one, float(effect), subjects, sessions)
         for effect in effects
         for one in designs
     ]
     if not cells:
-        raise ValueError(f"{found.name} has no null value: an audit needs an effect; got none.")
-    asked = question.asked() | {
+        raise ValueError(f"{measure.name} has no null value: an audit needs an effect; got none.")
+    options = question.option_values() | {
         "environment": environment.name,
         "effect": list(map(float, effects)),
         "trials": [one.n_trials for one in designs],
         "set": settings_asked(environment),
     }
-    made = Study("audit", tuple(cells), question.replicates, question.seed, "replicate", asked)
+    made = Study("audit", tuple(cells), question.replicates, question.seed, "replicate", options)
     check_step_loop(made)
     return made
 
@@ -176,17 +176,17 @@ def score_measure(rows: Rows) -> Result:
     table, sizes = [], []
     verdicts: dict[str, Verdict] = {}
     for number, cell in enumerate(cells):
-        own = rows.of(number)
-        if len(own) == 0:
+        frame = rows.of(number)
+        if len(frame) == 0:
             continue
-        trials, failed = cell.make().n_trials, float((own["status"] == "failed").mean())
-        scored = characteristics(cell, own)
+        trials, failed = cell.make().n_trials, float((frame["status"] == "failed").mean())
+        scored = characteristics(cell, frame)
         scored["rejected"] = scored.pop("power")
         table.append({"model": cell.model, "trials": trials, **scored})
         if "effect" in cell.law:
             continue
-        verdict = judge_size(scored["rejected"].value, len(own), failed=failed)
-        low, high = by_chance(len(own))
+        verdict = judge_size(scored["rejected"].value, len(frame), failed=failed)
+        low, high = by_chance(len(frame))
         verdicts[f"{trials} trials"] = verdict
         sizes.append(
             {
@@ -194,7 +194,7 @@ def score_measure(rows: Rows) -> Result:
                 "rejected": scored["rejected"],
                 "least by chance": low,
                 "most by chance": high,
-                "data sets": len(own),
+                "data sets": len(frame),
                 "verdict": verdict.word,
             }
         )
@@ -226,20 +226,20 @@ def by_chance(n: int) -> tuple[float, float]:
 
 
 def _figures(sizes: pd.DataFrame, characteristics: pd.DataFrame) -> Mapping[str, Drawing]:
-    found = {}
+    figures = {}
     if len(sizes):
-        found[
+        figures[
             "Share of the data sets without an effect in which the test rejects, with 2 standard "
             f"errors. Line: the {LEVEL:.0%} that are promised; shaded: 95% of exact tests by "
             "chance."
         ] = Drawing(sizes, draw_size)
     if len(sizes) < len(characteristics):
-        found[
+        figures[
             "By the true value (at the left, agents without the effect): share of data sets that "
             "reject, bias, reported standard error over the spread, and coverage of 95% "
             "intervals; with 2 standard errors."
         ] = Drawing(characteristics[characteristics["effect"].notna()], draw_characteristics)
-    return found
+    return figures
 
 
 def draw_size(sizes: pd.DataFrame) -> Figure:
@@ -270,9 +270,9 @@ def draw_characteristics(frame: pd.DataFrame) -> Figure:
         ("95% covers", "95% intervals cover", 0.95),
     )
     for axis, (column, title, reference) in zip(axes, shown, strict=True):
-        for (trials, own), style in zip(groups, draw.styles(len(groups)), strict=True):
-            effects = own["effect"].tolist()
-            draw.curve(axis, effects, own[column].tolist(), style, f"{trials} trials")
+        for (trials, rows), style in zip(groups, draw.styles(len(groups)), strict=True):
+            effects = rows["effect"].tolist()
+            draw.curve(axis, effects, rows[column].tolist(), style, f"{trials} trials")
         draw.limit(axis, reference)
         draw.entitle(axis, title)
         axis.set_xlabel("true value")

@@ -25,8 +25,8 @@ def resolve_measure(
     With an experiment it is the measure as it is there.
     """
     if name in MEASURES:
-        found = MEASURES[name]
-        return found if environment is None else found.in_place(environment)
+        measure = MEASURES[name]
+        return measure if environment is None else measure.in_place(environment)
     if name in model.parameters.names:
         return _parameter(model, name)
     kind = f"measure, or parameter of {model.name},"

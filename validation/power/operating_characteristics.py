@@ -35,13 +35,13 @@ def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     model = AGENTS[cell.model]
     environment = make(cell.environment, **cell.settings)
     measure = resolve_measure(cell.options["measure"], model, environment)
-    effect, lived = conditions_lived(study, batch, measure)
+    effect, sessions = conditions_lived(study, batch, measure)
     if cell.method == "hierarchical":
-        rows = _hierarchical(study, batch, measure, lived, threads)
+        rows = _hierarchical(study, batch, measure, sessions, threads)
     elif isinstance(measure, SubjectMeasure):
-        rows = _two_stage(cell, measure, lived, len(batch), threads)
+        rows = _two_stage(cell, measure, sessions, len(batch), threads)
     else:
-        rows = _own_test(cell, measure, lived, len(batch))
+        rows = _own_test(cell, measure, sessions, len(batch))
     rows["effect"] = effect
     if "status" not in rows:
         tested = np.isfinite(null_of(measure, cell.options["comparison"]))
@@ -64,16 +64,16 @@ def conditions_lived(study: Study, batch: Batch, measure: Measure) -> tuple[Arra
     effect = _effects(study, batch, measure, base)
     turned = _turned(cell, measure, base, effect)
     first = turned if comparison == "one" else base
-    lived = [live(study, batch, first)]
+    sessions = [live(study, batch, first)]
     if comparison == "between":
         others = replace(cell, law={**cell.law, "condition": "second"})
-        cells = tuple(others if c == batch.cell else own for c, own in enumerate(study.cells))
+        cells = tuple(others if c == batch.cell else one for c, one in enumerate(study.cells))
         elsewhere = replace(study, cells=cells)
         subjects = _turned(cell, measure, draw_subjects(elsewhere, batch), effect)
-        lived.append(live(elsewhere, batch, subjects))
+        sessions.append(live(elsewhere, batch, subjects))
     elif comparison == "paired":
-        lived.append(live(study, batch, turned, first_session=cell.sessions))
-    return effect, lived
+        sessions.append(live(study, batch, turned, first_session=cell.sessions))
+    return effect, sessions
 
 
 def _effects(study: Study, batch: Batch, measure: Measure, base: Subjects) -> Array:
@@ -100,12 +100,12 @@ def _turned(cell: Cell, measure: Measure, base: Subjects, effect: Array) -> Subj
     dial = dial_of(cell, measure)
     one = cell.options["comparison"] == "one"
     if "group_draws" in cell.law:
-        own = _dials(cell, measure, base)
+        dials = _dials(cell, measure, base)
         wanted = [
-            each + (0.0 if one else dial.rest) for dial, each in zip(own, effect, strict=True)
+            each + (0.0 if one else dial.rest) for dial, each in zip(dials, effect, strict=True)
         ]
         turns = np.array(
-            [dial.turn_to(np.array([size]))[0] for dial, size in zip(own, wanted, strict=True)]
+            [dial.turn_to(np.array([size]))[0] for dial, size in zip(dials, wanted, strict=True)]
         )
     else:
         turns = dial.turn_to((0.0 if one else dial.rest) + effect)
@@ -160,14 +160,14 @@ def _two_stage(
 
 
 def sample_of(
-    cell: Cell, measure: SubjectMeasure, lived: Lived, replicates: int, threads: int | None
+    cell: Cell, measure: SubjectMeasure, sessions: Lived, replicates: int, threads: int | None
 ) -> Array:
     """Values of the units of each replicate, [R, n]; sessions are the units of one agent."""
     apart = cell.subjects == 1
     if isinstance(measure, FittedMeasure):
-        values = measure.values_of(lived.data(measure.model, apart=apart), workers=threads).value
+        values = measure.values_of(sessions.data(measure.model, apart=apart), workers=threads).value
     else:
-        values = measure.values(lived.trials(apart=apart)).value
+        values = measure.values(sessions.trials(apart=apart)).value
     if apart:
         return values.reshape(cell.sessions, replicates).T
     return values.reshape(replicates, cell.subjects)
@@ -177,8 +177,8 @@ def _own_test(cell: Cell, measure: Measure, liveds: list[Lived], replicates: int
     """Let the measure estimate and test each data set itself."""
     rows = []
     for r in range(replicates):
-        found = [measure.estimate(trials_of(one, r, cell)) for one in liveds]
-        last, first = found[-1], found[0]
+        estimates = [measure.estimate(trials_of(one, r, cell)) for one in liveds]
+        last, first = estimates[-1], estimates[0]
         row = {
             "estimate": last.value,
             "standard_error": last.standard_error,
@@ -186,9 +186,9 @@ def _own_test(cell: Cell, measure: Measure, liveds: list[Lived], replicates: int
             "high": last.high,
             "p_value": last.p_value,
             "n": last.n,
-            "excluded": sum(sum(one.excluded.values()) for one in found),
+            "excluded": sum(sum(one.excluded.values()) for one in estimates),
         }
-        if len(found) == 2:
+        if len(estimates) == 2:
             row |= _difference(first.value, first.standard_error, last.value, last.standard_error)
             row["n"] = first.n + last.n
         rows.append(row)
@@ -212,10 +212,10 @@ def _difference(a: float, error_a: float, b: float, error_b: float) -> dict[str,
     }
 
 
-def trials_of(lived: Lived, replicate: int, cell: Cell) -> Trials:
+def trials_of(sessions: Lived, replicate: int, cell: Cell) -> Trials:
     """Return the trials of one replicate of a batch; the sessions of one agent are subjects."""
     first = replicate * cell.subjects
-    return lived.of(np.arange(first, first + cell.subjects)).trials(apart=cell.subjects == 1)
+    return sessions.of(np.arange(first, first + cell.subjects)).trials(apart=cell.subjects == 1)
 
 
 def _hierarchical(
@@ -252,9 +252,9 @@ def _hierarchical(
             reasons += fit.reasons
         # Groups are sampled apart, and one that needed more draws has more.
         least = min(map(len, draws))
-        own = [d[((np.arange(least) + 0.5) * len(d) / least).astype(int)] for d in draws]
-        contrast = own[-1] - (own[0] if len(own) == 2 else 0.0)
-        null = 0.0 if len(own) == 2 else measure.null
+        thinned = [d[((np.arange(least) + 0.5) * len(d) / least).astype(int)] for d in draws]
+        contrast = thinned[-1] - (thinned[0] if len(thinned) == 2 else 0.0)
+        null = 0.0 if len(thinned) == 2 else measure.null
         rows.append(_group_row(cell, contrast, null, reasons))
     return pd.DataFrame(rows)
 
@@ -301,8 +301,8 @@ def _within(
     design = design_of_sessions(changing, model, model.parameters, cell.subjects, 2, False)
     data = first.beside(second).data(model)
     fit = sample_group(data, {}, False, seed, *address, threads=threads, design=design)
-    found = {one.parameter: one.draws for one in contrasts_of(fit)}
-    total = sum(weight * found[name] for name, weight in measure.contrast.items())
+    draws_by_name = {one.parameter: one.draws for one in contrasts_of(fit)}
+    total = sum(weight * draws_by_name[name] for name, weight in measure.contrast.items())
     return np.asarray(total), list(fit.reasons)
 
 
@@ -334,7 +334,7 @@ def characteristics(cell: Cell, rows: pd.DataFrame) -> dict[str, Any]:
     effect, estimate, error, low, high, excluded = (
         usable.reindex(columns=[name])[name].to_numpy(dtype=float) for name in columns
     )
-    found = scores.agreement(effect, estimate)
+    agreement = scores.agreement(effect, estimate)
     covers, width = scores.coverage(effect, low, high)
     hit = aim.reached(usable, null) if len(usable) else np.zeros(0, dtype=bool)
     real = hit & (effect != null) & aim.tests
@@ -351,8 +351,8 @@ def characteristics(cell: Cell, rows: pd.DataFrame) -> dict[str, Any]:
         name: scores.share(int(hit.sum()), len(rows)) if judged else NOTHING,
         **(of_tests if aim.tests else {}),
         "95% width": width,
-        "bias": found.bias,
-        "spread": _spread(found),
+        "bias": agreement.bias,
+        "spread": _spread(agreement),
         "standard error": scores.mean(error),
         "95% covers": covers,
         "failed": int((rows["status"] == "failed").sum()),
@@ -360,13 +360,13 @@ def characteristics(cell: Cell, rows: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _spread(found: scores.Agreement) -> Score:
+def _spread(agreement: scores.Agreement) -> Score:
     """Return the standard deviation of the errors; its own error holds for normal estimates."""
-    if found.n < 2:
+    if agreement.n < 2:
         return NOTHING
-    square = found.rmse.value**2 - found.bias.value**2
-    deviation = float(np.sqrt(max(square, 0.0) * found.n / (found.n - 1)))
-    return Score(deviation, deviation / float(np.sqrt(2 * (found.n - 1))))
+    square = agreement.rmse.value**2 - agreement.bias.value**2
+    deviation = float(np.sqrt(max(square, 0.0) * agreement.n / (agreement.n - 1)))
+    return Score(deviation, deviation / float(np.sqrt(2 * (agreement.n - 1))))
 
 
 def _null(cell: Cell) -> float:

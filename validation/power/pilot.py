@@ -68,14 +68,14 @@ class Pilot:
         """Return the pilot that a cell's law holds, if it holds one."""
         if "pilot" not in cell.law:
             return None
-        draws, told = cell.law["group_draws"], cell.law["pilot"]
+        draws, origin = cell.law["group_draws"], cell.law["pilot"]
         return cls(
-            told["folder"],
+            origin["folder"],
             cell.environment,
             cell.model,
             np.array(draws["mean"], dtype=float),
             np.array(draws["sd"], dtype=float),
-            told["subjects"],
+            origin["subjects"],
             tuple(cell.law.get("lost", (0, 0))),
         )
 
@@ -133,42 +133,42 @@ def read_pilot(
     """
     from knownminds.validation.data.fit import POSTERIOR
 
-    folder, found = _read(fit)
-    asked = found.asked
-    if asked["environment"] != environment:
+    folder, fit_result = _read(fit)
+    options = fit_result.options
+    if options["environment"] != environment:
         raise ValueError(
             f"A pilot and its study are of the same experiment; {folder} is of "
-            f"{asked['environment']}, and the study of {environment}."
+            f"{options['environment']}, and the study of {environment}."
         )
-    if asked["model"] != model.name:
+    if options["model"] != model.name:
         raise ValueError(
             f"A pilot and its study have the same model; {folder} was fitted with "
-            f"{asked['model']}, and the study has {model.name}. Add --model {asked['model']}, or "
-            "fit the pilot again."
+            f"{options['model']}, and the study has {model.name}. Add --model {options['model']}, "
+            "or fit the pilot again."
         )
-    if asked["method"] != "hierarchical":
+    if options["method"] != "hierarchical":
         raise ValueError(
             f"A pilot's uncertainty about its group is that of a hierarchical fit; {folder} holds "
-            f"one by {asked['method']}. Fit it again with --method hierarchical."
+            f"one by {options['method']}. Fit it again with --method hierarchical."
         )
-    _check_plain(folder, asked)
-    if found.attempted < LEAST_SUBJECTS:
+    _check_plain(folder, options)
+    if fit_result.attempted < LEAST_SUBJECTS:
         raise ValueError(
             f"A pilot shows how subjects differ from {LEAST_SUBJECTS} on; {folder} has "
-            f"{found.attempted}. Ask more, or state the group with --set and --spread."
+            f"{fit_result.attempted}. Ask more, or state the group with --set and --spread."
         )
-    if found.verdicts["sampling"].word != "converged" and not unconverged:
+    if fit_result.verdicts["sampling"].word != "converged" and not unconverged:
         raise ValueError(
             f"A pilot's posterior is drawn from once it has converged; {folder} has "
-            f"{_state(found)}. Fit it again with --sampling target_accept=... or minutes=..., or "
-            "go on all the same with --unconverged."
+            f"{_state(fit_result)}. Fit it again with --sampling target_accept=... or minutes=..., "
+            "or go on all the same with --unconverged."
         )
-    return _drawn(folder, folder / POSTERIOR, model, found, draws)
+    return _drawn(folder, folder / POSTERIOR, model, fit_result, draws)
 
 
 def model_of(fit: str | os.PathLike[str]) -> str:
     """Return the name of the model that a pilot was fitted with."""
-    return str(_read(fit)[1].asked["model"])
+    return str(_read(fit)[1].options["model"])
 
 
 def check_not_stated(stated: Mapping[str, Mapping[str, float] | None]) -> None:
@@ -195,10 +195,10 @@ def _read(fit: str | os.PathLike[str]) -> tuple[Path, Fit]:
     return folder, read_fit(folder)
 
 
-def _check_plain(folder: Path, asked: Mapping[str, Any]) -> None:
+def _check_plain(folder: Path, options: Mapping[str, Any]) -> None:
     """Raise ValueError if the fitted group is not of independent, free, constant parameters."""
     names = ("fix", "fit_lapse", "formula", "crossed", "correlated", "pooled", "unit")
-    more = [name.replace("_", "-") for name in names if asked.get(name)]
+    more = [name.replace("_", "-") for name in names if options.get(name)]
     if more:
         raise ValueError(
             "The group of a pilot has a mean and a spread of each parameter and nothing else; "
@@ -239,5 +239,5 @@ def _drawn(folder: Path, file: Path, model: type[Agent], fit: Fit, most: int) ->
     if (outcomes := fit.tables.get("Outcomes of the answers")) is not None:
         unread = outcomes[~outcomes["outcome"].isin(ANSWERED)]
         lost = (int(unread["count"].sum()), int(outcomes["of"].iloc[0]))
-    environment = str(fit.asked["environment"])
+    environment = str(fit.options["environment"])
     return Pilot(str(folder), environment, model.name, mean, sd, fit.attempted, lost)

@@ -144,9 +144,9 @@ def designs(question: Power) -> Result:
     sought.check_identified(sizes["trials"])
     lengths = [cell.make().n_trials for cell in cells[: len(sizes["trials"])]]
     replicates = question.replicates or REPLICATES
-    asked = question.asked() | sizes | {"trials": lengths, "effect": sought.effect}
-    asked |= {"replicates": replicates}
-    study = Study("power", cells, replicates, question.seed, "replicate", asked)
+    options = question.option_values() | sizes | {"trials": lengths, "effect": sought.effect}
+    options |= {"replicates": replicates}
+    study = Study("power", cells, replicates, question.seed, "replicate", options)
     check_step_loop(study)
     if question.tell is not None and question.estimator == "hierarchical":
         question.tell(price_of(study))
@@ -173,9 +173,9 @@ def say(rows: Rows) -> Result:
     """Say what becomes of the data sets of each design."""
     study, table = rows.study, []
     for number, cell in enumerate(study.cells):
-        own = rows.of(number)
-        if len(own):
-            table.append({**size_of(cell), **characteristics(cell, own), **_dollars(cell)})
+        cell_rows = rows.of(number)
+        if len(cell_rows):
+            table.append({**size_of(cell), **characteristics(cell, cell_rows), **_dollars(cell)})
     title = title_of(study.question)
     if not table:
         return rows.result(title)
@@ -201,13 +201,13 @@ def readings(frame: pd.DataFrame) -> dict[str, Verdict]:
     verdicts = {}
     for row in frame.to_dict("records"):
         covers = row["95% covers"]
-        told = reason("95% intervals cover", covers.value, covers.error, READ_FROM)
+        text = reason("95% intervals cover", covers.value, covers.error, READ_FROM)
         if np.isnan(covers.value):
             verdict = Verdict("not judged", ("no estimates",))
         elif covers.value + 2 * covers.error < READ_FROM:
-            verdict = Verdict("not confirmed", (told,))
+            verdict = Verdict("not confirmed", (text,))
         else:
-            verdict = Verdict("confirmed", (told,))
+            verdict = Verdict("confirmed", (text,))
         size = " x ".join(str(row[name]) for name in SIZES)
         verdicts[f"size of the effect, {size}"] = verdict
     return verdicts
@@ -260,9 +260,9 @@ def draw_designs(frame: pd.DataFrame) -> Figure:
     names = [n for n in (name, "95% width", "exaggeration") if n in frame]
     sizes = list(frame[list(SIZES)].itertuples(index=False, name=None))
     figure, axes = draw.panels(len(names))
-    for axis, own in zip(axes, names, strict=True):
-        draw.size_curves(axis, sizes, list(frame[own]))
-        draw.entitle(axis, own)
+    for axis, column in zip(axes, names, strict=True):
+        draw.size_curves(axis, sizes, list(frame[column]))
+        draw.entitle(axis, column)
         axis.set_ylim(bottom=0)
     draw.limit(axes[0], USUAL)
     axes[0].set_ylim(0, 1.02)
@@ -284,7 +284,7 @@ class Sought:
         Of the effect over the pilot's draws, where it is the pilot's own; None elsewhere.
     """
 
-    asked: Power
+    question: Power
     environment: Environment
     model: type[Agent]
     measure: Measure
@@ -302,7 +302,7 @@ class Sought:
     @property
     def aim(self) -> Aim:
         """What is counted of data sets."""
-        return Aim(self.asked.width, self.asked.rope)
+        return Aim(self.question.width, self.question.rope)
 
     def cells(
         self,
@@ -324,7 +324,9 @@ class Sought:
         """Raise ValueError if the effect cannot be, or sessions of these trials cannot tell it."""
         measure = self.measure
         dial = dial_of(self.cells([2], [1], [None])[0], measure)
-        dial.turn_to(np.array([self.size + (0.0 if self.asked.comparison == "one" else dial.rest)]))
+        dial.turn_to(
+            np.array([self.size + (0.0 if self.question.comparison == "one" else dial.rest)])
+        )
         if not isinstance(measure, FittedMeasure):
             return
         parameters = measure.model.parameters
@@ -352,14 +354,14 @@ class Sought:
             raise ValueError(f"Subjects and sessions are at least 1; got {subjects}, {sessions}.")
         if subjects * sessions < 2:
             raise ValueError("A test needs 2 units: several sessions of one agent, or subjects.")
-        if self.asked.comparison == "paired" and subjects == 1:
+        if self.question.comparison == "paired" and subjects == 1:
             raise ValueError(
                 "Pairs are the two conditions of a subject; one agent's sessions form none. Use "
                 "several subjects, or the comparison between."
             )
         parameters = self.model.parameters
         mean = dict(zip(parameters.names, parameters.mean.tolist(), strict=True))
-        for name, value in (self.asked.truth or {}).items():
+        for name, value in (self.question.truth or {}).items():
             support = parameters[name].support
             mean[name] = float(support.unconstrain(np.asarray(value, dtype=float)))
             if not np.isfinite(mean[name]):
@@ -367,12 +369,12 @@ class Sought:
                     f"The middle of a group lies inside {support}, not at its end; got "
                     f"{name} = {value:g}."
                 )
-        spread = self.asked.spread or {}
+        spread = self.question.spread or {}
         sds = {p.name: float(spread.get(p.name, p.group_sd)) for p in parameters}
         if subjects == 1:
             sds = dict.fromkeys(sds, 0.0)
         law: dict[str, Any] = {"group_mean": mean, "group_sd": sds}
-        law |= {"effect": self.size, "effect_sd": self.asked.effect_sd}
+        law |= {"effect": self.size, "effect_sd": self.question.effect_sd}
         if self.pilot is not None:
             if subjects == 1:
                 raise ValueError(
@@ -392,21 +394,21 @@ class Sought:
             law=law | dict(mark),
             sessions=sessions,
             subjects=subjects,
-            method="hierarchical" if self.asked.estimator == "hierarchical" else "map",
+            method="hierarchical" if self.question.estimator == "hierarchical" else "map",
             options={
                 "measure": self.measure.name,
-                "comparison": self.asked.comparison,
+                "comparison": self.question.comparison,
                 **self.aim.options,
                 **self._priced(environment, subjects, sessions),
             },
-            batch=_batch(subjects * sessions, self.asked.estimator),
+            batch=_batch(subjects * sessions, self.question.estimator),
         )
 
     def _priced(self, environment: Environment, subjects: int, sessions: int) -> dict[str, Any]:
         """Say what all sessions of a design cost, if a run says what one takes."""
         if self.observed is None:
             return {}
-        n = subjects * sessions * (1 if self.asked.comparison == "one" else 2)
+        n = subjects * sessions * (1 if self.question.comparison == "one" else 2)
         dollars = self.observed.dollars_of(environment, self.model, n)
         ends = [float(dollars.low), float(dollars.high)]
         return {"dollars": ends, "run": self.observed.told()}
@@ -429,10 +431,10 @@ def sought_in(question: Power) -> Sought:
     ((name, size),) = effect.items()
     measure = resolve_measure(name, agent, environment)
     pilot = _pilot_of(question, environment, agent)
-    own = None
+    spread = None
     if size == PILOT:
-        own = _own_sizes(question, pilot, measure)
-        size = float(own.mean())
+        spread = _own_sizes(question, pilot, measure)
+        size = float(spread.mean())
     if isinstance(size, str):
         raise ValueError(f"The size of an effect is a number or {PILOT!r}; got {name} = {size!r}.")
     if not np.isfinite(size):
@@ -461,7 +463,7 @@ def sought_in(question: Power) -> Sought:
             "How large an effect is where parameters go together is known of parameters alone; "
             f"{measure.name} is none. Leave --correlation out."
         )
-    if pilot is not None and own is None:
+    if pilot is not None and spread is None:
         pilot.check_reaches(measure, size, comparison != "one")
     return Sought(
         question,
@@ -471,7 +473,7 @@ def sought_in(question: Power) -> Sought:
         float(size),
         known,
         pilot,
-        None if own is None else float(own.std(ddof=1)),
+        None if spread is None else float(spread.std(ddof=1)),
         _observed(question, environment),
     )
 

@@ -193,16 +193,16 @@ class Power(ExperimentQuestion["Result"]):
         """Return the names of all models that were typed."""
         return [arguments["model"], *arguments.get("against", ())]
 
-    def asked(self) -> dict[str, Any]:
+    def option_values(self) -> dict[str, Any]:
         """What was asked; what belongs to a search or a rule only there."""
-        asked = super().asked()
+        options = super().option_values()
         if self.pilot is not None:
-            asked["from"] = str(getattr(self.pilot, "folder", self.pilot))
+            options["from"] = str(getattr(self.pilot, "folder", self.pilot))
         if self.stop is not None:
-            asked["stop"] = str(self.stop)
+            options["stop"] = str(self.stop)
         lacking: dict[str, Any] = {"target": self.find, "most": self.find, "unit": self.stop}
         lacking |= {"criterion": self.against or None}
-        return asked | {name: None for name, given in lacking.items() if given is None}
+        return options | {name: None for name, given in lacking.items() if given is None}
 
 
 @frozen_question
@@ -262,10 +262,10 @@ class Audit(StudyQuestion["Result"]):
     settings: Mapping[str, Any] | None = named("--set", default=None)
     seed: int = 0
 
-    def asked(self) -> dict[str, Any]:
+    def option_values(self) -> dict[str, Any]:
         """What was asked; of audits with a design of their own, what they take."""
-        asked = super().asked()
+        options = super().option_values()
         if self.measure in AUDITS:
             sizes = ("subjects", "sessions")
-            asked |= dict.fromkeys(set(sizes) - set(load(AUDITS[self.measure], "OPTIONS")))
-        return asked
+            options |= dict.fromkeys(set(sizes) - set(load(AUDITS[self.measure], "OPTIONS")))
+        return options

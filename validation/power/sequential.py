@@ -80,10 +80,10 @@ def stopping(question: Power) -> Result:
         for effect in (null, sought.size)
     )
     sought.check_identified([single["trials"]])
-    asked = question.asked() | {"effect": sought.effect, "trials": cells[0].make().n_trials}
+    given = question.option_values() | {"effect": sought.effect, "trials": cells[0].make().n_trials}
     replicates = question.replicates or REPLICATES
-    asked |= {"replicates": replicates, question.unit: None}
-    study = Study("power", cells, replicates, question.seed, "replicate", asked)
+    given |= {"replicates": replicates, question.unit: None}
+    study = Study("power", cells, replicates, question.seed, "replicate", given)
     check_step_loop(study)
     return run(study, stop_batch, say, question)
 
@@ -96,7 +96,7 @@ def _cell(sought: Sought, size: tuple[int, int], trials: int | None, null: float
     try:
         sought.check_identified([trials])
     except ValueError:
-        if sought.asked.comparison != "one" or not sought.measure.rational:
+        if sought.question.comparison != "one" or not sought.measure.rational:
             raise
         return replace(cell, model=sought.measure.rational, law={})
     return cell
@@ -113,8 +113,8 @@ def stop_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     environment = make(cell.environment, **cell.settings)
     measure = resolve_measure(cell.options["measure"], model, environment)
     assert isinstance(measure, SubjectMeasure)
-    effect, lived = conditions_lived(study, batch, measure)
-    samples = [sample_of(cell, measure, one, len(batch), threads) for one in lived]
+    effect, sessions = conditions_lived(study, batch, measure)
+    samples = [sample_of(cell, measure, one, len(batch), threads) for one in sessions]
     return stopped(rule, samples, cell.options["comparison"], measure, effect)
 
 
@@ -129,7 +129,7 @@ def stopped(
     n = len(effect)
     null = measure.null if comparison == "one" else 0.0
     rows = {name: np.full(n, np.nan) for name in ("estimate", "low", "high", "units")}
-    look_of, found, broken = np.full(n, -1), np.zeros(n, dtype=int), np.zeros(n, dtype=bool)
+    look_of, decisions, broken = np.full(n, -1), np.zeros(n, dtype=int), np.zeros(n, dtype=bool)
     tests = None
     for look, units in enumerate(rule.looks):
         tests = sample_tests(comparison, measure, [sample[:, :units] for sample in samples])
@@ -137,7 +137,7 @@ def stopped(
         broken |= ~np.isfinite(tests.p_value) & (look_of < 0)
         now = stop & (look_of < 0)
         look_of[now] = look
-        found[now] = np.where(is_effect, 1, np.where(is_none, -1, 0))[now]
+        decisions[now] = np.where(is_effect, 1, np.where(is_none, -1, 0))[now]
         for name, values in (("estimate", tests.mean), ("low", tests.low), ("high", tests.high)):
             rows[name][now] = values[now]
         rows["units"][now] = units
@@ -146,7 +146,7 @@ def stopped(
         {
             "effect": effect,
             "look": look_of,
-            "found": found,
+            "found": decisions,
             **rows,
             "at_the_end": tests.p_value < LEVEL,
             "status": np.where(broken, "failed", "ok"),
@@ -164,27 +164,27 @@ def say(rows: Rows) -> Result:
     looks = pd.DataFrame({unit: rule.looks, "level": levels})
     table = []
     for number, name in enumerate(("no effect", "effect")):
-        own = rows.of(number)
-        if len(own) == 0:
+        frame = rows.of(number)
+        if len(frame) == 0:
             continue
-        n, estimated = len(own), own[np.isfinite(own["estimate"])]
+        n, estimated = len(frame), frame[np.isfinite(frame["estimate"])]
         truth = estimated["effect"]
         held = (estimated["low"] <= truth) & (truth <= estimated["high"])
-        stops = [int((own["look"] == k).sum()) for k in range(len(rule.looks))]
+        stops = [int((frame["look"] == k).sum()) for k in range(len(rule.looks))]
         shares: list[Any] = [scores.share(k, n) for k in stops]
         looks[f"stops, {name}"] = shares
         table.append(
             {
                 "data sets with": name,
-                "effect": float(own["effect"].mean()),
-                "found": scores.share(int((own["found"] == 1).sum()), n),
-                "found none": scores.share(int((own["found"] == -1).sum()), n),
-                "once, at the end": scores.share(int(own["at_the_end"].sum()), n),
-                "units": scores.mean(own["units"]),
+                "effect": float(frame["effect"].mean()),
+                "found": scores.share(int((frame["found"] == 1).sum()), n),
+                "found none": scores.share(int((frame["found"] == -1).sum()), n),
+                "once, at the end": scores.share(int(frame["at_the_end"].sum()), n),
+                "units": scores.mean(frame["units"]),
                 "bias": scores.mean(estimated["estimate"] - truth),
                 "95% covers": scores.share(int(held.sum()), len(estimated)),
                 "promised": rule.nominal if name == "no effect" else np.nan,
-                "failed": int((own["status"] == "failed").sum()),
+                "failed": int((frame["status"] == "failed").sum()),
             }
         )
     title = f"How does the stopping rule behave for {study.cells[-1].options['measure']}?"

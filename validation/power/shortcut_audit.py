@@ -103,8 +103,8 @@ def study(question: Audit) -> Study:
             _check_audited(make(name, **settings))
             law = {"number": list(ENVIRONMENTS).index(name)}
             cells.append(Cell(name, settings, RANDOM, law=law, batch=10))
-    asked = question.asked() | {"environment": one and names[0]}
-    return Study("audit", tuple(cells), question.replicates, question.seed, "replicate", asked)
+    options = question.option_values() | {"environment": one and names[0]}
+    return Study("audit", tuple(cells), question.replicates, question.seed, "replicate", options)
 
 
 def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
@@ -128,14 +128,14 @@ def say(rows: Rows) -> Result:
     """Say what each shortcut of each experiment reaches."""
     scored: dict[str, list[dict[str, Any]]] = {LOOKS: [], HABITS: []}
     for number, cell in enumerate(rows.study.cells):
-        own = rows.of(number).dropna(axis="columns", how="all")
-        own = own[own["status"] == "ok"]
-        if len(own) < 3:
+        frame = rows.of(number).dropna(axis="columns", how="all")
+        frame = frame[frame["status"] == "ok"]
+        if len(frame) < 3:
             continue
-        looking = any(str(column).endswith("|xx") for column in own)
-        scored[LOOKS if looking else HABITS] += _shortcuts_of(own, cell, looking)
+        looking = any(str(column).endswith("|xx") for column in frame)
+        scored[LOOKS if looking else HABITS] += _shortcuts_of(frame, cell, looking)
     names = ["experiment", "stimuli", "shortcut"]
-    tables = {title: pd.DataFrame(found) for title, found in scored.items() if found}
+    tables = {title: pd.DataFrame(scores) for title, scores in scored.items() if scores}
     looks = tables.get(LOOKS, pd.DataFrame())
     drawing = Drawing(looks, draw_looks)
     return rows.result(
@@ -170,28 +170,31 @@ def _looked(environment: Environment, design: Design) -> dict[str, float]:
     """
     right = _right(environment, design)
     assert right is not None
-    lived = Session(environment, design).environment
+    environment_of = Session(environment, design).environment
     shown = environment.fields.shown
     trials = np.flatnonzero(np.isfinite(right))
     seen = [
         {"trial": int(t), **{name: design.table[name][t].item() for name in shown}} for t in trials
     ]
-    counted = [looks(lived, observation) for observation in seen]
+    counted = [looks(environment_of, observation) for observation in seen]
     target = right[trials]
     group = np.asarray(design.table.get(_GROUP, np.zeros(len(right))))[trials]
     columns = {name: np.array([one[name] for one in counted]) for name in counted[0]}
     before = np.concatenate([[np.nan], target[:-1]])
     columns[LAST] = np.where(np.concatenate([[True], group[1:] != group[:-1]]), np.nan, before)
-    found: dict[str, Any] = {}
+    row_of: dict[str, Any] = {}
     for name, column in columns.items():
         sums = np.zeros(3)
         for one in np.unique(group):
-            own = (group == one) & np.isfinite(column)
-            if own.sum() > 1:
-                x, y = column[own] - column[own].mean(), target[own] - target[own].mean()
+            group_rows = (group == one) & np.isfinite(column)
+            if group_rows.sum() > 1:
+                x, y = (
+                    column[group_rows] - column[group_rows].mean(),
+                    target[group_rows] - target[group_rows].mean(),
+                )
                 sums += (x @ x, x @ y, y @ y)
-        found |= {f"{name}|{what}": float(v) for what, v in zip(_SUMS, sums, strict=True)}
-    return found
+        row_of |= {f"{name}|{what}": float(v) for what, v in zip(_SUMS, sums, strict=True)}
+    return row_of
 
 
 def _played(environment: Environment, design: Design, rng: np.random.Generator) -> dict[str, float]:
@@ -241,18 +244,18 @@ def _shortcuts_of(rows: pd.DataFrame, cell: Cell, looking: bool) -> list[dict[st
     columns = [str(column) for column in rows if "|" in str(column)]
     shortcuts = dict.fromkeys(column.partition("|")[0] for column in columns)
     about = {"experiment": cell.environment, "stimuli": cell.settings.get("stimuli") or ""}
-    found = [
+    names = [
         {**about, "shortcut": name, **(_look if looking else _habit)(rows, name)}
         for name in shortcuts
         if name != CHANCE
     ]
-    level = LEVEL / len(found)
-    for row in found:
+    level = LEVEL / len(names)
+    for row in names:
         above = row["gain"].value - (MARGIN if looking else 0.0)
         error = max(row["gain"].error, 1e-12)  # the same in every session
         reached = stats.t.sf(above / error, len(rows) - 1) < level
         row["verdict"] = FOUND if reached else NOTHING
-    return found
+    return names
 
 
 def _look(rows: pd.DataFrame, name: str) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def search(question: Power) -> Result:
     one_of("size to find", str(question.find), SIZES)
     check_target(question.target)
     sought = sought_in(question)
-    content = question.asked() | {"effect": sought.effect}
+    content = question.option_values() | {"effect": sought.effect}
     del content[str(question.find)]
     wanted = _Search(sought, question, content)
     sought.check_identified([None if question.find == "trials" else question.trials])
@@ -70,36 +70,38 @@ class _Search:
     """What is searched; the path is a function of the results, so that it can be gone again."""
 
     sought: Sought
-    asked: Power
+    question: Power
     content: dict[str, Any]
 
     @classmethod
     def of(cls, study: Study) -> _Search:
         """Return the search of the study in its folder."""
-        told, cell = dict(study.question), study.cells[0]
-        names = {own.name for own in fields(Power)} & set(told)
-        asked: dict[str, Any] = {name: told[name] for name in names if told[name] is not None}
-        asked["environment"] = make(cell.environment, **cell.settings)
-        asked["truth"] = {k: v for k, v in told["set"].items() if k not in cell.settings}
-        asked |= {"pilot": Pilot.of(cell), "unconverged": False, "run": None}
-        question = Power(**asked)
-        return cls(sought_in(question), question, told)
+        content, cell = dict(study.question), study.cells[0]
+        names = {one.name for one in fields(Power)} & set(content)
+        options: dict[str, Any] = {
+            name: content[name] for name in names if content[name] is not None
+        }
+        options["environment"] = make(cell.environment, **cell.settings)
+        options["truth"] = {k: v for k, v in content["set"].items() if k not in cell.settings}
+        options |= {"pilot": Pilot.of(cell), "unconverged": False, "run": None}
+        question = Power(**options)
+        return cls(sought_in(question), question, content)
 
     @property
     def find(self) -> str:
         """What is varied."""
-        return str(self.asked.find)
+        return str(self.question.find)
 
     @cached_property
     def sizes(self) -> list[int]:
         """The sizes that are considered, ascending."""
         if self.find == "trials":
-            sizes = [n for n in range(1, self.asked.most + 1) if self._possible(n)]
+            sizes = [n for n in range(1, self.question.most + 1) if self._possible(n)]
         else:
-            alone = self.find == "subjects" or self.asked.subjects == 1  # a test needs 2 units
-            sizes = list(range(2 if alone else 1, self.asked.most + 1))
+            alone = self.find == "subjects" or self.question.subjects == 1  # a test needs 2 units
+            sizes = list(range(2 if alone else 1, self.question.most + 1))
         if not sizes:
-            raise ValueError(f"No number of {self.find} up to {self.asked.most} can be tested.")
+            raise ValueError(f"No number of {self.find} up to {self.question.most} can be tested.")
         return sizes
 
     def _possible(self, trials: int) -> bool:
@@ -111,15 +113,15 @@ class _Search:
 
     def study(self, size: int, data_sets: int, name: str) -> Study:
         """Return the study of one size; its data sets belong to this name alone."""
-        sizes = {name: getattr(self.asked, name) for name in SIZES} | {self.find: size}
+        sizes = {name: getattr(self.question, name) for name in SIZES} | {self.find: size}
         subjects, sessions, trials = ([sizes[one]] for one in SIZES)
         law = {"part_of_search": name}
         cells = self.sought.cells(subjects, sessions, trials, law)
-        return Study("power", cells, data_sets, self.asked.seed, "replicate", self.content)
+        return Study("power", cells, data_sets, self.question.seed, "replicate", self.content)
 
     def follow(self, rows_of: Step) -> Result:
         """Go the way of the search; `rows_of` computes or reads the study of a name."""
-        target, tried, seconds = self.asked.target, [], 0.0
+        target, tried, seconds = self.question.target, [], 0.0
 
         def measure(size: int, data_sets: int, name: str) -> list[tuple[Score, int]] | None:
             nonlocal seconds
@@ -134,27 +136,28 @@ class _Search:
             return [(row[share_name(pd.DataFrame([row]))], row["data sets"])]
 
         curves = [Curve(self.sizes, target)]
-        bisection = Bisection(self.sizes, target, self.asked.replicates or 1, curves)
+        bisection = Bisection(self.sizes, target, self.question.replicates or 1, curves)
         return self._answer(bisection.follow(measure), pd.DataFrame(tried), seconds)
 
     def _answer(self, search: Bisection, tried: pd.DataFrame, seconds: float) -> Result:
         """Return the result of a search, as far as it went."""
         title = title_of(self.content, self.find)
         if tried.empty:
-            return Result(title, missing=1, asked=self.content)
+            return Result(title, missing=1, options=self.content)
         name = share_name(tried)
         low, _, high = search.interval
         answer = {
             self.find: None if search.outcome == "not reached" else search.size,
             **search.answer(),
-            "target": self.asked.target,
+            "target": self.question.target,
             name: tried[name].iloc[-1],
         }
         share: Score = tried[name].iloc[-1]
-        word = Verdict(search.outcome, (reason(name, share.value, share.error, self.asked.target),))
+        held = reason(name, share.value, share.error, self.question.target)
+        word = Verdict(search.outcome, (held,))
         start = self.study(self.sizes[0], 1, "start")
         fresh = tried[tried["part"] == "fresh run"]
-        searched = tried.assign(low=low, high=high, target=self.asked.target, find=self.find)
+        searched = tried.assign(low=low, high=high, target=self.question.target, find=self.find)
         return Result(
             title,
             verdicts={"the smallest design": word, **readings(fresh.iloc[-1:])},
@@ -171,7 +174,7 @@ class _Search:
             attempted=int(tried["data sets"].sum()),
             failed=int(tried["failed"].sum()),
             missing=int(search.outcome == "not finished"),
-            asked=start.asked,
+            options=start.options,
             command=start.command_line(),
             seconds=seconds,
             versions=versions(),
@@ -184,10 +187,10 @@ def draw_search(tried: pd.DataFrame) -> Figure:
     figure.set_size_inches(7.2, 3.2)
     find, name = tried["find"].iloc[0], share_name(tried)
     sizes = list(tried[find])
-    for (part, own), style in zip(tried.groupby("part", sort=False), draw.styles(2), strict=False):
+    for (part, rows), style in zip(tried.groupby("part", sort=False), draw.styles(2), strict=False):
         look = (*style[:2], "none")
-        draw.curve(left, list(own[find]), list(own[name]), look, str(part))
-        draw.line(right, list(own.index + 1), list(own[find]), look)
+        draw.curve(left, list(rows[find]), list(rows[name]), look, str(part))
+        draw.line(right, list(rows.index + 1), list(rows[find]), look)
     low, high = max(tried["low"].iloc[0], 1.0), min(tried["high"].iloc[0], 1.5 * max(sizes))
     if low < high:
         left.axvspan(low, high, color=draw.GREEN, alpha=0.2, linewidth=0, zorder=0)

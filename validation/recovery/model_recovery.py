@@ -151,8 +151,8 @@ def confusion_study(question: Confuse) -> Study:
     if not cells:
         raise ValueError("A design needs subjects, sessions and trials; got none of one of them.")
     lengths = list(dict.fromkeys(cell.make().n_trials for cell in cells))
-    asked = question.asked() | grids | {"trials": lengths}
-    return Study("confuse", tuple(cells), question.replicates, question.seed, "subject", asked)
+    content = question.option_values() | grids | {"trials": lengths}
+    return Study("confuse", tuple(cells), question.replicates, question.seed, "subject", content)
 
 
 def _options(
@@ -167,12 +167,12 @@ def _options(
     selection = common_selection(rivals, question.all_trials)
     first = Cell(environment.name, environment.settings, rivals[0].name, sessions=sessions)
     study = Study("confuse", (first,), seed=question.seed)
-    lived = live(study, Batch(0, 0, 1), draw_subjects(study, Batch(0, 0, 1)))
-    data = [lived.data(model, selection=selection) for model in rivals]
+    played = live(study, Batch(0, 0, 1), draw_subjects(study, Batch(0, 0, 1)))
+    data = [played.data(model, selection=selection) for model in rivals]
     options["lapse_in"] = [d.model.name for d in data if question.fit_lapse and _heeds_lapse(d)]
     if not set(LEFT_OUT).isdisjoint(question.criteria):
-        options["separate"] = list(kept_apart(data, _stimuli(lived, rivals)))
-        _folds(lived, options["separate"])
+        options["separate"] = list(kept_apart(data, _stimuli(played, rivals)))
+        _folds(played, options["separate"])
     return options
 
 
@@ -259,16 +259,18 @@ def _heeds_lapse(data: ModelData) -> bool:
     return False
 
 
-def _stimuli(lived: Lived, rivals: Sequence[type[Agent]]) -> dict[str, NDArray[np.int64]]:
+def _stimuli(sessions: Lived, rivals: Sequence[type[Agent]]) -> dict[str, NDArray[np.int64]]:
     names = dict.fromkeys(name for model in rivals for name in model.separate)
-    return {name: lived.columns[name].astype(np.int64) for name in names if name in lived.columns}
+    return {
+        name: sessions.columns[name].astype(np.int64) for name in names if name in sessions.columns
+    }
 
 
-def _folds(lived: Lived, separate: Sequence[str]) -> Folds:
-    columns = {"session": lived.session}
-    columns |= {name: lived.columns[name].astype(np.int64) for name in separate}
-    names = list(map(str, range(lived.n_subjects)))
-    return Folds.of_columns(lived.subject, columns, names)
+def _folds(sessions: Lived, separate: Sequence[str]) -> Folds:
+    columns = {"session": sessions.session}
+    columns |= {name: sessions.columns[name].astype(np.int64) for name in separate}
+    names = list(map(str, range(sessions.n_subjects)))
+    return Folds.of_columns(sessions.subject, columns, names)
 
 
 def score_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
@@ -280,15 +282,15 @@ def score_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     cell = study.cells[batch.cell]
     options = cell.options
     subjects = draw_subjects(study, batch)
-    lived = live(study, batch, subjects)
-    folds = _folds(lived, options["separate"]) if "separate" in options else None
+    sessions = live(study, batch, subjects)
+    folds = _folds(sessions, options["separate"]) if "separate" in options else None
     true = {f"true_{n}": subjects.theta[:, k] for k, n in enumerate(_names(cell))}
     columns: dict[str, Any] = {}
     why: list[list[str]] = [[] for _ in range(len(batch))]
     rivals = [AGENTS[rival] for rival in options["rivals"]]
     selection = common_selection(rivals, options["all_trials"])
     for rival in options["rivals"]:
-        data = lived.data(AGENTS[rival], selection=selection)
+        data = sessions.data(AGENTS[rival], selection=selection)
         scores, reasons = score_model(data, folds, options, threads)
         columns |= {f"{name}_{rival}": values for name, values in scores.items()}
         for i, reason in reasons:
@@ -484,12 +486,14 @@ def say(rows: Rows) -> Result:
                 itself = share(int(won.counts[i, i]), int(won.n[i]))
                 counts.append({**design, "model": model, **_counts(won, i, criterion, itself)})
                 counts[-1]["verdict"] = verdict.word
-            own = _pairs(models, won, confusion, inversion)
-            pairs.append(own.assign(**design))
+            pair_rows = _pairs(models, won, confusion, inversion)
+            pairs.append(pair_rows.assign(**design))
             caption = (
                 f"Confusion (left) and inversion matrix by {', '.join(map(str, design.values()))}"
             )
-            figures[f"{caption}. Rows: simulated; columns: best fit."] = Drawing(own, draw_matrices)
+            figures[f"{caption}. Rows: simulated; columns: best fit."] = Drawing(
+                pair_rows, draw_matrices
+            )
         for i, table in enumerate(tables):
             failed = table.loc[table["status"] == "failed", "replicate"].unique()
             lost |= {(start + i, int(replicate)) for replicate in failed}

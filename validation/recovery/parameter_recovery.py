@@ -82,10 +82,10 @@ def compute(question: Recover) -> Result:
             raise ValueError(f"A recovery needs at least one number of {name}; got none.")
     cells = tuple(recovery_cell(question, *sizes) for sizes in product(*grids.values()))
     lengths = [cell.make().n_trials for cell in cells[: len(grids["trials"])]]
-    asked = {**question.asked(), **grids, "trials": lengths}
+    options = {**question.option_values(), **grids, "trials": lengths}
     remarks = tuple(_remarks(cell) for cell in cells)
     replicates, seed = question.replicates, question.seed
-    study = Study("recover", cells, replicates, seed, "subject", asked, remarks)
+    study = Study("recover", cells, replicates, seed, "subject", options, remarks)
     check_step_loop(study)
     return run(study, fit_batch, say, question)
 
@@ -200,16 +200,16 @@ def unknowns_of(cell: Cell) -> Unknowns:
 
 def _pairs_of(fit: HierarchicalFit, subjects: Subjects, cell: Cell) -> dict[str, float]:
     """Return truth, estimate and 90% interval of each correlation of a group."""
-    found: dict[str, float] = {}
+    correlations: dict[str, float] = {}
     known: Mapping[str, float] = cell.law.get("correlation", {})
     for pair in fit.pairs:
         drawn = subjects.terms.get(f"cor({pair})")
         truth = known.get(pair, 0.0) if drawn is None else float(drawn[0])
         values = fit.posterior["correlation"].sel(pair=pair).to_numpy()
         low, high = np.quantile(values, [0.05, 0.95])
-        found |= {f"true cor({pair})": truth, f"cor({pair})": float(values.mean())}
-        found |= {f"low cor({pair})": float(low), f"high cor({pair})": float(high)}
-    return found
+        correlations |= {f"true cor({pair})": truth, f"cor({pair})": float(values.mean())}
+        correlations |= {f"low cor({pair})": float(low), f"high cor({pair})": float(high)}
+    return correlations
 
 
 def fit_known(
@@ -231,17 +231,19 @@ def fit_known(
         "mle", or "map" with intervals from each subject's "posterior" or by "laplace".
     """
     unknowns = Unknowns.of(data.model, fixed, lapse)
-    own = None
+    intervals = None
     if way == "posterior":
-        own = posterior(data.model, data, fixed=fixed, lapse=lapse, seed=seed, workers=threads)
-        point = own.fit
+        intervals = posterior(
+            data.model, data, fixed=fixed, lapse=lapse, seed=seed, workers=threads
+        )
+        point = intervals.fit
     else:
         fitter = maximum_likelihood if way == "mle" else maximum_a_posteriori
         point = fitter(data.model, data, fixed=fixed, lapse=lapse, workers=threads)
     interval, status, message = point.interval, list(point.status), list(point.message)
-    if own is not None:
-        interval = own.interval
-        for i, (before, after) in enumerate(zip(point.status, own.status, strict=True)):
+    if intervals is not None:
+        interval = intervals.interval
+        for i, (before, after) in enumerate(zip(point.status, intervals.status, strict=True)):
             if after == "failed" != before:
                 status[i], message[i] = after, "the posterior's importance weights are poor"
     columns = {"status": status, "message": message}
@@ -300,11 +302,11 @@ def say(rows: Rows) -> Result:
     tables: dict[str, list[pd.DataFrame]] = {}
     verdicts: dict[tuple[int, ...], dict[str, Verdict]] = {}
     for number, cell in enumerate(study.cells):
-        own = rows.of(number)
-        if (own["status"] == "failed").all():  # also without any row
+        frame = rows.of(number)
+        if (frame["status"] == "failed").all():  # also without any row
             continue
         scored = recovered(
-            own,
+            frame,
             unknowns_of(cell).parameters,
             clustered=cell.method == "hierarchical" and study.replicates > 1,
             unit="subject" if alone else "replicate",
@@ -314,7 +316,7 @@ def say(rows: Rows) -> Result:
         verdicts[size] = scored.verdicts
         remarks = study.remarks[number] if study.remarks else ()
         parts = scored.tables | {
-            "Correlations over subjects": correlation_table(own),
+            "Correlations over subjects": correlation_table(frame),
             "What one session cannot tell": pd.DataFrame({"remark": remarks}),
         }
         sizes = dict(zip(SIZES, size, strict=True)) if grid else {}

@@ -105,9 +105,9 @@ class Recover(ExperimentQuestion["Result"]):
     questions: int | None = None
     adaptive: str | None = None
 
-    def asked(self) -> dict[str, Any]:
+    def option_values(self) -> dict[str, Any]:
         """What was asked; kinds of intervals are those of "map"."""
-        return super().asked() | ({} if self.method == "map" else {"intervals": None})
+        return super().option_values() | ({} if self.method == "map" else {"intervals": None})
 
 
 @frozen_question
@@ -204,10 +204,10 @@ class Confuse(ExperimentQuestion["Result"]):
                     f"With --find the other sizes are single numbers; got {name} twice."
                 )
 
-    def asked(self) -> dict[str, Any]:
+    def option_values(self) -> dict[str, Any]:
         """What was asked; what belongs to a search only there."""
         search = {} if self.find else {"target": None, "most": None}
-        return super().asked() | search
+        return super().option_values() | search
 
     @classmethod
     def read(cls, typed: Mapping[str, Any]) -> dict[str, Any]:

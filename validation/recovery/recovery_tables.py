@@ -91,20 +91,20 @@ def recovered(
     widths = {}
     for parameter in parameters:
         fits = _Fits.of(usable, parameter, clusters)
-        found, ends = fits.agreement, fits.intervals()
+        agreement, ends = fits.agreement, fits.intervals()
         verdict = judge_recovery(
-            found.r,
+            agreement.r,
             ends["90% covers"],
-            n=found.n,
+            n=agreement.n,
             failed=unsound,
             attempted=len(rows),
-            varies=found.truth_varies,
-            finite=found.finite,
+            varies=agreement.truth_varies,
+            finite=agreement.finite,
             unit=unit,
             size=size,
         )
         name = {"parameter": parameter.name}
-        numbers = {k: getattr(found, k) for k in ("n", "bias", "rmse", "r", "concordance")}
+        numbers = {k: getattr(agreement, k) for k in ("n", "bias", "rmse", "r", "concordance")}
         shrinkage = {"shrinkage": fits.on_z.shrinkage}
         estimates.append({**name, **numbers, **shrinkage, "verdict": verdict.word})
         intervals.append({**name, **ends})
@@ -187,10 +187,10 @@ class _Fits:
         rows = []
         for k in range(REGIONS):
             here = region == k
-            own = None if self.clusters is None else self.clusters[here]
-            error = score.agreement(self.z_true[here], self.z[here], own).rmse
-            width = score.mean(self.width[here], own)
-            covers, _ = score.coverage(self.true[here], low[here], high[here], own)
+            clusters = None if self.clusters is None else self.clusters[here]
+            error = score.agreement(self.z_true[here], self.z[here], clusters).rmse
+            width = score.mean(self.width[here], clusters)
+            covers, _ = score.coverage(self.true[here], low[here], high[here], clusters)
             # Of what is simulated more, a third falls into a region.
             verdict = judge_region(width, n=int(here.sum()), unit=unit, size=size / REGIONS)
             rows.append(
@@ -198,7 +198,7 @@ class _Fits:
                     "low": ends[k],
                     "high": ends[k + 1],
                     "n": int(here.sum()),
-                    "bias": score.agreement(self.true[here], self.estimate[here], own).bias,
+                    "bias": score.agreement(self.true[here], self.estimate[here], clusters).bias,
                     "relative_error": Score(error.value / prior.sd, error.error / prior.sd),
                     "relative_width": width,
                     "90% covers": covers,
@@ -216,10 +216,15 @@ def correlation_table(rows: pd.DataFrame) -> pd.DataFrame:
         pair = column.removeprefix("true ")
         names = (column, pair, f"low {pair}", f"high {pair}")
         true, estimate, low, high = (usable[name].to_numpy(dtype=float) for name in names)
-        found = score.agreement(true, estimate)
+        agreement = score.agreement(true, estimate)
         covers, _ = score.coverage(true, low, high)
-        row = {"pair": pair.removeprefix("cor(").removesuffix(")"), "n": found.n}
-        row |= {"bias": found.bias, "rmse": found.rmse, "r": found.r, "90% covers": covers}
+        row = {"pair": pair.removeprefix("cor(").removesuffix(")"), "n": agreement.n}
+        row |= {
+            "bias": agreement.bias,
+            "rmse": agreement.rmse,
+            "r": agreement.r,
+            "90% covers": covers,
+        }
         table.append(row)
     return pd.DataFrame(table)
 
@@ -345,11 +350,11 @@ def draw_coverage(covers: pd.DataFrame) -> Figure:
     draw.limit(axis, 0, "-")
     groups = list(covers.groupby("parameter", sort=False))
     shifts = np.linspace(-0.008, 0.008, len(groups))
-    for (name, own), shift, style in zip(groups, shifts, draw.styles(len(groups)), strict=True):
+    for (name, rows), shift, style in zip(groups, shifts, draw.styles(len(groups)), strict=True):
         shares = [
-            Score(s.value - m, s.error) for s, m in zip(own["share"], own["mass"], strict=True)
+            Score(s.value - m, s.error) for s, m in zip(rows["share"], rows["mass"], strict=True)
         ]
-        draw.curve(axis, list(own["mass"] + shift), shares, (*style[:2], "none"), str(name))
+        draw.curve(axis, list(rows["mass"] + shift), shares, (*style[:2], "none"), str(name))
     axis.set(xlabel="nominal mass of the interval", ylabel="coverage - nominal")
     axis.set_xticks(MASSES, [f"{mass:.0%}" for mass in MASSES])
     axis.legend(frameon=False, fontsize=draw.SMALL, loc="center left", bbox_to_anchor=(1, 0.5))
@@ -405,9 +410,9 @@ def draw_regions(regions: pd.DataFrame) -> Figure:
     designs = [" x ".join(map(str, size)) for size in regions[SIZES].drop_duplicates().to_numpy()]
     figure, axes = draw.panels(len(groups), columns=1, height=1.1)
     figure.set_size_inches(max(5.0, 1.6 + 0.55 * len(designs)), 1.15 * len(groups) + 0.7)
-    for axis, (name, own) in zip(axes, groups, strict=True):
-        widths = own["relative_width"].map(float).to_numpy().reshape(len(designs), REGIONS).T
-        ends = own[["low", "high"]].to_numpy()[:REGIONS]
+    for axis, (name, part) in zip(axes, groups, strict=True):
+        widths = part["relative_width"].map(float).to_numpy().reshape(len(designs), REGIONS).T
+        ends = part[["low", "high"]].to_numpy()[:REGIONS]
         rows = [f"{low:.2g} to {high:.2g}".replace("inf", "∞") for low, high in ends]
         last = axis is axes[-1]
         draw.heat_map(axis, widths, rows, designs if last else [""] * len(designs))

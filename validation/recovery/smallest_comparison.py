@@ -93,7 +93,7 @@ def _study(question: Confuse, size: int, data_sets: int, name: str) -> Study:
     sized: dict[str, Any] = {str(question.find): size, "replicates": data_sets}
     study = confusion_study(replace(question, **sized))
     cells = tuple(replace(c, law={**c.law, "part_of_search": name}) for c in study.cells)
-    content = dict(question.asked())
+    content = dict(question.option_values())
     content[str(question.find)] = None
     return replace(study, cells=cells, question=content)
 
@@ -101,6 +101,7 @@ def _study(question: Confuse, size: int, data_sets: int, name: str) -> Study:
 def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
     """Go the way of the search; `rows_of` computes or reads the study of a name."""
     names = list(start.cells[0].options["rivals"])
+    find = str(question.find)
     numbers = [(k, i) for k in range(2, len(names) + 1) for i in range(k)]
     sizes = _sizes(question)
     starts = {k: -scipy.stats.norm.ppf(1 / k) for k, _ in numbers}
@@ -116,7 +117,7 @@ def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
         part = "fresh run" if name.startswith("confirmation") else "search"
         shares = _shares(rows, names)
         for (k, i), (score, n) in shares.items():
-            row = {"part": part, "step": name, question.find: size, "models": k, "model": names[i]}
+            row = {"part": part, "step": name, find: size, "models": k, "model": names[i]}
             tried.append({**row, "share": score, "data sets": n})
             if k < len(names) and part == "search":
                 curves[k, i].add(size, score.value * n, n)
@@ -125,7 +126,7 @@ def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
     whole = [curves[len(names), i] for i in range(len(names))]
     bisection = Bisection(sizes, question.target, question.replicates, whole).follow(measure)
     if not steps:
-        return Result(_title(question, names), missing=1, asked=start.asked)
+        return Result(_title(question, names), missing=1, options=start.options)
     table = pd.DataFrame(tried)
     lowest = table.loc[table.groupby(["step", "models"], sort=False)["share"].apply(
         lambda scores: scores.map(float).idxmin()
@@ -138,17 +139,17 @@ def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
             {
                 "models": k,
                 "with": names[k - 1],
-                question.find: bisection.at_least(middle) if middle <= sizes[-1] else None,
+                find: bisection.at_least(middle) if middle <= sizes[-1] else None,
                 **bisection.answer((low, middle, high)),
             }
         )
     score = lowest["share"].iloc[-1]
     held = reason("lowest share", score.value, score.error, question.target)
-    size = answers[-1][str(question.find)]
+    size = answers[-1][find]
     sized = () if size is None else (f"{size} {question.find}",)
     word = Verdict(bisection.outcome, (*sized, held))
     exceedance = _exceedance(steps[-1], names, question)
-    find, drawn = str(question.find), lowest.assign(target=question.target)
+    drawn = lowest.assign(target=question.target)
     return Result(
         _title(question, names),
         verdicts={"the smallest design": word},
@@ -169,7 +170,7 @@ def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
         attempted=sum(rows.study.replicates * len(rows.study.cells) for rows in steps),
         failed=sum(int((rows.frame["status"] == "failed").sum()) for rows in steps),
         missing=int(bisection.outcome == "not finished"),
-        asked=start.asked,
+        options=start.options,
         command=start.command_line(),
         seconds=float(sum(rows.frame["seconds"].sum() for rows in steps)),
         versions=versions(),

@@ -20,9 +20,9 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
-from knownminds.environments.panels import Rows as PanelRows
-from knownminds.environments.panels import panels_of
 from knownminds.inference.posteriors.posterior import posterior
+from knownminds.validation.data.panels import Rows as PanelRows
+from knownminds.validation.data.panels import panels_of
 from knownminds.validation.engine.population import draw_subjects, live
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score
@@ -50,14 +50,14 @@ def predict_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFra
     Columns of means are named by a JSON list: who, title of the panel, series, place.
     """
     cell, n = study.cells[batch.cell], len(batch)
-    lived = live(study, batch, draw_subjects(study, batch))
-    environment = lived.environment
-    shown = PanelRows(environment, lived.columns, lived.subject)
+    played = live(study, batch, draw_subjects(study, batch))
+    environment = played.environment
+    shown = PanelRows(environment, played.columns, played.subject)
     sessions = {cell.model: shown}
     failed = np.zeros(n, dtype=bool)
     for number, name in enumerate(cell.options["rivals"]):
         rival = AGENTS[name]
-        sample = posterior(rival, lived.data(rival), seed=study.seed, workers=threads)
+        sample = posterior(rival, played.data(rival), seed=study.seed, workers=threads)
         chosen = session_stream(study.seed, _KEY, number).integers(len(sample.draws), size=n)
         theta = sample.draws[chosen, np.arange(n)]
         lost = np.array(sample.status) == "failed"
@@ -87,12 +87,14 @@ def predicted(rows: Rows) -> Result:
     cell, frame = rows.study.cells[0], rows.frame
     whole = frame[frame["status"] == "ok"]
     named = {str(c): json.loads(str(c)) for c in frame if str(c).startswith("[")}
-    own = {tuple(name[1:]): column for column, name in named.items() if name[0] == cell.model}
+    model_columns = {
+        tuple(name[1:]): column for column, name in named.items() if name[0] == cell.model
+    }
     tables, verdicts = [], {}
     for rival in cell.options["rivals"]:
         theirs = {tuple(name[1:]): column for column, name in named.items() if name[0] == rival}
         compared = [
-            row for key, column in own.items()
+            row for key, column in model_columns.items()
             if key in theirs and (row := _row(key, whole[column], whole[theirs[key]]))
         ]  # fmt: skip
         verdicts[rival] = _verdict(compared)

@@ -69,8 +69,8 @@ def compute(question: Referee) -> Result:
         "null": [],
     }
     if checked.ok and len(model.parameters):
-        found = identifiability(model, environment, seed=question.seed)
-        about["null"] = list(found.sentences) if found.null.shape[1] else []
+        identified = identifiability(model, environment, seed=question.seed)
+        about["null"] = list(identified.sentences) if identified.null.shape[1] else []
     if question.out is not None:
         with writable(question.out) as folder:
             _claim(about, folder)
@@ -117,7 +117,7 @@ def _rivals(question: Referee, model: type[Agent], environment: Environment) -> 
 
 
 def _options(question: Referee, model: type[Agent], environment: Environment) -> dict[str, Any]:
-    options = question.asked() | {"subject_matter": str(question.candidate)}
+    options = question.option_values() | {"subject_matter": str(question.candidate)}
     if not isinstance(question.candidate, str):
         options["subject_matter"] = model.name
     return options | {"environment": environment.name, "set": settings_asked(environment)}
@@ -205,7 +205,7 @@ def _say(about: Mapping[str, Any], parts: Mapping[str, Result]) -> Result:
         attempted=sum(one.attempted for one in parts.values()),
         failed=sum(one.failed for one in parts.values()),
         missing=sum(one.missing for one in parts.values()),
-        asked={**options, "experiment": about["experiment"], "model": about["model"],
+        options={**options, "experiment": about["experiment"], "model": about["model"],
                "against": about["against"], "trials": environment.n_trials},
         command=command_line("referee", options.pop("subject_matter"), **options),
         seconds=sum(one.seconds for one in parts.values()),
