@@ -51,8 +51,13 @@ from .fits.cross_validation import Folds, cross_validate
 from .fits.identifiability import identifiability
 from .fits.model_data import ModelData, Unknowns
 from .fits.point import PointFit, maximum_a_posteriori, maximum_likelihood
-from .magnitudes.conflict_weight import ConflictWeight, ConflictWeightExcess
-from .magnitudes.cue_weight import CueEfficiency, CueWeight, CueWeightExcess
+from .magnitudes.cue_weight import (
+    ConflictWeight,
+    ConflictWeightExcess,
+    CueEfficiency,
+    CueWeight,
+    CueWeightExcess,
+)
 from .magnitudes.normalised_error import NormalisedError
 from .magnitudes.observer_fits import fit_observers
 from .magnitudes.regression_to_the_mean import RegressionToTheMean
