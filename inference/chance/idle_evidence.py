@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +12,16 @@ from knownminds.environments import Environment, Trials, make, unknown
 from knownminds.environments.chance import counts, linked_coins
 from knownminds.environments.chance.counts import EARLIER
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
-from knownminds.inference.measure import Dial, Values, t_tests, with_columns
+from knownminds.inference.measure import Dial, Values, with_columns
 from knownminds.inference.session_measure import SimulatedMeasure, in_experiment
 
-from .belief_contexts import SHARED, baseline_of, kind_of, values_of_context
+from .belief_contexts import (
+    SHARED,
+    baseline_of,
+    context_means,
+    kind_of,
+    values_of_context,
+)
 from .revealed_belief import CONFIDENCE, RevealedBeliefs
 
 # Which contexts tell something that has no influence, and what it is called.
@@ -27,41 +30,22 @@ PLACES = {"aside": ("counts", "linked_coins"), "independent": ("counts",)}
 ABSENT = -1
 
 
-@dataclass(frozen=True)
-class BeliefShifts(Result):
-    """How much more an outcome is believed in once evidence that should not matter has named it.
-
-    Parameters
-    ----------
-    shifts : One row per scenario and evidence ("earlier outcome" or "idle fact"): value, the mean
-        shift, with its interval over the contexts that the evidence is added to (low, high; NaN
-        for fewer than two of these), p_value of none, contexts and baselines.
-    by_context : One row per context with such evidence: outcome, its share with the evidence
-        (belief) and without (baseline_belief), value, and its own interval: Newcombe's for sampled
-        beliefs, all that is possible for top-k tables, a point for exact ones.
-    mass : Of the intervals.
-    """
-
-    shifts: pd.DataFrame
-    by_context: pd.DataFrame
-    mass: float
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per scenario and evidence."""
-        return self.shifts
-
-
-def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> BeliefShifts:
+def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> pd.DataFrame:
     """Compute how far evidence that should not matter moves beliefs towards what it names.
 
     Evidence is an earlier outcome that has no influence (kind "independent"; of several, the last
     one), or a fact that names a number ("aside"). The shift is the share of the named outcome with
     the evidence minus its share in the context that lacks it alone: above 0 towards what is named,
-    below 0 away from it. An agent that is not moved has 0, whatever else it believes.
+    below 0 away from it. An agent that is not moved has 0, whatever else it believes. Flagged
+    contexts, and those whose baseline was not asked or is flagged, are left out.
 
-    Contexts with the same baseline share its error, so that the interval of a mean is Student's
-    over the means of such groups. Flagged contexts, and those whose baseline was not asked or is
-    flagged, are left out.
+    Returns
+    -------
+    DataFrame
+        One row per context with such evidence: scenario, evidence ("earlier outcome" or "idle
+        fact"), context, baseline, outcome, its share with the evidence (belief) and without
+        (baseline_belief), value, and its own interval of this mass: Newcombe's for sampled
+        beliefs, all that is possible for top-k tables, a point for exact ones.
     """
     if not 0 < mass < 1:
         raise ValueError(f"mass is between 0 and 1; got {mass!r}.")
@@ -102,39 +86,31 @@ def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> Beli
                 "high": ends[1],
             }
         )
-    table = pd.DataFrame(rows, columns=_COLUMNS)
-    result = [
-        _mean_shift(str(scenario), str(evidence), group, mass)
-        for (scenario, evidence), group in table.groupby(["scenario", "evidence"], sort=False)
-    ]
-    return BeliefShifts(pd.DataFrame(result, columns=_MEANS), table, mass)
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def mean_shifts(shifts: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean of `belief_shifts` by scenario and evidence.
+
+    Contexts with the same baseline share its error, so that the 95% interval is Student's over the
+    means of such groups; NaN for fewer than two of these.
+
+    Returns
+    -------
+    DataFrame
+        Columns scenario, evidence, value, low, high, contexts and baselines.
+    """
+    keys = ["scenario", "evidence"]
+    groups = shifts.groupby([*keys, "baseline"], sort=False)["value"].mean().reset_index()
+    means = context_means(groups, "value", keys).rename(columns={"n": "baselines"})
+    contexts = shifts.groupby(keys)["context"].size().rename("contexts")
+    return means.join(contexts, on=keys)[[*keys, "value", "low", "high", "contexts", "baselines"]]
 
 
 _COLUMNS = [
     "scenario", "evidence", "context", "baseline", "outcome", "belief", "baseline_belief", "value",
     "low", "high",
 ]  # fmt: skip
-_MEANS = ["scenario", "evidence", "value", "low", "high", "p_value", "contexts", "baselines"]
-
-
-def _mean_shift(scenario: str, evidence: str, table: pd.DataFrame, mass: float) -> dict[str, Any]:
-    groups = table.groupby("baseline", sort=False)["value"].mean().to_numpy()
-    tests = t_tests(groups[None, :], mass=mass)
-    value, low, high = float(groups.mean()), float(tests.low[0]), float(tests.high[0])
-    if len(groups) > 1 and not np.isfinite(low):  # all the same
-        low = high = value
-    return {
-        "scenario": scenario,
-        "evidence": evidence,
-        "value": value,
-        "low": low,
-        "high": high,
-        "p_value": float(tests.p_value[0]),
-        "contexts": len(table),
-        "baselines": len(groups),
-    }
-
-
 _KIND_CODES: Mapping[str, Mapping[str, int]] = {
     name: {kind: code for code, kind in enumerate(kinds)}
     for name, kinds in (("counts", counts.KINDS), ("linked_coins", linked_coins.KINDS))

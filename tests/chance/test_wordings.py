@@ -6,7 +6,7 @@ import pytest
 
 from knownminds.agents import CorrelationWeigher, EvidenceWeigher, simulate
 from knownminds.environments import Counts, LinkedCoins
-from knownminds.inference.chance.idle_evidence import IdlePull, belief_shifts
+from knownminds.inference.chance.idle_evidence import IdlePull, belief_shifts, mean_shifts
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs
 from knownminds.inference.stability import split_scores
 
@@ -64,7 +64,9 @@ def test_the_pull_of_idle_facts_is_read_and_known(model, place):
     # The truth is simulated with seven times as many sessions.
     simulated = measure.truth(model, np.array(theta[:1]))[0]
     assert abs(simulated - truth) < 4 * found.standard_error / np.sqrt(2048 / 300) + 3e-4
-    read = belief_shifts(RevealedBeliefs.of_trials(trials, place)).shifts.set_index("evidence")
+    read = mean_shifts(belief_shifts(RevealedBeliefs.of_trials(trials, place))).set_index(
+        "evidence"
+    )
     own = read.loc["idle fact"]
     # Groups of contexts weigh as contexts do here: the same number of facts each.
     assert own["value"] == pytest.approx(found.value, abs=1e-9)
@@ -77,7 +79,7 @@ def test_intervals_of_shifts_hold_the_truth_as_often_as_they_say():
     covered = []
     for seed in range(150):
         trials = lived(EvidenceWeigher, place, 0.0, 40, seed)[1]
-        own = belief_shifts(RevealedBeliefs.of_trials(trials, place)).by_context
+        own = belief_shifts(RevealedBeliefs.of_trials(trials, place))
         covered += ((own["low"] <= 0) & (own["high"] >= 0)).tolist()
     # 600 intervals in groups of two that share a baseline: four standard errors of 300.
     assert np.mean(covered) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)

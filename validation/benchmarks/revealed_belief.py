@@ -29,9 +29,13 @@ from knownminds.inference.chance.distribution_distance import (
     distribution_distances,
     manhattan,
 )
-from knownminds.inference.chance.idle_evidence import belief_shifts
+from knownminds.inference.chance.idle_evidence import belief_shifts, mean_shifts
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs, context_name
-from knownminds.inference.chance.wording_variance import split_models, split_wordings
+from knownminds.inference.chance.wording_variance import (
+    split_models,
+    split_wordings,
+    wording_effects,
+)
 from knownminds.inference.measure import t_tests
 from knownminds.validation.chance.agreement import agreement_of
 from knownminds.validation.chance.context_words import in_words, observation_words
@@ -549,7 +553,7 @@ def idle(data: Answers) -> Shown:
     evidence is added to.
     """
     rows = joined(
-        belief_shifts(read).shifts.assign(**{WHO: who, FORM: form})
+        mean_shifts(belief_shifts(read)).assign(**{WHO: who, FORM: form})
         for (who, form), read in data.once(material).beliefs.items()
     )
     columns: Mapping[str, Cell] = {
@@ -667,9 +671,10 @@ def wordings(data: Answers) -> Shown:
     error.
     """
     reworded = data.once(material).reworded
-    splits = {who: split_wordings(frames) for who, frames in reworded.items()}
-    rows = joined(split.parts.assign(**{WHO: who}) for who, split in splits.items())
-    effects = joined(split.effects.assign(**{WHO: who}) for who, split in splits.items())
+    rows, effects = (
+        joined(of(beliefs).assign(**{WHO: who}) for who, beliefs in reworded.items())
+        for of in (split_wordings, wording_effects)
+    )
     models = split_models(reworded) if len(rows) else pd.DataFrame()
 
     def cell(row: Mapping[Any, Any]) -> str:
