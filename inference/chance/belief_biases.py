@@ -244,24 +244,15 @@ class BeliefBias(SimulatedMeasure):
             )
         subject, names = pd.factorize(frame["subject"])
         action = pd.to_numeric(frame["action"], errors="coerce").to_numpy(dtype=float)
-        cell = frame["cell"].to_numpy(dtype=np.int64)
-        stated = np.zeros(len(frame), dtype=bool)
-        if "correct" in frame:
-            stated = frame["correct"].to_numpy(dtype=float) >= 0
-        total, n = np.zeros(len(names)), np.zeros(len(names))
-        for number in np.unique(cell):
-            context = context_of(int(number))
-            marked = self._marked(context)
-            if marked is None:
-                continue
-            own = (cell == number) & ~stated & np.isfinite(action) & (action >= 0)
-            said = marked[action[own].astype(np.int64)] - marked.mean()
-            total += np.bincount(subject[own], said, len(names))
-            n += np.bincount(subject[own], minlength=len(names))
-        with np.errstate(invalid="ignore"):
-            value = total / n
+        said = np.full(len(frame), np.nan)
+        answered = self.reads(trials) & (action >= 0)
+        for cell in frame["cell"][answered].unique():
+            marked = self._marked(context_of(int(cell)))
+            assert marked is not None
+            rows = answered & (frame["cell"] == cell).to_numpy()
+            said[rows] = marked[action[rows].astype(np.int64)] - marked.mean()
         reason = f"no answer where {self.mark} could be told apart"
-        return Values(value, tuple("" if k else reason for k in n))
+        return Values.means(subject, said, len(names), reason)
 
     def reads(self, trials: Trials) -> NDArray[np.bool_]:
         """Say which trials are in contexts where the mark could be told apart, [rows]."""

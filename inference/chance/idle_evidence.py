@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials, make, unknown
-from knownminds.environments.chance import counts, linked_coins
 from knownminds.environments.chance.counts import EARLIER
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, Values, with_columns
 from knownminds.inference.session_measure import SimulatedMeasure, in_experiment
 
 from .belief_contexts import (
+    KINDS,
     SHARED,
     baseline_of,
     context_means,
@@ -111,9 +111,9 @@ _COLUMNS = [
     "scenario", "evidence", "context", "baseline", "outcome", "belief", "baseline_belief", "value",
     "low", "high",
 ]  # fmt: skip
-_KIND_CODES: Mapping[str, Mapping[str, int]] = {
-    name: {kind: code for code, kind in enumerate(kinds)}
-    for name, kinds in (("counts", counts.KINDS), ("linked_coins", linked_coins.KINDS))
+# The numbers of the kinds of contexts in trials.
+_CODES: Mapping[str, Mapping[str, int]] = {
+    name: {kind: code for code, kind in enumerate(KINDS[name])} for name in PLACES["aside"]
 }
 
 
@@ -178,63 +178,41 @@ class IdlePull(SimulatedMeasure):
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's mean difference over the contexts with evidence."""
-        frame = trials.frame
+        scenario = self.environments[0]
+        shared, codes = list(SHARED[scenario]), _CODES[scenario]
+        frame = with_columns(trials, self.name, [*shared, "kind", "action"])
         subject, names = pd.factorize(frame["subject"])
-        total, n = np.zeros(len(names)), np.zeros(len(names))
-        for place in self._places_of(frame):
-            own = (frame["environment"] == place).to_numpy() if "environment" in frame else None
-            part = frame if own is None else frame[own]
-            who = subject if own is None else subject[own]
-            more, contexts = self._differences(place, part, who, len(names))
-            total += more
-            n += contexts
-        with np.errstate(invalid="ignore"):
-            value = total / n
+        action = pd.to_numeric(frame["action"], errors="coerce").to_numpy(dtype=float)
+        rows = pd.DataFrame(
+            {
+                "subject": subject,
+                "kind": frame["kind"].to_numpy(dtype=float),
+                "group": frame.groupby(shared, sort=False).ngroup().to_numpy(),
+                "action": action,
+                "named": self._named(frame),
+            }
+        )[self.reads(trials) & (action >= 0)]
+        cell = ["subject", "group", "named"]
+        with_it = rows[rows["kind"] == codes[self.kind]]
+        named = with_it[["group", "named"]].drop_duplicates()
+        plain = rows[rows["kind"] == codes["single"]].drop(columns="named").merge(named, on="group")
+        shares = (
+            side.assign(said=side["action"] == side["named"]).groupby(cell)["said"].mean()
+            for side in (with_it, plain)
+        )
+        difference = np.subtract(*shares).dropna().groupby(level="subject").mean()
+        value = difference.reindex(range(len(names))).to_numpy(dtype=float)
         reason = "no answers with and without evidence that should not matter"
-        return Values(value, tuple("" if k else reason for k in n))
+        return Values(value, tuple("" if k else reason for k in np.isfinite(value)))
 
     def reads(self, trials: Trials) -> NDArray[np.bool_]:
         """Say which trials have such evidence, or are what they are held against, [rows]."""
-        frame = trials.frame
-        mask = np.zeros(len(frame), dtype=bool)
-        for place in self._places_of(frame):
-            kinds = _KIND_CODES[place]
-            code = frame["kind"].to_numpy(dtype=float)
-            mask |= np.isin(code, [kinds["single"], kinds[self.kind]])
-        return mask
-
-    def _places_of(self, frame: pd.DataFrame) -> list[str]:
+        frame, codes = trials.frame, _CODES[self.environments[0]]
+        code = frame["kind"].to_numpy(dtype=float)
+        mask = np.isin(code, [codes["single"], codes[self.kind]])
         if "environment" in frame:
-            return [p for p in self.environments if (frame["environment"] == p).any()]
-        return ["counts" if "law" in frame else "linked_coins"]
-
-    def _differences(
-        self, text: str, frame: pd.DataFrame, subject: NDArray[np.int64], n: int
-    ) -> tuple[Array, Array]:
-        """Return by subject the sum of differences, and over how many contexts, [n] each."""
-        shared, codes = list(SHARED[text]), _KIND_CODES[text]
-        frame = with_columns(Trials(frame), self.name, [*shared, "kind", "action"])
-        action = pd.to_numeric(frame["action"], errors="coerce").to_numpy(dtype=float)
-        kind = frame["kind"].to_numpy(dtype=float)
-        group = frame.groupby(shared, sort=False).ngroup().to_numpy()
-        named = self._named(frame)
-        asked = np.isfinite(action) & (action >= 0)
-        plain = asked & (kind == codes["single"])
-        more, contexts = np.zeros(n), np.zeros(n)
-        told = asked & (kind == codes[self.kind])
-        for number, outcome in {*zip(group[told].tolist(), named[told].tolist(), strict=True)}:
-            sides = []
-            for rows in (told & (named == outcome), plain):
-                at = rows & (group == number)
-                asked_n = np.bincount(subject[at], minlength=n)
-                said = np.bincount(subject[at], action[at] == outcome, minlength=n)
-                with np.errstate(invalid="ignore"):
-                    sides.append(said / asked_n)
-            difference = sides[0] - sides[1]
-            known = np.isfinite(difference)
-            more += np.where(known, difference, 0.0)
-            contexts += known
-        return more, contexts
+            mask &= (frame["environment"] == self.environments[0]).to_numpy()
+        return np.asarray(mask, dtype=bool)
 
     def _named(self, frame: pd.DataFrame) -> Array:
         """Return the outcome that the evidence names, NaN for none, [rows]."""
