@@ -153,12 +153,8 @@ class StoppingRule:
     def told(self) -> dict[str, Any]:
         """Return what makes the rule what it is, JSON-able."""
         names = ("kind", "looks", *(("measure",) if self.measure else ()), *_OF_KIND[self.kind])
-        return {name: _plain(getattr(self, name)) for name in names}
-
-    @property
-    def most(self) -> int:
-        """The largest number of units."""
-        return self.looks[-1]
+        values = {name: getattr(self, name) for name in names}
+        return values | {"looks": list(self.looks)}
 
     @property
     def nominal(self) -> float | None:
@@ -204,38 +200,6 @@ class StoppingRule:
         effect = np.asarray(statistic <= level)
         return np.asarray(statistic), effect | last, effect, nothing
 
-    def look(self, measure: SubjectMeasure, trials: Trials, look: int) -> dict[str, Any]:
-        """Look at the trials of so many units, each a subject of the record.
-
-        Returns
-        -------
-        dict
-            Fit for JSON, None for what is no number: units; estimate, low, high and p_value of the
-            measure, with its 95% interval; statistic (the p-value, the Bayes factor or the width)
-            and bound, what it is held against (of a Bayes factor the upper one); stop, whether to
-            stop here; found, "effect", "no effect" or "" where nothing is concluded.
-        """
-        values = measure.values(trials)
-        tests = t_tests(values.value[None, :], measure.null, bounds=measure.bounds_of(values.value))
-        statistic, stop, effect, none = self.judge(tests, look, measure.null)
-        numbers = {
-            "estimate": tests.mean[0], "low": tests.low[0], "high": tests.high[0],
-            "p_value": tests.p_value[0], "statistic": statistic[0], "bound": self.bound(look),
-        }  # fmt: skip
-        result = "effect" if effect[0] else "no effect" if none[0] else ""
-        return {
-            "units": self.looks[look],
-            **{name: float(v) if np.isfinite(v) else None for name, v in numbers.items()},
-            "stop": bool(stop[0]),
-            "found": result,
-        }
-
-    def bound(self, look: int) -> float:
-        """Return what the statistic of a look is held against."""
-        if self.kind == "bayes_factor":
-            return self.evidence
-        return self.width if self.kind == "interval_width" else self.levels[look]
-
     def __str__(self) -> str:
         """Return the rule in a line."""
         about = {
@@ -269,12 +233,32 @@ class StopBy:
         return self.rule.told()
 
     def __call__(self, trials: Trials, look: int) -> dict[str, Any]:
-        """Look at the trials of so many sessions."""
-        return self.rule.look(self.measure, trials, look)
+        """Look at the trials of so many units, each a subject of the record.
 
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+        Returns
+        -------
+        dict
+            Fit for JSON, None for what is no number: units; estimate, low, high and p_value of the
+            measure, with its 95% interval; statistic (the p-value, the Bayes factor or the width)
+            and bound, what it is held against (of a Bayes factor the upper one); stop, whether to
+            stop here; found, "effect", "no effect" or "" where nothing is concluded.
+        """
+        rule, measure = self.rule, self.measure
+        values = measure.values(trials)
+        tests = t_tests(values.value[None, :], measure.null, bounds=measure.bounds_of(values.value))
+        statistic, stop, effect, none = rule.judge(tests, look, measure.null)
+        bounds = {"bayes_factor": rule.evidence, "interval_width": rule.width}
+        numbers = {
+            "estimate": tests.mean[0], "low": tests.low[0], "high": tests.high[0],
+            "p_value": tests.p_value[0], "statistic": statistic[0],
+            "bound": bounds.get(rule.kind, rule.levels[look]),
+        }  # fmt: skip
+        return {
+            "units": rule.looks[look],
+            **{name: float(v) if np.isfinite(v) else None for name, v in numbers.items()},
+            "stop": bool(stop[0]),
+            "found": "effect" if effect[0] else "no effect" if none[0] else "",
+        }
 
 
 @lru_cache(maxsize=64)

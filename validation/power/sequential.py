@@ -72,7 +72,7 @@ def stopping(question: Power) -> Result:
             f"--{question.unit} {least[question.unit]}. Leave it out."
         )
     single: dict[str, Any] = {name: getattr(question, name) for name in SIZES}
-    size = (rule.most, single["sessions"]) if many else (single["subjects"], rule.most)
+    size = (rule.looks[-1], single["sessions"]) if many else (single["subjects"], rule.looks[-1])
     null = 0.0 if question.comparison != "one" else measure.null
     options = {"rule": rule.told(), "unit": question.unit}
     cells = tuple(
