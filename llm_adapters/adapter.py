@@ -192,6 +192,11 @@ class Failed(Exception):  # noqa: N818 - it says what has happened to a call
         self.raw = raw
 
 
+def refused(message: str) -> Failed:
+    """Return what it means that an adapter refuses what is wanted, before any call."""
+    return Failed(message, "stop", "setting", charged=False)
+
+
 class Adapter(Protocol):
     """A provider of answers.
 
@@ -294,28 +299,19 @@ def check_heeds(adapter: Adapter, settings: Sampling, *, images: bool = False) -
     What a provider refuses by itself is left to it: a refusal is not charged and stops the run.
     """
     if settings.system is not None:
-        raise Failed(
+        raise refused(
             "A system message is part of what is shown; whoever asks puts it into the prompt "
-            "(`behind`). Runs do so by themselves.",
-            "stop",
-            "setting",
-            charged=False,
+            "(`behind`). Runs do so by themselves."
         )
     if images and "images" not in adapter.heeds:
-        raise Failed(
+        raise refused(
             f"{adapter.model} is to be shown pictures, which its adapter cannot. Ask in words "
-            "(modality=text), say with --images that the model sees them, or choose another.",
-            "stop",
-            "setting",
-            charged=False,
+            "(modality=text), say with --images that the model sees them, or choose another."
         )
     for name in sorted(set(given(settings)) - adapter.heeds):
-        raise Failed(
+        raise refused(
             f"{adapter.model} is asked for {name}, which its adapter cannot heed. Leave {name} "
-            "out, or choose another model.",
-            "stop",
-            "setting",
-            charged=False,
+            "out, or choose another model."
         )
     adapter.request(Prompt((Message("user", "?"),)), settings)
 

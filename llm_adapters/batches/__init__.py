@@ -3,9 +3,7 @@
 Imported by runs; itself imports the contract and providers.
 """
 
-from typing import Any
-
-from knownminds.llm_adapters.adapter import Adapter, Failed
+from knownminds.llm_adapters.adapter import Adapter, refused
 from knownminds.llm_adapters.providers.http import Http
 
 from .anthropic import AnthropicBatches
@@ -20,22 +18,14 @@ BATCHES: dict[str, type[Batches]] = {
 }
 
 
-def check_takes_batches(adapter: Adapter) -> type[Batches]:
+def batches_of(adapter: Adapter) -> Batches:
     """Return the batches of an adapter's provider; `Failed` if it takes none."""
-    if adapter.provider not in BATCHES:
-        message = (
+    if not isinstance(adapter, Http) or adapter.provider not in BATCHES:
+        raise refused(
             f"Batches are taken by {', '.join(sorted(BATCHES))}; {adapter.provider}:"
             f"{adapter.model} is asked call by call. Leave --batch out."
         )
-        raise Failed(message, "stop", "setting", charged=False)
-    return BATCHES[adapter.provider]
+    return BATCHES[adapter.provider](adapter)
 
 
-def batches_of(adapter: Adapter) -> Batches:
-    """Return the batches of an adapter's provider; `Failed` if it takes none."""
-    http: Any = adapter
-    assert isinstance(http, Http)
-    return check_takes_batches(adapter)(http)
-
-
-__all__ = ["BATCHES", "Batches", "batches_of", "check_takes_batches"]
+__all__ = ["BATCHES", "Batches", "batches_of"]

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 
 from knownminds.environments import Prompt
-from knownminds.llm_adapters.adapter import Failed, InProcess, Reply, Sampling, given
+from knownminds.llm_adapters.adapter import Failed, InProcess, Reply, Sampling, given, refused
 from knownminds.llm_adapters.runs.ledger import Ledger, asked_of, request_hash
 
 
@@ -42,14 +42,14 @@ class Replay(InProcess):
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
         """Answer as recorded; `Failed` if the session has not this prompt, or no answer to it."""
         if settings.seed is None:
-            raise _refused(
+            raise refused(
                 "A recorded participant knows its session by the sampling seed; got none. Send "
                 "the number of the session as the seed."
             )
         for name, value in given(settings).items():
             kept = getattr(self.settings, name)
             if name != "seed" and value != kept:
-                raise _refused(
+                raise refused(
                     f"A recorded participant has answered with {name}={kept!r}; got {value!r}. "
                     "Leave it out."
                 )
@@ -82,7 +82,3 @@ class Replay(InProcess):
                     replies.setdefault(request, []).append(attempt.reply)
             self._sessions[session] = replies
         return self._sessions[session]
-
-
-def _refused(message: str) -> Failed:
-    return Failed(message, "stop", "setting", charged=False)

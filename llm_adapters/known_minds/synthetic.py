@@ -32,6 +32,7 @@ from knownminds.llm_adapters.adapter import (
     Sampling,
     TokenLogProbability,
     Usage,
+    refused,
 )
 
 _SPEECH = 2**32 - 1  # last part of the address of the contaminants' stream
@@ -119,12 +120,12 @@ class Synthetic(InProcess):
         if self.agent.given != "action":
             for name, plain in (("temperature", 1.0), ("top_p", 1.0), ("top_log_probabilities", 0)):
                 if getattr(settings, name) not in (None, plain):
-                    raise _refused(
+                    raise refused(
                         "A synthetic participant that answers with a number draws it from its "
                         f"distribution; got {name}={getattr(settings, name)!r}. Leave it out."
                     )
         if settings.reasoning not in (None, "none"):
-            raise _refused(
+            raise refused(
                 "A synthetic participant does not reason before it answers; got "
                 f"reasoning={settings.reasoning!r}. Leave it out."
             )
@@ -172,7 +173,7 @@ class Synthetic(InProcess):
         if self._fair is None:
             self._fair = self.agent.given == "action" and self._is_fair()
         if not self._fair:
-            raise _refused(
+            raise refused(
                 f"What {self.agent.name} answers depends on the session, which no prompt tells. "
                 "Send the number of the session as the seed."
             )
@@ -366,10 +367,6 @@ class _Next:
         return np.array([next(self.numbers) for _ in range(size)])
 
 
-def _refused(message: str) -> Failed:
-    return Failed(message, "stop", "setting", charged=False)
-
-
 def labels_in(environment: Environment, messages: Sequence[Message]) -> Any:
     """Return labels by which `environment.read` understands a prompt of an unknown session.
 
@@ -383,7 +380,7 @@ def labels_in(environment: Environment, messages: Sequence[Message]) -> Any:
     try:
         return environment.labels_in(messages)
     except NotImplementedError as error:
-        raise _refused(f"{error} Send the number of the session as the seed.") from None
+        raise refused(f"{error} Send the number of the session as the seed.") from None
 
 
 def _name_of(agent: Agent, contaminants: Contaminants) -> str:

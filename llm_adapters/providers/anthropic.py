@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from knownminds.environments import Message, Prompt
-from knownminds.llm_adapters.adapter import Failed, Reply, Sampling, Usage
+from knownminds.llm_adapters.adapter import Reply, Sampling, Usage, refused
 
 from .http import Http, count
 from .openai import in_base64
@@ -34,8 +34,7 @@ class Anthropic(Http):
     def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
         """Return what is sent, as JSON has it, with marks on what later prompts repeat."""
         if settings.max_tokens is None:
-            message = f"{self.model} takes no call without max_tokens; got none. Set max_tokens."
-            raise Failed(message, "stop", "setting", charged=False)
+            raise refused(f"{self.model} takes no call without max_tokens; got none. Set it.")
         first, others = split(prompt, "Anthropic")
         system: list[dict[str, Any]] = [{"type": "text", "text": m.content} for m in first]
         messages = [_message(m) for m in others]
@@ -63,12 +62,9 @@ def split(prompt: Prompt, provider: str) -> tuple[list[Message], list[Message]]:
     """Return the system's messages, which stand apart, and the others."""
     n = next((i for i, m in enumerate(prompt.messages) if m.role != "system"), 0)
     if any(m.role == "system" for m in prompt.messages[n:]):
-        raise Failed(
+        raise refused(
             f"{provider} takes system messages at the beginning of a prompt only; this one has "
-            "others. Put them first.",
-            "stop",
-            "setting",
-            charged=False,
+            "others. Put them first."
         )
     return list(prompt.messages[:n]), list(prompt.messages[n:])
 

@@ -28,6 +28,7 @@ TOKENISATIONS: tuple[str, ...] = get_args(Tokenisation)
 STOP = 0  # the special token that ends a text
 STOP_NAME = "<|end|>"
 ELSEWHERE = ("nobody", " nothing")  # what is said instead of an outcome
+CLOSING = (("", 0.4), (".", 0.4), (" ", 0.2))  # how texts end, with their shares; "" ends at once
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,6 @@ class TokenSampler:
         What else it says, without blanks at the end; a number that an outcome begins is allowed.
     regular
         Share of texts that are cut in the fixed way; the others are cut sign by sign.
-    closing
-        How texts end, with their shares: "" ends at once.
     """
 
     outcomes: tuple[str, ...]
@@ -69,7 +68,6 @@ class TokenSampler:
     leak: float = 0.0
     elsewhere: tuple[str, ...] = ELSEWHERE
     regular: float = 1.0
-    closing: tuple[tuple[str, float], ...] = (("", 0.4), (".", 0.4), (" ", 0.2))
 
     def __post_init__(self) -> None:
         """Check that this is a distribution over outcomes that can be distinguished."""
@@ -92,15 +90,12 @@ class TokenSampler:
             raise ValueError(
                 f"What is said instead of an outcome is none itself; got {self.elsewhere!r}."
             )
-        shares = [share for _, share in self.closing]
-        if any(share < 0 for share in shares) or abs(sum(shares) - 1) > 1e-9:
-            raise ValueError(f"Shares of the ways to close a text sum to 1; got {shares}.")
 
     @cached_property
     def texts(self) -> TokenTexts:
         """The vocabulary; token 0 is special."""
         said = [text for text, _ in self._said]
-        pieces = {sign for text in said for sign in text} | {c for c, _ in self.closing if c}
+        pieces = {sign for text in said for sign in text} | {c for c, _ in CLOSING if c}
         for text in said:
             pieces |= set(self._cut(text))
         return TokenTexts((None, *(piece.encode() for piece in sorted(pieces))))
@@ -112,7 +107,7 @@ class TokenSampler:
         number = {text: k for k, text in enumerate(self.texts.texts)}
         for text, p in self._said:
             for cut, share in ((self._cut(text), self.regular), (list(text), 1 - self.regular)):
-                for close, closing in self.closing:
+                for close, closing in CLOSING:
                     pieces = [*cut, close] if close else cut
                     path = (*(number[piece.encode()] for piece in pieces), STOP)
                     if p * share * closing > 0:

@@ -33,7 +33,7 @@ from knownminds.llm_adapters.adapter import (
     check_heeds,
     given,
 )
-from knownminds.llm_adapters.batches import check_takes_batches
+from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.masking import known_keys
 
 from .admission import SILENT, Budget, Caps, Gate
@@ -262,7 +262,7 @@ async def run_sessions_in(
     _check_sessions(n, how.concurrency, how.re_ask)
     check_heeds(adapter, session_settings(adapter, how.settings, 0), images=environment.pictures)
     if batching is not None:
-        check_takes_batches(adapter)
+        batches_of(adapter)
         check_turns(environment, batching)
     if chosen is not None:
         check_chosen(chosen, environment, batching)

@@ -25,7 +25,7 @@ from knownminds.llm_adapters import (
     check_heeds,
     load,
 )
-from knownminds.llm_adapters.batches import check_takes_batches
+from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.known_minds.replay import Replay
 from knownminds.llm_adapters.providers.http import Http
 from knownminds.llm_adapters.runs.batch_rounds import Batching, check_turns
@@ -205,7 +205,7 @@ def rehearse(
         raise
     check_heeds(adapter, replace(settings, system=None), images=environment.pictures)
     if batching is not None:
-        check_takes_batches(adapter)
+        batches_of(adapter)
 
 
 def known_agent(

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+import pandas as pd
 import scipy
 
 from knownminds.agents import Agent
@@ -35,8 +36,9 @@ class Observed:
         The experiment that was run, and the seed of its dry runs.
     price
         With which the run was reckoned; None without one.
-    input_tokens, output_tokens
-        Of each session, hidden reasoning and calls that were made again among them.
+    tokens
+        Of each session, hidden reasoning and calls that were made again among them: the columns
+        input_tokens and output_tokens.
     dollars, listed
         What was paid for all of them, and what these tokens cost without a cache.
     """
@@ -46,8 +48,7 @@ class Observed:
     environment: Environment
     seed: int
     price: Price | None
-    input_tokens: tuple[int, ...]
-    output_tokens: tuple[int, ...]
+    tokens: pd.DataFrame
     dollars: Decimal
     listed: Decimal
 
@@ -62,39 +63,31 @@ class Observed:
         """
         with Ledger.read(folder) as ledger:
             kept, price = ledger.configuration, ledger.price
-            counted = list(ledger.attempts())
-        rows = [
-            (one.key[0], one.reply.usage, one.used(price).money)
-            for one in counted
-            if one.reply is not None
-            and one.reply.usage.input_tokens is not None
-            and one.reply.usage.output_tokens is not None
-        ]
-        if not rows:
+            replies = [
+                (one.key[0], one.reply.usage, one.used(price).money)
+                for one in ledger.attempts()
+                if one.reply is not None
+            ]
+        columns = ["session", "input_tokens", "output_tokens", "nano_dollars"]
+        rows = [(n, usage.input_tokens, usage.output_tokens, nano) for n, usage, nano in replies]
+        calls = pd.DataFrame(rows, columns=columns).dropna().astype(int)
+        if not len(calls):
             raise ValueError(
                 f"What sessions take is read from answers that tell their tokens; the run in "
                 f"{Path(folder)} has none. Leave --run out, and give --llm."
             )
-        tokens: dict[int, list[int]] = {}
-        dollars = listed = Decimal(0)
-        for session, usage, cost in rows:
-            sent, received = usage.input_tokens or 0, usage.output_tokens or 0
-            of_session = tokens.setdefault(session, [0, 0])
-            of_session[0] += sent
-            of_session[1] += received
-            if price is not None:
-                dollars += Decimal(cost) / NANO
-                listed += price.cost(sent, received)
-        each = [tokens[session] for session in sorted(tokens)]
+        pairs = zip(calls["input_tokens"].tolist(), calls["output_tokens"].tolist(), strict=True)
+        listed = (
+            Decimal(0) if price is None else sum((price.cost(*pair) for pair in pairs), Decimal(0))
+        )
         return cls(
             str(folder),
             f"{kept['provider']}:{kept['model']}",
             make(kept["environment"], **kept["settings"]),
             seed,
             price,
-            tuple(sent for sent, _ in each),
-            tuple(received for _, received in each),
-            dollars,
+            calls.groupby("session")[columns[1:3]].sum(),
+            Decimal(int(calls["nano_dollars"].sum()) if price else 0) / NANO,
             listed,
         )
 
@@ -122,8 +115,8 @@ class Observed:
         factor = self.dollars / self.listed if self.listed else Decimal(1)
         return ObservedRuns(
             **{name: getattr(runs, name) for name in runs.__dataclass_fields__},
-            sent=_ends(self.input_tokens, sent),
-            received=_ends(self.output_tokens, calls),
+            sent=_ends(self.tokens["input_tokens"].tolist(), sent),
+            received=_ends(self.tokens["output_tokens"].tolist(), calls),
             factor=factor,
         )
 
@@ -132,9 +125,8 @@ class Observed:
         return {
             "folder": self.folder,
             "llm": self.llm,
-            "sessions": len(self.input_tokens),
-            "input_tokens": sum(self.input_tokens),
-            "output_tokens": sum(self.output_tokens),
+            "sessions": len(self.tokens),
+            **{str(name): int(total) for name, total in self.tokens.sum().items()},
             "dollars": float(self.dollars),
         }
 
