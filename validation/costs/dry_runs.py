@@ -16,9 +16,10 @@ import pandas as pd
 import scipy
 
 from knownminds.agents import Agent
-from knownminds.agents.play import Player
-from knownminds.environments import Environment, Prompt, Session, session_stream
+from knownminds.environments import Environment, Prompt, session_stream
 from knownminds.environments.environment import Choice
+from knownminds.llm_adapters import Reply, Sampling, Synthetic
+from knownminds.llm_adapters.runs.participant import Asked, Judge, live
 from knownminds.llm_adapters.runs.prices import (
     MOST_PER_100_BYTES,
     Dollars,
@@ -28,6 +29,7 @@ from knownminds.llm_adapters.runs.prices import (
     tokens_of_answer,
     tokens_of_text,
 )
+from knownminds.llm_adapters.runs.runner import without_waiting
 
 LEVEL = 0.95  # of the interval for the total of all sessions
 
@@ -78,7 +80,7 @@ def dry_run(
 ) -> pd.DataFrame:
     """Let an agent play the session at this address in words, and count the bytes.
 
-    It is the session of ``play(agent, environment, seed, *address)``: rendered, answered, parsed.
+    It is a run with a known agent, at the session of ``play(agent, environment, seed, *address)``.
 
     Parameters
     ----------
@@ -92,31 +94,22 @@ def dry_run(
     One row for each call, with the columns `COUNTS`; what is repeated, the previous prompt began
     with too.
     """
-    agent.check_plays(environment)
-    rng = session_stream(seed, *address)
-    session = Session(environment, environment.draw(rng))
-    environment, player = session.environment, Player(agent, rng)
-    replies, aloud = environment.replies, _think(thoughts)
-    before: Prompt | None = None
+    *study, number = address
+    speaker, settings = Synthetic(agent, environment, seed, *study), Sampling(seed=number)
+    aloud = _think(thoughts)
+    prompts: list[Prompt] = []
     counts: list[tuple[int, ...]] = []
-    text = ""
-    for observation in session:
-        prompt = environment.render(observation, session.turns).behind(system)
-        if counts and replies.continues(observation):
-            answer = environment.parse(text, observation)
-        else:
-            choices = tuple(player.choose(each) for each in replies.together(observation))
-            whole = environment.say(choices[0] if len(choices) == 1 else choices, observation)
-            for part, spoken in enumerate(replies.spoken(whole)):
-                reply = aloud + spoken
-                text = replies.joined(text, reply) if part else reply
-                answer = environment.parse(text, observation)
-                sent = sum(len(message.content.encode()) for message in prompt.messages)
-                same, same_images = (0, 0) if before is None else repeated(before, prompt)
-                said, images = len(reply.encode()), len(prompt.images)
-                counts.append((sent, same, len(prompt.messages), said, images, same_images))
-                before, prompt = prompt, replies.further(prompt, answer) or prompt
-        player.learn(session.take(answer.choice, answer.text))
+
+    async def ask(turn: int, prompt: Prompt, judge: Judge) -> Asked:
+        reply = Reply(aloud + speaker.answer(prompt, settings).text)
+        sent = sum(len(message.content.encode()) for message in prompt.messages)
+        same, same_images = repeated(prompts[-1], prompt) if prompts else (0, 0)
+        said, images = len(reply.text.encode()), len(prompt.images)
+        counts.append((sent, same, len(prompt.messages), said, images, same_images))
+        prompts.append(prompt)
+        return Asked(judge(reply), reply)
+
+    without_waiting(live(environment, seed, address, agent.name, ask, system))
     return pd.DataFrame(counts, columns=COUNTS)
 
 
