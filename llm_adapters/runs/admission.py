@@ -23,6 +23,14 @@ SILENT = "questions in a row had no answer"  # stands in the reason if it is for
 Amount = Decimal | float | str
 
 
+def check_least(options: object, least: float, *names: str) -> None:
+    """Raise ValueError if one of these options is set and below its least value, or NaN."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and not value >= least:
+            raise ValueError(f"{name} is at least {least:g}; got {value!r}.")
+
+
 @dataclass(frozen=True)
 class Caps:
     """What a run may use at most; None for no bound.

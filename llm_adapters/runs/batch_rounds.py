@@ -14,7 +14,7 @@ from knownminds.environments import Environment
 from knownminds.llm_adapters.adapter import Adapter, Failed, Sampling
 from knownminds.llm_adapters.batches import batches_of
 
-from .admission import Gate
+from .admission import Gate, check_least
 from .ledger import OPEN, Attempt, Batch, Ledger
 from .prices import Spent
 
@@ -50,13 +50,8 @@ class Batching:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        for name in ("pause", "longest_pause", "search"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} is a time from 0 s on; got {getattr(self, name)!r}.")
-        for name in ("requests", "failures"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is at least 1; got {value!r}.")
+        check_least(self, 0, "pause", "longest_pause", "search")
+        check_least(self, 1, "requests", "failures")
 
 
 class _Waiting(NamedTuple):

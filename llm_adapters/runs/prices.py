@@ -474,15 +474,11 @@ def _listed(llm: str, provider: str, row: ModelInfo, day: Date) -> Price:
 
 def _row_of_day(row: ModelInfo, day: Date) -> tuple[ModelPrice, Date | None]:
     """Return the dearest prices of the day, and since when the table has them."""
-    from genai_prices.types import StartDateConstraint, TimeOfDateConstraint
+    from genai_prices.types import StartDateConstraint
 
     dated = row.prices if isinstance(row.prices, list) else []
-    turns = {time(0)}  # when, within the day, another price may begin
-    for entry in dated:
-        if isinstance(entry.constraint, TimeOfDateConstraint):
-            turns |= {entry.constraint.start_time, entry.constraint.end_time}
     prices = max(
-        (row.get_prices(datetime.combine(day, turn.replace(tzinfo=UTC))) for turn in turns),
+        (row.get_prices(datetime.combine(day, time(hour, tzinfo=UTC))) for hour in range(24)),
         key=lambda candidate: tuple(
             getattr(rate, "base", rate) or Decimal(0)
             for rate in (candidate.input_mtok, candidate.output_mtok)

@@ -36,7 +36,7 @@ from knownminds.llm_adapters.adapter import (
 from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.masking import known_keys
 
-from .admission import SILENT, Budget, Caps, Gate
+from .admission import SILENT, Budget, Caps, Gate, check_least
 from .batch_rounds import NOT_SENT, Batching, Rounds, check_turns
 from .ledger import (
     OPEN,
@@ -87,12 +87,8 @@ class Retries:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        for name in ("attempts", "rate_limited", "identical", "unanswered"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is at least 1; got {getattr(self, name)!r}.")
-        for name in ("pause", "longest_pause", "longest_wait"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} is a time from 0 s on; got {getattr(self, name)!r}.")
+        check_least(self, 1, "attempts", "rate_limited", "identical", "unanswered")
+        check_least(self, 0, "pause", "longest_pause", "longest_wait")
 
 
 @dataclass(frozen=True)
@@ -216,6 +212,11 @@ class RunOptions:
     progress: Callable[[Progress], None] | None = None
     command: str = ""
 
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        check_least(self, 1, "concurrency")
+        check_least(self, 0, "re_ask")
+
     @property
     def budget(self) -> Budget:
         """What may be used, with what was used before."""
@@ -259,7 +260,7 @@ async def run_sessions_in(
     """
     how = RunOptions(**options)
     budget, chosen, stop, batching = how.budget, how.chosen, how.stop, how.batching
-    _check_sessions(n, how.concurrency, how.re_ask)
+    _check_sessions(n)
     check_heeds(adapter, session_settings(adapter, how.settings, 0), images=environment.pictures)
     if batching is not None:
         batches_of(adapter)
@@ -353,13 +354,10 @@ async def run_session(
     return record(session.rows, environment, sampling)
 
 
-def _check_sessions(n: int, concurrency: int, re_ask: int) -> None:
+def _check_sessions(n: int) -> None:
     """Check that there are sessions to run, and not more than one ledger takes."""
-    if n < 1 or concurrency < 1 or re_ask < 0:
-        raise ValueError(
-            "Sessions and concurrency are at least 1, re_ask at least 0; "
-            f"got {n}, {concurrency} and {re_ask}."
-        )
+    if n < 1:
+        raise ValueError(f"sessions is at least 1; got {n}.")
     if n > MOST_SESSIONS:
         raise ValueError(
             f"A run has at most {MOST_SESSIONS:,} sessions; got {n:,}. Divide them among several."
