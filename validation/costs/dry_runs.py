@@ -143,60 +143,53 @@ class DryRuns:
     Parameters
     ----------
     plain, aloud
-        As `dry_run` returns them; the latter with thoughts before the answers, where they fit.
+        Rows of `dry_run`, with the number of the run as "run"; the latter with thoughts before the
+        answers, where they fit.
     reasoning, looking
         Tokens of hidden reasoning before an answer, and of a picture.
     thoughts_fit
         Whether an answer may hold thoughts.
     """
 
-    plain: tuple[pd.DataFrame, ...]
-    aloud: tuple[pd.DataFrame, ...]
+    plain: pd.DataFrame
+    aloud: pd.DataFrame
     reasoning: Range
     looking: Range
     thoughts_fit: bool
 
-    def calls(self, high: bool) -> list[list[tuple[int, int, int]]]:
-        """Input, cached and answer tokens of each call of each session, at one end of the range."""
-        end = "high" if high else "low"
+    def calls(self, high: bool) -> pd.DataFrame:
+        """Return tokens of each call at one end of the range: run, sent, kept (cached) and said."""
+        end, rows = ("high", self.aloud) if high else ("low", self.plain)
         each = getattr(self.looking, end)
-
-        def tokens(call: Any, said: int) -> tuple[int, int, int]:
-            sent = getattr(tokens_of(call.prompt_bytes, call.messages), end) + each * call.images
-            kept = getattr(tokens_of_text(call.repeated_bytes), end) + each * call.repeated_images
-            return sent, kept, getattr(tokens_of_answer(said), end)
-
-        return [
-            [
-                tokens(call, said)
-                for call, said in zip(run.itertuples(), plain["answer_bytes"], strict=True)
-            ]
-            for plain, run in zip(self.plain, self.aloud if high else self.plain, strict=True)
+        pairs: Any = zip(rows.itertuples(), self.plain["answer_bytes"], strict=True)
+        tokens = [
+            (
+                call.run,
+                getattr(tokens_of(call.prompt_bytes, call.messages), end) + each * call.images,
+                getattr(tokens_of_text(call.repeated_bytes), end) + each * call.repeated_images,
+                getattr(tokens_of_answer(answer), end),
+            )
+            for call, answer in pairs
         ]
+        return pd.DataFrame(tokens, columns=["run", "sent", "kept", "said"])
 
     def usage(self, n: int) -> DesignUsage:
         """Everything but the money of n sessions."""
-        low, high = self.calls(False), self.calls(True)
-        sent = [int(run["prompt_bytes"].sum()) for run in self.plain]
-        repeated = [int(run["repeated_bytes"].sum()) for run in self.plain]
-        calls = [len(run) for run in self.plain]
-        error = stdev(sent) / len(sent) ** 0.5 if len(sent) > 1 else None
+        runs = self.plain.groupby("run")
+        sent, calls = runs["prompt_bytes"].sum().tolist(), runs.size()
+        low, high = (self.calls(end).groupby("run").sum() for end in (False, True))
+        said = [
+            (ends["said"] + calls * thinking).tolist()
+            for ends, thinking in ((low, self.reasoning.low), (high, self.reasoning.high))
+        ]
         return DesignUsage(
-            calls=ceil(n * mean(calls)),
+            calls=ceil(n * mean(calls.tolist())),
             input_bytes=_whole(sent, sent, n),
-            cacheable=sum(repeated) / sum(sent),
-            input_tokens=_whole(
-                [sum(call[0] for call in session) for session in low],
-                [sum(call[0] for call in session) for session in high],
-                n,
-            ),
-            output_tokens=_whole(
-                [sum(call[2] + self.reasoning.low for call in session) for session in low],
-                [sum(call[2] + self.reasoning.high for call in session) for session in high],
-                n,
-            ),
+            cacheable=int(self.plain["repeated_bytes"].sum()) / sum(sent),
+            input_tokens=_whole(low["sent"].tolist(), high["sent"].tolist(), n),
+            output_tokens=_whole(said[0], said[1], n),
             bytes_per_session=sum(sent) / len(sent),
-            bytes_error=error,
+            bytes_error=stdev(sent) / len(sent) ** 0.5 if len(sent) > 1 else None,
         )
 
     def dollars(self, price: Price, n: int, cached: bool = False) -> Dollars:
@@ -226,18 +219,15 @@ class DryRuns:
         """Exact dollars of each dry run, at one end of the range."""
         thinking = self.reasoning.high if high else self.reasoning.low
         bills = []
-        for session in self.calls(high):
+        for _, session in self.calls(high).groupby("run"):
             dollars = Decimal(0)
-            following = [kept for _, kept, _ in session[1:]] + [0]
-            for (sent, kept, said), later in zip(session, following, strict=True):
+            later = [*session["kept"][1:], 0]
+            rows = zip(session["sent"], session["kept"], session["said"], later, strict=True)
+            for sent, kept, said, following in rows:
                 # Only what the next prompt repeats is worth being put into the cache.
-                cache = {
-                    "cached_tokens": kept,
-                    "written_tokens": min(max(later - kept, 0), sent - kept),
-                }
-                dollars += price.cost(
-                    sent, said, reasoning_tokens=thinking, **(cache if cached else {})
-                )
+                written = min(max(following - kept, 0), sent - kept)
+                cache = {"cached_tokens": kept, "written_tokens": written} if cached else {}
+                dollars += price.cost(sent, said, reasoning_tokens=thinking, **cache)
             bills.append(dollars)
         return bills
 
@@ -254,8 +244,8 @@ class DryRuns:
         of the first and the last also NAME_low and NAME_high.
         """
         names = ["prompt_bytes", "repeated_bytes", "answer_bytes"]
-        calls = pd.concat([run[names] for run in self.plain]).groupby(level=0)
-        sizes = calls.mean()
+        calls = self.plain.groupby(self.plain.groupby("run").cumcount())
+        sizes = calls[names].mean()
         for name in ("prompt_bytes", "answer_bytes"):
             sizes[f"{name}_low"], sizes[f"{name}_high"] = calls[name].min(), calls[name].max()
         return sizes.rename_axis("trial").reset_index()
@@ -266,12 +256,12 @@ class DryRuns:
             "Calls that fail and are made again are not included. The sum at best from cache is "
             "the least that a cache leaves to pay: caches have a shortest length, and they expire."
         ]
-        if any(run["images"].any() for run in self.plain):
+        if self.plain["images"].any():
             notes.append(
                 f"A picture counts {self.looking} tokens. Models differ widely; give image_tokens "
                 "for yours."
             )
-        if len(self.plain) == 1:
+        if self.plain["run"].nunique() == 1:
             notes.append(
                 "One dry run cannot show how sessions differ: the ranges do not hold that."
             )
@@ -280,10 +270,7 @@ class DryRuns:
                 "The prompts ask for thoughts before the answer, and the synthetic agent has next "
                 "to none: give reasoning_tokens."
             )
-        if any(
-            not np.array_equal(plain["prompt_bytes"], run["prompt_bytes"])
-            for plain, run in zip(self.plain, self.aloud, strict=True)
-        ):
+        if not self.plain["prompt_bytes"].equals(self.aloud["prompt_bytes"]):
             notes.append(
                 "The upper end has the thoughts within the answers, which later prompts repeat."
             )
@@ -303,15 +290,18 @@ def dry_runs_of(
     # As many bytes as make, at the upper rate, the most tokens of reasoning.
     thoughts = reasoning.high * 100 // MOST_PER_100_BYTES
     fit = _reads_thoughts(environment, seed)
-    plain, aloud = [], []
+    plain: list[pd.DataFrame] = []
+    aloud: list[pd.DataFrame] = []
     for i in range(n):
         theta = model.parameters.draw(session_stream(seed, i, 0), 1)[0]
         agent = model.from_theta(theta, actions=environment.n_actions)
-        plain.append(dry_run(agent, environment, seed, i, system=system))
+        plain.append(dry_run(agent, environment, seed, i, system=system).assign(run=i))
         aloud.append(plain[-1])
         if fit and thoughts:
-            aloud[-1] = dry_run(agent, environment, seed, i, thoughts=thoughts, system=system)
-    return DryRuns(tuple(plain), tuple(aloud), reasoning, looking, fit)
+            run = dry_run(agent, environment, seed, i, thoughts=thoughts, system=system)
+            aloud[-1] = run.assign(run=i)
+    whole = [pd.concat(runs, ignore_index=True) for runs in (plain, aloud)]
+    return DryRuns(whole[0], whole[1], reasoning, looking, fit)
 
 
 def _reads_thoughts(environment: Environment, seed: int) -> bool:

@@ -110,8 +110,8 @@ class Observed:
             dry_runs_of, model=model, n=n, seed=self.seed, reasoning=Range(0, 0), looking=PICTURE
         )
         of_run, runs = dry(self.environment), dry(environment)
-        sent = mean(int(run["prompt_bytes"].sum()) for run in of_run.plain)
-        calls = mean(len(run) for run in of_run.plain)
+        of_each = of_run.plain.groupby("run")["prompt_bytes"]
+        sent, calls = float(of_each.sum().mean()), float(of_each.size().mean())
         factor = self.dollars / self.listed if self.listed else Decimal(1)
         return ObservedRuns(
             **{name: getattr(runs, name) for name in runs.__dataclass_fields__},
@@ -153,15 +153,10 @@ class ObservedRuns(DryRuns):
     received: tuple[float, float] = (0.0, 0.0)
     factor: Decimal = Decimal(1)
 
-    def calls(self, high: bool) -> list[list[tuple[int, int, int]]]:
-        """Input, cached and answer tokens of each call of each session, at one end of the range."""
-        return [
-            [
-                (round(self.sent[high] * sent), 0, round(self.received[high]))
-                for sent in run["prompt_bytes"].tolist()
-            ]
-            for run in self.plain
-        ]
+    def calls(self, high: bool) -> pd.DataFrame:
+        """Return tokens of each call at one end of the range: run, sent, kept (cached) and said."""
+        sent = (self.sent[high] * self.plain["prompt_bytes"]).round().astype(int)
+        return self.plain[["run"]].assign(sent=sent, kept=0, said=round(self.received[high]))
 
     def _bills(self, price: Price, high: bool, cached: bool) -> list[Decimal]:
         """Exact dollars of each dry run, at one end of the range."""
