@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,11 +11,16 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from knownminds.agents import Agent, simulate
 from knownminds.agents.parameters import Array
+from knownminds.environments import Trials, make
+from knownminds.environments.later import pandas as pd
 
-from .measure import Estimate
+from .measure import Estimate, Measure
 
 EXTREME = 15.0  # log-odds at which a regression is suspected of separating its outcomes
+SEED = 1994  # of the sessions by which a truth is computed
+SESSIONS = 2**11  # that are simulated for it, over all agents together
 ROUNDING = 1e-9  # of the spread of the outcome: what is smaller comes from rounding
 
 
@@ -138,46 +144,106 @@ def coefficient(
     return Coefficient(value, error, value - half, value + half, p_value, n)
 
 
-def estimate_of(
-    found: Coefficient,
-    measure: str,
-    unit: str,
-    unanswered: int,
-    clusters: ArrayLike | None,
-    sign: float = 1.0,
-) -> Estimate:
-    """Return a coefficient, or its negative, as the estimate of a measure.
+class RegressionMeasure(Measure):
+    """A coefficient of a regression over the trials of all subjects.
 
-    Parameters
+    Errors are robust to dependence within subjects (within sessions, if there is one subject). The
+    truth is simulated: the coefficient in many sessions of the agents, from a fixed seed, the same
+    for all, so that it grows smoothly with a dial; agents of other `kinds` have the null value.
+
+    Attributes
     ----------
-    measure, unit
-        Its name, and what a row of the regression is.
-    unanswered
-        How many rows were left out, since there was no answer.
-    clusters
-        Those of the regression.
+    of, unit
+        The regressor whose coefficient it is, and what a row of the regression is.
+    sign
+        1, or -1 where the negative of the coefficient counts.
+    logistic, intercept, clustered
+        Of the regression; rows are taken as independent if not `clustered`.
+    kinds
+        Agents that may have another value than the null, unless they are rational.
     """
-    excluded = {"no answer": unanswered}
-    note = ""
-    if found.status != "ok":
-        excluded[found.status] = found.n
-    elif not np.isfinite(found.low):
-        note = "no interval: nothing is left unexplained"
-    elif clusters is None or len(np.unique(np.asarray(clusters))) < 2:
-        note = f"{unit}s taken as independent"
-    low, high = sorted((sign * found.low, sign * found.high))
-    return Estimate(
-        measure=measure,
-        value=sign * found.value + 0.0,  # no -0
-        standard_error=found.standard_error,
-        low=low,
-        high=high,
-        n=found.n,
-        unit=unit,
-        p_value=found.p_value,
-        excluded=excluded,
-        note=note,
-    )
+
+    of: str
+    unit: str = "trial"
+    sign: float = 1.0
+    logistic: bool = True
+    intercept: bool = True
+    clustered: bool = True
+    kinds: type[Agent] = Agent
+
+    @abstractmethod
+    def design(self, trials: Trials) -> tuple[NDArray[np.bool_], Array, dict[str, Array]]:
+        """Return which trials count, outcomes (NaN without an answer), and regressors, [rows]."""
+
+    def estimate(self, trials: Trials) -> Estimate:
+        """Regress the outcomes of all trials that count."""
+        counts, outcome, regressors = self.design(trials)
+        answered = counts & np.isfinite(outcome)
+        clusters = self.clusters(trials.frame[answered])
+        regression = coefficient(
+            self.of,
+            outcome[answered],
+            {name: column[answered] for name, column in regressors.items()},
+            logistic=self.logistic,
+            intercept=self.intercept,
+            clusters=clusters if self.clustered else None,
+        )
+        return self._told(regression, int((counts & ~answered).sum()), clusters)
+
+    def clusters(self, frame: pd.DataFrame) -> ArrayLike:
+        """Return what rows belong together, [rows]."""
+        several = frame["subject"].nunique() > 1
+        return frame["subject" if several else "session"].to_numpy()
+
+    def has_null(self, model: type[Agent]) -> bool:
+        """Say whether all agents of a model have the null value."""
+        return model.name == self.rational or not issubclass(model, self.kinds)
+
+    def truth(self, model: type[Agent], theta: Array) -> Array:
+        """Return the coefficient of each agent alone, [n]."""
+        return np.array([self.group_truth(model, row[None]) for row in theta])
+
+    def group_truth(self, model: type[Agent], theta: Array) -> float:
+        """Return the coefficient when agents with parameters theta[n, P] are pooled."""
+        if self.has_null(model):
+            return self.null
+        each = -(-SESSIONS // len(theta))
+        environment = make(self.environments[0])
+        return self.estimate(
+            simulate(model, np.repeat(theta, each, axis=0), environment, SEED)
+        ).value
+
+    def _told(self, found: Coefficient, unanswered: int, clusters: ArrayLike) -> Estimate:
+        """Return a coefficient as the estimate of the measure.
+
+        Parameters
+        ----------
+        unanswered
+            How many rows were left out, since there was no answer.
+        clusters
+            Of the rows, if the measure is `clustered`.
+        """
+        excluded = {"no answer": unanswered}
+        note = ""
+        if found.status != "ok":
+            excluded[found.status] = found.n
+        elif not np.isfinite(found.low):
+            note = "no interval: nothing is left unexplained"
+        elif not self.clustered or len(np.unique(np.asarray(clusters))) < 2:
+            note = f"{self.unit}s taken as independent"
+        low, high = sorted((self.sign * found.low, self.sign * found.high))
+        return Estimate(
+            measure=self.name,
+            value=self.sign * found.value + 0.0,  # no -0
+            standard_error=found.standard_error,
+            low=low,
+            high=high,
+            n=found.n,
+            unit=self.unit,
+            p_value=found.p_value,
+            excluded=excluded,
+            note=note,
+        )
 
 
 def _separates(x: Array, y: NDArray[np.float64]) -> bool:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import warnings
+from functools import cache
 from typing import Literal
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from knownminds.agents import Agent, HorizonExplorer
 from knownminds.agents.parameters import Array
 from knownminds.environments import Horizon, Trials
-from knownminds.inference.measure import Dial, Estimate, Measure, with_columns
-from knownminds.inference.regression import coefficient, estimate_of
+from knownminds.inference.measure import Dial, with_columns
+from knownminds.inference.regression import RegressionMeasure
 
 TENS = 10.0  # differences of points are counted in tens, as by `horizon_explorer`
 GRID = np.arange(-90.0, 90.5, 0.5)  # differences of observed means over which truths integrate
@@ -21,7 +23,7 @@ _COLUMNS = ("horizon", "play", "mean_0", "mean_1", "count_0", "count_1", "action
 _TRUE = ("true_mean_0", "true_mean_1")
 
 
-class Exploration(Measure):
+class Exploration(RegressionMeasure):
     """An effect of the horizon on the first free choices of games, by logistic regression.
 
     The choice is regressed on a difference D of the machines' means, the horizon H and D x H.
@@ -51,6 +53,8 @@ class Exploration(Measure):
     environments = ("horizon",)
     rational = "horizon_blind"
     violator = "horizon_explorer"
+    kinds = HorizonExplorer  # others do not go by the means
+    unit = "game"
 
     def __init__(self, kind: Literal["directed", "random"], released: bool = False):
         self.kind = kind
@@ -60,123 +64,88 @@ class Exploration(Measure):
             "directed": "pull of the machine that is known less, more so where plays are left",
             "random": "choices that follow the means less where plays are left",
         }
-        self.unit = 1.0 if released else TENS
         ending = ", by true means in single points and with the horizon as -1/1"
         self.summary = what[kind] + ending * released
+        self.of = "horizon" if kind == "directed" else "difference x horizon"
+        self.sign = 1.0 if kind == "directed" else -1.0
         moved = {"directed": "A_6", "random": "s_6"}
         self.dial = Dial({moved[kind]: 1.0}, reach=3.0, steps=121)
 
-    def estimate(self, trials: Trials) -> Estimate:
-        """Regress the first free choices of all sessions."""
-        frame = with_columns(trials, self.name, (*_COLUMNS, *_TRUE) if self.released else _COLUMNS)
-        equal = frame["count_0"] == frame["count_1"]
-        asked = (frame["play"] == 0) & (equal if self.kind == "random" else ~equal)
-        answered = frame["action"].notna()
-        first = frame[asked & answered]
+    def design(self, trials: Trials) -> tuple[NDArray[np.bool_], Array, dict[str, Array]]:
+        """Return the first free choices, whether they are of the machine, and the regressors."""
+        names = (*_COLUMNS, *_TRUE) if self.released else _COLUMNS
+        frame = with_columns(trials, self.name, names)
+        columns = {name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in names}
+        action, once = columns["action"], columns["count_1"] < columns["count_0"]
+        equal = columns["count_0"] == columns["count_1"]
+        counts = (columns["play"] == 0) & (equal if self.kind == "random" else ~equal)
         # The machine whose choice is regressed: number 1, or the one that was seen once.
-        one: Array = np.ones(len(first))
-        if self.kind == "directed":
-            one = (first["count_1"] < first["count_0"]).to_numpy().astype(float)
-        means = _TRUE if self.released else ("mean_0", "mean_1")
-        mean_0, mean_1 = (first[name].to_numpy(dtype=float) for name in means)
-        lead = (2.0 * one - 1.0) * (mean_1 - mean_0) / self.unit
-        long = (first["horizon"].to_numpy(dtype=float) > 1).astype(float)
-        horizon = 2.0 * long - 1.0 if self.released else long
-        subject = first["subject"]
-        clusters = subject if subject.nunique() > 1 else first["session"]
-        regression = coefficient(
-            "horizon" if self.kind == "directed" else "difference x horizon",
-            (first["action"].to_numpy(dtype=float) == one).astype(float),
-            {"difference": lead, "horizon": horizon, "difference x horizon": lead * horizon},
-            clusters=clusters,
-        )
-        sign = 1.0 if self.kind == "directed" else -1.0
-        unanswered = int((asked & ~answered).sum())
-        return estimate_of(regression, self.name, "game", unanswered, clusters, sign)
+        machine = np.where(once | (self.kind == "random"), 1.0, 0.0)
+        low, high = (columns[name] for name in (_TRUE if self.released else ("mean_0", "mean_1")))
+        lead = (2.0 * machine - 1.0) * (high - low) / (1.0 if self.released else TENS)
+        horizon = (columns["horizon"] > 1).astype(float)
+        horizon = 2.0 * horizon - 1.0 if self.released else horizon
+        chosen = np.where(np.isnan(action), np.nan, action == machine)
+        regressors = {
+            "difference": lead,
+            "horizon": horizon,
+            "difference x horizon": lead * horizon,
+        }
+        return counts, chosen, regressors
 
-    def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the coefficient in infinitely many games of the default design, [n].
+    def group_truth(self, model: type[Agent], theta: Array) -> float:
+        """Return the coefficient in infinitely many games of the default design.
 
         Exact, by numerical integration over the means that can be observed, for
         `horizon_explorer` and its members; other models do not go by the means, and have 0.
         """
-        if not issubclass(model, HorizonExplorer):
-            return np.zeros(len(theta))
-        return self._regressed(self._shares(model, theta))
-
-    def group_truth(self, model: type[Agent], theta: Array) -> float:
-        """Return the coefficient when agents with parameters theta[n, P] are pooled."""
-        if not issubclass(model, HorizonExplorer):
-            return 0.0
-        pooled = self._shares(model, theta).mean(axis=0, keepdims=True)
-        return float(self._regressed(pooled)[0])
-
-    def _shares(self, model: type[HorizonExplorer], theta: Array) -> Array:
-        """Return how often the machine is chosen, [n, 2 horizons, differences]."""
-        named = dict(zip(model.parameters.names, np.asarray(theta, dtype=float).T, strict=True))
+        if self.has_null(model):
+            return self.null
+        values = dict(zip(model.parameters.names, np.asarray(theta, dtype=float).T, strict=True))
+        directed, unit = self.kind == "directed", 1.0 if self.released else TENS
         shares = []
         for horizon in (1, 6):
-            bonus = named.get(f"A_{horizon}", named.get("A"))
-            noise = named.get(f"s_{horizon}", named.get("s"))
+            bonus, noise = (values.get(f"{k}_{horizon}", values.get(k)) for k in ("A", "s"))
             assert bonus is not None
             assert noise is not None
-            ahead = GRID / TENS + bonus[:, None] * (self.kind == "directed")
-            bias, scale = named["B"][:, None], noise[:, None]
+            ahead = GRID / TENS + bonus[:, None] * directed
+            bias, scale = values["B"][:, None], noise[:, None]
             share = expit((ahead + bias) / scale)
-            if self.kind == "directed":  # the machine seen once is number 1 in half of the games
-                share = (share + expit((ahead - bias) / scale)) / 2
-            shares.append(share)
-        stacked = np.stack(shares, axis=1)
-        return np.asarray(stacked @ self._chances) if self.released else stacked
-
-    @cached_property
-    def _chances(self) -> Array:
-        """Chance of each observed difference, given each true one: [observed, true]."""
-        design = Horizon()
-        counts = (1, 3) if self.kind == "directed" else (2, 2)
-        # Points are rounded, which adds the variance of a uniform number.
-        spread = np.sqrt((design.sd**2 + 1 / 12) * sum(1 / n for n in counts))
-        chances: Array = scipy.stats.norm.pdf(GRID[:, None], self._differences, spread)
-        return np.asarray(chances / chances.sum(axis=0))
-
-    @cached_property
-    def _differences(self) -> Array:
-        """Differences of the true means, all equally likely."""
-        gaps = Horizon().differences
-        both: Array = np.concatenate([-gaps, gaps])
-        return both
-
-    def _regressed(self, shares: Array) -> Array:
-        """Return the coefficient that a regression finds in shares [n, 2, differences], [n].
-
-        With the interaction in it, the regression is one of its own for each horizon.
-        """
+            if directed:  # the machine that was seen once is as often number 0 as number 1
+                share = (share + expit((ahead - bias) / scale)) / 2.0
+            shares.append(share.mean(axis=0))
+        gaps, chances = _chances(self.kind)
+        x, weight = GRID / unit, chances.mean(axis=1)
         if self.released:
-            x, weight = self._differences / TENS, np.ones(len(self._differences))
-        else:
-            x, weight = GRID / TENS, self._chances.mean(axis=1)
-        level, slope = _logistic(x, weight / weight.sum(), shares)
-        result = level if self.kind == "directed" else -slope * (self.unit / TENS)
-        effect: Array = (result[:, 1] - result[:, 0]) * (0.5 if self.released else 1.0)
-        return effect
+            x, weight = gaps / unit, np.ones(len(gaps))
+            shares = [share @ chances for share in shares]
+        horizon = np.repeat([-1.0 if self.released else 0.0, 1.0], len(x))
+        lead = np.tile(x, 2)
+        regressors = np.column_stack([np.ones(len(lead)), lead, horizon, lead * horizon])
+        coefficients = _logistic(regressors, np.tile(weight, 2), np.concatenate(shares))
+        return float(self.sign * coefficients[2 if directed else 3])
 
 
-def _logistic(x: Array, weight: Array, share: Array, rounds: int = 60) -> tuple[Array, Array]:
-    """Return intercepts and slopes of regressions of share[..., m] on x[m], by Newton's method."""
-    level = np.zeros(share.shape[:-1])
-    slope = np.zeros(share.shape[:-1])
-    for _ in range(rounds):
-        p = expit(level[..., None] + slope[..., None] * x)
-        residual = weight * (share - p)
-        information = weight * p * (1.0 - p)
-        g_0, g_1 = residual.sum(axis=-1), residual @ x
-        h_0, h_1, h_2 = information.sum(axis=-1), information @ x, information @ x**2
-        determinant = np.maximum(h_0 * h_2 - h_1**2, 1e-300)
-        step_0 = (h_2 * g_0 - h_1 * g_1) / determinant
-        step_1 = (h_0 * g_1 - h_1 * g_0) / determinant
-        # Long steps from where p is almost flat would overshoot.
-        shorter = np.minimum(1.0, 4.0 / np.maximum(np.hypot(step_0, step_1), 1e-12))
-        level, slope = level + shorter * step_0, slope + shorter * step_1
-        if max(np.abs(step_0).max(), np.abs(step_1).max()) < 1e-10:
-            break
-    return level, slope
+@cache
+def _chances(kind: str) -> tuple[Array, Array]:
+    """Return the differences of true means, all equally likely, and chances of observed ones.
+
+    The latter are given each true one, [observed, true].
+    """
+    design = Horizon()
+    gaps = np.concatenate([-design.differences, design.differences])
+    counts = (1, 3) if kind == "directed" else (2, 2)
+    # Points are rounded, which adds the variance of a uniform number.
+    spread = np.sqrt((design.sd**2 + 1 / 12) * sum(1 / n for n in counts))
+    chances = scipy.stats.norm.pdf(GRID[:, None], gaps, spread)
+    return gaps, chances / chances.sum(axis=0)
+
+
+def _logistic(x: Array, weight: Array, share: Array) -> Array:
+    """Return the most likely coefficients of a logistic regression of shares on x."""
+    import statsmodels.api as sm
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of shares that are predicted perfectly
+        model = sm.GLM(share, x, sm.families.Binomial(), freq_weights=weight / weight.sum())
+        return np.asarray(model.fit(tol=1e-12, maxiter=200).params)

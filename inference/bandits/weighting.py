@@ -6,18 +6,19 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logit
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
-from knownminds.inference.measure import Dial, Estimate, Measure, with_columns
-from knownminds.inference.regression import coefficient, estimate_of
+from knownminds.inference.measure import Dial, Estimate, with_columns
+from knownminds.inference.regression import RegressionMeasure
 
 from .released_code import held_note, trimmed
 
 
-class Weighting(Measure):
+class Weighting(RegressionMeasure):
     """A weight in logit(answer) = b_0 + b_prior logit(prior) + b_likelihood L, by least squares.
 
     L is the log-likelihood ratio of the ball. All trials are pooled, with errors that are robust
@@ -39,9 +40,11 @@ class Weighting(Measure):
     environments = ("probabilistic_reasoning",)
     rational = "random_rater"
     violator = "weighted_bayes"
+    logistic = False
 
     def __init__(self, weight: Literal["prior", "likelihood"], released: bool = False):
-        self.weight = weight
+        self.weight = self.of = weight
+        self.intercept = not released
         self.released = released
         self.name = f"{weight}_weighting" + ("_released" if released else "")
         what = {"prior": "of the prior's log-odds", "likelihood": "of the log-likelihood ratio"}
@@ -58,28 +61,24 @@ class Weighting(Measure):
         weights: Array = theta[:, model.parameters.index(name)]
         return weights
 
-    def estimate(self, trials: Trials) -> Estimate:
-        """Regress the log-odds of all answers on those of prior and likelihood."""
+    def group_truth(self, model: type[Agent], theta: Array) -> float:
+        """Return the mean weight of agents with parameters theta[n, P]."""
+        return float(self.truth(model, theta).mean())
+
+    def design(self, trials: Trials) -> tuple[NDArray[np.bool_], Array, dict[str, Array]]:
+        """Return the log-odds of all answers, of the prior, and of the likelihood."""
         frame = with_columns(trials, self.name, ("prior", "likelihood", "ball", "response"))
         response, beyond = trimmed(trials)
-        if not self.released:
-            response, beyond = np.where(beyond, np.nan, response), np.zeros_like(beyond)
-        answered = np.isfinite(response)
-        given = frame[answered]
-        subject = given["subject"]
-        clusters = subject if subject.nunique() > 1 else given["session"]
-        side = np.where(given["ball"].to_numpy(dtype=float) > 0.5, 1.0, -1.0)
-        regression = coefficient(
-            self.weight,
-            logit(response[answered]),
-            {
-                "prior": logit(given["prior"].to_numpy(dtype=float)),
-                "likelihood": side * logit(given["likelihood"].to_numpy(dtype=float)),
-            },
-            logistic=False,
-            intercept=not self.released,
-            clusters=clusters,
-        )
-        unanswered = int((~answered).sum())
-        told = estimate_of(regression, self.name, "trial", unanswered, clusters)
-        return replace(told, note=held_note(told.note, int(beyond.sum())))
+        side = np.where(frame["ball"].to_numpy(dtype=float) > 0.5, 1.0, -1.0)
+        regressors = {
+            "prior": logit(frame["prior"].to_numpy(dtype=float)),
+            "likelihood": side * logit(frame["likelihood"].to_numpy(dtype=float)),
+        }
+        response = response if self.released else np.where(beyond, np.nan, response)
+        return np.ones(len(frame), dtype=bool), logit(response), regressors
+
+    def estimate(self, trials: Trials) -> Estimate:
+        """Regress the log-odds of all answers on those of prior and likelihood."""
+        estimate = super().estimate(trials)
+        beyond = int(trimmed(trials)[1].sum()) if self.released else 0
+        return replace(estimate, note=held_note(estimate.note, beyond))
