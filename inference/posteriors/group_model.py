@@ -27,7 +27,7 @@ from .arviz_groups import statistics_of
 from .convergence import Convergence, check_convergence, group_terms
 from .crossed_levels import Levels, in_units, units_of
 from .sampling import (
-    OutOfTimeError,
+    BrokenOffError,
     Settings,
     StoppedError,
     Tell,
@@ -73,8 +73,8 @@ class HierarchicalFit(Result):
     sample_stats
         What the sampler told of each draw, with ArviZ's names.
     tried
-        A line per round of sampling: how it was sampled, and what was found; also why no further
-        one was begun, where time was the reason.
+        A line per round of sampling: how it was sampled, and what was found, or why it was
+        broken off.
     """
 
     model: str
@@ -272,8 +272,8 @@ class Sampling(TypedDict, total=False):
         draws, and after divergences with smaller steps. The last round counts; `settings` of the
         fit says how it was sampled, and `tried` what was tried.
     seconds
-        No round is begun that would probably end later than this, and one that does is broken
-        off: the round before counts. None for no limit. Only what did not converge hangs on it.
+        A round that lasts longer is broken off: the round before counts. None for no limit. Only
+        what did not converge hangs on it.
     tell
         Called with a line on what is going on: at each round, and every half a minute.
     """
@@ -361,49 +361,6 @@ def pymc_model(model: type[Agent], trials: Trials | ModelData, **group: Unpack[G
     nutpie take the model; compiling it takes some tens of seconds.
     """
     return GroupModel.of(model, trials, **group).pymc_model
-
-
-def _silent(line: str) -> None:
-    """Tell nobody."""
-
-
-@dataclass
-class Clock:
-    """The time that sampling may take, and what it tells while it goes on."""
-
-    seconds: float | None
-    tell: Tell
-
-    def __post_init__(self) -> None:
-        """Start."""
-        self.begun = self.round = perf_counter()
-        self.rate = 0.0
-
-    @property
-    def left(self) -> float | None:
-        """Seconds until the limit."""
-        return None if self.seconds is None else self.seconds - (perf_counter() - self.begun)
-
-    def begin(self, line: str) -> None:
-        """Tell of a round that begins."""
-        self.round = perf_counter()
-        self.tell(line)
-
-    def end(self, settings: Settings, found: str) -> None:
-        """Tell how a round ended, and keep how long such a round takes."""
-        took = perf_counter() - self.round
-        self.rate = took / settings.work()
-        self.tell(f"{took:.0f} s: {found}")
-
-    def too_long(self, settings: Settings) -> str:
-        """Return why a round is not begun; empty if there is time for it."""
-        needed = self.rate * settings.work()
-        if self.left is None or needed <= self.left:
-            return ""
-        return (
-            f"{settings}: not begun, it would take about {needed:.0f} s of the "
-            f"{max(self.left, 0.0):.0f} s that are left of {self.seconds:g} s"
-        )
 
 
 @dataclass
@@ -533,44 +490,34 @@ class GroupModel:
         tell, settings = own.pop("tell", None), Settings(**own)
         if rounds < 1:
             raise ValueError(f"Sampling needs at least one round; got rounds={rounds}.")
-        clock = Clock(seconds, tell or _silent)
         fit: HierarchicalFit | None = None
         tried: list[str] = []
+        begun = perf_counter()
         for number in range(1, rounds + 1):
             chosen = self.coordinates(data, fit)
             if fit is not None:
                 settings = settings.after(fit.convergence.short, fit.divergences > 0)
-                if unbegun := clock.too_long(settings):
-                    tried.append(unbegun)
-                    break
-            clock.begin(f"round {number} of {rounds} at most: {settings}")
+            if tell is not None:
+                tell(f"round {number} of {rounds} at most: {settings}")
+            left = None if seconds is None else seconds - (perf_counter() - begun)
             try:
-                density = self.density(data, chosen)
-                trace = density.sample(settings, clock.left, clock.tell)
-            except StoppedError as stopped:
-                if fit is None and stopped.trace is None:
-                    raise KeyboardInterrupt from None
-                tried.append(f"{settings}: stopped by hand")
-                clock.tell("stopped by hand; what was sampled is kept")
-                if fit is None:
-                    fit = self._finish(data, stopped.trace, settings, chosen)
-                break
-            except OutOfTimeError as late:
-                tried.append(f"{settings}: broken off at the limit of {seconds:g} s")
-                if fit is None and late.trace is None:
+                trace = self.density(data, chosen).sample(settings, left, tell)
+            except BrokenOffError as broken:
+                tried.append(f"{settings}: {broken}")
+                if fit is None and broken.trace is None:
+                    if isinstance(broken, StoppedError):
+                        raise KeyboardInterrupt from None
                     raise ValueError(
                         f"Sampling had {seconds:g} s, in which the first round ({settings}) did "
                         "not end, nor tuning. Give it more time (--sampling minutes=60), "
                         "or fit fewer subjects."
                     ) from None
-                if fit is None:
-                    clock.tell("out of time; what was sampled is kept")
-                    fit = self._finish(data, late.trace, settings, chosen)
+                fit = fit or self._finish(data, broken.trace, settings, chosen)
                 break
             fit = self._finish(data, trace, settings, chosen)
-            found = "; ".join(fit.reasons) or "converged"
-            tried.append(f"{settings}: {found}")
-            clock.end(settings, found)
+            tried.append(f"{settings}: {'; '.join(fit.reasons) or 'converged'}")
+            if tell is not None:
+                tell(tried[-1])
             if fit.verdict == "converged":
                 break
         assert fit is not None

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import sqrt
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -57,10 +56,6 @@ class Settings:
             self, draws=longer * self.draws, tune=longer * self.tune, target_accept=accept
         )
 
-    def work(self) -> float:
-        """Return what it costs, up to a factor: steps get shorter as more are accepted."""
-        return self.chains * (self.draws + self.tune) / sqrt(1.0 - self.target_accept)
-
     def __str__(self) -> str:
         """Say it in a line."""
         return (
@@ -88,17 +83,23 @@ def compile_for_nutpie(model: pm.Model) -> Any:
 class BrokenOffError(Exception):
     """Sampling was broken off; `trace` holds the draws so far, None if there are too few."""
 
+    why = ""
+
     def __init__(self, trace: Mapping[str, xr.Dataset] | None = None):
-        super().__init__(type(self).__doc__)
+        super().__init__(self.why)
         self.trace = trace
 
 
 class OutOfTimeError(BrokenOffError):
     """Sampling was broken off at the end of its time."""
 
+    why = "broken off at the limit of time"
+
 
 class StoppedError(BrokenOffError):
     """Sampling was stopped by hand."""
+
+    why = "stopped by hand"
 
 
 def run_nutpie(
