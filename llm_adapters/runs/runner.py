@@ -692,11 +692,15 @@ class _Runner:
         self.expected = n * n_prompts  # fewer if some fall away
         played: list[Session | None] = []  # None of a session that was not begun
         reasons: dict[int, str] = {}
-        if self.how.batching is not None or any(b.state in OPEN for b in self.ledger.batches):
-            await self._read_batches()
         trouble: BaseException | None = None
+        if self.how.batching is not None or any(b.state in OPEN for b in self.ledger.batches):
+            try:
+                await self._read_batches()
+            except asyncio.CancelledError as error:
+                trouble = error
+                self.gate.stop("interrupted")
         for until in stop.looks if stop else (n,):
-            trouble = await self._play(range(len(played), until), played, reasons)
+            trouble = await self._play(range(len(played), until), played, reasons) or trouble
             whole = all(session is not None and session.over for session in played)
             if trouble or self.gate.stopped or not whole or (stop and self._stops(stop, played)):
                 break
@@ -715,11 +719,12 @@ class _Runner:
         """Read the batches that earlier starts have left, and ask in batches if that is wanted."""
         assert self.adapter is not None
         how = self.how.batching or Batching()
-        rounds = Rounds(
+        self.rounds = Rounds(
             self.adapter, self.ledger, self.gate, how, self.settle, self.fail, self.tell
         )
-        await rounds.collect()
-        self.rounds = rounds if self.how.batching else None
+        await self.rounds.collect()
+        if self.how.batching is None:
+            self.rounds = None
 
     def _stops(self, rule: Stops, played: Sequence[Session | None]) -> bool:
         """Look at so many sessions, or at what an earlier look has shown; say whether to stop."""
