@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from knownminds.environments import Environment
 from knownminds.llm_adapters.adapter import Adapter, Failed, Sampling
 from knownminds.llm_adapters.batches import batches_of
 
@@ -373,13 +372,3 @@ def _end(waiting: Sequence[_Waiting]) -> None:
 def _name(attempt: Attempt) -> str:
     """Return the name of a request in its batch."""
     return f"{attempt.batch}-{'-'.join(map(str, attempt.key))}"
-
-
-def check_turns(environment: Environment, batching: Batching) -> None:
-    """Raise ValueError if trials wait for earlier ones, and it is not said that they may."""
-    if not (environment.replies.stand_alone or batching.turns):
-        raise ValueError(
-            f"Trials that stand alone are asked in one batch; those of {environment.name} with "
-            "these settings wait for earlier ones. Say --batch-turns for a batch per trial, with a "
-            "request of each session, or ask call by call."
-        )

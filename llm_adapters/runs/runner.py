@@ -37,7 +37,7 @@ from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.masking import known_keys
 
 from .admission import SILENT, Budget, Caps, Gate, check_least
-from .batch_rounds import NOT_SENT, Batching, Rounds, check_turns
+from .batch_rounds import NOT_SENT, Batching, Rounds
 from .ledger import (
     OPEN,
     Attempt,
@@ -259,16 +259,8 @@ async def run_sessions_in(
         changed on the way. What was paid for stays in the ledger.
     """
     how = RunOptions(**options)
-    budget, chosen, stop, batching = how.budget, how.chosen, how.stop, how.batching
-    _check_sessions(n)
-    check_heeds(adapter, session_settings(adapter, how.settings, 0), images=environment.pictures)
-    if batching is not None:
-        batches_of(adapter)
-        check_turns(environment, batching)
-    if chosen is not None:
-        check_chosen(chosen, environment, batching)
-    if stop is not None:
-        check_looks(stop, n, batching)
+    budget, chosen, stop = how.budget, how.chosen, how.stop
+    check_run(adapter, environment, n, how)
     price, name = price_in(folder) or how.price, f"{adapter.provider}:{adapter.model}"
     check_caps(budget.caps, how.settings, price, name)
     configuration = _configuration(adapter, environment, how.settings, seed, address, how.re_ask)
@@ -354,13 +346,38 @@ async def run_session(
     return record(session.rows, environment, sampling)
 
 
-def _check_sessions(n: int) -> None:
-    """Check that there are sessions to run, and not more than one ledger takes."""
-    if n < 1:
-        raise ValueError(f"sessions is at least 1; got {n}.")
-    if n > MOST_SESSIONS:
+def check_run(adapter: Adapter, environment: Environment, n: int, how: RunOptions) -> None:
+    """Raise what would stop a run of n sessions before its first call.
+
+    Raises
+    ------
+    ValueError
+        If the options contradict each other or the experiment.
+    Failed
+        If the adapter does not heed a setting, or takes no batches.
+    """
+    if not 1 <= n <= MOST_SESSIONS:
+        raise ValueError(f"A run has 1 to {MOST_SESSIONS} sessions; got sessions={n}.")
+    check_heeds(adapter, session_settings(adapter, how.settings, 0), images=environment.pictures)
+    if how.batching is not None:
+        batches_of(adapter)
+        if not (environment.replies.stand_alone or how.batching.turns):
+            raise ValueError(
+                f"Trials that stand alone go in one batch; those of {environment.name} with these "
+                "settings wait for earlier ones. Say --batch-turns for a batch per trial, with a "
+                "request of each session, or leave --batch out."
+            )
+        if how.chosen is not None or how.stop is not None:
+            raise ValueError(
+                "Batches put all questions together; which question comes next, and whether a "
+                "further session begins, hangs on the answers before it. Leave --batch out."
+            )
+    if how.chosen is not None:
+        how.chosen.check(environment)
+    if how.stop is not None and how.stop.looks[-1] != n:
         raise ValueError(
-            f"A run has at most {MOST_SESSIONS:,} sessions; got {n:,}. Divide them among several."
+            f"A stopping rule looks last at the end of a run, after {how.stop.looks[-1]} sessions; "
+            f"got {n}. Ask for as many (--sessions), or leave the number out."
         )
 
 
@@ -914,30 +931,6 @@ def check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) ->
         raise ValueError(
             "Under a cap on tokens or money an answer must be bounded; got no max_tokens. Set it, "
             "or say with answer_tokens how many tokens an answer can have."
-        )
-
-
-def check_looks(stop: Stops, n: int, batching: Batching | None) -> None:
-    """Raise ValueError if a rule's last look is not at the end, or it could not stop anything."""
-    if batching is not None:
-        raise ValueError(
-            "A stopping rule looks before further sessions are asked, and batches ask all "
-            "together. Leave --batch out."
-        )
-    if stop.looks[-1] != n:
-        raise ValueError(
-            f"A stopping rule looks last at the end of a run, after {stop.looks[-1]} sessions; "
-            f"got {n}. Ask for as many (--sessions), or leave the number out."
-        )
-
-
-def check_chosen(chosen: Chosen, environment: Environment, batching: Batching | None) -> None:
-    """Raise ValueError if questions cannot be chosen by the answers before them."""
-    chosen.check(environment)
-    if batching is not None:
-        raise ValueError(
-            "A batch is asked together, and which question comes next hangs on the answers before "
-            "it. Leave --batch out."
         )
 
 

@@ -36,7 +36,6 @@ from .output import check_own_folder, note, print_json, progress_bar
 if TYPE_CHECKING:
     from knownminds.environments import Environment
     from knownminds.inference import ChosenQuestions
-    from knownminds.llm_adapters import Sampling
     from knownminds.llm_adapters.runs.admission import Budget, Caps
     from knownminds.llm_adapters.runs.run_result import Run
     from knownminds.llm_adapters.runs.runner import Progress as Standing
@@ -428,15 +427,13 @@ def _standing(now: Standing, sessions: int) -> str:
     )
 
 
-def _tell_only(
-    about: str, llm: str, environment: Environment, settings: Sampling, reach: dict[str, Any]
-) -> None:
+def _tell_only(about: str, *run: Any, **connection: Any) -> None:
     """Print the estimate, unless the run would stop before its first call."""
     from knownminds.llm_adapters import Failed
     from knownminds.validation.costs.connect import rehearse
 
     try:
-        rehearse(llm, environment, settings, **reach)
+        rehearse(*run, **connection)
     except Failed as error:
         raise ValueError(str(error)) from None
     print(about)
@@ -507,12 +504,7 @@ def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -
     from knownminds.llm_adapters.runs.batch_rounds import Batching
     from knownminds.llm_adapters.runs.ledger import LedgerFailed, price_in
     from knownminds.llm_adapters.runs.prices import in_batches, parse_price
-    from knownminds.llm_adapters.runs.runner import (
-        MOST_SESSIONS,
-        Retries,
-        check_chosen,
-        read_run,
-    )
+    from knownminds.llm_adapters.runs.runner import Retries, RunOptions, read_run
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
     from knownminds.validation.costs.connect import run as run_sessions
     from knownminds.validation.costs.run_page import say as say_run
@@ -536,23 +528,33 @@ def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -
         verbosity=question.verbosity,  # type: ignore[arg-type]  # likewise
         system=question.system,
     )
-    if question.sessions > MOST_SESSIONS:
-        raise ValueError(f"A run has at most {MOST_SESSIONS} sessions; got {question.sessions}.")
     batching = (
         Batching(turns=question.batch_turns) if question.batch or question.batch_turns else None
     )
     charged = in_batches(rates) if rates is not None and batching is not None else rates
     chosen = resolve_chosen(environment, question.questions, question.adaptive)
-    if chosen is not None:
-        check_chosen(chosen, environment, batching)
+    how = RunOptions(
+        settings=settings,
+        concurrency=question.concurrency,
+        retries=Retries(attempts=question.attempts),
+        caps=caps,
+        price=rates,
+        re_ask=question.re_ask,
+        retry_errors=question.retry_errors,
+        durable=question.durable,
+        batching=batching,
+        chosen=chosen,
+        stop=stop,
+        command=_command_line(question),
+    )
     about = _about(question.sessions, chosen) or estimate(
         environment, question.llm, question.sessions, charged, question.system
     )
     names = ("base_url", "key_variable", "images")
     reach: dict[str, Any] = {name: getattr(question, name) for name in names}
+    reach["truth"] = truth
     if question.dry_run:
-        reach |= {"truth": truth, "batching": batching}
-        _tell_only(about, question.llm, environment, settings, reach)
+        _tell_only(about, question.llm, environment, question.sessions, how, **reach)
         return
     note(about)
     if question.price and price and rates and price.rates != rates.rates:
@@ -566,22 +568,9 @@ def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -
                 sessions=question.sessions,
                 seed=question.seed,
                 out=folder,
-                settings=settings,
-                concurrency=question.concurrency,
-                retries=Retries(attempts=question.attempts),
-                caps=caps,
-                price=rates,
-                re_ask=question.re_ask,
-                retry_errors=question.retry_errors,
-                durable=question.durable,
-                batching=batching,
-                chosen=chosen,
-                stop=stop,
-                progress=progress,
-                command=_command_line(question),
+                **{**vars(how), "progress": progress},
                 **reach,
                 timeout=question.timeout,
-                truth=truth,
                 contaminants=read_contaminants(question.contaminate),
             )
     except (Failed, ImportError, LedgerFailed) as error:

@@ -9,7 +9,6 @@ import re
 import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,19 +19,15 @@ from knownminds.llm_adapters import (
     HOSTS,
     Adapter,
     Failed,
-    Sampling,
     Synthetic,
-    check_heeds,
     load,
 )
-from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.known_minds.replay import Replay
 from knownminds.llm_adapters.providers.http import Http
-from knownminds.llm_adapters.runs.batch_rounds import Batching, check_turns
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, Range, price_of
 from knownminds.llm_adapters.runs.run_result import Run
-from knownminds.llm_adapters.runs.runner import RunOptions, run_sessions_in
+from knownminds.llm_adapters.runs.runner import RunOptions, check_run, run_sessions_in
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 from knownminds.validation.engine.notebook import notebook_bar
 
@@ -185,27 +180,16 @@ def _declare_images(adapter: Adapter) -> None:
 
 
 def rehearse(
-    llm: str,
-    environment: Environment,
-    settings: Sampling,
-    *,
-    batching: Batching | None = None,
-    **connection: Any,
+    llm: str, environment: Environment, sessions: int, how: RunOptions, **connection: Any
 ) -> None:
     """Raise what would stop a run before its first call, as far as no key is needed to tell."""
-    if batching is not None:
-        check_turns(environment, batching)
     try:
-        adapter = connect(llm, environment, **connection)
+        check_run(connect(llm, environment, **connection), environment, sessions, how)
     except ImportError:
-        return
+        pass
     except Failed as error:
-        if error.kind == "key":
-            return
-        raise
-    check_heeds(adapter, replace(settings, system=None), images=environment.pictures)
-    if batching is not None:
-        batches_of(adapter)
+        if error.kind != "key":
+            raise
 
 
 def known_agent(
