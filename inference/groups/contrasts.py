@@ -146,7 +146,7 @@ def contrasts_of(
             raise ValueError(
                 f"A region of practical equivalence is wider than 0; got {name}={half}."
             )
-    if fit.design is None or fit.regressors is None:
+    if not fit.effects:
         return ()
     halves = negligible(fit.parameters) | dict(rope or {})
     contrasts: list[Contrast] = []
@@ -184,14 +184,13 @@ class _TermDraws:
         """Take the weights from position `begin` on."""
         from knownminds.inference.posteriors.group_model import expected_of
 
-        assert fit.design is not None
         design = fit.design
         made = formulaic.model_matrix(term.fixed, design.frame)
         columns = [str(name) for name in made.columns if name != "Intercept"]
         matrix = made[columns].to_numpy(dtype=float) if columns else np.zeros((len(made), 0))
         weights = stacked(fit.posterior, "effect", "term")[:, begin : begin + len(columns)]
         position = fit.parameters.index(term.parameter)
-        expected = expected_of(fit.posterior, fit.parameters, fit.regressors)[..., position]
+        expected = expected_of(fit.posterior, fit.parameters, fit.design.regressors)[..., position]
         per = 1.0 / np.bincount(design.deviations.subject)[design.deviations.subject]
         spec = made.model_spec
         return cls(

@@ -74,7 +74,7 @@ class GroupDesign:
     rows : names of the M rows, "p1 | on"; those of the subjects where each has one
     of_trial : name of the row that each trial belongs to, by the trials' index
     frame : a row for each row of parameters with the columns that formulas read, [M]
-    regressors : weights on group means; None if there are none
+    regressors : weights on group means
     deviations : what each subject deviates in
     """
 
@@ -84,8 +84,19 @@ class GroupDesign:
     rows: tuple[str, ...]
     of_trial: pd.Series[Any] = field(repr=False)
     frame: pd.DataFrame = field(repr=False)
-    regressors: Regressors | None = field(repr=False)
+    regressors: Regressors = field(repr=False)
     deviations: Deviations = field(repr=False)
+
+    @classmethod
+    def plain(
+        cls, parameters: Parameters, subjects: Sequence[str], correlated: bool = False
+    ) -> GroupDesign:
+        """Return the design without formulas: each subject has a row, and deviates in it."""
+        names = tuple(subjects)
+        nothing = Regressors((), np.zeros(0, dtype=np.int64), np.zeros((len(names), 0)))
+        deviations = Deviations.plain(parameters, len(names), correlated)
+        of_trial, frame = pd.Series(dtype=str), pd.DataFrame(index=list(names))
+        return cls((), (), names, names, of_trial, frame, nothing, deviations)
 
     @classmethod
     def of(
@@ -142,7 +153,7 @@ class GroupDesign:
         regressors = _regressors(terms, frame, parameters)
         slopes = [_slopes(term, frame, owner) for term in terms]
         deviations = _deviations(terms, slopes, parameters, owner, correlated)
-        if regressors is None and not any(term.own is not None for term in terms):
+        if not regressors.names and not any(term.own is not None for term in terms):
             raise ValueError(f"A formula needs a regressor besides the intercept; got {formula!r}.")
         return cls(
             terms,
@@ -158,9 +169,7 @@ class GroupDesign:
     def only(self, subjects: NDArray[np.int64]) -> GroupDesign:
         """Return the design of some of its subjects, by position, with the same terms."""
         rows = np.flatnonzero(np.isin(self.deviations.subject, subjects))
-        regressors = self.regressors
-        if regressors is not None:
-            regressors = replace(regressors, by_subject=regressors.by_subject[rows])
+        regressors = replace(self.regressors, by_subject=self.regressors.by_subject[rows])
         own = np.unique(self.deviations.subject[rows], return_inverse=True)[1]
         return replace(
             self,
@@ -335,9 +344,7 @@ def _matrix(right: str, frame: pd.DataFrame, text: str) -> dict[str, Array]:
     }
 
 
-def _regressors(
-    terms: Sequence[Term], frame: pd.DataFrame, parameters: Parameters
-) -> Regressors | None:
+def _regressors(terms: Sequence[Term], frame: pd.DataFrame, parameters: Parameters) -> Regressors:
     names: list[str] = []
     positions: list[int] = []
     columns: list[Array] = []
@@ -352,7 +359,7 @@ def _regressors(
             positions.append(parameters.index(term.parameter))
             columns.append(values)
     if not names:
-        return None
+        return Regressors((), np.zeros(0, dtype=np.int64), np.zeros((len(frame), 0)))
     full = np.column_stack([np.ones(len(frame)), *columns])
     for k in set(positions):
         own = full[:, [0, *(j + 1 for j, p in enumerate(positions) if p == k)]]

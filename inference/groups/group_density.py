@@ -25,8 +25,7 @@ from knownminds.inference.posteriors.sampling import (
 from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
 
 from .addresses import Address, Columns, addresses_of, likelihood_address, pointer_to
-from .deviations import Deviations
-from .formulas import Regressors
+from .formulas import GroupDesign
 from .group_kernels import Group, density, rows_at
 
 DIMENSIONS = {
@@ -71,12 +70,12 @@ class GroupDensity:
         data: ModelData,
         unknowns: Unknowns,
         chosen: SubjectCoordinates,
-        deviations: Deviations,
-        regressors: Regressors | None = None,
+        design: GroupDesign,
         levels: Levels | None = None,
     ) -> GroupDensity:
         """Lay out data and coordinates for compiled code."""
         parameters, n_actions = unknowns.parameters, data.n_actions
+        deviations, regressors = design.deviations, design.regressors
         k, n_rows = len(parameters), len(data)
         sequences, columns = data.laid_out(unknowns.lapse)
         blocks = (read_only(x, np.int64) for x in (sequences.row, sequences.start))
@@ -105,9 +104,9 @@ class GroupDensity:
             onto=onto,
             information=information,
             score=score,
-            effect=none if regressors is None else regressors.parameter,
-            design=np.zeros((n_rows, 0)) if regressors is None else regressors.by_subject,
-            effect_sd=np.zeros(0) if regressors is None else parameters.sd[regressors.parameter],
+            effect=regressors.parameter,
+            design=regressors.by_subject,
+            effect_sd=parameters.sd[regressors.parameter],
             level=np.zeros((n_rows, 0), dtype=np.int64) if levels is None else levels.of_subject,
             count=none if levels is None else levels.count,
             factor=none if levels is None else levels.of_contrast,

@@ -16,15 +16,14 @@ from knownminds.inference.posteriors.sampling import kernel_inputs
 from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
 
 from .deviations import Deviations
-from .formulas import Regressors
+from .formulas import GroupDesign
 
 
 def group_graph(
     data: ModelData,
     unknowns: Unknowns,
     coordinates: SubjectCoordinates,
-    deviations: Deviations,
-    regressors: Regressors | None,
+    design: GroupDesign,
     levels: Levels | None,
 ) -> pm.Model:
     """Write a group down as a PyMC model, of the density that `GroupDensity` samples.
@@ -35,15 +34,16 @@ def group_graph(
     and `z`, the parameters of each unit on the unconstrained scale, follow from these.
     """
     parameters = unknowns.parameters
+    deviations, regressors = design.deviations, design.regressors
     spread = np.array([p.group_sd for p in parameters])[deviations.moved]
     gathered = deviations.gathered(coordinates.information, coordinates.score, spread)
-    with pm.Model(coords=_coords(data, parameters, deviations, regressors, levels)) as model:
+    with pm.Model(coords=_coords(data, parameters, design, levels)) as model:
         if levels is None:
             expected = pm.Normal("group_mean", parameters.mean, parameters.sd, dims="parameter")
         else:
             expected = _with_levels(levels, parameters, coordinates)
         expected += np.zeros((len(data), len(parameters)))
-        if regressors is not None:
+        if regressors.names:
             prior = parameters.sd[regressors.parameter]
             effect = pm.Normal("effect", 0.0, prior, dims="term")
             onto = np.eye(len(parameters))[regressors.parameter]
@@ -63,20 +63,18 @@ def group_graph(
 def _coords(
     data: ModelData,
     parameters: Parameters,
-    deviations: Deviations,
-    regressors: Regressors | None,
+    design: GroupDesign,
     levels: Levels | None,
 ) -> dict[str, Any]:
     """Name the dimensions of the model."""
     coords: dict[str, Any] = {
         "parameter": parameters.names,
-        "deviation": deviations.names,
+        "deviation": design.deviations.names,
         "unit": list(range(len(data))),
-        "owner": list(range(deviations.n_subjects)),
-        "pair": deviations.pair_names,
+        "owner": list(range(design.deviations.n_subjects)),
+        "pair": design.deviations.pair_names,
+        "term": design.regressors.names,
     }
-    if regressors is not None:
-        coords["term"] = regressors.names
     if levels is not None:
         contrasts = list(range(len(levels.of_contrast)))
         coords |= {"factor": levels.factors, "level": levels.names, "contrast": contrasts}

@@ -9,7 +9,7 @@ import numpy as np
 from knownminds.agents.parameters import Array, Parameters
 
 from .deviations import Deviations
-from .formulas import Regressors
+from .formulas import GroupDesign
 
 
 class HyperpriorDraws(NamedTuple):
@@ -34,17 +34,17 @@ class HyperpriorDraws(NamedTuple):
     def of(
         cls,
         parameters: Parameters,
-        deviations: Deviations,
-        regressors: Regressors | None,
+        design: GroupDesign,
         size: int,
         rng: np.random.Generator,
     ) -> HyperpriorDraws:
         """Draw `size` groups."""
+        deviations, regressors = design.deviations, design.regressors
         scale = np.array([parameter.group_sd for parameter in parameters])[deviations.moved]
         mean = rng.normal(parameters.mean, parameters.sd, (size, len(parameters)))
         spread = np.abs(rng.normal(0.0, scale, (size, len(scale))))
         expected, effect = mean[:, None], np.zeros((size, 0))
-        if regressors is not None:
+        if regressors.names:
             moved = regressors.parameter
             effect = rng.normal(0.0, parameters.sd[moved], (size, len(moved)))
             weighted = effect[:, None] * regressors.by_subject

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
-from knownminds.inference.groups.deviations import Deviations
 from knownminds.inference.groups.hyperprior import HyperpriorDraws
 
 if TYPE_CHECKING:
@@ -130,13 +129,13 @@ def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
     """
     parameters, n, k = fit.parameters, len(fit.owners), len(fit.names)
     rng, dims = np.random.default_rng([seed, 11]), ("chain", "draw")
-    own = fit.deviations or Deviations.plain(parameters, n, fit.correlated)
-    drawn = HyperpriorDraws.of(parameters, own, fit.regressors, DRAWS, rng)
+    own = fit.design.deviations
+    drawn = HyperpriorDraws.of(parameters, fit.design, DRAWS, rng)
     away = rng.standard_normal((DRAWS, n, len(own.names)))
     z = (drawn.expected + own.enter(away @ np.swapaxes(drawn.roots(own), 1, 2)))[None]
     mean, sd = drawn.mean[None], drawn.spread[None, :, :k]
     more: dict[str, Any] = {}
-    if fit.regressors is not None:
+    if fit.effects:
         more["effect"] = ((*dims, "term"), drawn.effect[None])
     if fit.slopes:
         more["slope_sd"] = ((*dims, "slope"), drawn.spread[None, :, k:])

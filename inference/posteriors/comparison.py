@@ -177,9 +177,7 @@ def marginals_of_others(
     whose
         Positions of these subjects, [n].
     """
-    rows = np.arange(len(fit.data))
-    if fit.deviations is not None:
-        rows = np.flatnonzero(np.isin(fit.deviations.subject, whose))
+    rows = np.flatnonzero(np.isin(fit.design.deviations.subject, whose))
     at_once = LikelihoodAtPoints(fit.data.repeat(rows), fit.unknowns, proposals)
     standard = GroupLaw.of(fit).standardised(fit)[:, whose]
     return others.marginals(at_once, standard, np.arange(len(others.spread)), seed)
@@ -205,12 +203,12 @@ class GroupLaw:
     @classmethod
     def of(cls, fit: HierarchicalFit) -> GroupLaw:
         """Return the law that a fit has drawn."""
-        rows = fit.deviations
+        rows = fit.design.deviations
         return cls(
             fit.expected_z,
             fit.spreads,
             fit.covariance_roots if fit.correlated else None,
-            None if rows is None or rows.simple else rows,
+            None if rows.simple else rows,
         )
 
     def standardised(self, fit: HierarchicalFit) -> Array:

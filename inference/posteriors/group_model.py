@@ -18,7 +18,6 @@ from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import ModelData, Unknowns
-from knownminds.inference.groups.deviations import Deviations
 from knownminds.inference.groups.formulas import GroupDesign, Regressors
 from knownminds.inference.groups.group_density import GroupDensity
 from knownminds.inference.subject_table import subject_table
@@ -62,14 +61,12 @@ class HierarchicalFit(Result):
         draw, parameter, subject, term, pair, factor, level; all on the unconstrained scale. With
         columns within subjects also slope_sd, spreads of subjects' own effects (slope), and
         own, each subject's deviations (owner, own_deviation).
-    effects
-        Names of the regression weights, "parameter ~ regressor".
     convergence
         R-hat, effective sample sizes, divergences and the verdict.
     settings
         How it was sampled in the end.
-    data, unknowns, regressors, levels, deviations, design
-        What was fitted, for whatever is computed from the draws; `design` is of a formula.
+    data, unknowns, design, levels
+        What was fitted, for whatever is computed from the draws.
     sample_stats
         What the sampler told of each draw, with ArviZ's names.
     tried
@@ -81,15 +78,12 @@ class HierarchicalFit(Result):
     subjects: tuple[str, ...]
     parameters: Parameters
     posterior: xr.Dataset
-    effects: tuple[str, ...]
     convergence: Convergence
     settings: Settings
     data: ModelData = field(repr=False)
     unknowns: Unknowns = field(repr=False)
-    regressors: Regressors | None = field(default=None, repr=False)
+    design: GroupDesign = field(repr=False)
     levels: Levels | None = field(default=None, repr=False)
-    deviations: Deviations | None = field(default=None, repr=False)
-    design: GroupDesign | None = field(default=None, repr=False)
     sample_stats: xr.Dataset | None = field(default=None, repr=False)
     tried: tuple[str, ...] = ()
     method: str = "hierarchical"
@@ -102,17 +96,22 @@ class HierarchicalFit(Result):
     @property
     def owners(self) -> tuple[str, ...]:
         """Names of the N subjects, each of which may have several rows of parameters."""
-        return self.subjects if self.design is None else self.design.subjects
+        return self.design.subjects
+
+    @property
+    def effects(self) -> tuple[str, ...]:
+        """Names of the regression weights, "parameter ~ regressor"."""
+        return self.design.regressors.names
 
     @property
     def within(self) -> tuple[str, ...]:
         """Columns within subjects that tell a subject's rows of parameters apart."""
-        return () if self.design is None else self.design.within
+        return self.design.within
 
     @property
     def slopes(self) -> tuple[str, ...]:
         """What subjects have effects of their own in: "alpha ~ drug[T.on]"."""
-        return () if self.deviations is None else self.deviations.slopes
+        return self.design.deviations.slopes
 
     @cached_property
     def z_draws(self) -> Array:
@@ -125,7 +124,7 @@ class HierarchicalFit(Result):
 
         That is the mean, with the effects of regressors and the deviations of crossed levels.
         """
-        return expected_of(self.posterior, self.parameters, self.regressors, self.levels)
+        return expected_of(self.posterior, self.parameters, self.design.regressors, self.levels)
 
     @property
     def pairs(self) -> tuple[str, ...]:
@@ -152,8 +151,7 @@ class HierarchicalFit(Result):
         k = spread.shape[1]
         whole = np.broadcast_to(np.eye(k), (len(spread), k, k)).copy()
         if self.correlated:
-            assert self.deviations is not None
-            later, earlier = self.deviations.pairs.T
+            later, earlier = self.design.deviations.pairs.T
             result = stacked(self.posterior, "correlation", "pair")
             whole[:, later, earlier] = whole[:, earlier, later] = result
         return spread[:, :, None] * np.linalg.cholesky(whole + 1e-12 * np.eye(k))
@@ -374,14 +372,9 @@ class GroupModel:
         be extended, and to be held against.
     """
 
-    model: type[Agent]
     unknowns: Unknowns
-    n_subjects: int
-    effects: tuple[str, ...]
-    regressors: Regressors | None
+    design: GroupDesign
     levels: Levels | None
-    deviations: Deviations
-    design: GroupDesign | None
     data: ModelData = field(repr=False)
 
     @classmethod
@@ -444,22 +437,15 @@ class GroupModel:
                 f"A hierarchical fit needs a free parameter; {data.model.name} has none left. "
                 "Compare its log-likelihood instead (method map)."
             )
-        regressors = None
-        if design is not None:
-            regressors, deviations = design.regressors, design.deviations
-            if levels is not None:
-                levels = replace(levels, of_subject=levels.of_subject[deviations.subject])
-        else:
-            deviations = Deviations.plain(parameters, len(data), correlated)
-        if correlated and len(deviations.names) < 2:
+        design = design or GroupDesign.plain(parameters, data.subjects, correlated)
+        if levels is not None:
+            levels = replace(levels, of_subject=levels.of_subject[design.deviations.subject])
+        if correlated and len(design.deviations.names) < 2:
             raise ValueError(
                 "Correlations are between two parameters or more; only "
                 f"{parameters.names[0]} is free. Leave correlated out (--correlated)."
             )
-        effects = regressors.names if regressors else ()
-        return cls(
-            data.model, unknowns, len(data), effects, regressors, levels, deviations, design, data
-        )
+        return cls(unknowns, design, levels, data)
 
     @cached_property
     def pymc_model(self) -> pm.Model:
@@ -467,22 +453,18 @@ class GroupModel:
         from knownminds.inference.groups.group_graph import group_graph
 
         chosen = self.coordinates(self.data)
-        return group_graph(
-            self.data, self.unknowns, chosen, self.deviations, self.regressors, self.levels
-        )
+        return group_graph(self.data, self.unknowns, chosen, self.design, self.levels)
 
     def density(self, data: ModelData, chosen: SubjectCoordinates | None = None) -> GroupDensity:
         """Return the density of these data as compiled code evaluates it."""
         chosen = chosen or self.coordinates(data)
-        return GroupDensity.of(
-            data, self.unknowns, chosen, self.deviations, self.regressors, self.levels
-        )
+        return GroupDensity.of(data, self.unknowns, chosen, self.design, self.levels)
 
     def sample(self, data: ModelData, **sampling: Unpack[Sampling]) -> HierarchicalFit:
         """Sample the posterior for these data, whose shape is that of the model; see `Sampling`."""
-        if len(data) != self.n_subjects or data.model is not self.model:
+        if len(data) != len(self.data) or data.model is not self.data.model:
             raise ValueError(
-                f"The model was built for {self.n_subjects} subjects of {self.model.name}; got "
+                f"The model was built for {len(self.data)} subjects of {self.data.model.name}; got "
                 f"{len(data)} of {data.model.name}. Build another GroupModel."
             )
         own: Any = {"tune": TUNE, **sampling}
@@ -543,6 +525,7 @@ class GroupModel:
     ) -> HierarchicalFit:
         posterior = dataset_of(trace, "posterior")
         rows, own = self.density(data, chosen).rows(posterior)
+        deviations, effects = self.design.deviations, self.design.regressors.names
         if self.levels is not None:
             posterior = _with_deviations(
                 posterior, self.levels, self.unknowns.parameters, chosen, settings.seed
@@ -559,42 +542,39 @@ class GroupModel:
             group_sd=((*dims, "parameter"), spread[:, :k].reshape(*shape, -1)),
         )
         names = {"parameter": list(self.unknowns.parameters.names), "subject": list(data.subjects)}
-        if len(self.deviations.pairs):
+        if len(deviations.pairs):
             turn = stacked(posterior, "turn", "pair")
             signed = stacked(posterior, "signed_sd", "deviation")
-            result = self.deviations.correlations(turn, signed).reshape(*shape, -1)
+            result = deviations.correlations(turn, signed).reshape(*shape, -1)
             kept = kept.drop_vars(["turn", "pair"], errors="ignore")
             kept = kept.assign(correlation=((*dims, "pair"), result))
-            names["pair"] = list(self.deviations.pair_names)
-        if self.effects:
-            names["term"] = list(self.effects)
-        if not self.deviations.simple:
+            names["pair"] = list(deviations.pair_names)
+        if effects:
+            names["term"] = list(effects)
+        if not deviations.simple:
             kept = kept.assign(
                 slope_sd=((*dims, "slope"), spread[:, k:].reshape(*shape, -1)),
                 own=((*dims, "owner", "own_deviation"), own.reshape(*shape, *own.shape[1:])),
             )
-            names["slope"] = list(self.deviations.slopes)
-            names["owner"] = list(self.design.subjects if self.design else data.subjects)
-            names["own_deviation"] = list(self.deviations.names)
+            names["slope"] = list(deviations.slopes)
+            names["owner"] = list(self.design.subjects)
+            names["own_deviation"] = list(deviations.names)
         if self.levels is not None:
             names["factor"] = list(self.levels.factors)
         kept = kept.assign_coords(names)
         sample_stats = statistics_of(dataset_of(trace, "sample_stats"))
         divergences = int(sample_stats["diverging"].sum())
         return HierarchicalFit(
-            model=self.model.name,
+            model=data.model.name,
             subjects=data.subjects,
             parameters=self.unknowns.parameters,
             posterior=kept,
-            effects=self.effects,
             settings=settings,
-            convergence=check_convergence(kept, self.effects, divergences),
+            convergence=check_convergence(kept, effects, divergences),
             data=data,
             unknowns=self.unknowns,
-            regressors=self.regressors,
-            levels=self.levels,
-            deviations=self.deviations,
             design=self.design,
+            levels=self.levels,
             sample_stats=sample_stats,
         )
 
@@ -626,12 +606,12 @@ def _with_deviations(
 def expected_of(
     posterior: xr.Dataset,
     parameters: Parameters,
-    regressors: Regressors | None,
+    regressors: Regressors,
     levels: Levels | None = None,
 ) -> Array:
     """Group mean of each subject on the unconstrained scale, [draws, N (1 if all alike), K]."""
     expected: Array = stacked(posterior, "group_mean", "parameter")[:, None]
-    if regressors is not None:
+    if regressors.names:
         weighted = stacked(posterior, "effect", "term")[:, None] * regressors.by_subject
         expected = expected + weighted @ np.eye(len(parameters))[regressors.parameter]
     if levels is not None:

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.groups.deviations import Deviations
-from knownminds.inference.groups.formulas import GroupDesign, Regressors
+from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.groups.hyperprior import HyperpriorDraws
 
 from .arviz_scores import LARGEST_PARETO_K, smooth_weights
@@ -97,8 +97,8 @@ def predict_left_out(
         As in `hierarchical`.
     """
     unknowns = Unknowns.of(data.model, fixed, lapse)
-    owner = np.arange(len(data)) if design is None else design.deviations.subject
-    names = data.subjects if design is None else design.subjects
+    design = design or GroupDesign.plain(unknowns.parameters, data.subjects, correlated)
+    owner, names = design.deviations.subject, design.subjects
     there = np.bincount(owner, np.asarray(data.n_trials), minlength=len(names)) > 0
     n = len(names)
     elpd, pareto_k = np.full(n, np.nan), np.full(n, -np.inf)
@@ -109,7 +109,7 @@ def predict_left_out(
         elpd[there] = np.bincount(owner, certain, minlength=n)[there]
         leave_one_out = LeaveOneOut(data.model.name, names, elpd, pareto_k, refitted)
         return PredictedSubjects(unknowns, there, leave_one_out, np.zeros((1, 0)), np.zeros((0, 0)))
-    group = _SampledGroup(data, design, unknowns, correlated, fixed, lapse, seed, workers)
+    group = _SampledGroup(data, design, fixed, lapse, seed, workers)
     group = group.only(np.flatnonzero(there))
     fit = group.sample()
     converged = fit.verdict == "converged"
@@ -143,31 +143,21 @@ class _SampledGroup:
     """A group of some subjects that is to be sampled."""
 
     data: ModelData
-    design: GroupDesign | None
-    unknowns: Unknowns
-    correlated: bool
+    design: GroupDesign
     fixed: Mapping[str, float] | None
     lapse: bool
     seed: int
     workers: int | None
 
-    @property
-    def n_subjects(self) -> int:
-        """How many subjects it has."""
-        return len(self.data if self.design is None else self.design.subjects)
-
     def only(self, subjects: NDArray[np.int64]) -> _SampledGroup:
         """Return the group of some of its subjects."""
-        if self.design is None:
-            return replace(self, data=self.data.repeat(subjects))
         rows = np.flatnonzero(np.isin(self.design.deviations.subject, subjects))
         return replace(self, data=self.data.repeat(rows), design=self.design.only(subjects))
 
     def sample(self) -> HierarchicalFit:
         """Sample it."""
         model = GroupModel.build(
-            self.data, fixed=self.fixed, lapse=self.lapse, correlated=self.correlated,
-            design=self.design,
+            self.data, fixed=self.fixed, lapse=self.lapse, design=self.design
         )  # fmt: skip
         return model.sample(
             self.data, chains=CHAINS, draws=DRAWS, tune=TUNE, seed=self.seed, cores=self.workers
@@ -180,30 +170,17 @@ class _SampledGroup:
 
     def law_without(self, i: int) -> tuple[GroupLaw, bool]:
         """Return the law of a subject's rows by a group without it, and whether that converged."""
-        others = self.only(np.delete(np.arange(self.n_subjects), i))
-        one = None if self.design is None else self.design.only(np.array([i]))
-        regressors = None if one is None else one.regressors
-        deviations = (
-            Deviations.plain(self.unknowns.parameters, 1, self.correlated)
-            if one is None
-            else one.deviations
-        )
-        rows = None if deviations.simple else deviations
-        if others.n_subjects == 0:
-            return self._before(deviations, regressors, rows), True
-        fit = others.sample()
+        n = len(self.design.subjects)
+        one = self.design.only(np.array([i]))
+        parameters = Unknowns.of(self.data.model, self.fixed, self.lapse).parameters
+        rows = None if one.deviations.simple else one.deviations
+        if n == 1:  # nobody is left to tell of the group: it is drawn beforehand
+            rng = np.random.default_rng([self.seed, 5])
+            drawn = HyperpriorDraws.of(parameters, one, CHAINS * DRAWS, rng)
+            root = drawn.roots(one.deviations) if len(one.deviations.pairs) else None
+            return GroupLaw(drawn.expected, drawn.spread, root, rows), True
+        fit = self.only(np.delete(np.arange(n), i)).sample()
         chosen = self.spaced(fit)
-        mean = expected_of(fit.posterior, self.unknowns.parameters, regressors)[chosen]
+        mean = expected_of(fit.posterior, parameters, one.regressors)[chosen]
         root = fit.covariance_roots[chosen] if fit.correlated else None
         return GroupLaw(mean, fit.spreads[chosen], root, rows), fit.verdict == "converged"
-
-    def _before(
-        self, deviations: Deviations, regressors: Regressors | None, rows: Deviations | None
-    ) -> GroupLaw:
-        """Draw a group from what is known beforehand: nobody is left to tell of it."""
-        rng = np.random.default_rng([self.seed, 5])
-        drawn = HyperpriorDraws.of(
-            self.unknowns.parameters, deviations, regressors, CHAINS * DRAWS, rng
-        )
-        root = drawn.roots(deviations) if len(deviations.pairs) else None
-        return GroupLaw(drawn.expected, drawn.spread, root, rows)

@@ -17,6 +17,7 @@ from knownminds.inference import (
     read_posterior,
     save_posterior,
 )
+from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.posteriors.convergence import check_convergence
 from knownminds.inference.posteriors.group_model import HierarchicalFit
 from knownminds.inference.posteriors.sampling import Settings
@@ -65,11 +66,11 @@ def fit(data):
         subjects=data.subjects,
         parameters=RescorlaWagner.parameters,
         posterior=draws,
-        effects=(),
         convergence=check_convergence(draws, (), 2),
         settings=Settings(CHAINS, DRAWS, 100, seed=17),
         data=data,
         unknowns=Unknowns.of(RescorlaWagner),
+        design=GroupDesign.plain(RescorlaWagner.parameters, data.subjects),
     )
 
 

@@ -120,8 +120,8 @@ def test_the_density_of_formulas_within_subjects_is_that_of_the_pymc_model(trial
         more["levels"] = Levels.of(["drug"], trials, trials.frame["subject"])
     model = GroupModel.build(data, design=design, correlated=kind == "correlated", **more)
     pairs = {"together": 2, "apart": 1, "correlated": 10, "crossed": 2}
-    assert len(model.deviations.pairs) == pairs[kind]
-    assert model.deviations.slopes == ("alpha ~ side[T.right]", "beta ~ dose")
+    assert len(model.design.deviations.pairs) == pairs[kind]
+    assert model.design.deviations.slopes == ("alpha ~ side[T.right]", "beta ~ dose")
     has_the_slope_of_differences(model, data)
     agrees_with_the_graph(model, data)
 

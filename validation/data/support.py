@@ -230,8 +230,8 @@ def _group(
     if fit is not None and not isinstance(fit, Posterior):
         expected = fit.expected_z.mean(axis=0)  # of each unit, with regressors and levels
         spread = fit.posterior["group_sd"].mean(("chain", "draw")).to_numpy()
-        if fit.deviations is not None and fit.slopes:
-            spread = fit.deviations.spread_of_rows(fit.covariance_roots)
+        if fit.slopes:
+            spread = fit.design.deviations.spread_of_rows(fit.covariance_roots)
         sd = np.sqrt(spread**2 + expected.var(axis=0))
         return FittedPopulation(unknowns.parameters, expected.mean(axis=0), sd), "fitted"
     if fit is None:
