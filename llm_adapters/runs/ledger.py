@@ -384,6 +384,15 @@ class Ledger:
                     raise self._damaged(message) from None
             yield attempt
 
+    def counted(self) -> Iterator[Attempt]:
+        """Go through all requests with their tokens, without the answers, which may be large."""
+        usage = "json_extract(reply, '$.usage')"
+        for *row, batch, content in self._rows(f"SELECT {_COLUMNS}, batch, {usage} FROM attempt"):
+            attempt = _attempt(row, batch)
+            if content is not None:
+                attempt.reply = Reply("", usage=Usage(**json.loads(content)))
+            yield attempt
+
     def questions(self, session: int) -> dict[int, list[Attempt]]:
         """Return the requests of a session by the number of the question."""
         by_turn: dict[int, list[Attempt]] = {}
@@ -404,7 +413,7 @@ class Ledger:
     def spent(self) -> dict[int, Spent]:
         """Return what each session has used; what is open or may have been paid counts in full."""
         by_session: dict[int, Spent] = {}
-        for attempt in self.attempts():
+        for attempt in self.counted():
             session = attempt.key[0]
             by_session[session] = by_session.get(session, Spent()) + attempt.used(self.price)
         return by_session
@@ -415,7 +424,7 @@ class Ledger:
         tokens: Counter[str] = Counter()
         re_asked = set()
         untold = unforeseen = paid = reserved = 0
-        for attempt in self.attempts():
+        for attempt in self.counted():
             calls[attempt.state] += 1
             used = attempt.used(self.price)
             usage = attempt.reply.usage if attempt.reply else Usage()
@@ -568,7 +577,7 @@ class Ledger:
         where = self.folder / FILE
         try:
             ((number,),) = self._connection.execute("PRAGMA user_version").fetchall()
-            tables = self._rows("SELECT name FROM sqlite_master")
+            tables = self._connection.execute("SELECT name FROM sqlite_master").fetchall()
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{where} cannot be read as a ledger: {error}.") from None
         if not tables:
@@ -613,10 +622,10 @@ class Ledger:
         )
         return {name.removeprefix(prefix): json.loads(value) for name, value in rows}
 
-    def _rows(self, statement: str, *values: Any) -> list[Any]:
-        """Return the rows of a query; ValueError if the file is damaged."""
+    def _rows(self, statement: str, *values: Any) -> Iterator[Any]:
+        """Go through the rows of a query; ValueError if the file is damaged."""
         try:
-            return self._connection.execute(statement, values).fetchall()
+            yield from self._connection.execute(statement, values)
         except sqlite3.DatabaseError as error:
             raise self._damaged(str(error)) from None
 

@@ -65,7 +65,7 @@ class Observed:
             kept, price = ledger.configuration, ledger.price
             replies = [
                 (one.key[0], one.reply.usage, one.used(price).money)
-                for one in ledger.attempts()
+                for one in ledger.counted()
                 if one.reply is not None
             ]
         columns = ["session", "input_tokens", "output_tokens", "nano_dollars"]
