@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from knownminds.environments import Prompt
 from knownminds.llm_adapters.adapter import Failed, InProcess, Reply, Sampling, given, refused
 from knownminds.llm_adapters.runs.ledger import Ledger, asked_of, request_hash
+from knownminds.llm_adapters.runs.participant import settings_of
 
 
 class Replay(InProcess):
@@ -54,8 +54,7 @@ class Replay(InProcess):
                     "Leave it out."
                 )
         session = settings.seed
-        seed = session if self._kept["session_seed"] else None
-        name = request_hash(asked_of(self._kept, replace(self.settings, seed=seed)), prompt.hash)
+        name = request_hash(asked_of(self._kept, settings_of(self._kept, session)), prompt.hash)
         replies = self._of(session).get(name, [])
         if not replies:
             message = "This prompt was not asked in the recorded session."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,7 +24,6 @@ from knownminds.environments import (
 from knownminds.environments.conditions import conditions_of
 from knownminds.environments.later import pandas as pd
 from knownminds.llm_adapters.adapter import (
-    Adapter,
     Failed,
     Reply,
     Sampling,
@@ -199,15 +198,21 @@ def record(
     return Trials.from_frame(frame, environment=environment)
 
 
-def session_settings(adapter: Adapter, settings: Sampling, session: int) -> Sampling:
-    """Return the settings of one session, whose number is the sampling seed where there is one."""
+def session_settings(settings: Sampling, session: int, seeded: bool) -> Sampling:
+    """Return the settings of a session, whose number is the sampling seed if it is `seeded`."""
     if settings.seed is not None:
         raise ValueError(
             "The sampling seed of a session is the last part of its address; got "
             f"seed={settings.seed} in the settings. Leave it out."
         )
-    sampling = replace(settings, system=None)  # which stands in the prompt
-    return replace(sampling, seed=session) if "seed" in adapter.heeds else sampling
+    # What the system says stands in the prompt.
+    return replace(settings, system=None, seed=session if seeded else None)
+
+
+def settings_of(configuration: Mapping[str, Any], session: int) -> Sampling:
+    """Return the settings of a session of the run with this configuration."""
+    sampling = Sampling(**configuration["sampling"])
+    return session_settings(sampling, session, configuration["session_seed"])
 
 
 def check_served(model: str, before: str, now: str) -> None:

@@ -47,7 +47,15 @@ from .ledger import (
     price_in,
     request_hash,
 )
-from .participant import Asked, Judge, check_served, live, record, session_settings
+from .participant import (
+    Asked,
+    Judge,
+    check_served,
+    live,
+    record,
+    session_settings,
+    settings_of,
+)
 from .prices import NANO, REMEDY, Price, most_tokens_of
 from .run_result import ASSUMED_ANSWER, Run
 
@@ -333,7 +341,8 @@ async def run_session(
         raise ValueError("A session has an address of one part or more; got none. Give its number.")
     *before, number = address
     sampling = settings or Sampling()
-    check_heeds(adapter, session_settings(adapter, sampling, number), images=environment.pictures)
+    of_session = session_settings(sampling, number, "seed" in adapter.heeds)
+    check_heeds(adapter, of_session, images=environment.pictures)
     configuration = _configuration(adapter, environment, sampling, seed, before)
     patient = retries or Retries(attempts=3, identical=10**9, unanswered=10**9)
     how = RunOptions(settings=sampling, concurrency=1, retries=patient)
@@ -358,7 +367,8 @@ def check_run(adapter: Adapter, environment: Environment, n: int, how: RunOption
     """
     if not 1 <= n <= MOST_SESSIONS:
         raise ValueError(f"A run has 1 to {MOST_SESSIONS} sessions; got sessions={n}.")
-    check_heeds(adapter, session_settings(adapter, how.settings, 0), images=environment.pictures)
+    settings = session_settings(how.settings, 0, "seed" in adapter.heeds)
+    check_heeds(adapter, settings, images=environment.pictures)
     if how.batching is not None:
         batches_of(adapter)
         if not (environment.replies.stand_alone or how.batching.turns):
@@ -418,7 +428,7 @@ class _Chair:
 
     def __init__(self, runner: _Runner, number: int, settings: Sampling | None = None):
         self.runner, self.ledger, self.number = runner, runner.ledger, number
-        self.settings = settings or runner.settings(number)
+        self.settings = settings or settings_of(runner.kept, number)
         self.who = asked_of(runner.kept, self.settings)
         self.questions = self.ledger.questions(number)
         turns = [t for t, tries in self.questions.items() if any(a.state == "ok" for a in tries)]
@@ -678,11 +688,6 @@ class _Runner:
         """How many sessions there are: those of the run, or where its rule has stopped it."""
         ends = (sessions for sessions, look in self.ledger.looks.items() if look["stop"])
         return min((self.ledger.sessions, *ends))
-
-    def settings(self, session: int) -> Sampling:
-        """Return the settings of a session, whose number is the sampling seed."""
-        sampling = replace(self.sampling, system=None)  # which stands in the prompt
-        return replace(sampling, seed=session) if self.kept["session_seed"] else sampling
 
     def fail(self, error: Failed) -> None:
         """Stop the run, which is in vain."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
 import pandas as pd
 
 from knownminds.environments import Message, Outcome, Prompt
-from knownminds.llm_adapters import Sampling
 from knownminds.llm_adapters.runs.ledger import Ledger, asked_of, request_hash
+from knownminds.llm_adapters.runs.participant import settings_of
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.validation.engine.result import Part
 
@@ -43,7 +42,6 @@ def transcripts(run: Run) -> list[Part]:
 
 def _exchanges(ledger: Ledger, run: Run, frame: pd.DataFrame) -> pd.DataFrame:
     """Return what was shown and answered on each trial; trials that share a reply share a row."""
-    sampling = Sampling(**run.configuration["sampling"])
     rows: dict[Any, dict[str, Any]] = {}
     before: Prompt | None = None
     session, name, index = "", "", None
@@ -56,9 +54,7 @@ def _exchanges(ledger: Ledger, run: Run, frame: pd.DataFrame) -> pd.DataFrame:
             continue
         before = before if trial["subject"] == session else None
         session, name, index = trial["subject"], trial["prompt_hash"], at
-        settings = replace(sampling, system=None)
-        if run.configuration["session_seed"]:
-            settings = replace(settings, seed=int(session))
+        settings = settings_of(run.configuration, int(session))
         request = request_hash(asked_of(run.configuration, settings), name)
         prompt = ledger.request(request)[0]
         rows[at] = {
