@@ -73,7 +73,7 @@ def check_member(kind: str) -> Callable[[str], str]:
         package, _ = REGISTRIES[f"{kind}s"]
         if not value or package in sys.modules or value in (known := names(f"{kind}s")):
             return value
-        # The sentence's own file: importing it from its package would load the whole floor.
+        # The sentence's file: importing it from its package would load the whole floor.
         file = _file_of("knownminds.environments").parent / "words" / "names.py"
         raise ValueError(runpy.run_path(str(file))["unknown"](kind, value, known))
 

@@ -1,4 +1,4 @@
-"""What is installed, and which language models can be asked."""
+"""What is installed, and which language models can be reached."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from knownminds.validation.engine.verdicts import Verdict
 PACKAGE = "knownminds"
 COMPLETE = "complete"  # the verdict on an install that lacks nothing
 DEVELOPERS = ("dev", "docs", "test")  # extras of those who change the code
-# Variables that the adapters read a key from, unless told another.
+# Variables that the adapters read a key from, unless another is named.
 KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",
     "google": "GEMINI_API_KEY",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Dials = TypeVar("Dials")
 # At which temperature the models of a paper answer. CogBench (Coda-Forno et al. 2024, section 3)
 # and the colliders (thesis, section on prompting) draw the most probable answer, where a model
-# lets itself be told; BayesBench (section on models) takes 0.7. The others set none: diagnosis does
+# allows it; BayesBench (section on models) takes 0.7. The others set none: diagnosis does
 # not say, and revealed beliefs are read from probabilities, before anything is drawn.
 TEMPERATURES = {"cogbench": 0.0, "colliders": 0.0, "magnitudes": 0.7}
 

@@ -85,7 +85,7 @@ class Played:
             name: {
                 c.name: dict(settings)
                 for c in plan.cells
-                if (settings := plan.mind(name, c)) is not None
+                if (settings := plan.known_agent(name, c)) is not None
             }
             for name in plan.known
         }
@@ -105,7 +105,7 @@ class Played:
 
 
 def folder_of_model(folder: Path, model: str) -> Path:
-    """Return where the runs of a model are kept; each has a folder of its own."""
+    """Return where the runs of a model are kept; each has a separate folder."""
     plainly = re.sub(r"[^\w.=-]+", "-", model).strip("-")
     return folder / RUNS / f"{plainly}-{sha256(model.encode()).hexdigest()[:6]}"
 
@@ -138,7 +138,7 @@ def begin(
         usual = {name: stored["options"].get(name) for name in same}
         if before != plan.text or usual != same:
             raise ValueError(
-                f"A folder holds one plan; that in {folder} is another than is asked for now "
+                f"A folder holds one plan; that in {folder} is another than is wanted now "
                 "(or --small, --seed or --paraphrases differs). Name another folder."
             )
         models = list(dict.fromkeys([*stored["models"], *models]))
@@ -160,7 +160,7 @@ def begin(
 
 
 def read_benchmark(folder: str | Path) -> Played:
-    """Read a benchmark from its folder: what there is, finished or not; nothing is asked.
+    """Read a benchmark from its folder: what there is, finished or not, without a call.
 
     Raises
     ------
@@ -327,7 +327,7 @@ def _cell_of(
 
 
 def _read(file: Path) -> pd.DataFrame:
-    """Read trials that were checked when they were written, in a folder of our own."""
+    """Read trials that were checked when they were written, in a separate folder."""
     try:
         with ParquetFile(file.absolute()) as whole:
             names = [name for name in whole.schema_arrow.names if name not in _LEFT_OUT]
@@ -363,8 +363,8 @@ class _Part(NamedTuple):
 def _named(part: _Part) -> pd.DataFrame:
     """Return trials with who answered; `model` is the name that the user knows.
 
-    An agent that was asked at no temperature has none: "none" stands in its column, where that of
-    a language model is empty if it is the provider's own.
+    An agent without a temperature has none: "none" stands in its column, where that of
+    a language model is empty if it is the provider's.
     """
     kept = part.frame.drop(columns=_LEFT_OUT, errors="ignore")
     if part.known or part.name.startswith("synthetic:"):

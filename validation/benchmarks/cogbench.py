@@ -82,7 +82,7 @@ def on_scale(data: Answers) -> pd.DataFrame:
 
 
 def unlike_random(rows: pd.DataFrame) -> pd.Series[float]:
-    """Return values, NaN where they cannot be told from those of random answers.
+    """Return values, NaN where they do not differ clearly from those of random answers.
 
     A scale between two that are alike would blow every difference up.
     """
@@ -91,7 +91,7 @@ def unlike_random(rows: pd.DataFrame) -> pd.Series[float]:
 
 
 def base_of(data: Answers, names: Sequence[str] = METRICS) -> pd.DataFrame:
-    """Return the scores of plain questions, with their place on the scale."""
+    """Return the scores of plain questions, with their position on the scale."""
     rows: pd.DataFrame = data.once(on_scale)
     return rows[(rows[VARIANT] == BASE) & rows["metric"].isin(names)].reset_index(drop=True)
 

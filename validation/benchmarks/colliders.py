@@ -100,7 +100,7 @@ def _over(answers: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
     for name in (first, *others):
         if name not in answers:
             raise ValueError(
-                f"Conditions are told apart by columns of the trials; there is no {name!r} among "
+                f"Conditions are separated by columns of the trials; there is no {name!r} among "
                 f"{', '.join(map(str, answers.columns))}."
             )
     prompt = answers[others].astype(str).agg(", ".join, axis=1) if others else "answers"
@@ -146,14 +146,14 @@ def _people(file: Path) -> pd.DataFrame:
     return answers.assign(**{WHO: PEOPLE, SETTING: STORIES, PROMPT: NUMBER})
 
 
-class Found(NamedTuple):
+class Profiles(NamedTuple):
     """All that is computed once: the profile, and its quantities, one row each."""
 
     profile: CausalProfile
     quantities: pd.DataFrame
 
 
-def found(data: Answers) -> Found:
+def profiles(data: Answers) -> Profiles:
     """Return fits, measures and tests, and the quantities with their intervals, one row each."""
     people = data.trials[data.trials[WHO] == PEOPLE]
     reference = people.assign(subject=people["person"]) if len(people) else None
@@ -186,12 +186,12 @@ def found(data: Answers) -> Found:
         score = f"{label}: " + rows[SETTING] + ", " + rows[PROMPT]
         compared = (rows[WHO] != PEOPLE) & (name not in UNCOMPARED)
         parts.append(rows.assign(score=score.where(compared)))
-    return Found(profile, pd.concat(parts, ignore_index=True))
+    return Profiles(profile, pd.concat(parts, ignore_index=True))
 
 
 def quantities(data: Answers, *names: str) -> pd.DataFrame:
     """Return value, low and high of some quantities, one row per participant and condition."""
-    rows: pd.DataFrame = data.once(found).quantities
+    rows: pd.DataFrame = data.once(profiles).quantities
     return rows[rows["quantity"].isin(names)].reset_index(drop=True)
 
 
@@ -225,7 +225,7 @@ def dots(rows: pd.DataFrame, name: str) -> Dots:
 def answers(data: Answers) -> Shown:
     """A setting is what the questions are about (stories, or names that mean nothing) and what was
     added to them; a prompt asks for a number alone, or for thoughts before it. Answers that could
-    not be read are counted and left out; nothing is put in their place.
+    not be read are counted and left out; nothing replaces them.
     """
     return counted_answers(data.trials, PROMPT, SETTING)
 
@@ -246,7 +246,7 @@ def domains(data: Answers) -> Shown:
         return text + (f", matched {matched:.2g}" if np.isfinite(matched) else "")
 
     title = "Kruskal-Wallis: {by}"
-    return data.once(found).profile.omnibus, Grid(title, "condition", ("of",), cell, by="family")
+    return data.once(profiles).profile.omnibus, Grid(title, "condition", ("of",), cell, by="family")
 
 
 @PAPER.part("Pairs of domains, and of models, that differ", compared=False)
@@ -254,7 +254,7 @@ def domain_pairs(data: Answers) -> Shown:
     """Tests of Mann and Whitney, adjusted among the pairs of the same model or domain. The table
     has pairs of domains that differ at .05, the file all.
     """
-    rows = data.once(found).profile.pairs
+    rows = data.once(profiles).profile.pairs
     if not len(rows):
         return (rows,)
     shown = rows[(rows["family"] == DOMAINS) & (rows["p_adjusted"] < 0.05)]
@@ -269,7 +269,7 @@ def aligned(data: Answers) -> Shown:
     questions, pooled and by domain, with 95% percentile intervals of 2000 bootstrap resamples over
     items. Only stories are shared with people.
     """
-    profile = data.once(found).profile
+    profile = data.once(profiles).profile
     if not len(profile.alignment):
         return (
             pd.DataFrame(),
@@ -299,7 +299,7 @@ def tasks(data: Answers) -> Shown:
     """Both directions of a task are averaged and written as that about C1. A slope from IV to V is
     a Markov violation; a rise from VI to VIII is explaining away.
     """
-    profile = data.once(found).profile
+    profile = data.once(profiles).profile
     rows = profile.units[[UNIT, *WHOSE]].merge(profile.tasks, on=UNIT).drop(columns=UNIT)
     first = rows[rows[SETTING] == rows[SETTING].iloc[0]]
     caption = (
@@ -514,7 +514,7 @@ def contrasts(data: Answers) -> Shown:
     Hochberg over all rows. Size: mean absolute difference in standard deviations of the quantity
     over all units, so that quantities can be compared.
     """
-    units = data.once(found).profile.units
+    units = data.once(profiles).profile.units
     models = units[units[WHO] != PEOPLE]
     varied = [name for name in WHERE if models[name].nunique() > 1]
     if not varied:
@@ -543,7 +543,7 @@ def changes(data: Answers) -> Shown:
     least. The file has 95% intervals, for which stories that both conditions share are left out of
     both together.
     """
-    rows = _changes(data.once(found).profile)
+    rows = _changes(data.once(profiles).profile)
     ranked = []
     keys = ["first", "second", "parameter"]
     for key, group in rows.groupby(keys, sort=False) if len(rows) else ():
@@ -591,7 +591,7 @@ def parameters(data: Answers) -> Shown:
     published), strengths that differ tell that effects and causes are judged differently. Intervals
     are of 95%, by leaving out each story in turn.
     """
-    profile = data.once(found).profile
+    profile = data.once(profiles).profile
     units = profile.units.sort_values("loss", kind="stable", na_position="last")
     names = (*PARAMETERS, "determinacy", "reasoning_consistency", "loss", "mae", "rmse", "r2")
     columns: dict[str, Cell] = {"parameters": "parameters"}

@@ -57,10 +57,10 @@ MODELS: tuple[type[Agent], ...] = (
     ProspectUtilityTverskyKahneman,
 )
 ROUNDS = 200  # of permutations and of bootstraps
-MOST_BOOSTED = 12  # models x data sets, above which a single tree learns in place of a boosted one
+MOST_BOOSTED = 12  # models x data sets, above which a single tree learns instead of a boosted one
 SET = "data_set"
 WHOSE = (SET, WHO)
-# Columns of trials by which nothing is told apart.
+# Columns of trials by which nothing is separated.
 UNREAD = tuple(
     name for name in CONDITIONS if name not in ("experiment", "reasoning", "session", *FURTHER)
 )
@@ -165,8 +165,8 @@ INFORMATION: Mapping[str, Cell] = {
 @PAPER.part("What was asked, and what came back", compared=False)
 def answers(data: Answers) -> Shown:
     """Contexts are drawn from networks that are known, so that the exact probability of the state
-    is known too. Beliefs, decisions and the parts of an iterated expectation are asked for apart
-    from each other. Answers that could not be read are left out and counted.
+    is known too. Beliefs, decisions and the parts of an iterated expectation are requested
+    separately from each other. Answers that could not be read are left out and counted.
     """
     return counted_answers(data.trials, SET, "kind")
 
@@ -323,9 +323,9 @@ def baselines(read: Beliefs, about: About) -> pd.DataFrame:
 @PAPER.part("Consistency across elicitations")
 def elicitation(data: Answers) -> Shown:
     """Standard deviation of plain beliefs within contexts, and root mean square distances of means
-    over repetitions from the plain ones when a squared or an absolute loss is told, or to reason by
-    Bayes' rule; intervals are bootstrapped over contexts, p from answers exchanged within contexts.
-    Published: distances of single answers, as in the formula of the paper's text.
+    over repetitions from the plain ones when a squared or an absolute loss is stated, or to reason
+    by Bayes' rule; intervals are bootstrapped over contexts, p from answers exchanged within
+    contexts. Published: distances of single answers, as in the formula of the paper's text.
     """
     rows = tests(data, ELICITATION)
     distances = rows[rows["of"] != "sd of plain"]
@@ -388,7 +388,7 @@ def isotonic(data: Answers) -> Shown:
 @PAPER.part("Random utility and prospect theory", compared=False)
 def fits(data: Answers) -> Shown:
     """Utilities (over that of No, in units of choice noise) and the exponent of the weight of
-    probabilities, fitted to plain beliefs and decisions under the models' own priors, with 90%
+    probabilities, fitted to plain beliefs and decisions under the models' priors, with 90%
     intervals. The evidence is Laplace's; above 0 the last column but one speaks for prospect
     theory, and beyond 3 strongly. Even 200 contexts x 5 tell the exponent weakly.
     """

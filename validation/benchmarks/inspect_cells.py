@@ -1,7 +1,7 @@
 """Every cell of every benchmark as a task of Inspect's, beside the tasks of all experiments.
 
 ``inspect eval knownminds/cogbench_two_step_step_back --model ...`` evaluates one with the plan that
-ships (``-T small=true`` a tenth of it, ``-T plan=mine.toml`` a plan of one's own, as long as it
+ships (``-T small=true`` a tenth of it, ``-T plan=mine.toml`` a plan of the user, as long as it
 has the cell); ``knownminds benchmark cogbench --inspect LOGS --out F`` makes the page of the logs.
 """
 

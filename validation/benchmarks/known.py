@@ -31,9 +31,9 @@ def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
     """Let a known agent play a cell's sessions, which models play too; None if it plays none.
 
     What is shown follows from the seed and the session alone, and so is the same in every cell;
-    what the mind answers by comes from a stream of the cell.
+    what the agent answers by comes from a stream of the cell.
     """
-    agent = plan.mind(name, cell)
+    agent = plan.known_agent(name, cell)
     if agent is None:
         return None
     model, environment = AGENTS[agent["model"]], cell.environment
@@ -51,10 +51,10 @@ def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
 
 
 def _combined(model: type[Agent], theta: Array, environment: Magnitude, seed: int) -> pd.DataFrame:
-    """Let a mind that combines its answers to words and to pictures live a cell of one modality.
+    """Let an agent that combines its answers to words and to pictures live a cell of one modality.
 
     It answers to words, pictures and both in one session, of which the cell's part is kept. Each
-    part has its own stream, the same in every cell, so that what it combines is what it answers in
+    part has its stream, the same in every cell, so that what it combines is what it answers in
     the cells of words and of pictures; words are never blurred, and other conditions change none.
     """
     whole = make(environment.name, **{**environment.settings, "modality": "all"})
@@ -79,7 +79,7 @@ def _combined(model: type[Agent], theta: Array, environment: Magnitude, seed: in
 
 TITLE = "Known agents: what was put in, and what comes back"
 TEXT = (
-    "Each known agent's own model, fitted to its answers in all cells of an experiment in which it "
+    "Each known agent's model, fitted to its answers in all cells of an experiment in which it "
     "has the same parameters: most probable values under the model's priors with 95% intervals, "
     "beside the truth. Where answers say little, estimates lie near the prior. Known agents draw "
     "their answers in a cell by the same random numbers, so that their estimates err together."
@@ -104,7 +104,7 @@ def recovery(trials: pd.DataFrame, about: About) -> Part:
 
 
 def recovered_parameters(trials: pd.DataFrame, about: About) -> pd.DataFrame:
-    """Fit to each known agent's answers its own model.
+    """Fit to each known agent's answers its model.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def _fitted(
     several: Mapping[str, _Mind],
     about: About,
 ) -> list[dict[str, Any]]:
-    """Fit a model to several minds at once, and return a row per mind and parameter."""
+    """Fit a model to several agents at once, and return a row per agent and parameter."""
     frames = [_one_subject(agent, part, name) for name, part in parts.items()]
     whole = pd.concat(frames, ignore_index=True).dropna(axis="columns", how="all")
     environment: Environment = about.environments[several[next(iter(parts))][1][0]]
@@ -197,7 +197,7 @@ def _fitted(
 
 
 def _one_subject(agent: type[Agent], part: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return a mind's trials as those of one subject, with the sessions of all its cells."""
+    """Return an agent's trials as those of one subject, with the sessions of all its cells."""
     session = part[CELL].astype(str) + "/" + part["subject"].astype(str)
     if not issubclass(agent, CueCombiner):
         return part.assign(session=session, subject=name)

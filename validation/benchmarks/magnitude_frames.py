@@ -142,7 +142,7 @@ def evidence(data: Answers) -> pd.DataFrame:
     """Return evidence for a Bayesian observer in the base condition, one row per participant, task.
 
     Low and high are 5% and 95% of that of straight lines, p the share of them that show as much;
-    no row where no lines are asked for.
+    no row where no lines are wanted.
     """
     lines, frame = data.about.option("lines", 0), data.once(estimates).frame
     whole = frame["task"].map(whole_modality)

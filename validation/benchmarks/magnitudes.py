@@ -220,7 +220,7 @@ def _of_both(data: Answers, row: Mapping[Any, Any]) -> str:
 
 @PAPER.part("Steering", compared=False)
 def steering(data: Answers) -> Shown:
-    """What steering does: bias and variance are the parts of the squared NRMSE, told apart where
+    """What steering does: bias and variance are the parts of the squared NRMSE, separated where
     stimuli were shown several times; the evidence for a sequential observer is between 0 and 1.
     """
     cells = data.once(frames.cells)
@@ -251,7 +251,7 @@ def steering(data: Answers) -> Shown:
 @PAPER.part("Noise: what weight do blurred pictures have?", compared=False)
 def noise(data: Answers) -> Shown:
     """The weight of the picture in answers to both, fitted to them. Noise blurs pictures alone:
-    where texts were not asked for again, those of the base condition serve.
+    where texts were not requested again, those of the base condition serve.
     """
     weights = blur_weights(data.once(frames.estimates), MULTIMODAL)
     rows = data.once(frames.cues)
@@ -420,7 +420,7 @@ def consistency(data: Answers) -> Shown:
     """How often the prior weight grows where it should, less how often it does not: 5 comparisons a
     task, -15 to 15 in all. It cannot be read alone: an observer without any error earns the
     maximum, one that never adapts 0 on average with a wide spread, which is why known agents with
-    the model's own noise stand beside it. A task that lacks a condition has no score. It counts
+    the model's noise stand beside it. A task that lacks a condition has no score. It counts
     signs, which turn easily where weights hardly differ, so that an interval of bootstraps need not
     hold the score.
     """
@@ -443,7 +443,7 @@ def consistency(data: Answers) -> Shown:
         Rows("Known agents in the same design", minds, (WHO, "observer"), of=known),
         Rows("Prior weights and shifts", shifts, (WHO, "task", "ablation", "modality"), of=rows),
         Dots(
-            "The score (cross) among those of known agents with the model's own noise: mean and 2 "
+            "The score (cross) among those of known agents with the model's noise: mean and 2 "
             "standard deviations.", "score", WHO, along="observer", value="expected", null="score",
             of=known.assign(low=known["expected"] - 2 * known["sd"],
                             high=known["expected"] + 2 * known["sd"]),

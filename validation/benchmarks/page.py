@@ -28,7 +28,7 @@ OPTIONS = ("small", "seed", "paraphrases", "features", "people")
 
 
 def read_result(folder: str | Path) -> Result:
-    """Read a benchmark from its folder and compute what its page shows; nothing is asked."""
+    """Read a benchmark from its folder and compute what its page shows."""
     return benchmark_result(read_benchmark(folder))
 
 
@@ -38,7 +38,7 @@ def benchmark_result(played: Played, paper: Paper | None = None) -> Result:
     Parameters
     ----------
     paper
-        Of one's own; if None the one that the plan names.
+        A reference of the user; if None the one that the plan names.
     """
     about, paper = played.about, paper or paper_of(played.plan.benchmark)
     parts: list[Part] = []

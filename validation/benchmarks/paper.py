@@ -31,7 +31,7 @@ ANSWER = (
     "environment", "subject", "session", "block", "trial", "action", "response", "reward",
     "outcome",
 )  # fmt: skip
-# Conditions by which one's answers may be told apart, beside those that a paper has itself.
+# Conditions by which one's answers may be separated, beside those that a paper has itself.
 FURTHER = ("history", "modality", "noise", "temperature", "effort")
 
 
@@ -55,11 +55,11 @@ class About:
     people
         A file with answers or values of people, see each paper; None without.
     paraphrases
-        In how many wordings each experiment was asked.
+        In how many wordings each experiment was put.
     seed
         Of what is drawn to compute, such as bootstraps.
     options
-        A paper's own: how many bootstraps, for instance.
+        Of a paper: how many bootstraps, for instance.
     kept
         A folder for what takes long to compute and follows from the plan alone; None for none.
     """
@@ -174,7 +174,7 @@ class Paper:
     def prepare(
         self, ready: Callable[[pd.DataFrame, About], pd.DataFrame]
     ) -> Callable[[pd.DataFrame, About], pd.DataFrame]:
-        """Take a function that adds the columns by which answers are told apart."""
+        """Take a function that adds the columns by which answers are separated."""
         self._ready = ready
         return ready
 
@@ -244,7 +244,7 @@ def own_columns(part: pd.DataFrame, environment: Environment) -> pd.DataFrame:
 
 
 def counted_answers(trials: pd.DataFrame, *conditions: str) -> tuple[pd.DataFrame, Grid]:
-    """Return how many questions were asked and answers read by participant and condition.
+    """Return how many questions were put and answers read by participant and condition.
 
     The last of the conditions heads the columns.
     """
@@ -263,8 +263,8 @@ def counted_answers(trials: pd.DataFrame, *conditions: str) -> tuple[pd.DataFram
 def told_apart(trials: pd.DataFrame, also: Iterable[str] = ()) -> list[str]:
     """Return the further conditions that vary within a participant, beside a paper's `also`.
 
-    Who was asked in one way alone (each at a temperature of its own) is told apart by name; what
-    somebody was asked in several ways is told apart by these columns.
+    Who answered in one way alone (each at a separate temperature) is separated by name; what
+    somebody answered in several ways is separated by these columns.
     """
     known = [WHO, *also]
     names = [name for name in FURTHER if name in trials and name not in known]

@@ -45,7 +45,7 @@ class Cell:
         How answers are drawn.
     wording
         The name of its wording, "shipped" or that of a paraphrase. Cells that differ in this alone
-        share their name: they are the same cell, asked in other words.
+        share their name: they are the same cell in other words.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Plan:
         By name of the known agent and name of an experiment (or cell; "*" is all of them, and
         "*/VARIANT" all in a variant), its model and parameters.
     models
-        By "provider:model", how it is reached, what it costs, and its own sampling.
+        By "provider:model", how it is reached, what it costs, and its sampling.
     seed
         From which all sessions follow.
     text
@@ -105,7 +105,7 @@ class Plan:
         """The experiment of each cell."""
         return {c.name: c.environment for c in self.cells if c.wording == SHIPPED}
 
-    def mind(self, name: str, cell: Cell) -> Mapping[str, Any] | None:
+    def known_agent(self, name: str, cell: Cell) -> Mapping[str, Any] | None:
         """Return model and parameters of a known agent in a cell; None where it has none."""
         return mind_in(self.known[name], cell)
 
@@ -124,7 +124,7 @@ def read_plan(
     seed: int | None = None,
     paraphrases: int = 1,
 ) -> Plan:
-    """Read the plan of a benchmark: the one that ships, or a file of one's own.
+    """Read the plan of a benchmark: the one that ships, or a file of the user.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def read_plan(
     seed
         Instead of the plan's.
     paraphrases
-        In how many wordings every cell is asked, the shipped one first.
+        In how many wordings every cell is put, the shipped one first.
 
     Raises
     ------
@@ -149,8 +149,8 @@ def read_plan(
     _check_keys("A plan", content, _PLAN, ("benchmark", "experiments"))
     if content["benchmark"] != benchmark:
         raise ValueError(
-            f"The plan is of the benchmark {content['benchmark']!r}, and {benchmark!r} was asked "
-            "for. Name the plan's own."
+            f"The plan is of the benchmark {content['benchmark']!r}, and {benchmark!r} was named "
+            "for. Name that of the plan."
         )
     cells = _cells(
         content, _number("small", content.get("small", 0.1), 0.0, 1.0) if small else None

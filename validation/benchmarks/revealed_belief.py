@@ -220,11 +220,11 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
     names = rows[list(EVERY)].drop_duplicates()
     order = [*SCENARIOS, *FURTHER]
 
-    def place(pair: tuple[str, str]) -> tuple[int, ...]:
+    def order_of(pair: tuple[str, str]) -> tuple[int, ...]:
         values = values_of_context(pair[1])
         return order.index(pair[0]), values["kind"], *values.values()
 
-    pairs = sorted(zip(names["scenario"], names["context"], strict=True), key=place)
+    pairs = sorted(zip(names["scenario"], names["context"], strict=True), key=order_of)
     names_of = pd.DataFrame(
         [(*pair, variant_of(*pair), size_of(*pair), in_words(*pair)) for pair in pairs],
         columns=[*EVERY, VARIANT, "size", "words"],
@@ -312,7 +312,7 @@ def answers(data: Answers) -> Shown:
     or in reply to a question for it, over all sessions; or its probability, where an interface
     tells it. A stated answer is the choice among five probabilities. What names no outcome counts
     against the retained mass, and a context with too little of it is flagged and has no distance:
-    nothing is put in its place. Intervals of the retained mass are Student's 95% over contexts.
+    nothing replaces them. Intervals of the retained mass are Student's 95% over contexts.
     """
     contexts = data.once(contexts_of)
     keys = [WHO, FORM, "scenario"]
@@ -548,7 +548,7 @@ def excluded(data: Answers) -> Shown:
 @PAPER.part("Evidence that should not matter", compared=False, optional=True)
 def idle(data: Answers) -> Shown:
     """What an outcome is believed to have more, once evidence that should not matter names it (an
-    earlier outcome without influence, or a fact with a number), than without; 0 is a mind that is
+    earlier outcome without influence, or a fact with a number), than without; 0 is an agent that is
     not moved, whatever else it believes. Intervals are Student's 95% over the contexts that the
     evidence is added to.
     """
@@ -600,8 +600,8 @@ def orders(data: Answers) -> Shown:
 def both_ways(data: Answers) -> Shown:
     """The probability of an outcome as it was stated (mean of the options chosen) and as it was
     revealed (share of the draws), against the truth; rank correlations (Spearman) over the outcomes
-    that were asked about, with 95% bootstrap intervals over contexts, and mean absolute errors with
-    Student's 95% intervals.
+    that the questions are about, with 95% bootstrap intervals over contexts, and mean absolute
+    errors with Student's 95% intervals.
     """
     rows = data.once(same_outcomes)
     agreed = pd.DataFrame(_agreements(rows))
@@ -615,7 +615,7 @@ def both_ways(data: Answers) -> Shown:
     kept = rows if len(rows) else pd.DataFrame(columns=[WHO, FORM, "truth", "revealed", STATED])
     drawn = kept.melt([WHO, FORM, "truth"], ["revealed", STATED], "asked")
     caption = (
-        "The same outcome asked both ways: revealed and stated probability against the true one; "
+        "The same outcome in both ways: revealed and stated probability against the true one; "
         "on the dashed line they are right."
     )
     return (
@@ -627,7 +627,7 @@ def both_ways(data: Answers) -> Shown:
 
 
 def same_outcomes(data: Answers) -> pd.DataFrame:
-    """Return stated and revealed probability of each outcome that was asked about."""
+    """Return stated and revealed probability of each outcome that the question is about."""
     said, revealed = data.once(material).stated, data.once(shares)
     if not len(said) or not len(revealed):
         return pd.DataFrame()
@@ -701,7 +701,7 @@ def wordings(data: Answers) -> Shown:
 
 @PAPER.part("Known beliefs, read back", compared=False, optional=True)
 def read_back(data: Answers) -> Shown:
-    """Largest deviation of a share from the mind's own belief, over the contexts that are not
+    """Largest deviation of a share from the agent's belief, over the contexts that are not
     flagged: by the reading of whole outcomes, and if one takes the tokens of an outcome for it.
     """
     revealed: Revealed = data.once(material)

@@ -48,7 +48,7 @@ class Player:
     price
         What it costs; None if that is not known.
     sampling
-        What it is asked with instead of the plan's sampling, and besides it.
+        What replaces the plan's sampling, and besides it.
     """
 
     llm: str
@@ -70,7 +70,7 @@ class Player:
     def asked_with(self, cell: Cell) -> Sampling:
         """Return the sampling in a cell."""
         given = {k: v for k, v in vars(cell.sampling).items() if v is not None}
-        if self.draws_numbers:  # from a distribution of its own, whatever the plan's sampling
+        if self.draws_numbers:  # from a separate distribution, whatever the plan's sampling
             given = {k: v for k, v in given.items() if k not in ("temperature", "top_p")}
         return sampling_of(self.llm, given, self.sampling)
 
@@ -126,7 +126,7 @@ def players_of(
 
 
 def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], str]:
-    """Return by model and cell why it cannot be played, as far as can be told without a call.
+    """Return by model and cell why it cannot be played, as far as is known without a call.
 
     Raises
     ------
@@ -212,14 +212,14 @@ def estimate_text(costs: pd.DataFrame) -> str:
     lines += [f"{name}: ${low:.2f} to ${high:.2f}" for name, low, high in priced.itertuples()]
     left_out = costs[costs["blocked"] != ""].groupby(["model", "blocked"], sort=False)["cell"]
     lines += [
-        f"{model} is not asked in {', '.join(cells)}: {why}" for (model, why), cells in left_out
+        f"{model} does not take {', '.join(cells)}: {why}" for (model, why), cells in left_out
     ]
     return "\n".join(lines)
 
 
 def _dry_runs(plan: Plan, cell: Cell, system: str | None) -> DryRuns:
     """Play a cell's prompts with a known agent, for players who get the same ones."""
-    minds = filter(None, (plan.mind(name, cell) for name in plan.known))
+    minds = filter(None, (plan.known_agent(name, cell) for name in plan.known))
     able = (agent for agent in AGENTS.values() if agent.plays(cell.environment))
     agent = next((AGENTS[str(settings["model"])] for settings in minds), None) or next(able)
     no_reasoning, looking = Range(0, 0), Range(*IMAGE_TOKENS)

@@ -138,7 +138,7 @@ def _answers(
     by = question.by or _participants(frame)
     if by is not None and by not in frame:
         raise ValueError(
-            f"Participants are told apart by a column of the trials; there is no {by!r} among "
+            f"Participants are separated by a column of the trials; there is no {by!r} among "
             f"{', '.join(map(str, frame.columns))}."
         )
     who = ALONE if by is None else frame[by].astype(str)

@@ -23,7 +23,7 @@ WORDING = "template"  # the column that names the wording of a trial
 TEXT = (
     "Shares of the variance of a score: between models, between wordings for all models alike, "
     "what a wording does to one model and not another, and the error of the score, which is that "
-    "of its sessions and trials. Of the performance in a trial sessions and trials are told apart. "
+    "of its sessions and trials. Of the performance in a trial sessions and trials are separated. "
     "Test-retest is the correlation over models of two measurements in the same wording, reworded "
     "that of two in different ones, with 95% intervals. The last column says what moves a score "
     "more, wording (the second and third share together) or the model; it is certain where it is "

@@ -59,7 +59,7 @@ class View:
     where
         By column, the value or values that rows have.
     by
-        A column: each of its values has a table or figure of its own, whose title says it at
+        A column: each of its values has a separate table or figure, whose title says it at
         {by}, or at the end.
     of
         A frame instead of the part's.
@@ -177,7 +177,7 @@ class Figure(View):
 
 @dataclass(frozen=True)
 class Draw(Figure):
-    """A figure of its own kind.
+    """A figure of another kind.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ class Dots(Figure):
     people
         Value, low and high of people: a line and a band.
     free
-        Whether each panel has limits of its own.
+        Whether each panel has separate limits.
     """
 
     label: str

@@ -60,7 +60,7 @@ Quantities = dict[str, tuple[float, Array]]  # truth, and draws [N_RANKS], of ea
 FROM_PRIOR = "True values are drawn from the model's priors."
 FROM_HYPERPRIORS = (
     "Groups are drawn from the hyperpriors. NAME is the group's mean of a parameter, sd(NAME) its "
-    "spread, subject NAME the first subject's; seen: of the subjects' own parameters."
+    "spread, subject NAME the first subject's; seen: of the subjects' parameters."
 )
 FROM_DATA = (
     "True values are drawn from the posteriors given the data set, and ranked among draws of the "
@@ -91,7 +91,7 @@ calibrate = verb(Calibrate, __name__)
 
 
 def compute(question: Calibrate) -> Result:
-    """Answer what `calibrate` is asked."""
+    """Answer `calibrate`."""
     cell = calibration_cell(question)
     options = question.option_values() | {
         "subjects": cell.subjects if cell.method == "hierarchical" else None,
@@ -103,7 +103,7 @@ def compute(question: Calibrate) -> Result:
 
 
 def calibration_cell(question: Calibrate) -> Cell:
-    """Check what is asked, and write down the design."""
+    """Check the options, and write down the design."""
     environment = resolve_environment(question.environment, question.trials)
     agent, method = resolve_model(question.model), question.method
     agent.check_plays(environment)
@@ -136,7 +136,7 @@ def calibration_cell(question: Calibrate) -> Cell:
 
 
 def _check_method(question: Calibrate, size: int) -> None:
-    """Raise ValueError if something is asked that the method does not do."""
+    """Raise ValueError if the method does not do something that is wanted."""
     grouped = question.method == "hierarchical"
     if grouped and size < 2:
         raise ValueError(f"A hierarchical fit needs at least 2 subjects; got {size}.")
@@ -202,7 +202,7 @@ def _rank_singles(study: Study, batch: Batch, threads: int | None) -> pd.DataFra
     true = subjects.theta[:, unknowns.columns]
     names = [*unknowns.parameters.names, LOG_LIKELIHOOD]
     rngs = [_stream(study, cell, j) for j in range(batch.first, batch.last)]
-    # All subjects' draws rest on one low-discrepancy set; ranks need draws of their own.
+    # All subjects' draws rest on one low-discrepancy set; ranks need separate draws.
     chosen = np.stack([rng.choice(len(sample.z_draws), N_RANKS, replace=False) for rng in rngs], 1)
     draws = sample.draws[chosen, np.arange(len(rngs))]
     likely = np.stack([unknowns.log_likelihood(data, theta)[0] for theta in draws])
@@ -265,8 +265,8 @@ def _together(
 ) -> Quantities:
     """Return truth and draws of what goes together: terms of the fit, and what is seen of it.
 
-    What is seen of a correlation is that between the subjects' own parameters, of the first
-    session; and of how far effects spread, the spread of the subjects' own changes from first to
+    What is seen of a correlation is that between the subjects' parameters, of the first
+    session; and of how far effects spread, the spread of the subjects' changes from first to
     last session. A fit without these terms has them as well.
     """
     draws = {name: values for name, values, _ in fit.terms()} if subjects.terms else {}

@@ -1,4 +1,4 @@
-"""What `calibrate` is asked."""
+"""Questions of `calibrate`: arguments and options."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Calibrate(ExperimentQuestion["Result"]):
     trials
         Trials per session, where the experiment lets one choose.
     method
-        map (single posteriors) or hierarchical. "map" is each subject's own posterior, as
+        map (single posteriors) or hierarchical. "map" is each subject's posterior, as
         `recover --method map` uses it.
     correlated
         Parameters go together (hierarchical). Correlations are drawn from the law that the fit
@@ -66,7 +66,7 @@ class Calibrate(ExperimentQuestion["Result"]):
         the posteriors of the data's subjects, one after the other, and ranked given these trials
         and the simulated ones. For single posteriors.
     questions
-        How many questions of a session are asked, where trials are questions; all if not given.
+        How many questions a session has, where trials are questions; all if not given.
     adaptive
         MODEL: ask each time what is expected to tell most about its parameters, up to --questions.
     workers, backend, scheduler, share, out, progress

@@ -268,7 +268,7 @@ def noticeable(n: int, n_ranks: int, level: float) -> tuple[float, float, float]
     noticed however large.
     """
 
-    def found(of: Callable[[float], dict[str, float]], right: float, furthest: float) -> float:
+    def solve(of: Callable[[float], dict[str, float]], right: float, furthest: float) -> float:
         def lacking(size: float) -> float:
             return chance_noticed(n, n_ranks, level, **of(size)) - NOTICED
 
@@ -276,9 +276,9 @@ def noticeable(n: int, n_ranks: int, level: float) -> tuple[float, float, float]
             return nan
         return float(scipy.optimize.brentq(lacking, right, furthest, xtol=1e-3))
 
-    narrow = found(lambda size: {"width": exp(size)}, 0.0, log(NARROWEST))
-    wide = found(lambda size: {"width": exp(size)}, 0.0, log(WIDEST))
-    shift = found(lambda size: {"shift": size}, 0.0, FURTHEST_SHIFT)
+    narrow = solve(lambda size: {"width": exp(size)}, 0.0, log(NARROWEST))
+    wide = solve(lambda size: {"width": exp(size)}, 0.0, log(WIDEST))
+    shift = solve(lambda size: {"shift": size}, 0.0, FURTHEST_SHIFT)
     margin = 1e-3  # of the search
     return (
         nan if isnan(narrow) else floor(100 * exp(narrow - margin)) / 100,

@@ -38,7 +38,10 @@ from knownminds.inference.measure import t_tests
 
 UNIT = "unit"  # an agent in a condition
 PARAMETERS = ("p", "b", "m1", "m2")
-CHOSEN_FROM = (3, 4)  # parameters of the noisy-ORs of which the better one is told; 5 stands beside
+CHOSEN_FROM = (
+    3,
+    4,
+)  # parameters of the noisy-ORs of which the better one is shown; 5 stands beside
 CONTRASTS = ("explaining_away", "explaining_away_released", "markov_violation")
 # What is compared between conditions.
 QUANTITIES = (*PARAMETERS, "r2", "reasoning_consistency", "determinacy", *CONTRASTS)

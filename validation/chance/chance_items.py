@@ -1,4 +1,4 @@
-"""What is asked about chance: contexts of a grid, and questions about them."""
+"""Questions about chance: contexts of a grid, and questions about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from knownminds.llm_adapters.runs.participant import RUN
 
 
 class ChanceItem(NamedTuple):
-    """A context, or a question about it, as it is asked.
+    """A context, or a question about it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One model is asked everything: its beliefs about contexts, and what it states of them."""
+"""One model answers everything: its beliefs about contexts, and what it states of them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from .stated_answers import Readings, stated_frame
 SENT = {
     "text": "as plain text, without a chat template",
     "template": "through the model's chat template",
-    "messages": "as messages, which the interface puts into a form of its own",
+    "messages": "as messages, which the interface puts into a separate form",
 }
 KNOWN = 31  # of the address of what a known agent says
 Progress = Callable[[int, int], None]
@@ -61,8 +61,8 @@ class AskedModel:
     Parameters
     ----------
     contexts : its beliefs
-    stated : one row per context and outcome that was asked about, see `STATED`
-    options : how it was asked
+    stated : one row per context and outcome that the question is about, see `STATED`
+    options : how its beliefs were read
     reworded : its beliefs about the same contexts in each further wording
     """
 
@@ -150,7 +150,7 @@ class Interview:
     ) -> AskedModel:
         """Ask about all contexts, then in questions, then in other words."""
         question = self.question
-        further = question.reworded(form)  # before anything is asked: there may be too few
+        further = question.reworded(form)  # before the first question: there may be too few
         contexts = read("contexts", question.environments(form), 1)
         answers = read("questions", question.environments("stated"), 1) if stated else None
         reworded = [read("contexts", grid, k).beliefs for k, grid in enumerate(further, start=2)]
@@ -214,7 +214,7 @@ def source_of(adapter: Adapter, source: Source | None) -> Source:
     Raises
     ------
     Failed
-        If it cannot do what is asked of it, or has no log-probabilities and nothing is asked.
+        If it lacks what the options need, or has no log-probabilities and states nothing.
     """
     exact, model = isinstance(adapter, TellsOutcomes), adapter.model
     some = "top_log_probabilities" in adapter.heeds
@@ -313,7 +313,7 @@ class ItemAnswer(NamedTuple):
 
     Parameters
     ----------
-    item : what was asked
+    item : the question
     action : the outcome, or the letter, that was read; None if none could be
     reply : what came
     """

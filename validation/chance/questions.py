@@ -22,7 +22,7 @@ GRID = ("n_dice", "n_faces", "n_coins", "n_options")  # sizes of the grid
 
 @frozen_question
 class RevealQuestion(Question["Revealed"]):
-    """What every model is asked, and how its answers are read.
+    """The questions to every model, and how its answers are read.
 
     Parameters
     ----------
@@ -39,13 +39,13 @@ class RevealQuestion(Question["Revealed"]):
     draws
         Answers to each context, if sampled. Also of a known agent's top-k tables.
     top
-        Alternatives told with each token, if top-k.
+        Alternatives reported with each token, if top-k.
     stated
         Ask for probabilities as well: the five-option question about one outcome of each context.
     distractors
         published or plausible: the wrong probabilities on offer.
     asking
-        whole or gap: how probabilities are asked for. "whole" is as the original does, see
+        whole or gap: how probabilities are wanted. "whole" is as the original does, see
         `BrokenOff`.
     even_faces
         Leave odd dice out.
@@ -60,8 +60,8 @@ class RevealQuestion(Question["Revealed"]):
     threshold
         Least retained mass of a context without a flag.
     wordings
-        Wordings in which each context is asked, the shipped one first. All that is told of beliefs
-        is of the first; what the others move is told beside it.
+        Wordings of each context, the shipped one first. All beliefs in the results are of the
+        first; how far the others move them stands beside.
     truth
         Parameters of a known agent.
     tokens

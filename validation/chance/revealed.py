@@ -30,7 +30,7 @@ from .stated_answers import STATED
 
 FILE = "revealed.json"
 BELIEFS, REWORDED, ANSWERS = "beliefs.parquet", "reworded.parquet", "stated.parquet"
-Who = tuple[str, str]  # a participant, and the form in which it was asked
+Who = tuple[str, str]  # a participant, and the form of its questions
 NOTES = (
     "The revealed belief is the probability of each outcome, as a whole string that nothing makes "
     "longer, behind a text about chance that breaks off there; of all its spellings, with a space "
@@ -52,21 +52,21 @@ class Revealed:
     Parameters
     ----------
     beliefs
-        By participant and form ("question" or "continuation"), over the contexts that were asked.
+        By participant and form ("question" or "continuation"), over its contexts.
     stated
-        One row per participant and question or outcome that was asked about: participant, scenario,
-        context, outcome, truth, stated (its probability as it was stated) and error (1 where a
-        wrong letter was chosen, or its probability).
+        One row per participant and question or outcome that the question is about: participant,
+        scenario, context, outcome, truth, stated (its probability as it was stated) and error (1
+        where a wrong letter was chosen, or its probability).
     cells
         By scenario and form, a cell of the plan.
     naive, known
-        What the tokens of each outcome alone would say, and the beliefs of a mind whose beliefs are
-        known, [rows of the beliefs]; NaN where not known.
+        What the tokens of each outcome alone would say, and the beliefs of an agent whose beliefs
+        are known, [rows of the beliefs]; NaN where not known.
     reworded
-        Of participants who were asked in several wordings, the beliefs in all of them, as
+        Of participants with several wordings, the beliefs in all of them, as
         `joined_wordings` makes them; everything else is of the first one.
     options
-        What was asked for.
+        The options.
     seconds
         Of computing.
     """
@@ -127,7 +127,7 @@ class Revealed:
         return str(self.result())
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Keep beliefs, stated answers and what was asked; `read_revealed` reads them."""
+        """Keep beliefs, stated answers and options; `read_revealed` reads them."""
         with writable(folder) as path:
             more = {
                 kind: np.concatenate([getattr(self, kind)[who] for who in self.beliefs])
@@ -166,14 +166,14 @@ def reveal(
     out
         Folder of the result, and of the ledgers of a provider's model.
     options
-        What is asked, by the names of `RevealQuestion` (scenarios, form, source, draws, top,
+        The options, by the names of `RevealQuestion` (scenarios, form, source, draws, top,
         stated, distractors, asking, even_faces, only, chat, signs, threshold, truth, tokens, space,
         leak, wordings, seed), and for a provider's model further arguments of `run`.
 
     Raises
     ------
     ValueError
-        If something is asked for that the model cannot do, or nothing is asked at all.
+        If the model cannot do something that is wanted, or nothing is wanted.
     """
     begin = time.perf_counter()
     several: Any = [llm] if isinstance(llm, str) or hasattr(llm, "complete") else llm
@@ -231,7 +231,7 @@ def _command(
     models: Sequence[str | Adapter],
     earlier: Sequence[str | os.PathLike[str]],
 ) -> str:
-    """Return the command line that asks the same again; "" for an adapter of one's own."""
+    """Return the command line that asks the same again; "" for an adapter of the user."""
     names = [model for model in models if isinstance(model, str)]
     if len(names) < len(models):
         return ""
@@ -247,7 +247,7 @@ def _command(
 
 
 def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
-    """Read what `reveal` left in a folder; nothing is asked again.
+    """Read what `reveal` left in a folder, without a call.
 
     Raises
     ------
@@ -288,7 +288,7 @@ def read_result(folder: str | os.PathLike[str]) -> Result:
 
 
 def _sent(how: Mapping[str, Any]) -> str:
-    """Say in which form a model got what it was asked; empty where that is not known."""
+    """Say in which form a model got its questions; empty where that is not known."""
     return "; ".join(f"{what} {SENT[form]}" for what, form in how.get("sent", {}).items())
 
 

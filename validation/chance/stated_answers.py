@@ -28,7 +28,7 @@ class Readings:
 
     Parameters
     ----------
-    items : what was asked: contexts, or questions whose outcomes are letters
+    items : contexts, or questions whose outcomes are letters
     beliefs : of the items, in their order
     naive : probability of the tokens of each outcome alone, normalised, [rows]; NaN if unknown
     known : the belief of an agent whose belief is known, [rows]; NaN of others
@@ -43,9 +43,9 @@ class Readings:
 def stated_frame(model: str, beliefs: RevealedBeliefs, questions: Readings | None) -> pd.DataFrame:
     """Join stated answers to the revealed beliefs of their contexts, by context and outcome.
 
-    One row per outcome that was asked about, with the columns `STATED`: true, revealed and stated
-    probability (the mean of the options by their letters' probabilities) and the stated error, 1 -
-    P(correct letter), with its interval.
+    One row per outcome that the question is about, with the columns `STATED`: true, revealed and
+    stated probability (the mean of the options by their letters' probabilities) and the stated
+    error, 1 - P(correct letter), with its interval.
     """
     if questions is None:
         return pd.DataFrame(columns=list(STATED))

@@ -269,7 +269,7 @@ def participant(
     address: Sequence[int],
     contaminants: Contaminants,
 ) -> Adapter:
-    """Return the speaker of the sessions at (*address, i); tests put others in its place."""
+    """Return the speaker of the sessions at (*address, i); tests replace it."""
     return Synthetic(agent, environment, seed, *address, contaminants=contaminants)
 
 
@@ -440,7 +440,7 @@ def _judged(
     """Return the verdicts on trials, outcomes and bounds of a set of contaminants."""
     count = int(trials["trials"])
     if count == 0:
-        empty = not_judged("no trial took place")
+        empty = not_judged("no trial happened")
         return {"trials": empty, "outcomes": empty, "bounds": not_judged("no answer is missing")}
     apart, differing = trials["estimates differ"], int(trials["differ"])
     text = "no subject to compare" if np.isnan(apart) else f"estimates differ by {apart:.2g}"

@@ -51,7 +51,7 @@ class Calling(Question[Any]):
     Parameters
     ----------
     base_url
-        A server of your own.
+        A server of yours.
     key_variable
         The environment variable that holds the key.
     timeout
@@ -101,7 +101,7 @@ class AskRun(Calling):
     values
         NAME=VALUE: a true parameter of a known agent, or a setting of the experiment.
     questions
-        How many questions of a session are asked; all if not given.
+        How many questions a session has; all if not given.
     adaptive
         MODEL: ask next what tells most about its parameters, up to --questions.
     images
@@ -119,7 +119,7 @@ class AskRun(Calling):
     system
         What a system message says before every prompt.
     paraphrases
-        In so many wordings, each a run of its own below --out.
+        In so many wordings, each a separate run below --out.
     top_log_probabilities
         Alternatives kept with each token.
     batch
@@ -186,13 +186,13 @@ class AskBenchmark(Calling):
     llm
         PROVIDER:MODEL, once for each model.
     plan
-        A plan of your own; without a file, print the plan.
+        A plan of yours; without a file, print the plan.
     small
         A tenth of the sessions.
     seed
         Everything random follows from it; the plan's, if left out.
     paraphrases
-        In how many wordings everything is asked; the page then says what wording moves.
+        In how many wordings everything is put; the page then says what wording moves.
     images
         PROVIDER:MODEL that sees pictures; for one not known.
     caps
@@ -309,7 +309,7 @@ class AskBudget(Question[Any]):
     out: Path | None = None
 
     def option_values(self) -> dict[str, Any]:
-        """What was asked, as it is typed; usual ranges are not named."""
+        """The options as they are typed; usual ranges are not named."""
         options = super().option_values() | {"date": self.date and str(self.date), "out": None}
         for name, usual in (("reasoning", (0, 0)), ("image_tokens", (85, 8500))):
             low, high = options[name]
@@ -328,7 +328,7 @@ class AskReveal(RevealQuestion):
     earlier
         A folder of an earlier result, to compare with.
     base_url
-        A server of your own.
+        A server of yours.
     key_variable
         The environment variable that holds the key.
     temperature

@@ -49,7 +49,7 @@ class Show(Question[None]):
 
 @frozen_question
 class Doctor(Question[None]):
-    """Say what is installed, and which language models can be asked."""
+    """Say what is installed, and which language models can be reached."""
 
     command: ClassVar[str] = "doctor"
 

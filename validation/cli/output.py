@@ -89,4 +89,4 @@ def check_own_folder(file: str, out: Path) -> None:
     check_writable(out)
     for other, (kind, _) in FOLDERS.items():
         if other != file and (out / other).exists():
-            raise ValueError(f"Each result needs a folder of its own; {out} holds a {kind}.")
+            raise ValueError(f"Each result needs a separate folder; {out} holds a {kind}.")

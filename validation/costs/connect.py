@@ -150,7 +150,7 @@ def connect(
     if provider != "synthetic" and (truth or contaminants not in (None, Contaminants())):
         raise ValueError(
             f"True parameters and contaminants are those of a synthetic participant; {provider} "
-            "has its own. Leave them out."
+            "is none. Leave them out."
         )
     adapter: Adapter
     if provider == "synthetic":

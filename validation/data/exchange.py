@@ -52,7 +52,7 @@ export_trials = verb(AskExport, __name__)
 
 
 def export_asked(question: AskExport) -> Trials:
-    """Answer what `export` is asked."""
+    """Answer `export`."""
     if not str(question.out):
         raise ValueError("An export is written to a file or folder; name it: --out trials.csv.")
     path = Path(question.out)
@@ -91,7 +91,7 @@ def export_asked(question: AskExport) -> Trials:
 
 
 def import_asked(question: AskImport) -> Imported:
-    """Answer what `import` is asked, with what was understood."""
+    """Answer `import`, with what was understood."""
     if question.format is not None:
         one_of("format", question.format, READ)
     given = question.mapping

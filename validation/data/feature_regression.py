@@ -93,7 +93,7 @@ def feature_regression(
     ------
     ValueError
         If columns are missing, participants have no features or several rows of them, features
-        are no numbers or depend on each other (they are named), or base models cannot be told
+        are no numbers or depend on each other (they are named), or base models cannot be named
         from their participants: there is a single one, or each has a single participant.
     """
     _need(scores, ("participant", "metric", "score"), "Scores")
@@ -111,7 +111,7 @@ def feature_regression(
         if len(doubled):
             raise ValueError(
                 f"A participant has one score per metric; {doubled.iloc[0]!r} has several of "
-                f"{metric}. Average them, or give each run a participant of its own."
+                f"{metric}. Average them, or give each run a separate participant."
             )
         y = pd.to_numeric(part["score"], errors="coerce").to_numpy(dtype=float)
         held = np.isfinite(y)
@@ -184,7 +184,7 @@ def _check_levels(metric: str, group: NDArray[np.int64], n: int) -> None:
         )
     if len(group) == n:
         raise ValueError(
-            f"Base models are told from their participants where some have several; {metric} has "
+            f"Base models are apart from their participants where some have several; {metric} has "
             f"{n} participants of {n} base models. Use an ordinary regression."
         )
 

@@ -78,7 +78,7 @@ ABOUT_POINTS = (
 )
 ABOUT_SUPPORT = (
     "What these rows support: simulated agents take the very rows of the data (where sessions end "
-    "early, as far as their own choices lead) and are fitted; of hierarchical fits each alone, "
+    "early, as far as their choices lead) and are fitted; of hierarchical fits each alone, "
     "with the group as its prior. r: correlation of estimate and truth; reliability: share of the "
     "variance between the data's estimates that is not error, from their standard errors; group "
     "mean and sd: of the minds, on the unconstrained scale. Where a "
@@ -160,7 +160,7 @@ class Task:
     Parameters
     ----------
     question
-        What was asked.
+        The options.
     source
         What the data are called.
     agent, environment
@@ -168,7 +168,7 @@ class Task:
     trials
         Those that are fitted, with the subjects of the data.
     rows
-        Of each trial, what has parameters of its own.
+        Of each trial, what has separate parameters.
     within
         Columns within subjects.
     data
@@ -223,12 +223,12 @@ class Task:
 
     @property
     def by_rows(self) -> Trials:
-        """The trials, with what has parameters of its own as the subject."""
+        """The trials, with what has separate parameters as the subject."""
         frame = self.trials.frame.assign(subject=self.rows)
         return Trials.from_frame(frame, environment=self.environment)
 
     def option_values(self) -> dict[str, Any]:
-        """What was asked, with the names of what was taken for want of one."""
+        """The options, with the names of what was chosen by default."""
         question = replace(self.question, data=(), model=self.agent.name,
                         environment=self.environment.name).option_values()  # fmt: skip
         question.pop("subject_matter")
@@ -262,7 +262,7 @@ class Estimates:
         Group values: rows parameter, estimate, low, high, meaning.
     names
         Of the parameters that are estimated.
-    own
+    fit
         Posteriors, or the hierarchical fit; None of maximum likelihood.
     more
         Verdicts, tables, figures and notes of a hierarchical fit.
@@ -271,12 +271,12 @@ class Estimates:
     subjects: pd.DataFrame
     parameters: pd.DataFrame
     names: tuple[str, ...]
-    own: Posterior | HierarchicalFit | None
+    fit: Posterior | HierarchicalFit | None
     more: Result = field(default_factory=lambda: Result(""))
 
 
 def compute(question: AskFit) -> Fit:
-    """Answer what `fit` is asked."""
+    """Answer `fit`."""
     task = Task.of(question)
     hierarchical = question.method == "hierarchical"
     if hierarchical:
@@ -314,7 +314,7 @@ def compute(question: AskFit) -> Fit:
         options=task.option_values(),
         command=task.command(),
         versions=versions(),
-        posterior=estimates.own if hierarchical else None,  # type: ignore[arg-type]
+        posterior=estimates.fit if hierarchical else None,  # type: ignore[arg-type]
         predicted=predicted,
     )
 
@@ -441,7 +441,7 @@ def _point_fit(task: Task) -> Estimates:
 def _group_of(estimates: Array) -> dict[str, Any]:
     """Return the median with its distribution-free 90% interval, from order statistics.
 
-    Of estimates[n, 3] with the ends of their intervals; one subject has its own interval.
+    Of estimates[n, 3] with the ends of their intervals; one subject has its interval.
     """
     n = len(estimates)
     if n < 2:
@@ -486,7 +486,7 @@ def _support(task: Task, relived: Relived, fitted: Estimates) -> Result:
         task.environment,
         task.data,
         question.method,
-        fitted.own,
+        fitted.fit,
         fixed=question.fixed,
         fit_lapse=question.fit_lapse,
         seed=question.seed,
@@ -522,10 +522,10 @@ def _checks(
 ) -> tuple[Result, Mapping[str, Any] | None]:
     """Return whether sessions simulated from the fit look like the data, and their answers."""
     hierarchical = task.question.method == "hierarchical"
-    if estimates.own is None:
+    if estimates.fit is None:
         draws = estimates.subjects[list(estimates.names)].to_numpy(dtype=float)[None]
     else:
-        draws = estimates.own.draws
+        draws = estimates.fit.draws
     usable = np.isfinite(draws).all(axis=(0, 2))
     if not hierarchical:
         usable &= (estimates.subjects["status"] != "failed").to_numpy()
@@ -537,7 +537,7 @@ def _checks(
     if hierarchical and len(frame) * len(made.theta) <= MOST_PREDICTED:
         gathered = PredictedAnswers(made, len(frame))
     checked = check_fit(frame, made, gathered)
-    predicted = None if gathered is None else gathered.found
+    predicted = None if gathered is None else gathered.answers
     if not len(checked):
         return Result(""), predicted
     panels = panels_in(checked)
@@ -558,13 +558,13 @@ def _checks(
         verdicts=missed,
         tables={CHECKS: shown},
         figures={CHECKED: Drawing(checked, draw_panels)},
-        notes=[ABOUT_CHECKS, DRAWN_FROM["estimates" if estimates.own is None else "posterior"]],
+        notes=[ABOUT_CHECKS, DRAWN_FROM["estimates" if estimates.fit is None else "posterior"]],
         options={"times simulated": len(made.theta), "subjects simulated": len(made.units)},
     ), predicted
 
 
 def _rivals(task: Task, relived: Relived, estimates: Estimates) -> Result:
-    """Return how rivals predict subjects that are left out, if any were asked for."""
+    """Return how rivals predict subjects that are left out, if any were wanted."""
     question = task.question
     if not (question.against or question.rivals) or not (estimates.subjects["n_trials"] > 0).any():
         return Result("")

@@ -99,7 +99,7 @@ def draw_taken_for(shares: pd.DataFrame) -> Figure:
         table = shares.pivot_table(which, "simulated", "taken_for").loc[names, names]
         rows = names if which == "one" else [""] * len(names)
         draw.heat_map(axis, table.to_numpy(), rows, names)
-        draw.entitle(axis, "one mind taken for" if which == "one" else "all minds taken for")
+        draw.entitle(axis, "one agent taken for" if which == "one" else "all agents taken for")
     return figure
 
 

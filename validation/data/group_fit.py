@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CONTRASTS = "Contrasts on the natural scale"
 DIFFERENCES = "Contrasts with 90% intervals; shaded, what counts as no difference."
 ABOUT_CONTRASTS = (
-    "A contrast is of the group's typical member, one without deviations of its own, averaged over "
+    "A contrast is of the group's typical member, one without separate deviations, averaged over "
     "the subjects as they are in all other columns. Direction: share of the posterior on its side "
     "of 0. Rope: half the width of the region that counts as no difference, a tenth of the spread "
     "of the model's prior or as given by --rope; inside: the share of the posterior there."
@@ -152,7 +152,7 @@ def _values(fitted: HierarchicalFit, formula: bool) -> pd.DataFrame:
         elif name.startswith("cor("):
             meaning = "correlation, unconstrained scale"
         elif inner in fitted.slopes:
-            meaning = "sd of subjects' own effects, unconstrained scale"
+            meaning = "sd of subjects' effects, unconstrained scale"
             factor = fitted.subjects_differ(inner)
         elif " | " in name:
             meaning, factor = "sd of levels, unconstrained scale", fitted.levels_differ(name)

@@ -39,7 +39,7 @@ SIMULATED_ROWS = 2_500_000  # of all replicates, unless the fewest of these have
 ROWS_AT_ONCE = 500_000  # of replicates that are held in memory
 MOST_LACKING = 0.05  # share of replicates that may show nothing in a cell of a panel
 SHRINKAGE = 0.05  # of the correlations between the means of a panel, toward none
-_KEY = 71  # of the stream by which sessions are lived again
+_KEY = 71  # of the stream by which sessions are simulated again
 
 
 PANEL = ["panel", "along", "mean_of", "discrepancy", "usual", "p"]  # the same in all its cells
@@ -53,13 +53,13 @@ def panels_in(cells: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Replicated:
-    """Sessions of some subjects that are lived again and again, by draws of the parameters.
+    """Sessions of some subjects that are simulated again and again, by draws of the parameters.
 
     Parameters
     ----------
     relived
         The recorded sessions.
-    place
+    environment
         The experiment.
     model
         Who lives them.
@@ -72,7 +72,7 @@ class Replicated:
     """
 
     relived: Relived
-    place: Environment
+    environment: Environment
     model: type[Agent]
     theta: Array
     lapse: Array | None
@@ -81,7 +81,7 @@ class Replicated:
 
     @property
     def sessions(self) -> NDArray[np.int64]:
-        """The sessions that are lived, [M]."""
+        """The sessions that are simulated, [M]."""
         return np.flatnonzero(np.isin(self.relived.unit, self.units)).astype(np.int64)
 
     def parts(self) -> Iterator[tuple[NDArray[np.int64], dict[str, NDArray[Any]]]]:
@@ -99,7 +99,7 @@ class Replicated:
             lapse = None if self.lapse is None else self.lapse[which][:, unit].ravel()
             rng = session_stream(self.seed, _KEY, begin)
             again = np.tile(sessions, len(which))
-            simulated = self.relived.rows(self.model, self.place, theta, lapse, again, rng)
+            simulated = self.relived.rows(self.model, self.environment, theta, lapse, again, rng)
             yield which, simulated
 
 
@@ -148,7 +148,7 @@ def check_panels(
                 continue
             try:
                 means[k].append(cell.means(rows, owner, len(which))[0])
-            except KeyError:  # a column that is told, but not known of sessions lived again
+            except KeyError:  # a column that is recorded, but not simulated
                 lacking.add(k)
     checked = [
         _check(cell, data, np.concatenate(means[k]))
@@ -191,7 +191,7 @@ def _check(cells: Cells, data: Rows, replicates: Array) -> pd.DataFrame:
 
 
 def replicates_for(n_rows: int, n_actions: int) -> int:
-    """Return how often sessions with so many rows are lived again."""
+    """Return how often sessions with so many rows are simulated again."""
     size = max(n_rows, 1) * max(n_actions // 2, 1)
     return int(np.clip(SIMULATED_ROWS // size, LEAST_REPLICATES, MOST_REPLICATES))
 
@@ -237,18 +237,18 @@ def replicated_from(
 
 
 class PredictedAnswers:
-    """Simulated answers for the rows of the data, gathered while sessions are lived again.
+    """Simulated answers for the rows of the data, gathered while sessions are simulated again.
 
     Parameters
     ----------
     replicated
-        What is lived.
+        What is simulated.
     n_rows
         How many rows the data have; those of subjects who are passed over have no answers.
 
     Attributes
     ----------
-    found
+    answers
         By name, [R, rows]; NaN where there are none.
     """
 
@@ -258,7 +258,7 @@ class PredictedAnswers:
         self.shape = (len(replicated.theta), n_rows)
         self.row = np.full(relived.recorded.there.shape, -1, dtype=np.int64)
         self.row[relived.session, relived.slot] = np.arange(n_rows)
-        self.found: dict[str, NDArray[np.float32]] = {}
+        self.answers: dict[str, NDArray[np.float32]] = {}
 
     def take(self, which: NDArray[np.int64], simulated: Mapping[str, NDArray[Any]]) -> None:
         """Take the answers of a part, see `Replicated.parts`."""
@@ -267,7 +267,7 @@ class PredictedAnswers:
         known = row >= 0
         for name in ("action", "response"):
             if name in simulated:
-                whole = self.found.setdefault(name, np.full(self.shape, np.nan, dtype=np.float32))
+                whole = self.answers.setdefault(name, np.full(self.shape, np.nan, dtype=np.float32))
                 whole[which[replicate[known]], row[known]] = simulated[name][known]
 
 
@@ -277,5 +277,5 @@ def check_fit(
     """Compare recorded rows with simulated sessions, see `check_panels`."""
     if not len(replicated.units):
         return pd.DataFrame()
-    data = recorded_rows(frame, replicated.place, replicated.relived, replicated.units)
+    data = recorded_rows(frame, replicated.environment, replicated.relived, replicated.units)
     return check_panels(data, replicated, gathered=gathered)

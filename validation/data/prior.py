@@ -27,18 +27,18 @@ from .questions import Simulate
 MOST_SUBJECTS = 100_000  # all are simulated at once
 QUANTILES = {"low": 0.5 - MASS / 2, "median": 0.5, "high": 0.5 + MASS / 2}
 NOTES = (
-    "Each mind is drawn from the model's priors, and takes one session. Numbers are over minds: "
+    "Each agent is drawn from the model's priors, and takes one session. Numbers are over agents: "
     f"mean and median of their means, and from low to high those of {MASS:.0%} of them.",
 )
 CAPTION = (
-    "What single minds of the prior do: lines are medians over minds, shaded is what "
+    "What single agents from the prior do: lines are medians over agents, shaded is what "
     f"{MASS:.0%} of them do."
 )
 _KEY = 73  # of the stream of minds
 
 
 def compute(question: Simulate) -> Result:
-    """Answer what `simulate --report` is asked."""
+    """Answer `simulate --report`."""
     if not 2 <= question.subjects <= MOST_SUBJECTS:
         raise ValueError(
             f"Subjects are compared, from 2 to {MOST_SUBJECTS:,}; got {question.subjects:,} "
@@ -94,7 +94,7 @@ def behave_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFram
 
 
 def _over_all_points(panel: Panel, rows: PanelRows, minds: int) -> Array:
-    """Return each mind's mean over all points of a panel, [minds]; NaN where it has none."""
+    """Return each agent's mean over all points of a panel, [minds]; NaN where it has none."""
     points = panel.look(rows)
     usable = np.isfinite(points.x) & np.isfinite(points.y) & (points.series >= 0)
     session = rows.session[points.row[usable]]
@@ -139,5 +139,5 @@ def say(rows: Rows) -> Result:
 
 
 def draw_prior(positions: pd.DataFrame) -> Figure:
-    """Draw the median over minds and what 90% of them do, a panel for each panel."""
+    """Draw the median over agents and what 90% of them do, a panel for each panel."""
     return draw_panels(positions.rename(columns={"mean of": "mean_of", "median": "middle"}))

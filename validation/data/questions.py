@@ -1,4 +1,4 @@
-"""What `simulate`, `fit`, `score`, `import` and `export` are asked."""
+"""Questions of `simulate`, `fit`, `score`, `import` and `export`: arguments and options."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AskFit(Question["Fit"]):
         NAME=HALF: a contrast this small is no difference. Half the width of the region around 0, on
         the natural scale; a tenth of the prior's spread if not given.
     unit
-        Columns that name what has its own parameters: subject,domain.
+        Columns that name the units with separate parameters: subject,domain.
     crossed
         Columns whose levels deviate as well (hierarchical).
     correlated
@@ -75,7 +75,7 @@ class AskFit(Question["Fit"]):
     rivals
         Compare with all models of the experiment.
     pooled
-        Take all sessions for those of one mind, as those of a language model may be.
+        Take all sessions for those of one agent, as those of a language model may be.
     seed
         Everything random follows from it.
     workers
@@ -129,7 +129,7 @@ class AskScore(Question["Result"]):
     ----------
     data
         .csv or .parquet files, folders of runs, or a folder that has them; or trials. They may be
-        of several experiments, told apart by the column "environment".
+        of several experiments, separated by the column "environment".
     measures
         Which measure; all that the experiments have by default.
     environment
@@ -232,7 +232,7 @@ class AskImport(Question["Trials"]):
         once more.
     format
         cogbench, causalign, horizon, hbayesdm, hssm, jspsych, psych-101, psych-ds, inspect, page,
-        csv or parquet; else found.
+        csv or parquet; else by the content.
     environment
         The experiment. Needed where the files do not tell it.
     columns
@@ -288,7 +288,7 @@ class AskExport(Question["Trials"]):
     """Write trials as a table, as texts of Psych-101 or Psych-201, or as a Psych-DS folder.
 
     A table of hBayesDM has neither sessions nor contexts: where people learn anew in each, each is
-    a subject of its own there ("0 | 2"), also in what is returned.
+    a separate subject there ("0 | 2"), also in what is returned.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ class AskExport(Question["Trials"]):
     Raises
     ------
     ValueError
-        If the trials cannot be told in that format, or not be written there.
+        If the format cannot hold the trials, or not be written there.
     """
 
     command: ClassVar[str] = "export"
@@ -363,7 +363,7 @@ class Simulate(ExperimentQuestion["Trials | Result"]):
     lapse
         Lapse rate of the simulated subjects.
     questions
-        How many questions of a session are asked; all if not given.
+        How many questions a session has; all if not given.
     adaptive
         MODEL: ask next what tells most about its parameters, up to --questions.
     report

@@ -1,4 +1,4 @@
-"""Rival models of the same rows: which predicts subjects better, and whether that can be told.
+"""Rival models of the same rows: which predicts subjects better, and whether that is clear.
 
 Each model is taken as a group whose subjects differ (`predict_left_out`): its subjects' parameters
 are integrated out, and each subject is predicted from the others. That is the same for all methods
@@ -52,8 +52,8 @@ ABOUT_ELPD = (
     "is above it all the same. AIC, BIC, best_for: at maximum likelihood, by single subjects. Of "
     "few subjects, and of differences below 4, standard errors say too little: a difference is "
     "clear from 4 and 2 standard errors on.",
-    "Each model is a group of its own whose parameters differ over subjects; with the formulas and "
-    "correlations that were asked for, as far as it has these parameters, and without crossed "
+    "Each model is a separate group whose parameters differ over subjects; with the formulas and "
+    "correlations that were wanted, as far as it has these parameters, and without crossed "
     "factors.",
     f"What these rows can tell apart: {MINDS} simulated agents of each model take these rows, and "
     "BIC names a model for one of them, and for as many as the data have subjects.",

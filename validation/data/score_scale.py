@@ -43,13 +43,13 @@ SCALE = (
     "Normalised: (value - random) / (reference - random), which keeps its sign: who deviates from "
     "random answers the other way lies below 0. Random answers are those of the null agent in the "
     "same design: 0 exactly for slopes, else simulated, with an error that the interval has beside "
-    "the measure's own. The reference is taken as known."
+    "the measure's. The reference is taken as known."
 )
 UNSIGNED = "As in the published code, normalised scores are without sign."
 
 
 def scaled(frame: pd.DataFrame, unsigned: bool = False) -> pd.DataFrame:
-    """Return scores with their place on the scale.
+    """Return scores with their position on the scale.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ NOTES = (
     "single subject has several; or the rows of a regression over all of them, with errors that "
     "are robust to dependence within subjects or sessions. Those of bounded quantities stay within "
     "the bounds.",
-    "Trials without a readable answer are left out and counted; nothing is put in their place. Of "
+    "Trials without a readable answer are left out and counted; nothing replaces them. Of "
     "fits that are flat the trials say next to nothing about a parameter, and the prior speaks.",
 )
 ABOUT_FEATURES = (
@@ -171,13 +171,13 @@ def _participants(trials: Trials) -> str:
 
 
 def _by_what(told_apart: Mapping[str, str]) -> str:
-    """Say by which column participants are told apart."""
+    """Say by which column participants are separated."""
     names = list(dict.fromkeys(filter(None, told_apart.values())))
     return f", by {' and '.join(names)}" if names else ""
 
 
 def _asked(question: AskScore, source: str) -> dict[str, Any]:
-    """Return what was asked, by option."""
+    """Return the options by name."""
     data = question.data
     options, usual = question.option_values(), AskScore(()).option_values()
     options.pop("subject_matter")
@@ -283,7 +283,7 @@ def _scored(name: str) -> bool:
 def _experiments(
     trials: Trials, name: str | None, settings: Mapping[str, Any] | None = None
 ) -> list[tuple[Environment, Trials]]:
-    """Return the experiments of the trials, each with its own."""
+    """Return the experiments of the trials, each with its trials."""
     frame = trials.frame
     if name is not None:
         one_of("environment", name, ENVIRONMENTS)
@@ -317,7 +317,7 @@ def _about_collider(environment: Environment) -> bool:
 
 
 def _names_of(environment: Environment, released: bool) -> list[str]:
-    """Return the measures of an experiment and its performance, in the form that is asked for."""
+    """Return the measures of an experiment and its performance, in the form that is wanted."""
     names = []
     for name, measure in MEASURES.items():
         if environment.name not in measure.environments or name.endswith(RELEASED):
@@ -339,7 +339,7 @@ def _labels(trials: Trials, by: str) -> NDArray[np.object_]:
         if column in CONDITIONS and column != BY:  # a condition that this experiment does not have
             return np.full(len(frame), NONE, dtype=object)
         raise ValueError(
-            f"Samples are told apart by a column of the trials; there is no {column!r} among "
+            f"Samples are separated by a column of the trials; there is no {column!r} among "
             f"{', '.join(frame.columns)}."
         )
     label = frame[column].astype(object).where(frame[column].notna(), NONE)
@@ -392,7 +392,7 @@ def _estimates(
     subject = trials.frame["subject"].to_numpy(dtype=object)
     pairs = set(zip(label, subject, strict=True))
     if len(pairs) == len(set(label)) == len(set(subject)) and not _as_published(measure):
-        with suppress(ValueError):  # of one of them; each then has its own
+        with suppress(ValueError):  # of one of them; each then has its settings
             return [(estimate, "ok") for estimate in measure.of_each(trials)]
     estimates: list[tuple[Estimate, str]] = []
     for _, part in trials.frame.groupby(label, sort=False):

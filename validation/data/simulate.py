@@ -23,7 +23,7 @@ simulate = verb(Simulate, __name__)
 
 
 def compute(question: Simulate) -> Trials | Result:
-    """Answer what `simulate` is asked."""
+    """Answer `simulate`."""
     if question.report:
         from .prior import compute as check
 

@@ -69,7 +69,7 @@ class Relived:
     n_units
         How many units there are.
     session, slot
-        Of each row of the data, the session and its place there, [rows].
+        Of each row of the data, the session and its row there, [rows].
     """
 
     recorded: Recorded
@@ -119,7 +119,7 @@ class Relived:
     ) -> ModelData:
         """Let subjects theta[N, P] live the sessions of one unit each, in turn; return their data.
 
-        Of more units than subjects, every so-many-th is lived. Data are those that `read_by`
+        Of more units than subjects, every so-many-th is simulated. Data are those that `read_by`
         reads, the model itself if None.
         """
         answering = np.unique(self.unit[self.recorded.answered.any(axis=1)])
@@ -152,7 +152,7 @@ class Relived:
         """Let subjects theta[M, P] live one session each, sessions[M]; return flat columns.
 
         Rows that the recorded sessions have answered, in order of time. Beside what is recorded
-        with a trial "session", a position in `sessions`, and "slot", the row's place in it.
+        with a trial "session", a position in `sessions`, and "slot", the row's number in it.
         """
         count = max(TRIALS_AT_ONCE // self.recorded.there.shape[1], 1)
         parts: list[dict[str, NDArray[Any]]] = []
@@ -186,7 +186,8 @@ def support_of(
 
     For "mle" and "map" each is fitted as the data were. A hierarchical fit of as many would take
     hours: each subject is fitted alone there, with the mean and spread that the hierarchical fit
-    found for the group as its prior, which is what such a fit comes to where the group is known.
+    estimated for the group as its prior, which is what such a fit comes to where the group is
+    known.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ def joined(paths: Sequence[str | Path], columns: Mapping[str, str] | None = None
 
 
 def put_together(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return tables of trials as one, by name; whoever bears the same name is told apart."""
+    """Return tables of trials as one, by name; whoever bears the same name is separated."""
     kept = [part.copy(deep=False) for part in parts.values()]
     for part in kept:
         part.attrs = {}  # that pandas need not compare them
@@ -200,7 +200,7 @@ def also_called(name: str, frame: pd.DataFrame) -> str:
 
 
 def _experiment(part: pd.DataFrame) -> pd.Series[str]:
-    """Return the experiment of each row; "" where it is not told."""
+    """Return the experiment of each row; "" where it is not recorded."""
     if "environment" not in part:
         return pd.Series("", index=part.index)
     return part["environment"].fillna("").astype(str)

@@ -48,7 +48,7 @@ NAMES = {SHIPPED: "shipped", PUBLISHED: "the paper's"}
 NOTES = (
     "Monte-Carlo standard errors in parentheses. All designs of a round have the same agents and "
     "random numbers. After each round but the last the worse half is left out; the shipped design "
-    "and the paper's stay. The fresh run has numbers of its own, and does not enter the search; "
+    "and the paper's stay. The fresh run has separate numbers, and does not enter the search; "
     "gains are differences in it at the whole budget, on the same agents. Data sets that could not "
     "be judged are left out of the means and counted. settings: those that differ from the "
     "experiment as shipped.",
@@ -64,7 +64,7 @@ best_design = verb(Design, __name__)
 
 
 def compute(question: Design) -> Result:
-    """Answer what `design` is asked."""
+    """Answer `design`."""
     search = _Search(_start(question))
     check_step_loop(replace(search.start, cells=search.start.cells[: search.strata]))
     return search.follow(computed_steps(search.start, judge_batch, question))
@@ -84,7 +84,7 @@ def read(folder: str | Path) -> Result:
 
 
 def _start(question: Design) -> Study:
-    """Check what is asked, and write down every design that is to be tried."""
+    """Check the options, and write down every design that is to be tried."""
     for name, least in (("designs", 2), ("replicates", 2), ("fresh", 2), ("subjects", 1)):
         if getattr(question, name) < least:
             raise ValueError(
@@ -242,7 +242,7 @@ class _Search:
     Parameters
     ----------
     start
-        The study of the search's own folder: all designs at the whole budget.
+        The study of the search's folder: all designs at the whole budget.
     """
 
     start: Study
@@ -394,7 +394,7 @@ class _Search:
 
 @dataclass(frozen=True)
 class _Fresh:
-    """The best design and those it is held against in data sets of their own.
+    """The best design and those it is held against in separate data sets.
 
     Parameters
     ----------

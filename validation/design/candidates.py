@@ -34,7 +34,7 @@ SHIPPED, PUBLISHED, SEARCHED = "shipped", "published", "searched"
 
 @dataclass(frozen=True)
 class Size:
-    """How often a design is lived, and what that costs.
+    """How often a design is run, and what that costs.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Shares:
     sessions
         Of each, or None where as many as the budget affords.
     conditions
-        How often all of that is lived: 2 for two groups or two conditions.
+        How often all of that is run: 2 for two groups or two conditions.
     least
         Units (subjects, or sessions of one agent) that an analysis needs.
     """
@@ -118,7 +118,7 @@ class Costs:
 
     @classmethod
     def of(cls, question: Any, model: type[Agent]) -> Costs:
-        """Check what is asked of money and trials."""
+        """Check budget and trials."""
         if len(question.budget) != 1 or not {"trials", "dollars"} & set(question.budget):
             raise ValueError(
                 "A budget is a number of trials or of dollars, trials=500 or dollars=20; got "
@@ -281,7 +281,7 @@ def declared_in(environment: Environment) -> dict[str, Searched]:
 
 
 def published_in(environment: Environment) -> dict[str, Any]:
-    """Return the paper's own values of the settings that declare them, by the names people use."""
+    """Return the paper's values of the settings that declare them, by the names people use."""
     return {
         setting.called or name: setting.published
         for name, setting in environment.setting_table.items()
@@ -301,7 +301,7 @@ def candidates(
     Parameters
     ----------
     possible
-        Raises ValueError for an experiment in which what is asked cannot be looked for.
+        Raises ValueError for an experiment in which the goal cannot be pursued.
 
     Raises
     ------

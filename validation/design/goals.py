@@ -70,7 +70,7 @@ class Goal:
             if known and name not in AGENTS:
                 raise ValueError(unknown("model", name, AGENTS))
             if known:
-                raise ValueError(f"Models are told apart: name two or more; got {text!r}.")
+                raise ValueError(f"Models are compared: name two or more; got {text!r}.")
             allowed = ["parameters", *model.parameters.names]
             raise ValueError(unknown(f"parameter of {model.name}", name, allowed))
         return cls("parameters", tuple(names))
@@ -110,7 +110,7 @@ def _parameters(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     """Posterior spread of the named parameters, and the information about them.
 
     I(named; y) = E[log p(y | named) - log p(y)], both integrals by importance sampling around the
-    mode of each data set's own posterior: nested Monte Carlo (Ryan, Drovandi, McGree and Pettitt
+    mode of each data set's posterior: nested Monte Carlo (Ryan, Drovandi, McGree and Pettitt
     2016; Beck, Dia, Espath, Long and Tempone 2018).
     """
     cell = study.cells[batch.cell]

@@ -1,4 +1,4 @@
-"""What `design` is asked."""
+"""Questions of `design`: arguments and options."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ class Design(ExperimentQuestion["Result"]):
         A hierarchical fit (its folder): agents are drawn from its posterior. Their data are still
         analysed with the model's priors; as many answers are lost, at random, as the pilot lacks.
         Of models, agents of the one that was fitted are drawn. An effect ("optimism_bias=pilot")
-        may be the pilot's own.
+        may be the pilot's.
     unconverged
         With --from: go on with a posterior that did not converge.
     run
-        With dollars, in place of --llm: a run's folder, by which sessions are priced.
+        With dollars, instead of --llm: a run's folder, by which sessions are priced.
     seed
         Everything random follows from it.
     workers, backend, scheduler, share, out, progress
@@ -137,7 +137,7 @@ class Design(ExperimentQuestion["Result"]):
         return rivals_in(arguments.get("goal", "parameters")) or [arguments["model"]]
 
     def option_values(self) -> dict[str, Any]:
-        """What was asked; usual ways are not named."""
+        """The options; usual ways are not named."""
         options = super().option_values()
         usual = {"comparison": "one", "estimator": "two_stage", "reasoning": "0-0"}
         options |= {name: None for name, value in usual.items() if options[name] == value}

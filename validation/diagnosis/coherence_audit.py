@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from knownminds.validation.power.questions import Audit
 
 TESTS = (INDEPENDENCE, CALIBRATED, GAIN, MONOTONE, ELICITATION, ITERATED)
-# Of what is found in a data set, by head of the table: see `findings`.
+# Of the findings of a data set, by head of the table: see `findings`.
 FINDINGS = {"rejected": "rejects", "published": "published", "percentile": "percentile"}
 RATIONAL = "random_utility"
 TRUTHFUL = 0.01  # standard deviation of reports in log odds, which rounding to .01 hides
@@ -86,7 +86,7 @@ def study(question: Audit) -> Study:
     """Let known deciders answer as in the paper's design, and test each one.
 
     The rational ones report truthfully: they state what they act on, rounded to .01. Their
-    utilities, calibration and misreadings vary from mind to mind (`MINDS`). Violators have the
+    utilities, calibration and misreadings vary between agents (`MINDS`). Violators have the
     same minds and one dial; a noisy reporter's is the standard deviation of its reports in log
     odds. Predictive gain is by decision trees.
 
@@ -94,7 +94,7 @@ def study(question: Audit) -> Study:
     ----------
     question
         Its settings: `tests` (all of `TESTS` if none), by model the values of its dial (`DIALS` if
-        none), how P(z | x) is asked for (`parts`, see `Diagnosis`), and the others of `SETTINGS`.
+        none), how P(z | x) is wanted (`parts`, see `Diagnosis`), and the others of `SETTINGS`.
         Its replicates are deciders for each value of a dial.
 
     Raises
@@ -135,7 +135,7 @@ def study(question: Audit) -> Study:
 
 
 def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
-    """Test some deciders, each at its own address, the same for every dial: one row each."""
+    """Test some deciders, each at its address, the same for every dial: one row each."""
     cell = study.cells[batch.cell]
     environment, model = cell.make(), AGENTS[cell.model]
     assert isinstance(environment, Diagnosis)

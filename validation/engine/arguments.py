@@ -44,7 +44,7 @@ def resolve_environment(
 
 
 def settings_asked(environment: Environment) -> dict[str, Any]:
-    """Return the settings that differ from the experiment's own, but for the number of trials."""
+    """Return the settings that differ from the experiment's, but for the number of trials."""
     shipped = make(environment.name).settings
     return {
         name: value
@@ -59,7 +59,7 @@ def settings_but_size(environment: Environment) -> dict[str, Any]:
 
 
 def set_to(environment: Environment, settings: Mapping[str, Any] | None) -> Environment:
-    """Return an experiment with some settings of its own changed; ValueError names an unknown."""
+    """Return an experiment with some settings changed; ValueError names an unknown."""
     if not settings:
         return environment
     for name in settings:
@@ -78,7 +78,7 @@ def resolve_model(model: type[Agent] | str) -> type[Agent]:
         return model
     if model not in AGENTS:
         raise ValueError(
-            f"{unknown('model', model, AGENTS)} A model of your own comes with --plugin FILE."
+            f"{unknown('model', model, AGENTS)} A model of yours comes with --plugin FILE."
         )
     return AGENTS[model]
 
@@ -124,12 +124,12 @@ def resolve_chosen(
     adaptive: type[Agent] | str | None,
     fixed: Mapping[str, float] | None = None,
 ) -> ChosenQuestions | None:
-    """Return how the questions of a session are chosen; None where all are asked in order.
+    """Return how the questions of a session are chosen; None where all are put in order.
 
     Parameters
     ----------
     questions
-        How many are asked.
+        How many there are.
     adaptive
         The model for whose parameters they are chosen; None for those that come first.
     fixed
@@ -143,7 +143,7 @@ def resolve_chosen(
     if questions is None:
         if adaptive is not None:
             raise ValueError(
-                "Questions are chosen up to a number of them; got none. Say how many are asked "
+                "Questions are chosen up to a number of them; got none. Say how many there are "
                 "(--questions)."
             )
         return None
@@ -158,7 +158,7 @@ def resolve_chosen(
 def chosen_options(
     environment: Environment, questions: int | None, adaptive: type[Agent] | str | None
 ) -> dict[str, Any]:
-    """Return how questions are chosen as options of a cell, checked; none where all are asked."""
+    """Return how questions are chosen as options of a cell, checked; none where all are put."""
     if resolve_chosen(environment, questions, adaptive) is None:
         return {}
     return {
@@ -184,7 +184,7 @@ def resolve_stop(environment: Environment, file: str | os.PathLike[str] | None) 
     if not isinstance(measure, SubjectMeasure) or not np.isfinite(measure.null):
         raise ValueError(
             f"A stopping rule looks at a value of each session and tests a null value; "
-            f"{rule.measure} has its own test or none. Name another measure."
+            f"{rule.measure} has another test or none. Name another measure."
         )
     return StopBy(rule, measure)
 
@@ -201,10 +201,10 @@ def check_truth(parameters: Parameters, truth: Mapping[str, float] | None) -> di
 
 
 def selection_of(model: type[Agent], all_trials: bool) -> Selection | None:
-    """Return the trials to which a model is fitted; ValueError if all are asked for in vain."""
+    """Return the trials to which a model is fitted; ValueError if all are wanted in vain."""
     if all_trials and model.selection is None:
         raise ValueError(
-            f"All trials are asked for of models that are fitted to some of them; {model.name} is "
+            f"All trials are wanted of models that are fitted to some of them; {model.name} is "
             "fitted to all as it is. Leave it out (--all-trials)."
         )
     return None if all_trials else model.selection

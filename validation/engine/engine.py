@@ -57,7 +57,7 @@ def run(study: Study, work: Work, say: Callable[[Rows], Answer], running: Runnin
         If the folder holds something else, cannot be written, or the first batches all fail for
         one reason.
     ShareDone
-        If a share was asked for and others are missing.
+        If a share was wanted and others are missing.
     """
     how, (number, of) = running.checked(), running.part_of
     if how.out is None:

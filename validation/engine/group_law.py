@@ -2,7 +2,7 @@
 
 What a hierarchical fit with correlations and with a formula takes for granted, drawn: means and
 spreads from the hyperpriors, correlations from the law of Lewandowski, Kurowicka and Joe (2009),
-weights Normal(0, prior sd) and the spreads of subjects' own effects half-normal.
+weights Normal(0, prior sd) and the spreads of subjects' effects half-normal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from knownminds.environments import session_stream
 from knownminds.inference.groups.deviations import Deviations
 from knownminds.inference.groups.formulas import GroupDesign
 
-_KEY = 73  # of the stream of correlations, weights and own effects
+_KEY = 73  # of the stream of correlations, weights and effects
 COLUMN = "session"  # what formulas of simulated sessions may name
 
 
@@ -133,7 +133,7 @@ def draw_group(
     design
         Of a formula, for as many subjects; None for parameters that go together and nothing else.
     address
-        Seed and place of the stream that the rest is drawn from.
+        Seed and address of the stream that the rest is drawn from.
     """
     n, k = standard.shape
     deviations = Deviations.plain(parameters, n, True) if design is None else design.deviations

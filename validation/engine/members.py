@@ -1,4 +1,4 @@
-"""Members from elsewhere: models, experiments and measures of a user's own.
+"""Members from elsewhere: models, experiments and measures of a user.
 
 They reach worker processes with each piece of work, and the report of a study by the list in its
 folder.
@@ -162,7 +162,7 @@ def load_list(folder: Path) -> None:
         return
     loaded = {path.name for path in _files}
     for name in map(Path, json.loads(file.read_text(encoding="utf-8"))):
-        if name.name in loaded:  # given again, perhaps from another place
+        if name.name in loaded:  # given again, perhaps from another folder
             continue
         if not name.is_file():
             raise ValueError(

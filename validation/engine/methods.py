@@ -1,4 +1,4 @@
-"""What was done, in the words of a methods section: sentences filled in with what was asked."""
+"""What was done, in the words of a methods section: sentences filled in with the options."""
 
 from __future__ import annotations
 

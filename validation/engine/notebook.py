@@ -53,13 +53,13 @@ class _Bar:
         self.show(f'<label>{text} <progress value="{done}" max="{total}"></progress></label>')
 
     def end(self) -> None:
-        """Leave a line in place of a bar that was drawn."""
+        """Leave a line instead of a bar that was drawn."""
         if self.handle is not None:
             took = monotonic() - self.began
             self.show(f"{escape(self.title)}: {self.done:,} of {self.of:,} in {took:,.1f} s")
 
     def show(self, html: str) -> None:
-        """Draw, in place of what was drawn before."""
+        """Draw, instead of what was drawn before."""
         from IPython.display import HTML, display
 
         if self.handle is None:

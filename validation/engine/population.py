@@ -27,7 +27,7 @@ from .study import Batch, Cell, Study
 # The laws that a cell may name; an empty one is "each subject from the model's priors".
 HYPERPRIOR: Mapping[str, Any] = {"group": "hyperprior"}
 CORRELATED: Mapping[str, Any] = {**HYPERPRIOR, "correlated": True}
-_GROUP_DRAW = 2**31 + 1  # first part of the address of a replicate's own group
+_GROUP_DRAW = 2**31 + 1  # first part of the address of a replicate's group
 CHOSEN_PER_BATCH = 32  # subjects whose questions are chosen: a second or some
 
 
@@ -176,7 +176,7 @@ def _drawn_group(study: Study, cell: Cell, replicates: NDArray[np.int64]) -> tup
 
 @dataclass(frozen=True)
 class Lived:
-    """Sessions that subjects have lived, as flat arrays in order of time.
+    """Sessions of subjects, as flat arrays in order of time.
 
     Parameters
     ----------
@@ -204,10 +204,10 @@ class Lived:
         selection: Selection | Literal["own"] | None = "own",
         apart: bool = False,
     ) -> ModelData:
-        """Return what a model reads of them; `apart` makes every session a subject of its own.
+        """Return what a model reads of them; `apart` makes every session a separate subject.
 
         Session k of subject i is then row k * n_subjects + i. Trials outside the `selection`,
-        by default the model's own, count as unanswered.
+        by default the model's, count as unanswered.
         """
         who, n = self.subject, self.n_subjects
         if apart:
@@ -226,7 +226,7 @@ class Lived:
         )
 
     def of(self, subjects: NDArray[np.int64]) -> Lived:
-        """Return what these subjects lived, numbered anew from 0."""
+        """Return the sessions of these subjects, numbered anew from 0."""
         position = np.full(self.n_subjects, -1)
         position[subjects] = np.arange(len(subjects))
         mine = position[self.subject] >= 0
@@ -235,7 +235,7 @@ class Lived:
         return Lived(self.environment, columns, subject, session, self.trial[mine], len(subjects))
 
     def beside(self, other: Lived) -> Lived:
-        """Return both together: what subject i has lived there is that of subject n + i."""
+        """Return both together: the sessions of subject i there are those of subject n + i."""
         columns = {
             name: np.concatenate([column, other.columns[name]])
             for name, column in self.columns.items()
@@ -252,7 +252,7 @@ class Lived:
     def trials(self, *, apart: bool = False) -> Trials:
         """Return the checked record; subjects are named by their position in the batch.
 
-        `apart` makes every session a subject of its own, as in `data`.
+        `apart` makes every session a separate subject, as in `data`.
         """
         who = self.session * self.n_subjects + self.subject if apart else self.subject
         frame = pd.DataFrame(
@@ -334,9 +334,9 @@ def check_step_loop(study: Study) -> None:
         If it differs from the compiled simulation: no study may rest on either then.
     """
     for c, cell in enumerate(study.cells):
-        if "questions" in cell.options:  # which are asked step by step in any case
+        if "questions" in cell.options:  # which are chosen step by step in any case
             continue
-        if "lost" in cell.law:  # all trials take place here
+        if "lost" in cell.law:  # all trials happen here
             cell = replace(cell, law={k: v for k, v in cell.law.items() if k != "lost"})
             study = replace(study, cells=(*study.cells[:c], cell, *study.cells[c + 1 :]))
         first = Batch(c, 0, 1)

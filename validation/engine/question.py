@@ -1,7 +1,7 @@
 """What a command answers, declared once.
 
 A question is a frozen dataclass. Its fields are the arguments of the function that answers it and
-the options of the command, its docstring is the help of both; what was asked goes into a study's
+the options of the command, its docstring is the help of both; the options go into a study's
 identity, and a command line that asks it again follows from there. Nothing here is slow to import.
 """
 
@@ -188,7 +188,7 @@ def frozen_question(kind: type[T]) -> type[T]:
 
 @frozen_question
 class Question(Generic[R]):
-    """What a command is asked."""
+    """A question of a command."""
 
     command: ClassVar[str]
     verb: ClassVar[str]  # the function's name
@@ -228,7 +228,7 @@ class Question(Generic[R]):
         return arguments
 
     def option_values(self) -> dict[str, Any]:
-        """What was asked, by the names of the options; rates of zero are not named."""
+        """Values of the options by name; rates of zero are not named."""
         running = running_of(type(self))
         return {
             option.name: _plain(getattr(self, name))
@@ -322,12 +322,12 @@ def running_of(kind: type) -> set[str]:
 
 @frozen_question
 class StudyQuestion(Running, Question[R]):
-    """What a study is asked."""
+    """A question of a study."""
 
 
 @frozen_question
 class ExperimentQuestion(StudyQuestion[R]):
-    """What is asked of models in an experiment.
+    """A question about models in an experiment.
 
     Subclasses have `environment`, `trials`, `truth` typed as --set, and `model` or `models`.
 
@@ -370,7 +370,7 @@ class ExperimentQuestion(StudyQuestion[R]):
         return names
 
     def option_values(self) -> dict[str, Any]:
-        """What was asked: names, not things, and no setting that is the experiment's own."""
+        """The options: names, not things, and no setting at its default."""
         from .arguments import resolve_environment, resolve_model, settings_asked
 
         environment = resolve_environment(getattr(self, "environment"))  # noqa: B009 - of a subclass
@@ -432,7 +432,7 @@ def command_line(command: str, *about: str, **options: Any) -> str:
         Arguments; empty ones are left out.
     options
         By their names, with _ for -. What is None, False or empty is left out, True is a flag,
-        and of a mapping (NAME=VALUE) or list each entry is an option of its own.
+        and of a mapping (NAME=VALUE) or list each entry is a separate option.
     """
     words = ["knownminds", command, *about]
     for name, value in options.items():

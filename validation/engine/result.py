@@ -48,7 +48,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Part:
-    """What stands under a title of its own: a paragraph, tables and figures.
+    """What stands under a separate title: a paragraph, tables and figures.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Result:
     figures
         By caption.
     parts
-        What stands under titles of its own, behind tables and figures.
+        What stands under separate titles, behind tables and figures.
     notes
         Fixed texts: what columns mean, and rules.
     attempted, failed
@@ -231,7 +231,7 @@ class Result:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Show a notebook the page, in a frame of its own."""
+        """Show a notebook the page, in a separate frame."""
         from knownminds.validation.pages.result_page import page_text
 
         text = escape(page_text(self), quote=True)

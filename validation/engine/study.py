@@ -126,7 +126,7 @@ class Study:
     command
         What is studied, "recover" for instance.
     question
-        What was asked, by the names of the command's options; None and empty values were not.
+        The command's options by name; None and empty values were not.
     unit
         What a row of the results is about: every subject of every replicate, or every replicate.
     remarks
@@ -198,7 +198,7 @@ class Study:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What was asked, by option, the experiment first."""
+        """The options by name, the experiment first."""
         options = dict(self.question)
         return {"experiment": options.pop("subject_matter", ""), **options}
 
@@ -260,7 +260,7 @@ class Rows:
         return units - len(self.frame)
 
     def result(self, title: str, **parts: Any) -> Result:
-        """Return a result of these rows: counts, and what was asked, are filled in."""
+        """Return a result of these rows: counts, and options are filled in."""
         frame = self.frame
         several = "Parts were computed with different versions of packages; see study.json."
         notes = [*parts.pop("notes", ()), *([several] if len(self.versions) > 1 else [])]
@@ -336,7 +336,7 @@ def claim(study: Study, folder: Path) -> tuple[Mapping[str, str], ...]:
             )
     elif strangers := [f.name for f in folder.iterdir() if not f.name.startswith(".")]:
         raise ValueError(
-            f"A study needs a folder of its own; {folder} holds {strangers[0]!r}. Name another one."
+            f"A study needs a separate folder; {folder} holds {strangers[0]!r}. Name another one."
         )
     now = versions()
     if now != (used or ({},))[-1]:
@@ -375,7 +375,7 @@ def read_part(file: Path, units: int) -> pd.DataFrame:
 
 
 def finished_parts(parts: Path) -> set[str]:
-    """Return the names of the parts that are there; they are put in place whole."""
+    """Return the names of the parts that are there; each is renamed when it is whole."""
     return {file.name for file in parts.glob("*.parquet")}
 
 

@@ -1,4 +1,4 @@
-"""The model that an experiment is asked about if none is named."""
+"""The usual model of an experiment, where none is named."""
 
 from __future__ import annotations
 

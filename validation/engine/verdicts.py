@@ -23,7 +23,7 @@ not judged              fewer than 10 fits, 20 data sets of a model or 100 of a 
 ======================  ======================================================================
 
 A word is given only where the number lies beyond its threshold by more than 2 Monte-Carlo standard
-errors (of r on Fisher's scale, and at least Fisher's own error; of shares, where the 95% interval
+errors (of r on Fisher's scale, and at least Fisher's error; of shares, where the 95% interval
 holds no threshold). Elsewhere the verdict is "between" the words that are possible, and says how
 many more replicates decide with a chance of 80% if the true number is the one estimated. What only
 bars a better word, coverage, failures and bounds, counts against a study where it lies beyond its
@@ -208,7 +208,7 @@ def judge(
     n
         Fits that the numbers rest on.
     unit, size
-        What more is asked for, and how many fits one of it brings on average.
+        What more is wanted, and how many fits one of it brings on average.
     """
     reasons = tuple(one.reason for one in held if one.reason)
     first, last = (max(one.words[k] for one in held) for k in (0, 1))
@@ -258,7 +258,7 @@ def judge_recovery(
     Parameters
     ----------
     r
-        Correlation of estimate and truth, NaN where the estimates do not vary. Fisher's own error,
+        Correlation of estimate and truth, NaN where the estimates do not vary. Fisher's error,
         1 / sqrt(n - 3) for atanh r, is used where it is larger.
     coverage
         Share of the 90% intervals that hold the truth.
@@ -269,7 +269,7 @@ def judge_recovery(
     varies, finite
         Whether the truth differs between subjects; whether the estimates are small enough for r.
     unit, size
-        What more can be asked for, and how many fits one of it brings.
+        What more can be had, and how many fits one of it brings.
     """
     if n < LEAST_FITS:
         return too_few(n, LEAST_FITS)
@@ -313,7 +313,7 @@ def judge_region(width: Score, *, n: int, unit: str = "subject", size: float = 1
     Parameters
     ----------
     width
-        Mean width of the 90% intervals on the unconstrained scale over that of the prior's own.
+        Mean width of the 90% intervals on the unconstrained scale over that of the prior.
     n
         Usable fits.
     unit, size

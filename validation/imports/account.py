@@ -201,7 +201,7 @@ def account_of_texts(format: str, files: Sequence[str], trials: Trials) -> Accou
             tally.add(TOLD, "an answer whose reward no words tell, so that it is missing", untold)
     repaired = int((frame["outcome"] == "repaired").sum())
     if repaired:
-        tally.add(DERIVED, "an answer in another form than was asked for", repaired)
+        tally.add(DERIVED, "an answer in another form than was wanted", repaired)
     for outcome in frame["outcome"][~answered].unique():
         n = int((frame["outcome"] == outcome).sum())
         tally.add(UNREADABLE, f"an answer that is {outcome}", n)

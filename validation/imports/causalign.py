@@ -76,7 +76,7 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
 
 
 def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
-    """Read models' answers; what was asked follows from the number of the prompt."""
+    """Read models' answers; the question follows from the number of the prompt."""
     cells = table.cells
     number = within(table, "id", tally, least=1, most=_PROMPTS, whole=True)
     index = np.nan_to_num(number, nan=1).astype(np.int64) - 1
@@ -95,7 +95,7 @@ def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     wanted = given.get("control")
     if control[right].nunique() > 1 and wanted is None:
         raise ValueError(
-            f"Overloads and their controls have settings of their own; {table.file} has both. "
+            f"Overloads and their controls have separate settings; {table.file} has both. "
             "Import one at a time: --set control=false."
         )
     if wanted is not None:
@@ -115,9 +115,7 @@ def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     who = _text(cells, "subject").str.cat(effort, sep=" ").str.strip()
     prompt = kind + ("/" + temperature).where(temperature != "", "")
     nth = pd.DataFrame({"w": who, "a": prompt, "i": index}).groupby(["w", "a", "i"]).cumcount()
-    tally.mark(
-        DERIVED, "repeated passes over the prompts told apart by their order", table, nth > 0
-    )
+    tally.mark(DERIVED, "repeated passes over the prompts separated by their order", table, nth > 0)
     return frame.assign(
         subject=who, session=prompt + ("/" + nth.astype("str")).where(nth > 0, ""),
         trial=index, task=task[kept].to_numpy(), queried=_QUERIED[index % 20],
@@ -165,7 +163,7 @@ def _stories(
 
 
 def _answered(table: Table, tally: Tally) -> pd.DataFrame:
-    """Read answers by the experiment's own parser; errors are no answers, and are told apart."""
+    """Read answers by the experiment's parser; errors are no answers, and are separated."""
     text = table.cells["response"]
     said = text.fillna("").astype("str")
     failed = said.str.startswith("Error:")

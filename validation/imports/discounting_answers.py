@@ -27,7 +27,7 @@ def questions_of_answers(answers: pd.DataFrame, environment: TemporalDiscounting
     ----------
     answers
         Columns subject, item (0 to 6), action (0 the sooner sum, 1 the later one, missing where
-        nothing was answered), in the order in which each item was asked; and session if there are
+        nothing was answered), in the order of the items; and session if there are
         several. Others are kept.
     place
         The questionnaire, with its sums and delays.
@@ -70,7 +70,7 @@ def questions_of_answers(answers: pd.DataFrame, environment: TemporalDiscounting
     if len(never):
         raise ValueError(
             "An item goes on as its answers ask for; row "
-            f"{never[0] + 1} answers a question that was not asked after those before it. "
+            f"{never[0] + 1} answers a question that does not follow from the answers before it. "
             "Leave it out, or correct the order."
         )
     tables = environment.tables(np.full((1, environment.n_draws), 0.5))

@@ -36,7 +36,7 @@ class Format:
         Makes trials of a table; gets the settings that were given, and raises ValueError where no
         row can be used.
     without
-        Columns that tell it from a format whose head is within its own.
+        Columns that tell it from a format whose head is part of it.
     settings
         Settings of the experiment that follow from the trials.
     also

@@ -165,7 +165,7 @@ def _named_in(table: Table) -> str | None:
 def sessions_apart(
     frames: Sequence[pd.DataFrame], tables: Sequence[Table], tally: Tally
 ) -> list[pd.DataFrame]:
-    """Return the trials of several files, sessions that stand in several of them told apart.
+    """Return the trials of several files, sessions that stand in several of them separated.
 
     A session that is the same in an earlier file, trial by trial, is left out. One with other
     answers is a further pass, and its name says which.
@@ -228,7 +228,7 @@ def _experiment(
     known: Format, frame: pd.DataFrame, tables: Sequence[Table], given: Mapping[str, Any]
 ) -> Environment | None:
     abstract = "content_name" in frame and frame["domain"].astype("str").isin(list("012")).any()
-    if not known.environment or abstract:  # abstract content is not told in words here
+    if not known.environment or abstract:  # abstract content has no words here
         return None
     plain = make(known.environment)
     for setting in given:

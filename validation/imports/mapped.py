@@ -247,7 +247,7 @@ def _require(table: Table, frame: pd.DataFrame, environment: Environment | None)
         schema = trial_schema(environment)
         needed = [c.name for c in schema.columns if c.required]
         needed += ["reward"] if environment.feedback and environment.name != "iowa_gambling" else []
-        # What the experiment adds by itself from the others is found out by asking it to.
+        # What the experiment adds by itself from the others is read off the experiment.
         lacking = [name for name in dict.fromkeys(needed) if name not in frame]
         if lacking and {"subject", "trial"} <= set(frame):
             lacking = [name for name in lacking if name not in _added(environment, frame)]
@@ -262,7 +262,7 @@ def _added(environment: Environment, frame: pd.DataFrame) -> set[str]:
     try:
         return set(map(str, environment.complete(Trials.from_frame(probe)).columns))
     except ValueError:
-        return set(map(str, frame.columns))  # its own sentence says what is wrong
+        return set(map(str, frame.columns))  # its sentence says what is wrong
 
 
 def _lacking(table: Table, names: Sequence[str], environment: Environment | None = None) -> str:

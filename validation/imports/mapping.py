@@ -30,7 +30,7 @@ _GRAMMAR = (
     "--map takes ours=theirs,... for columns; 'COLUMN: text=number,...' for values; "
     f"'COLUMN: UNIT' with one of {', '.join(UNITS)}; 'reward: by action COLUMN_0,COLUMN_1' for "
     "what the chosen option paid; 'trial text: PATTERN' and "
-    "'option names: PATTERN' for sessions told as texts; a .toml file; or the name of a map that "
+    "'option names: PATTERN' for sessions as texts; a .toml file; or the name of a map that "
     "is shipped"
 )
 _OF_TEXTS = {"trial text": "pattern", "option names": "names"}
@@ -66,7 +66,7 @@ class ColumnMap:
         Whether a cell that has no meaning ends the import. If not, it is counted: an answer is
         then malformed, and a row without a stimulus is left out.
     pattern, names
-        Of sessions told as texts, see `told_texts.read_texts`; "" for tables.
+        Of sessions as texts, see `told_texts.read_texts`; "" for tables.
     """
 
     environment: str = ""
@@ -177,8 +177,8 @@ def read_map(texts: Sequence[str]) -> ColumnMap:
         whole = whole.merged(_one(text.strip()))
     if whole.names and not whole.pattern:
         raise ValueError(
-            "Names of options are found in texts; got 'option names' and no 'trial text'. Give the "
-            "pattern of a trial too."
+            "Names of options are read from texts; got 'option names' and no 'trial text'. Give "
+            "the pattern of a trial too."
         )
     return whole
 

@@ -190,7 +190,7 @@ def numbers(
     """Return a column as numbers, NaN where there is none, and where a cell is no number.
 
     A decimal comma is understood in a column where no cell has a decimal point, of a file that is
-    not itself separated by commas; it is told.
+    not itself separated by commas; it is named.
     """
     cells = table.cells[column]
     given = cells.notna().to_numpy()

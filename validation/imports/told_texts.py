@@ -1,6 +1,6 @@
-"""Sessions told as texts, one participant a line, as tables: answers stand between << and >>.
+"""Sessions as texts, one participant a line, as tables: answers stand between << and >>.
 
-Of the corpus Psych-101 (Binz et al. 2025) each experiment has words of its own, so that a pattern
+Of the corpus Psych-101 (Binz et al. 2025) each experiment has separate words, so that a pattern
 says where stimuli, answers and rewards stand; options have letters that are drawn anew for each
 participant, and a second pattern finds their order in the instructions.
 """
@@ -24,7 +24,7 @@ _GROUPS = "(?P<action>...)"
 
 
 def read_texts(path: Path, pattern: str, names: str, tally: Tally) -> Table:
-    """Read sessions that are told as texts; each match of a pattern is a row.
+    """Read sessions that are texts; each match of a pattern is a row.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _options(named: re.Pattern[str], names: str, text: str, where: str) -> tuple
         )
     options = tuple(map(str, match.groups()))
     if len(set(options)) < len(options):
-        raise ValueError(f"Options have names of their own; {where} has {', '.join(options)}.")
+        raise ValueError(f"Options have separate names; {where} has {', '.join(options)}.")
     return options
 
 

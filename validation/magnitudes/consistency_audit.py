@@ -38,8 +38,8 @@ EXACT = "perfect, exact"  # without noise
 AT_ONCE = 250  # participants simulated at a time, which bounds the memory
 TRIALS = (33, 99, 297, 990)
 # Of the minds: prior weight in the base condition (0 in the perfect ones), by how much it grows in
-# each ablation where the mind adapts, noise in fractions of the unit; and a score whose share of
-# participants is told, as it looks like adaptation.
+# each ablation where the agent adapts, noise in fractions of the unit; and a score whose share of
+# participants is named, as it looks like adaptation.
 SETTINGS = {"prior_weight": 0.3, "shift": 0.1, "sigma": 0.06, "threshold": 5}
 OPTIONS = ("trials",)  # of `audit` that this one takes besides settings, replicates and seed
 NOTES = (
@@ -59,7 +59,7 @@ def study(question: Audit) -> Study:
     ----------
     question
         Its trials are those of each task, condition and modality, multiples of 33; its settings
-        are `SETTINGS`; its replicates are participants of each kind of mind and number of trials.
+        are `SETTINGS`; its replicates are participants of each kind of agent and number of trials.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def work(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
 
 
 def say(rows: Rows) -> Result:
-    """Score each kind of mind and number of trials by itself."""
+    """Score each kind of agent and number of trials by itself."""
     cells = rows.study.cells
     threshold = cells[0].options["threshold"]
     table = []
@@ -161,7 +161,7 @@ def say(rows: Rows) -> Result:
 
 
 def draw_expected(frame: pd.DataFrame) -> Figure:
-    """Draw the expected score of each kind of mind against the number of trials."""
+    """Draw the expected score of each kind of agent against the number of trials."""
     groups = list(frame.sort_values("trials").groupby("observer", sort=False))
     figure, (axis,) = draw.panels(1)
     for (observer, rows), style in zip(groups, draw.styles(len(groups)), strict=True):

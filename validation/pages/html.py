@@ -33,7 +33,7 @@ def fill(template: str, **content: Any) -> str:
 
 
 def drawing(svg: str, label_text: str, name: str) -> Markup:
-    """Return a figure's SVG as an element of a page, in the page's own ink.
+    """Return a figure's SVG as an element of a page, in the page's ink.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def natural(svg: str) -> str:
 
 
 def option_texts(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return what was asked as texts, by option; what was not asked is left out."""
+    """Return options as texts by name; those without a value are left out."""
     texts = {}
     for name, value in options.items():
         if value is None or value is False or value in ("", [], {}, ()):

@@ -86,7 +86,7 @@ def write_page(result: Result, folder: str | Path) -> Path:
         ):
             figures.mkdir(exist_ok=True)
             name = file_name(number, caption)
-            figure.set_layout_engine(None)  # all is in its place; the others need not look for it
+            figure.set_layout_engine(None)  # all is laid out; the others need not look for it
             write_bytes(figures / f"{name}.svg", svg)
             for kind in ("png", "pdf"):
                 write_bytes(figures / f"{name}.{kind}", picture(figure, kind))

@@ -1,4 +1,4 @@
-"""What `page` is asked."""
+"""Questions of `page`: arguments and options."""
 
 from __future__ import annotations
 

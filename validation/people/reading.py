@@ -1,4 +1,4 @@
-"""Files of people's sessions: lived once more by the experiment itself, and held against it."""
+"""Files of people's sessions: replayed by the experiment itself, and compared with it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def is_of_page(file: Path) -> bool:
 def read_sessions(files: Sequence[Path]) -> tuple[Trials, Account]:
     """Read the JSON files that a page saves or sends: one session each, or several one by one.
 
-    Each is lived again with its answers; the rows of the file have to be those that come out. A
-    session that was left early is lived to its end without answers: its further trials count as
+    Each is simulated again with its answers; the rows of the file have to be those that come out. A
+    session that was left early is played to its end without answers: its further trials count as
     missing, with the outcome "error". A question that passed unanswered is "empty". Of two files of
     a session, one of which goes on where the other ends, the longer one is taken.
 
@@ -119,7 +119,7 @@ def _chosen(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
             if long[1]["rows"][: len(short[1]["rows"])] != short[1]["rows"]:
                 raise ValueError(
                     f"{before[0].name} and {file.name} tell different things of subject "
-                    f"{_name(content)}. Give people names of their own (?participant=NAME), or "
+                    f"{_name(content)}. Give people separate names (?participant=NAME), or "
                     "leave one of them out."
                 )
             kept[key] = long
@@ -131,8 +131,8 @@ def _chosen(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(
-            f"A name belongs to one session; {twice[0]} is that of several. Give people names of "
-            "their own (?participant=NAME)."
+            f"A name belongs to one session; {twice[0]} is that of several. Give people "
+            "separate names (?participant=NAME)."
         )
     return list(kept.values())
 

@@ -1,4 +1,4 @@
-"""What a page has to know of a session: the design's tables, and all that can be shown and told."""
+"""What a page has to know of a session: the design's tables, and all that can be shown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from knownminds.environments.words.answer import decimal
 
 VERSION = 1  # of a page and its files
 _STATED = 0.4321098765  # where in the range a response lies that stands for any
-_LIVED = 3  # sessions lived at random, by which a page is tried
+_LIVED = 3  # sessions played at random, by which a page is tried
 
 
 def session_data(
@@ -163,7 +163,7 @@ class _Gathering:
         }
 
     def _trial(self, t: int, shown: Mapping[int, set[Lived]]) -> dict[str, Any] | None:
-        """Return the screens of a trial by what it shows, and what is told by what was done."""
+        """Return the screens of a trial by what it shows, and what follows on each answer."""
         if not shown:
             return None
         screens: dict[str, Any] = {}
@@ -214,7 +214,7 @@ class _Gathering:
     def _told(
         self, seen: Observation, action: int, paid: Lived, asks: str
     ) -> Iterator[tuple[str, str]]:
-        """Yield what is told if that is done, by who did it: an action, a "number", "nothing"."""
+        """Yield what follows on an answer, by its kind: an action, a "number", "nothing"."""
         environment = self.environment
         if action < 0:
             yield "nothing", environment.outcome_text(Turn(seen, None, None))

@@ -63,7 +63,7 @@ page = verb(Page, __name__)
 
 
 def compute(question: Page) -> Site:
-    """Answer what `page` is asked."""
+    """Answer `page`."""
     environment = question.environment
     if isinstance(environment, str):
         one_of("environment", environment, ENVIRONMENTS)

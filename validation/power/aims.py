@@ -49,7 +49,7 @@ class Aim:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Aim:
-        """Return the aim of a cell, or of what was asked."""
+        """Return the aim of a cell, or of a question."""
         return cls(options.get("width"), options.get("rope"))
 
     @property

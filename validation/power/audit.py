@@ -55,7 +55,7 @@ audit = verb(Audit, __name__)
 
 
 def compute(question: Audit) -> Result:
-    """Answer what `audit` is asked."""
+    """Answer `audit`."""
     name = question.measure
     if name in MEASURES:
         return run(study(question), test_batch, say, question)
@@ -66,7 +66,7 @@ def compute(question: Audit) -> Result:
     for one in fields(question):
         if one.name not in taken and getattr(question, one.name) != one.default:
             raise ValueError(
-                f"The audit of {name} has a design of its own; got --{one.name}. Leave it out."
+                f"The audit of {name} has a separate design; got --{one.name}. Leave it out."
             )
     made = load(AUDITS[name], "study")(question)
     return run(made, load(AUDITS[name], "work"), say, question)
@@ -81,7 +81,7 @@ def say(rows: Rows) -> Result:
 
 
 def study(question: Audit) -> Study:
-    """Check what is asked of a measure, and write down its designs."""
+    """Check the options, and write down its designs."""
     measure = MEASURES[question.measure]
     environment = question.environment
     if not isinstance(environment, Environment):

@@ -25,7 +25,7 @@ from .dials import GroupDial, resolve_measure
 
 COMPARISONS = ("one", "between", "paired")
 ESTIMATORS = ("two_stage", "hierarchical")
-_EFFECT = 2**31  # last part of the address of a replicate's own effect
+_EFFECT = 2**31  # last part of the address of a replicate's effect
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 
 
@@ -57,7 +57,7 @@ test_batch.__test__ = False  # type: ignore[attr-defined]  # no test of ours for
 
 
 def conditions_lived(study: Study, batch: Batch, measure: Measure) -> tuple[Array, list[Lived]]:
-    """Return the true effect of each replicate, [R], and what each condition has lived."""
+    """Return the true effect of each replicate, [R], and the sessions of each condition."""
     cell = study.cells[batch.cell]
     comparison = cell.options["comparison"]
     base = draw_subjects(study, batch)
@@ -361,7 +361,7 @@ def characteristics(cell: Cell, rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _spread(agreement: scores.Agreement) -> Score:
-    """Return the standard deviation of the errors; its own error holds for normal estimates."""
+    """Return the standard deviation of the errors; its error holds for normal estimates."""
     if agreement.n < 2:
         return NOTHING
     square = agreement.rmse.value**2 - agreement.bias.value**2

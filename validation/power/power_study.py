@@ -1,4 +1,4 @@
-"""Power: how often a design detects an effect of a stated size, before anyone is asked."""
+"""Power: how often a design detects an effect of a stated size, before data are collected."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 FITS_PER_BATCH = 512  # some 70 ms of fitting
 READ_FROM = 0.9  # of the 95% intervals hold the truth where the size of an effect can be read
-USUAL = 0.8  # the power that designs are mostly asked for
+USUAL = 0.8  # the power that designs are mostly planned for
 REPLICATES = 400
 NOTES = (
     "Monte-Carlo standard errors in parentheses. power, assurance: share of all data sets whose "
@@ -72,7 +72,7 @@ power = verb(Power, __name__)
 
 
 def compute(question: Power) -> Result:
-    """Answer what `power` is asked: designs, a search, a stopping rule, or rival models."""
+    """Answer `power`: designs, a search, a stopping rule, or rival models."""
     if question.against:
         result: Result = confusion_of(question).answer()
         return result
@@ -108,7 +108,7 @@ def with_single_sizes(question: Power) -> Power:
 
 
 def confusion_of(question: Power) -> Confuse:
-    """Return the comparison of models that is asked with `against`."""
+    """Return the comparison of models of `against`."""
     allowed = (
         "environment", "model", "against", "criterion", "subjects", "sessions", "trials",
         "replicates", "truth", "pilot", "unconverged", "seed", "tell", *vars(question.running),
@@ -274,14 +274,14 @@ def draw_designs(frame: pd.DataFrame) -> Figure:
 
 @dataclass(frozen=True)
 class Sought:
-    """What is looked for, whatever the size of the design: what was asked, checked.
+    """What is looked for, whatever the size of the design: the options, checked.
 
     Parameters
     ----------
     size
-        Of the effect; the mean over the pilot's draws where it is the pilot's own.
+        Of the effect; the mean over the pilot's draws where it is the pilot's.
     own_sd
-        Of the effect over the pilot's draws, where it is the pilot's own; None elsewhere.
+        Of the effect over the pilot's draws, where it is the pilot's; None elsewhere.
     """
 
     question: Power
@@ -311,7 +311,7 @@ class Sought:
         trials: Sequence[Any],
         mark: Mapping[str, Any] | None = None,
     ) -> tuple[Cell, ...]:
-        """Write down each combination; `mark` gives the data sets numbers of their own."""
+        """Write down each combination; `mark` gives the data sets separate numbers."""
         for name, grid in (("subjects", subjects), ("sessions", sessions), ("trials", trials)):
             if len(grid) == 0:
                 raise ValueError(f"A design needs a number of {name}; got none.")
@@ -419,7 +419,7 @@ def _batch(fits: int, estimator: str) -> int:
 
 
 def sought_in(question: Power) -> Sought:
-    """Check what a power study is asked, and write it down."""
+    """Check the options of a power study, and write it down."""
     environment, agent = resolve_environment(question.environment), resolve_model(question.model)
     comparison, estimator = question.comparison, question.estimator
     agent.check_plays(environment)
@@ -483,7 +483,7 @@ def _observed(question: Power, environment: Environment) -> Observed | None:
     if question.run is None:
         return None
     if question.stop is not None:
-        raise ValueError("The cost of a stopping rule is told in units; leave --run out.")
+        raise ValueError("The cost of a stopping rule is in units; leave --run out.")
     from knownminds.validation.costs.observed import Observed
 
     observed = Observed.read(question.run, question.seed)
@@ -520,5 +520,5 @@ def _own_sizes(question: Power, pilot: Pilot | None, measure: Measure) -> Array:
             "A pilot of one group knows no difference between two; state its size, NAME=SIZE."
         )
     if question.effect_sd:
-        raise ValueError("The pilot's own effect has its own spread; leave --effect-sd out.")
+        raise ValueError("The pilot's effect has its spread; leave --effect-sd out.")
     return pilot.sizes(measure)

@@ -1,4 +1,4 @@
-"""What `power` and `audit` are asked."""
+"""Questions of `power` and `audit`: arguments and options."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Power(ExperimentQuestion["Result"]):
 
     Agents are Normal on the unconstrained scale around the group's mean. The effect is put in by
     turning the measure's dial, so that the group's mean of the measure on the natural scale (or
-    its difference between the conditions) is what is asked. Designs of one agent (1 subject) test
-    over sessions, others over subjects.
+    its difference between the conditions) is the stated effect. Designs of one agent (1 subject)
+    test over sessions, others over subjects.
 
     With `find` the smallest number is searched. Power is taken to rise as Phi(a + b sqrt(size)),
     which is exact for normal tests. All designs tried so far give a posterior of (a, b); the next
     one is tried where half of the posterior of the answer lies on either side, with 100 fresh data
     sets. When the answer is known to within a few per cent it is tried once more with `replicates`
-    data sets of its own; should it fail there, they join the search and it goes on.
+    separate data sets; should it fail there, they join the search and it goes on.
 
     With `stop` data sets are simulated at the largest number of units, without an effect and with
     it, and the rule looks at each as it would while answers come.
@@ -94,9 +94,9 @@ class Power(ExperimentQuestion["Result"]):
         hierarchical estimator estimates them too.
     pilot
         A hierarchical fit (its folder): groups are drawn from its posterior. Power is averaged over
-        what the pilot leaves open of means and spreads. An effect {"optimism_bias": "pilot"} is the
-        drawn group's own, and power its assurance. As many answers are lost, at random, as the
-        pilot lacks.
+        what the pilot leaves open of means and spreads. An effect
+        {"optimism_bias": "pilot"} is that of the drawn group, and power its assurance. As many
+        answers are lost, at random, as the pilot lacks.
     unconverged
         With --from: go on with a posterior that did not converge.
     run
@@ -166,7 +166,7 @@ class Power(ExperimentQuestion["Result"]):
     tell: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
-        """Check that what is asked goes together."""
+        """Check that the options go together."""
         if not self.against and self.effect is None:
             raise ValueError(
                 "Power is that of an effect, --effect NAME=SIZE, or of a comparison of models, "
@@ -194,7 +194,7 @@ class Power(ExperimentQuestion["Result"]):
         return [arguments["model"], *arguments.get("against", ())]
 
     def option_values(self) -> dict[str, Any]:
-        """What was asked; what belongs to a search or a rule only there."""
+        """The options; what belongs to a search or a rule only there."""
         options = super().option_values()
         if self.pilot is not None:
             options["from"] = str(getattr(self.pilot, "folder", self.pilot))
@@ -212,12 +212,12 @@ class Audit(StudyQuestion["Result"]):
     Under the measure's rational model, drawn from its priors, the test should reject in 5% of the
     data sets whatever the design: its size. Under the violator, whose dial is turned until the
     group has each of the `effects`, it should reject often: its power. In both the estimate
-    should lie at the truth (bias), as close as its own standard error says, and its 95% intervals
+    should lie at the truth (bias), as close as its standard error says, and its 95% intervals
     should hold the truth. A measure without a null value (a score) has no test; of it, bias, error
     and coverage are scored.
 
     The audits of coherence, consistency, shortcuts and of the channel of words have designs and
-    settings of their own; see their modules in `AUDITS`.
+    separate settings; see their modules in `AUDITS`.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ class Audit(StudyQuestion["Result"]):
     seed: int = 0
 
     def option_values(self) -> dict[str, Any]:
-        """What was asked; of audits with a design of their own, what they take."""
+        """The options; of audits with a separate design, what they take."""
         options = super().option_values()
         if self.measure in AUDITS:
             sizes = ("subjects", "sessions")

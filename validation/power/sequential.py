@@ -37,7 +37,7 @@ NOTES = (
 
 
 def stopping(question: Power) -> Result:
-    """Answer what `power --stop` is asked."""
+    """Answer `power --stop`."""
     question = with_single_sizes(question)
     rule = (
         question.stop
@@ -53,7 +53,7 @@ def stopping(question: Power) -> Result:
         )
     if rule.measure and rule.measure != measure.name:
         raise ValueError(
-            f"The rule is about {rule.measure}; the effect asked for is of {measure.name}. Name "
+            f"The rule is about {rule.measure}; the stated effect is of {measure.name}. Name "
             "the same, or leave it out of the rule."
         )
     if question.estimator != "two_stage":

@@ -1,4 +1,4 @@
-"""What an experiment's shortcuts reach: how well somebody does who does not do what is asked."""
+"""What an experiment's shortcuts reach: how well somebody does who does another task."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _GROUP = "window"  # ranges that everybody notices: a shortcut has to tell value
 _RANDOM = 2  # of the stream by which a random player chooses
 OPTIONS = ("environment",)  # of `audit` that this one takes besides settings, replicates and seed
 MOST_BARS = 24  # of the figure
-LOOKS = "Numbers: what is looked at in place of what is asked"
+LOOKS = "Numbers: what is looked at instead of what is asked"
 HABITS = "Actions: rules that look at nothing"
 NOTES = (
     "Standard errors over sessions in parentheses. Looks: r, correlation with the right answer; "
@@ -64,10 +64,10 @@ NOTES = (
 def study(question: Audit) -> Study:
     """Ask what a participant reaches by each shortcut of an experiment alone.
 
-    A number is asked for: the right answer is regressed on one thing that can be counted (the
+    A number is wanted: the right answer is regressed on one thing that can be counted (the
     trial's number, the length of the question, the right answer of the trial before, and what the
     experiment names), within windows if there are any; the slope comes from the other sessions.
-    An action is asked for: rules that do not look at what is told play the sessions, and so does
+    An action is wanted: rules that do not look at what is shown play the sessions, and so does
     somebody who picks at random. Where nothing is right or wrong, the score is how probable the
     outcome was that was picked, or else how often the rule agrees with the first of the
     experiment's models, at the means of its priors, in what that model finds most probable.

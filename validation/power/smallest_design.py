@@ -1,4 +1,4 @@
-"""The smallest design that reaches a power, found by stochastic bisection."""
+"""The smallest design that reaches a power, by stochastic bisection."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REPLICATES = 1000  # of the confirmation
 
 
 def search(question: Power) -> Result:
-    """Answer what `power --find` is asked."""
+    """Answer `power --find`."""
     replicates = question.replicates or REPLICATES
     question = replace(with_single_sizes(question), replicates=replicates)
     one_of("size to find", str(question.find), SIZES)

@@ -79,7 +79,7 @@ CRITERIA: Mapping[str, tuple[str, bool]] = {
 LEFT_OUT = ("cv", "loo")  # criteria that leave sequences out
 SIZES = ("subjects", "sessions", "trials")
 
-TIE = 1e-5  # scores this close are equal: optima are found to within 1e-6 per subject
+TIE = 1e-5  # scores this close are equal: optima are exact to within 1e-6 per subject
 MASS = 0.95
 INVERSION_DRAWS = 4_000
 BATCH = 256  # subjects: some 3 s of simulating and fitting with all criteria
@@ -99,7 +99,7 @@ confuse = verb(Confuse, __name__)
 
 
 def compute(question: Confuse) -> Result:
-    """Answer what `confuse` is asked: designs, or the smallest one."""
+    """Answer `confuse`: designs, or the smallest one."""
     if question.find is not None:
         from .smallest_comparison import search
 
@@ -119,7 +119,7 @@ def read(folder: str | Path) -> Result:
 
 
 def confusion_study(question: Confuse) -> Study:
-    """Check what is asked and return the study: a cell for each design and model."""
+    """Check the options and return the study: a cell for each design and model."""
     environment = resolve_environment(question.environment)
     rivals = [resolve_model(model) for model in question.models]
     check_rivals(rivals, environment)
@@ -220,7 +220,7 @@ def _check_criteria(criteria: Sequence[str]) -> None:
 def truth_by_model(
     rivals: Sequence[type[Agent]], truth: Mapping[str, float] | None
 ) -> dict[str, dict[str, float]]:
-    """Give each model those of the true values that are its own."""
+    """Give each model those of the true values that it has."""
     known = dict.fromkeys(name for model in rivals for name in model.parameters.names)
     for name in truth or {}:
         if name not in known:
@@ -439,7 +439,7 @@ def inversion_shares(
 
 
 def judge_model(won: Winners, i: int, confusion: Shares, inversion: Shares) -> Verdict:
-    """Judge whether data of model number i can be told from those of its rivals."""
+    """Judge whether data of model number i can be distinguished from those of its rivals."""
     n = int(won.n[i])
     if n < LEAST_DATA_SETS:
         return too_few(n, LEAST_DATA_SETS, "data sets")

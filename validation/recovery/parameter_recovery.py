@@ -75,7 +75,7 @@ recover = verb(Recover, __name__)
 
 
 def compute(question: Recover) -> Result:
-    """Answer what `recover` is asked."""
+    """Answer `recover`."""
     grids = {name: several(getattr(question, name)) for name in ("subjects", "sessions", "trials")}
     for name, grid in grids.items():
         if len(grid) == 0:
@@ -91,7 +91,7 @@ def compute(question: Recover) -> Result:
 
 
 def recovery_cell(question: Recover, subjects: int, sessions: int, trials: int | None) -> Cell:
-    """Check what is asked, and write down the design of these sizes."""
+    """Check the options, and write down the design of these sizes."""
     environment = resolve_environment(question.environment, trials)
     model, method = resolve_model(question.model), question.method
     model.check_plays(environment)
@@ -283,7 +283,7 @@ def shuffled(trials: Trials, seed: int = 0) -> Trials:
     keys: list[Any] = ["subject", "session", *(["stage"] if "stage" in frame else [])]
     if {"action", "response"} <= set(frame):
         acts, tells = frame["action"].notna(), frame["response"].notna()
-        if acts.any() and not (acts & tells).any():  # each trial asked for the one or the other
+        if acts.any() and not (acts & tells).any():  # each trial needs the one or the other
             keys.append(acts)
     for rows in frame.groupby(keys, sort=False).indices.values():
         order[rows] = rng.permutation(rows)

@@ -1,4 +1,4 @@
-"""What `recover` and `confuse` are asked."""
+"""Questions of `recover` and `confuse`: arguments and options."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class Recover(ExperimentQuestion["Result"]):
     all_trials
         Fit all trials, also where a model is fitted to some.
     intervals
-        Of map: posterior or laplace. Each subject's own posterior is right, and ten times slower
+        Of map: posterior or laplace. Each subject's posterior is right, and ten times slower
         than Laplace's normal approximation, which covers too little with few trials; "mle" has only
         the latter.
     population
         prior, group or correlated. "prior" draws each subject from the model's priors, the very law
-        that "map" assumes. "group" draws the subjects of a replicate from a group of their own,
+        that "map" assumes. "group" draws the subjects of a replicate from a separate group,
         whose mean and spread come from the hyperpriors and are not known to the fit: what people
         are like. "correlated" is such a group whose parameters go together, with correlations from
         the law that a correlated fit takes for granted.
@@ -70,7 +70,7 @@ class Recover(ExperimentQuestion["Result"]):
         NAME,NAME=R: how parameters go together over subjects, on the unconstrained scale. With
         these, or a correlated population, "hierarchical" estimates correlations as well.
     questions
-        How many questions of a session are asked, where trials are questions; all if not given.
+        How many questions a session has, where trials are questions; all if not given.
     adaptive
         MODEL: ask each time what is expected to tell most about its parameters, up to --questions.
     workers, backend, scheduler, share, out, progress
@@ -106,7 +106,7 @@ class Recover(ExperimentQuestion["Result"]):
     adaptive: str | None = None
 
     def option_values(self) -> dict[str, Any]:
-        """What was asked; kinds of intervals are those of "map"."""
+        """The options; kinds of intervals are those of "map"."""
         return super().option_values() | ({} if self.method == "map" else {"intervals": None})
 
 
@@ -205,7 +205,7 @@ class Confuse(ExperimentQuestion["Result"]):
                 )
 
     def option_values(self) -> dict[str, Any]:
-        """What was asked; what belongs to a search only there."""
+        """The options; what belongs to a search only there."""
         search = {} if self.find else {"target": None, "most": None}
         return super().option_values() | search
 

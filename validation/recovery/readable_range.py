@@ -2,7 +2,7 @@
 
 A study looks at twelve bands of each parameter's prior at once, so what one of them seems to show
 is no finding. Two things have to hold, each over all that was looked at (Holm 1979): the bands of a
-parameter differ (an F test with each band's own error), and intervals in a band are clearly about
+parameter differ (an F test with each band's error), and intervals in a band are clearly about
 as wide as the prior's. Where all bands are alike, some are named in one study of twenty at most.
 """
 
@@ -37,7 +37,7 @@ def unreadable(
     ----------
     widths
         By parameter, true values on the unconstrained scale and the widths of the 90% intervals
-        there over that of the prior's own, [n] each.
+        there over that of the prior, [n] each.
 
     Returns
     -------
@@ -65,9 +65,9 @@ def _tested(parameter: Parameter, z_true: Array, width: Array, clusters: Cluster
     """Return mean relative width, size and p_beyond of each band of a parameter's prior.
 
     p_beyond: how probable so wide intervals are in a band if it is at the limit; NaN if few. Widths
-    pile up at the prior's own, so a band may show no error at all: its error is the average band's
-    where that is larger. The attribute p_differ: how probable bands are that differ so much, if all
-    are alike.
+    pile up at that of the prior, so a band may show no error at all: its error is the average
+    band's where that is larger. The attribute p_differ: how probable bands are that differ so much,
+    if all are alike.
     """
     band = np.searchsorted(_edges(parameter), z_true, side="right")
     members = [band == k for k in range(BANDS)]

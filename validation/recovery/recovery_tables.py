@@ -45,7 +45,7 @@ NOTES = (
     f"Recoverable: r at least {RECOVERABLE_R}, 90% intervals that cover {LOWEST_COVERAGE} to "
     f"{HIGHEST_COVERAGE}, and at most {MOST_FAILURES} of the fits failed or not converged; weak: r "
     f"at least {WEAK_R}. In a region of true values: 90% intervals on the unconstrained scale at "
-    f"most {RECOVERABLE_WIDTH} times as wide as the prior's own (relative width); weak: at most "
+    f"most {RECOVERABLE_WIDTH} times as wide as the prior's (relative width); weak: at most "
     f"{WEAK_WIDTH}. Relative error: root mean square error on that scale in standard deviations of "
     "the prior.",
     "Statuses: flat, the trials say next to nothing about a parameter; boundary, the data ask for "
@@ -169,7 +169,7 @@ class _Fits:
 
     @property
     def width(self) -> Array:
-        """Widths of the 90% intervals over that of the prior's, unconstrained scale; 1 at most."""
+        """Widths of the 90% intervals over that of the prior, unconstrained scale; 1 at most."""
         low, high = self.ends[0.9]
         support = self.parameter.support
         with np.errstate(invalid="ignore"):
@@ -371,7 +371,7 @@ def surface_figures(tables: Mapping[str, pd.DataFrame]) -> dict[str, Drawing]:
         f"{RECOVERABLE_R} (recoverable).": Drawing(r, draw_correlations),
         "Share of the 90% intervals that hold the truth, with 2 standard errors. Dashed: "
         f"{LOWEST_COVERAGE} and {HIGHEST_COVERAGE}.": Drawing(covers, draw_shares),
-        "Width of the 90% intervals over that of the prior's own, by region of true values (rows) "
+        "Width of the 90% intervals over that of the prior, by region of true values (rows) "
         "and design (subjects x sessions x trials).": Drawing(
             tables["Regions of true values"], draw_regions
         ),

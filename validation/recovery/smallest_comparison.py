@@ -60,7 +60,7 @@ NOTES = (
 
 
 def search(question: Confuse) -> Result:
-    """Answer what `confuse --find` is asked."""
+    """Answer `confuse --find`."""
     check_target(question.target)
     one_of("size to find", str(question.find), SIZES)
     if len(question.criteria) > 1:

@@ -47,7 +47,7 @@ def prediction_study(
 def predict_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Return a row for each subject: its means in all panels, and those of each rival.
 
-    Columns of means are named by a JSON list: who, title of the panel, series, place.
+    Columns of means are named by a JSON list: who, title of the panel, series, x.
     """
     cell, n = study.cells[batch.cell], len(batch)
     played = live(study, batch, draw_subjects(study, batch))

@@ -1,4 +1,4 @@
-"""What the referee is asked: the arguments of `referee`, and the options of the command."""
+"""Questions of `referee`: arguments and options."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Referee(StudyQuestion["Result"]):
 
     Does it keep the contract of models? Are there directions of its parameters about which the
     design says nothing? Are its parameters recovered, and where? Are its posteriors calibrated? Is
-    it told from its rivals, and from which size of the design on? What does it predict that they
-    do not? A model that breaks the contract is asked nothing else.
+    it distinguished from its rivals, and from which size of the design on? What does it predict
+    that they do not? A model that breaks the contract is tested no further.
 
     Parameters
     ----------

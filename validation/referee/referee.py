@@ -39,8 +39,8 @@ FILE = "referee.json"  # in the folder of a referee: question, contract and null
 PARTS = {
     "recovery": "Are the parameters recovered?",
     "calibration": "Are the posteriors calibrated?",
-    "rivals": "Is the model told from its rivals?",
-    "smallest": "From which size on is it told from them?",
+    "rivals": "Is the model distinguished from its rivals?",
+    "smallest": "From which size on is it distinguished from them?",
     "predictions": "What does it predict that they do not?",
 }
 NOTES = (
@@ -54,7 +54,7 @@ referee = verb(Referee, __name__)
 
 
 def compute(question: Referee) -> Result:
-    """Answer what the referee is asked."""
+    """Answer the referee."""
     model = model_of(question.candidate)
     environment = set_to(resolve_environment(question.environment, question.trials),
                          question.settings)  # fmt: skip
@@ -64,7 +64,7 @@ def compute(question: Referee) -> Result:
         "model": model.name,
         "against": _rivals(question, model, environment) if checked.ok else [],
         "settings": environment.settings,
-        "asked": _options(question, model, environment),
+        "options": _options(question, model, environment),
         "contract": [[rule.name, rule.off, rule.broken] for rule in checked.rules],
         "null": [],
     }
@@ -124,9 +124,12 @@ def _options(question: Referee, model: type[Agent], environment: Environment) ->
 
 
 def _claim(about: Mapping[str, Any], folder: Path) -> None:
-    """Write down what is asked; ValueError if the folder holds something else."""
+    """Write down the options; ValueError if the folder holds something else."""
     file, content = folder / FILE, json.loads(json.dumps(about, default=str))
-    if file.is_file() and json.loads(file.read_text(encoding="utf-8"))["asked"] != content["asked"]:
+    if (
+        file.is_file()
+        and json.loads(file.read_text(encoding="utf-8"))["options"] != content["options"]
+    ):
         raise ValueError(f"The folder {folder} holds another referee's answer. Name another one.")
     if not file.is_file() and any(not f.name.startswith(".") for f in folder.iterdir()):
         raise ValueError(f"A referee needs an empty folder; {folder} is not. Name another one.")
@@ -191,7 +194,7 @@ def _say(about: Mapping[str, Any], parts: Mapping[str, Result]) -> Result:
         verdicts["null directions"] = Verdict("not identified" if null else "none", tuple(null))
     for name, result in parts.items():
         verdicts[name] = _worst(name, result, about["model"])
-    options = dict(about["asked"])
+    options = dict(about["options"])
     environment = make(about["experiment"], **about["settings"])
     return Result(
         f"What does {about['model']} stand up to in {about['experiment']}?",
