@@ -79,6 +79,7 @@ class Calibrate(ExperimentQuestion["Result"]):
     """
 
     command: ClassVar[str] = "calibrate"
+    rare: ClassVar[tuple[str, ...]] = ("correlated", "formula", "around", "questions", "adaptive")
     verb: ClassVar[str] = "calibrate"
     computed_in: ClassVar[str] = "calibration.calibration"
 

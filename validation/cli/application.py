@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -16,7 +17,9 @@ from knownminds.validation.engine.question import Option, Question
 from .output import note, print_json
 from .run_file import write_run_file
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Json = Annotated[
+    bool, typer.Option("--json", metavar=" ", help="Print one JSON object and nothing else.")
+]
 Asked = TypeVar("Asked", bound=Question[Any])
 
 app = typer.Typer(
@@ -86,6 +89,7 @@ def command(
     typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     typed.__annotations__ = {p.name: p.annotation for p in parameters}
     text = inspect.cleandoc(question.__doc__ or "").partition("\n\nParameters\n")[0]
+    text = re.sub(r"(?<!\n)\n(?!\n)", " ", text)  # a paragraph is wrapped by the screen
     first, _, more = text.partition("\n\n")
     typed.__doc__ = text if "exit code" in more else first
     app.command(question.command, cls=parser)(typed)

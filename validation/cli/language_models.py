@@ -66,6 +66,10 @@ class Calling(Question[Any]):
         Ask trials again that had no answer.
     """
 
+    rare: ClassVar[tuple[str, ...]] = (
+        "key_variable", "timeout", "concurrency", "attempts", "re_ask", "retry_errors",
+    )  # fmt: skip
+
     base_url: str | None = None
     key_variable: str | None = None
     timeout: float | None = None
@@ -141,6 +145,10 @@ class AskRun(Calling):
     """
 
     command: ClassVar[str] = "run"
+    rare: ClassVar[tuple[str, ...]] = (
+        "design", "stop", "questions", "adaptive", "images", "top_p", "verbosity", "system",
+        "top_log_probabilities", "batch_turns", "price", "contaminate", "durable", "paraphrases",
+    )  # fmt: skip
 
     environment: str = argument()
     llm: str
@@ -212,6 +220,7 @@ class AskBenchmark(Calling):
     """
 
     command: ClassVar[str] = "benchmark"
+    rare: ClassVar[tuple[str, ...]] = ("images", "price", "features", "people", "inspect")
 
     name: str = argument()
     llm: Sequence[str] = ()
@@ -290,6 +299,7 @@ class AskBudget(Question[Any]):
     """
 
     command: ClassVar[str] = "budget"
+    rare: ClassVar[tuple[str, ...]] = ("reasoning", "image_tokens", "price", "prices", "date")
 
     environment: str = argument()
     llm: Sequence[str] = ()
@@ -384,6 +394,7 @@ class AskServe(Question[None]):
     """
 
     command: ClassVar[str] = "serve"
+    rare: ClassVar[tuple[str, ...]] = ("design", "contaminate", "seed_is_session", "key_variable")
 
     environment: str = argument()
     model: str = "rescorla_wagner_dual"

@@ -103,6 +103,9 @@ class Design(ExperimentQuestion["Result"]):
     """
 
     command: ClassVar[str] = "design"
+    rare: ClassVar[tuple[str, ...]] = (
+        "date", "reasoning", "comparison", "estimator", "thorough", "pilot", "run",
+    )  # fmt: skip
     verb: ClassVar[str] = "best_design"
     computed_in: ClassVar[str] = "design.best_design"
 

@@ -34,6 +34,7 @@ P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
+RARE = "Rarely needed"  # the title of the group of rare options
 BACKENDS = ("processes", "threads", "dask")
 
 # Fields whose words the shell completes.
@@ -118,8 +119,11 @@ class Option:
         return first.removeprefix("--").replace("-", "_") or "subject_matter"
 
 
-def option_of(declared: Field[Any], help: str) -> Option:
-    """Return how a field is typed, from its annotation, its default and its help."""
+def option_of(declared: Field[Any], help: str, rare: bool = False) -> Option:
+    """Return how a field is typed, from its annotation, its default and its help.
+
+    Rare options stand in a group at the end of a command's help.
+    """
     annotation, metadata = str(declared.type), declared.metadata
     fitting = (kind for text, kind in KINDS if text in annotation)
     kind: Any = metadata.get("kind") or next(fitting, str)
@@ -132,7 +136,9 @@ def option_of(declared: Field[Any], help: str) -> Option:
     elif read is None and "Mapping[str, str]" in annotation:
         read = partial(read_texts, flag)
     member = MEMBERS.get(declared.name)
-    more: dict[str, Any] = {"help": help}
+    more: dict[str, Any] = {"help": help, "metavar": " "}  # of the type the help says enough
+    if rare:
+        more["rich_help_panel"] = RARE
     if member:
         more["autocompletion"] = completes(f"{member}s")
     annotated: Any = Annotated
@@ -141,13 +147,12 @@ def option_of(declared: Field[Any], help: str) -> Option:
         if member == declared.name != "measure":  # audits have names besides
             more["callback"] = check_member(member)
         kind = kind | None if required is None else kind
+        more["metavar"] = declared.name.upper()
         return Option(annotated[kind, typer.Argument(**more)], required, read=read)
     if declared.name == "model" and "None" not in annotation:
         more["callback"] = model_or_usual
     if member == "model":  # without one it is the usual one, or all that play
         required = None
-    elif declared.name in ("subjects", "sessions") and kind is int:
-        more["max"] = 10_000_000
     if kind is bool:
         flags = flag if declared.default is False else f"{flag}/--no-{flag[2:]}"
         return Option(annotated[bool, typer.Option(flags, **more)], declared.default, flag)
@@ -193,6 +198,7 @@ class Question(Generic[R]):
     command: ClassVar[str]
     verb: ClassVar[str]  # the function's name
     computed_in: ClassVar[str] = ""  # the module of validation whose `compute` answers it
+    rare: ClassVar[tuple[str, ...]] = ()  # fields whose options few people need
 
     def answer(self) -> R:
         """Compute the answer."""
@@ -205,8 +211,10 @@ class Question(Generic[R]):
         helps, running = field_helps(cls), running_of(cls)
         declared = [one for one in fields(cls) if one.metadata.get("typed", True)]
         declared.sort(key=lambda one: (one.name in running, one.name not in cls.__annotations__))
+        rare = {name for base in cls.__mro__ for name in vars(base).get("rare", ())}
+        declared.sort(key=lambda one: one.name in rare)
         return {
-            one.name: option_of(one, helps.get(one.name, ""))
+            one.name: option_of(one, helps.get(one.name, ""), one.name in rare)
             for one in declared
             if "Callable" not in str(one.type)
         }
@@ -323,6 +331,8 @@ def running_of(kind: type) -> set[str]:
 @frozen_question
 class StudyQuestion(Running, Question[R]):
     """A question of a study."""
+
+    rare: ClassVar[tuple[str, ...]] = ("backend", "scheduler", "share", "unconverged")
 
 
 @frozen_question

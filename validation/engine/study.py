@@ -30,6 +30,7 @@ from .result import Result
 Unit = Literal["subject", "replicate"]
 
 
+MOST = 10_000_000  # subjects, sessions or replicates
 # Settings that leave the streams of draws as they are where they have no value.
 WITHOUT_DRAWS = ("thought_words", "stimuli")
 
@@ -147,8 +148,8 @@ class Study:
         for name in ("subjects", "sessions", "batch"):
             counts[name] = min(getattr(cell, name) for cell in self.cells)
         for name, count in counts.items():
-            if count < 1:
-                raise ValueError(f"The number of {name} is at least 1; got {count}.")
+            if not 1 <= count <= MOST:
+                raise ValueError(f"The number of {name} is from 1 to {MOST:,}; got {count:,}.")
         if self.seed < 0:
             raise ValueError(f"Seeds are whole numbers from 0 on; got {self.seed}.")
 

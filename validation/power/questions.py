@@ -134,6 +134,9 @@ class Power(ExperimentQuestion["Result"]):
     """
 
     command: ClassVar[str] = "power"
+    rare: ClassVar[tuple[str, ...]] = (
+        "effect_sd", "spread", "correlation", "pilot", "run", "width", "rope", "unit", "criterion",
+    )  # fmt: skip
     verb: ClassVar[str] = "power"
     computed_in: ClassVar[str] = "power.power_study"
 

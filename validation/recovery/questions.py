@@ -83,6 +83,9 @@ class Recover(ExperimentQuestion["Result"]):
     """
 
     command: ClassVar[str] = "recover"
+    rare: ClassVar[tuple[str, ...]] = (
+        "lapse", "fit_lapse", "all_trials", "correlation", "questions", "adaptive",
+    )  # fmt: skip
     verb: ClassVar[str] = "recover"
     computed_in: ClassVar[str] = "recovery.parameter_recovery"
 
@@ -170,6 +173,7 @@ class Confuse(ExperimentQuestion["Result"]):
     """
 
     command: ClassVar[str] = "confuse"
+    rare: ClassVar[tuple[str, ...]] = ("lapse", "fit_lapse", "all_trials", "pilot")
     verb: ClassVar[str] = "confuse"
     computed_in: ClassVar[str] = "recovery.model_recovery"
 
