@@ -83,8 +83,8 @@ from .record.trials import COLUMNS as COLUMNS
 from .record.trials import SCHEMA_VERSION as SCHEMA_VERSION
 from .record.trials import Trials as Trials
 from .record.trials import schema as schema
+from .recorded import Recorded as Recorded
 from .replies import Replies as Replies
-from .rerun import Rerun as Rerun
 from .session import ChosenSession as ChosenSession
 from .session import Picked as Picked
 from .session import Session as Session

@@ -17,8 +17,8 @@ from knownminds.environments.words.screen import Screen
 
 from .design import Design, session_stream
 from .fields import Fields, Setting, documented, jsonable, settings_of, signature_of
+from .recorded import Recorded
 from .replies import Replies
-from .rerun import Rerun
 from .world import Drawn, Payoffs, World, follow_world, plain
 
 if TYPE_CHECKING:
@@ -202,10 +202,26 @@ class Environment(ABC):
         """How replies make up answers; by default each trial has one."""
         return Replies(self)
 
-    @property
-    def rerun(self) -> Rerun:
-        """How recorded rows are played once more."""
-        return Rerun(self)
+    def positions(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the position of each recorded row in its session, from 0.
+
+        By the numbers of trials, from 0 or 1; where these number something else, so that most
+        positions are free, rows stand one after the other. `session` numbers the sessions.
+        """
+        rank: NDArray[np.int64] = frame.groupby(session, sort=False).cumcount().to_numpy(np.int64)
+        number = frame["trial"].to_numpy(dtype=np.int64)
+        number = number - min(int(number.min()), 1)
+        dense = number.min() >= 0 and number.max() <= 2 * rank.max() + 1
+        return number if dense else rank
+
+    def redrawn(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> Mapping[str, NDArray[Any]]:
+        """Return what is drawn anew where recorded sessions take place again, tables [N, T, ...].
+
+        What is shown, and does not depend on actions, is shown again without it.
+        """
+        return {}
 
     @property
     @abstractmethod

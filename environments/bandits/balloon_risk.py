@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Unless, Whole, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.rerun import Recorded, Rerun, labels_of_the_lost
+from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.history import FIRST, Filled, Retelling, is_missing
 from knownminds.environments.words.prompt import Message, Prompt, Template
@@ -184,9 +184,42 @@ class BalloonRisk(Retelling):
             "first": first.astype(np.int64),
         }
 
-    @property
-    def rerun(self) -> Rerun:
-        return _Balloons(self)
+    def positions(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return positions by balloon, of which each has room for the most pumps, and by pump."""
+        order = frame.groupby(session, sort=False)["balloon"].transform(
+            lambda balloon: pd.factorize(balloon)[0]
+        )
+        positions: NDArray[np.int64] = (order * max(self.maxima) + frame["pump"] - 1).to_numpy()
+        return positions.astype(np.int64)
+
+    def redrawn(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> Mapping[str, NDArray[Any]]:
+        """Return the recorded balloons, each of which is inflated anew until it may burst.
+
+        A balloon ends before an answer that is missing.
+        """
+        most, played = max(self.maxima), recorded.of(sessions)
+        room = ((0, 0), (0, -played.there.shape[1] % most))
+        there = np.pad(played.there, room).reshape(len(sessions), -1, most)
+        answered = np.pad(played.answered, room).reshape(there.shape)
+        kind = np.pad(played.columns["type"], room, mode="edge")[:, ::most, None]
+        pump = np.arange(1, most + 1)
+        fatal = (rng.random(kind.shape) * self._most[kind]).astype(np.int64) + 1
+        unread = np.cumsum(there & ~answered, axis=2) > 0
+        present = there.any(axis=2, keepdims=True) & (pump <= fatal) & ~unread
+        tables = {
+            "balloon": np.arange(there.shape[1])[:, None],
+            "type": kind,
+            "pump": pump,
+            "bursts": pump == fatal,
+            "present": present,
+            "kept": present,
+        }
+        return {
+            name: np.broadcast_to(table, there.shape).reshape(len(sessions), -1)
+            for name, table in tables.items()
+        }
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         order = np.argsort(uniforms[-self.n_types :])
@@ -388,82 +421,6 @@ class BalloonRisk(Retelling):
 
     def options(self, observation: Observation) -> list[str]:
         return _OPTIONS if observation["first"] == STOP else _OPTIONS[::-1]
-
-
-class _Balloons(Rerun):
-    """Recorded balloons once more."""
-
-    environment: BalloonRisk
-
-    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        balloon, pump = (frame[name].to_numpy(dtype=np.int64) for name in ("balloon", "pump"))
-        if (
-            balloon.max() >= self.environment.n_all
-        ):  # numbered in another way: lost balloons are not seen
-            rank = frame.groupby(session, sort=False)["balloon"]
-            balloon = rank.transform(lambda b: pd.factorize(b)[0]).to_numpy(dtype=np.int64)
-        slots: NDArray[np.int64] = balloon * max(self.environment.maxima) + pump - 1
-        return slots
-
-    def rule(self, columns: Collection[str]) -> str:
-        most = ", ".join(map(str, self.environment.maxima))
-        return (
-            "The pump at which a balloon bursts was drawn anew, each from the first to the last as "
-            f"likely ({most} by type)."
-        )
-
-    def tables(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded balloons, lost ones among them; each is inflated anew.
-
-        A balloon ends where an answer is missing, and the last one of a session where the rows end
-        although it still held.
-        """
-        environment, played = self.environment, recorded.of(sessions)
-        most = max(environment.maxima)
-        n = len(sessions)
-        spare = -played.there.shape[1] % most
-
-        def by_balloon(values: NDArray[Any]) -> NDArray[Any]:
-            padded: NDArray[Any] = np.pad(values, ((0, 0), (0, spare)))
-            return padded.reshape(n, -1, most)
-
-        there, answered = by_balloon(played.there), by_balloon(played.answered)
-        known = there[..., 0]
-        kind = labels_of_the_lost(
-            by_balloon(played.columns["type"])[..., 0],
-            known,
-            by_balloon(played.lost)[..., 0] & ~known,
-            environment.n_balloons,
-            environment.n_types,
-            rng,
-        )
-        known_type, kind = kind >= 0, np.maximum(kind, 0)
-        pump = np.arange(1, most + 1)
-        fatal = (rng.random(kind.shape) * environment._most[kind]).astype(np.int64) + 1
-        # The pump before which a balloon ends, whatever happens.
-        unread = there & ~answered
-        end = np.where(unread.any(axis=2), unread.argmax(axis=2) + 1, most + 1)
-        last = known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
-        row, each = there[np.arange(n), last].sum(axis=1), np.arange(n)
-        held = by_balloon(played.columns["action"])[each, last, row - 1] == INFLATE
-        held &= by_balloon(played.columns["reward"])[each, last, row - 1] > 0.0
-        held &= answered[each, last, row - 1]
-        end[each, last] = np.where(held, np.minimum(end[each, last], row + 1), end[each, last])
-        present = known_type[..., None] & (pump <= fatal[..., None]) & (pump < end[..., None])
-
-        def flat(values: NDArray[Any]) -> NDArray[Any]:
-            return np.broadcast_to(values, there.shape).reshape(n, -1)
-
-        return {
-            "balloon": flat(np.arange(there.shape[1])[:, None]),
-            "type": flat(kind[..., None]),
-            "pump": flat(pump),
-            "bursts": flat(pump == fatal[..., None]),
-            "present": flat(present),
-            "kept": flat(present & known[..., None]),
-        }
 
 
 def _count(text: str) -> int:

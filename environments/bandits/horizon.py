@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.rerun import Recorded, Rerun
+from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST, LETTERS, Filled
@@ -226,9 +226,33 @@ class Horizon(TwoMachines):
             "points": points.reshape(n, -1, 2),
         }
 
-    @property
-    def rerun(self) -> Rerun:
-        return _Games(self)
+    def positions(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return positions by game, of which each has room for a long one, and by play."""
+        order = frame.groupby(session, sort=False)["game"].transform(lambda g: pd.factorize(g)[0])
+        return (order * self.long_horizon + frame["play"]).to_numpy(dtype=np.int64)
+
+    def redrawn(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> Mapping[str, NDArray[Any]]:
+        """Return the recorded games, whose points come from the true means.
+
+        Where rows tell none, from the means of the points before the last recorded play.
+        """
+        columns = recorded.of(sessions).columns
+        n, n_trials = recorded.there[sessions].shape
+        first = np.arange(n_trials) // self.long_horizon * self.long_horizon
+        last = np.minimum(first + self.long_horizon, n_trials) - 1
+        names = {"true_mean_0", "true_mean_1"} <= set(columns)
+        true = [columns[f"true_mean_{a}" if names else f"mean_{a}"][:, last] for a in (0, 1)]
+        counts = np.stack([columns[f"count_{a}"][:, first] for a in (0, 1)], axis=2)
+        means = np.stack([columns[f"mean_{a}"][:, first] for a in (0, 1)], axis=2)
+        noise = np.maximum(rng.random((n, n_trials, 2)), 2.0**-54)
+        return {
+            "game": np.broadcast_to(first // self.long_horizon, (n, n_trials)),
+            "forced_count": counts,
+            "forced_sum": counts * means,
+            "points": self._pay(np.stack(true, axis=2), noise),
+        }
 
     def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:
         game = observation["game"]
@@ -343,93 +367,3 @@ class Horizon(TwoMachines):
             known = (count[1:] == counted) & (np.abs(mean[1:] - total / counted) <= _ROUNDED)
             right[1:] &= known | ~next_one
         return right
-
-
-class _Games(Rerun):
-    """Recorded games once more."""
-
-    environment: Horizon
-
-    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        game = frame.groupby(session, sort=False)["game"].transform(lambda g: pd.factorize(g)[0])
-        places = game.to_numpy(dtype=np.int64) * self.environment.long_horizon
-        within: NDArray[np.int64] = places + frame["play"].to_numpy(dtype=np.int64)
-        return within
-
-    def rule(self, columns: Collection[str]) -> str:
-        if {"true_mean_0", "true_mean_1"} <= set(columns):
-            means = "the machines' true means, which stand in the rows"
-        else:
-            means = "means of machines that the points in the rows make likely"
-        return f"Points were drawn anew, with an sd of {self.environment.sd:g} around {means}."
-
-    def tables(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded games, from the first play of each that has a row.
-
-        Lost plays before the last one of a game are played. Points come from the true means where
-        rows tell them; else a game's means are drawn given the points that rows tell.
-        """
-        record, n, plays = recorded.of(sessions), len(sessions), self.environment.long_horizon
-        spare = -record.there.shape[1] % plays  # of the last game
-
-        def by_game(values: NDArray[Any]) -> NDArray[Any]:
-            return np.pad(values, ((0, 0), (0, spare))).reshape(n, -1, plays)
-
-        def at(name: str, position: NDArray[np.int64]) -> NDArray[Any]:
-            recorded_values = by_game(record.columns[name])
-            return np.take_along_axis(recorded_values, position[..., None], axis=2)[..., 0]
-
-        there: NDArray[np.bool_] = by_game(record.there)
-        answered = by_game(record.answered)
-        play = np.arange(plays)
-        first = there.argmax(axis=2)
-        last = plays - 1 - there[..., ::-1].argmax(axis=2)
-        counts = np.stack([at("count_0", first), at("count_1", first)], axis=2)
-        means = np.stack([at("mean_0", first), at("mean_1", first)], axis=2)
-        if {"true_mean_0", "true_mean_1"} <= set(record.columns):
-            true = np.stack([at("true_mean_0", first), at("true_mean_1", first)], axis=2)
-        else:
-            seen_mean = np.stack([at("mean_0", last), at("mean_1", last)], axis=2)
-            seen = np.stack([at("count_0", last), at("count_1", last)], axis=2)
-            true = self._means_given(seen_mean, seen, rng)
-        within = (play >= first[..., None]) & (play <= last[..., None])
-        played: NDArray[np.bool_] = np.asarray(there.any(axis=2, keepdims=True))
-        lost = by_game(record.lost) & within & played
-        noise = np.maximum(rng.random((n, *there.shape[1:], 2)), 2.0**-54)
-        points = self.environment._pay(true[:, :, None, :], noise)
-
-        def by_play(values: NDArray[Any]) -> NDArray[Any]:
-            repeated: NDArray[Any] = np.repeat(values, plays, axis=1)
-            return repeated
-
-        return {
-            "game": by_play(np.broadcast_to(np.arange(there.shape[1]), there.shape[:2])),
-            "horizon": by_play(at("horizon", first)),
-            "play": np.broadcast_to(play, there.shape).reshape(n, -1),
-            "forced_count": by_play(counts),
-            "forced_sum": by_play(counts * means),
-            "points": points.reshape(n, -1, 2),
-            "present": (answered | lost).reshape(n, -1),
-            "kept": answered.reshape(n, -1),
-        }
-
-    def _means_given(
-        self, mean: NDArray[np.float64], count: NDArray[np.int64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """Draw true means of games [..., 2], given the mean of `count` points of each machine."""
-        environment = self.environment
-        pairs = [
-            pair
-            for base in environment.base_means
-            for gap in (*environment.differences, *(-environment.differences))
-            for pair in ((base, base + gap), (base + gap, base))
-        ]
-        possible = np.array(pairs)
-        away = (mean[..., None, :] - possible) * np.sqrt(count)[..., None, :] / environment.sd
-        fit = -0.5 * (away**2).sum(axis=-1)
-        below = np.cumsum(np.exp(fit - fit.max(axis=-1, keepdims=True)), axis=-1)
-        thrown = rng.random(mean.shape[:-1]) * below[..., -1]
-        drawn: NDArray[np.float64] = possible[(thrown[..., None] >= below).sum(axis=-1)]
-        return drawn

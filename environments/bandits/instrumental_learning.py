@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Told, Whole, setting
-from knownminds.environments.rerun import ByNumber, Recorded, Rerun, labels_of_the_lost
+from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Among, Searched, Span, span
 from knownminds.environments.words.history import FIRST, LETTERS, Retelling
 from knownminds.environments.words.prompt import Message, Template
@@ -122,9 +122,22 @@ class InstrumentalLearning(Retelling):
             "first": below[..., 2].astype(np.int64),
         }
 
-    @property
-    def rerun(self) -> Rerun:
-        return _Visits(self)
+    def redrawn(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> Mapping[str, NDArray[Any]]:
+        """Return wins at the rates at which they came in all rows of a casino and machine.
+
+        Half a win and half a loss are added, so that no few visits make it sure.
+        """
+        casino, action, reward = (recorded.columns[n] for n in ("context", "action", "reward"))
+        names, code = np.unique(casino, return_inverse=True)
+        code, answered = code.reshape(casino.shape), recorded.answered
+        cell, shape = 2 * code[answered] + action[answered].astype(np.int64), (len(names), 2)
+        wins = np.bincount(cell, reward[answered], minlength=2 * len(names)).reshape(shape)
+        visits = np.bincount(cell, minlength=2 * len(names)).reshape(shape)
+        chance = ((wins + 0.5) / (visits + 1.0))[code[sessions]]
+        payoffs = (rng.random(chance.shape) < chance).astype(np.float64)
+        return {"context": code[sessions], "payoffs": payoffs}
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         rest = uniforms[4 * self.n_trials :]
@@ -184,50 +197,6 @@ class InstrumentalLearning(Retelling):
         lines = [_names_in(lines_of, line) for line in filled.get("past", "").split("\n")]
         later_names = [_names_in(followed, message) for message in later]
         return [(filled["casino"], (filled["first"], filled["second"])), *lines, *later_names]
-
-
-class _Visits(ByNumber):
-    """Recorded visits once more."""
-
-    environment: InstrumentalLearning
-
-    def rule(self, columns: Collection[str]) -> str:
-        return "Rewards were drawn anew, at the rates at which they came in these rows."
-
-    def tables(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded visits; both machines pay at the rates that rows show.
-
-        Lost trials are visits to the casinos that were not visited often enough.
-        """
-        environment, columns = self.environment, recorded.columns
-        names, code = np.unique(columns["context"], return_inverse=True)
-        code = code.reshape(recorded.there.shape)  # contexts may bear any number
-        chance = np.full((len(names), 2), 0.5)
-        for casino in range(len(names)):
-            for machine in (0, 1):
-                chosen = (code == casino) & (columns["action"] == machine)
-                rewards = columns["reward"][recorded.answered & chosen]
-                # Half a win and half a loss more, so that no few visits make it sure.
-                chance[casino, machine] = (rewards.sum() + 0.5) / (len(rewards) + 1.0)
-        played = recorded.of(sessions)
-        context = labels_of_the_lost(
-            code[sessions],
-            played.there,
-            played.lost,
-            environment.n_visits,
-            environment.n_contexts,
-            rng,
-        )
-        known = context >= 0
-        context = np.maximum(context, 0)
-        return {
-            "context": context,
-            "payoffs": (rng.random((*context.shape, 2)) < chance[context]).astype(np.float64),
-            "present": played.answered | (played.lost & known),
-            "kept": played.answered,
-        }
 
 
 @lru_cache(maxsize=2**14)  # prompts of one session repeat what the earlier ones told

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Number, Whole, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.rerun import ByNumber, Recorded, Rerun
+from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import LETTERS, Filled, Retelling
@@ -132,9 +132,11 @@ class IowaGambling(Retelling):
         first = (uniforms[:, : self.n_cards] * N_DECKS).astype(np.int64)
         return {"first": first, "scale": np.full(first.shape, self.scale)}
 
-    @property
-    def rerun(self) -> Rerun:
-        return _Cards(self)
+    def redrawn(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> Mapping[str, NDArray[Any]]:
+        """Return the scale; decks begin anew, in the published order."""
+        return {"scale": np.full(recorded.there[sessions].shape, self.scale)}
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         return {"decks": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:N_DECKS]].tolist()}
@@ -180,20 +182,3 @@ class IowaGambling(Retelling):
     def options(self, observation: Observation) -> list[str]:
         letters: list[str] = self.design.labels["decks"]
         return letters
-
-
-class _Cards(ByNumber):
-    """Recorded cards once more."""
-
-    environment: IowaGambling
-
-    def rule(self, columns: Collection[str]) -> str:
-        return "Decks began anew, with the published cards in their order."
-
-    def tables(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of as many cards, lost ones among them."""
-        played = recorded.of(sessions)
-        scale = np.full(played.there.shape, self.environment.scale)
-        return {"scale": scale, "present": played.answered | played.lost, "kept": played.answered}

@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Told, Whole, as_given, setting
-from knownminds.environments.rerun import Recorded, Rerun
+from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.history import LETTERS, Filled, Retelling
@@ -107,20 +107,21 @@ class ProbabilisticReasoning(Retelling):
         prior, likelihood = np.where(informs, weak, strong), np.where(informs, strong, weak)
         asked_urn = thrown[:, 3] < prior
         red = thrown[:, 4] < np.where(asked_urn, likelihood, 1.0 - likelihood)
-        evidence = logit(likelihood)
         return {
             "prior": prior,
             "likelihood": likelihood,
-            "log_odds": logit(prior),
-            "log_likelihood_ratio": np.where(red, evidence, -evidence),
+            **_evidence(prior, likelihood, red),
             "ball": red.astype(np.int64),
             "asked": (thrown[:, 5] < 0.5).astype(np.int64),
             "urn": asked_urn.astype(np.int64),
         }
 
-    @property
-    def rerun(self) -> Rerun:
-        return _Problems(self)
+    def redrawn(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> Mapping[str, NDArray[Any]]:
+        """Return what follows from the recorded problems."""
+        prior, likelihood, ball = (recorded.columns[n][sessions] for n in self.fields.stimulus[:3])
+        return _evidence(prior, likelihood, ball == 1)
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         return {"urns": LETTERS[np.argsort(uniforms[6 * self.n_trials :])[:2]].tolist()}
@@ -204,18 +205,12 @@ class ProbabilisticReasoning(Retelling):
         return seen | {"ball": position_of(filled["colour"], _COLOURS), "asked": urn}
 
 
-class _Problems(Rerun):
-    """Recorded problems once more."""
-
-    def tables(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded problems, each with the ball that was drawn."""
-        tables = super().tables(recorded, sessions, rng)
-        evidence = logit(tables["likelihood"])
-        tables["log_odds"] = logit(tables["prior"])
-        tables["log_likelihood_ratio"] = np.where(tables["ball"] == 1, evidence, -evidence)
-        return tables
+def _evidence(
+    prior: NDArray[np.float64], likelihood: NDArray[np.float64], red: NDArray[np.bool_]
+) -> dict[str, NDArray[np.float64]]:
+    """Return the log odds of the queried urn, and by how much the ball changes them."""
+    ratio = logit(likelihood)
+    return {"log_odds": logit(prior), "log_likelihood_ratio": np.where(red, ratio, -ratio)}
 
 
 def posterior(

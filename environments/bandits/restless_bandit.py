@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
@@ -14,8 +14,8 @@ from scipy.special import ndtri
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, OneOf, Told, Whole, setting
+from knownminds.environments.recorded import Recorded, fresh_tables
 from knownminds.environments.replies import Replies
-from knownminds.environments.rerun import ByNumber, Recorded, Rerun
 from knownminds.environments.searched import Among, Searched, Span, span
 from knownminds.environments.words.answer import (
     _SIGNS,
@@ -184,19 +184,31 @@ class RestlessBandit(TwoMachines):
         better = (block + (rest[:, self.n_blocks, None] < 0.5)) % 2
         mean_0 = np.where(better == 0, self.high, self.low)
         mean_1 = np.where(better == 1, self.high, self.low)
-        noise = ndtri(np.maximum(thrown[..., :2], 2.0**-54))  # whose quantile is finite
-        points = np.round(np.stack([mean_0, mean_1], axis=2) + self.sd * noise) + 0.0  # no -0
         return {
             "first": (thrown[..., 2] < 0.5).astype(np.int64),
             "block": block,
             "mean_0": mean_0,
             "mean_1": mean_1,
-            "points": points,
+            "points": self._points_of(np.stack([mean_0, mean_1], axis=2), thrown[..., :2]),
         }
 
-    @property
-    def rerun(self) -> Rerun:
-        return _Plays(self)
+    def _points_of(
+        self, means: NDArray[np.float64], uniforms: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return what both machines would pay, [..., 2], from their means and uniforms."""
+        noise = ndtri(np.maximum(uniforms, 2.0**-54))  # whose quantile is finite
+        points: NDArray[np.float64] = np.round(means + self.sd * noise) + 0.0  # no -0
+        return points
+
+    def redrawn(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> Mapping[str, NDArray[Any]]:
+        """Return points around the means in force; of new sessions where rows tell none."""
+        n, n_trials = recorded.there[sessions].shape
+        if not {"mean_0", "mean_1"} <= set(recorded.columns):
+            return {"points": fresh_tables(self, n, n_trials, rng)["points"]}
+        means = [recorded.columns[f"mean_{a}"][sessions] for a in (0, 1)]
+        return {"points": self._points_of(np.stack(means, axis=2), rng.random((n, n_trials, 2)))}
 
     @property
     def replies(self) -> Replies:
@@ -312,44 +324,6 @@ class RestlessBandit(TwoMachines):
             tables.append(np.cumsum(held, axis=1)[:, :-1] / held.sum(axis=1, keepdims=True))
             ways = total / len(spans)
         return tables[:0:-1]
-
-
-class _Plays(ByNumber):
-    """Recorded plays once more."""
-
-    environment: RestlessBandit
-
-    def rule(self, columns: Collection[str]) -> str:
-        low, high, sd = self.environment.low, self.environment.high, self.environment.sd
-        if {"mean_0", "mean_1"} <= set(columns):
-            means = "the means in force, which stand in the rows"
-        else:
-            means = f"{low:g} and {high:g} in blocks of the experiment's lengths"
-        return f"Points were drawn anew, with an sd of {sd:g} around {means}."
-
-    def tables(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded trials; points come from the means in force.
-
-        Where rows tell no means, a session gets the blocks of a new one of this experiment.
-        """
-        environment, played = self.environment, recorded.of(sessions)
-        n, n_slots = played.there.shape
-        if {"mean_0", "mean_1"} <= set(played.columns):
-            # A lost trial has the means of the last row before it, or else of the first row.
-            last = np.maximum.accumulate(np.where(played.there, np.arange(n_slots), -1), axis=1)
-            last = np.where(last < 0, played.there.argmax(axis=1)[:, None], last)
-            means = [np.take_along_axis(played.columns[f"mean_{a}"], last, axis=1) for a in (0, 1)]
-            noise = ndtri(np.maximum(rng.random((n, n_slots, 2)), 2.0**-54))
-            points = np.round(np.stack(means, axis=2) + environment.sd * noise) + 0.0
-        else:
-            blocks = -(-n_slots * environment.n_blocks // environment.n_trials)
-            environment = type(environment)(
-                **{**environment.settings, "n_blocks": max(blocks, environment.n_blocks)}
-            )
-            points = environment.tables(rng.random((n, environment.n_draws)))["points"][:, :n_slots]
-        return {"points": points, "present": played.answered | played.lost, "kept": played.answered}
 
 
 class _Apart(Replies):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.fields import Field, Fields, Number, OneOf, Told, Whole, setting
-from knownminds.environments.rerun import ByNumber, Recorded, Rerun
+from knownminds.environments.recorded import Recorded, fresh_tables
 from knownminds.environments.searched import Among, Searched, Span, among, span
 from knownminds.environments.words.history import FIRST, LETTERS
 from knownminds.environments.world import World
@@ -206,9 +206,15 @@ class ReversalLearning(TwoMachines):
         wins = uniforms < np.where(better[..., None] == np.arange(2), high, low)
         return np.where(wins, 1.0, self.loss)
 
-    @property
-    def rerun(self) -> Rerun:
-        return _Plays(self)
+    def redrawn(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> Mapping[str, NDArray[Any]]:
+        """Return wins at the rates in force; in blocks of new sessions where rows tell none."""
+        n, n_trials = recorded.there[sessions].shape
+        if "better" not in recorded.columns or self.criterion in WORLDS:
+            return fresh_tables(self, n, n_trials, rng)
+        better = recorded.columns["better"][sessions]
+        return {"payoffs": self._payoffs_of(better, rng.random((n, n_trials, 2)))}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 where the better machine was chosen, 0 where not, NaN where nothing was.
@@ -236,42 +242,6 @@ class ReversalLearning(TwoMachines):
             "Recode them, or set what a play pays that does not win (--set loss=0).",
         )
         yield trials.paired("reward")
-
-
-class _Plays(ByNumber):
-    """Recorded plays once more."""
-
-    environment: ReversalLearning
-
-    def rule(self, columns: Collection[str]) -> str:
-        high, low = self.environment.win_probability
-        known = "better" in columns and self.environment.criterion == "plays"
-        blocks = "as the rows tell them apart" if known else "in blocks drawn anew"
-        return (
-            f"Wins were drawn anew, with a chance of {high:g} for the better machine and {low:g} "
-            f"for the other, {blocks}."
-        )
-
-    def tables(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded plays; machines win at the rates in force.
-
-        Where rows do not tell the better machine, a session gets the blocks of a new one.
-        """
-        environment, played = self.environment, recorded.of(sessions)
-        n, n_slots = played.there.shape
-        if "better" in played.columns and environment.criterion == "plays":
-            # A lost trial has the better machine of the last row before it, or of the first row.
-            last = np.maximum.accumulate(np.where(played.there, np.arange(n_slots), -1), axis=1)
-            last = np.where(last < 0, played.there.argmax(axis=1)[:, None], last)
-            better = np.take_along_axis(played.columns["better"], last, axis=1).astype(np.int64)
-            payoffs = environment._payoffs_of(better, rng.random((n, n_slots, 2)))
-            drawn: dict[str, NDArray[Any]] = {"payoffs": payoffs}
-        else:
-            anew = type(environment)(**{**environment.settings, "n_plays": n_slots})
-            drawn = anew.tables(rng.random((n, anew.n_draws)))
-        return {**drawn, "present": played.answered | played.lost, "kept": played.answered}
 
 
 def _points(number: float) -> str:

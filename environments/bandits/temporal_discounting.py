@@ -25,7 +25,7 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.rerun import Recorded, Rerun
+from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Searched, Span, among, span
 from knownminds.environments.words.history import FIRST, Filled, Retelling
 from knownminds.environments.words.slots import Option
@@ -268,9 +268,28 @@ class TemporalDiscounting(Retelling):
         tables["first"] = (uniforms[:, :n_trials] < 0.5).astype(np.int64)
         return tables
 
-    @property
-    def rerun(self) -> Rerun:
-        return _Questions(self)
+    def redrawn(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> Mapping[str, NDArray[Any]]:
+        """Return the later sums; the questionnaire as a whole, since answers say what follows.
+
+        Kept are the questions about items of which the session has a row. Answers that are missing
+        stay so.
+        """
+        played = recorded.of(sessions)
+        if self.plan == "grid":
+            later = played.columns["later_amount"][..., None]
+            return {"later_amounts": later, "ladder": np.full(played.there.shape, LADDER)}
+        tables = self.tables(np.full((len(sessions), self.n_draws), 0.5))
+        room = ((0, 0), (0, self.n_trials - played.there.shape[1]))
+        there, answered = np.pad(played.there, room), np.pad(played.answered, room)
+        kept = np.zeros(there.shape, dtype=bool)
+        for item in range(len(ITEMS)):
+            asked = tables["item"] == item
+            kept |= asked & (there & asked).any(axis=1, keepdims=True)
+        withheld = there & ~answered
+        present = np.ones(there.shape, dtype=bool)
+        return {**tables, "withheld": withheld, "present": present, "kept": kept & ~withheld}
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
         shown = np.column_stack([trials.numbers(name) for name in self.fields.stimulus])
@@ -426,44 +445,6 @@ class TemporalDiscounting(Retelling):
 
     def options(self, observation: Observation) -> list[str]:
         return list(_LABELS[:: -1 if observation["first"] else 1])
-
-
-class _Questions(Rerun):
-    """Recorded questions once more."""
-
-    environment: TemporalDiscounting
-
-    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        if self.environment.plan == "grid":
-            return super().slots(frame, session)
-        number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
-        return number
-
-    def tables(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded questions.
-
-        Which question of the questionnaire follows hangs on the answers. It is asked whole, but
-        for answers that are missing; kept are the questions about items of which the session has
-        a row, as far as any session has them.
-        """
-        played = recorded.of(sessions)
-        if self.environment.plan == "grid":
-            tables = super().tables(recorded, sessions, rng)
-            later = tables.pop("later_amount")[..., None]
-            return {**tables, "later_amounts": later, "ladder": np.full(played.there.shape, LADDER)}
-        environment = self.environment
-        tables = environment.tables(np.full((len(sessions), environment.n_draws), 0.5))
-        item = tables["item"]
-        spare = ((0, 0), (0, environment.n_trials - played.there.shape[1]))
-        there, answered = np.pad(played.there, spare), np.pad(played.answered, spare)
-        kept = np.zeros(there.shape, dtype=bool)
-        for each in np.unique(item):
-            kept |= (item == each) & (there & (item == each)).any(axis=1, keepdims=True)
-        anywhere = np.pad(recorded.there.any(axis=0), spare[1])
-        withheld = there & ~answered  # and count for none in what follows from them
-        return {**tables, "withheld": withheld, "kept": kept & anywhere & ~withheld}
 
 
 def factors_asked(actions: NDArray[np.int64]) -> NDArray[np.int64]:

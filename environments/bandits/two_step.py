@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,8 +14,7 @@ from scipy.special import ndtri
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Told, Whole, setting
-from knownminds.environments.later import pandas as pd
-from knownminds.environments.rerun import Recorded, Rerun
+from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import Answer, parse_label
 from knownminds.environments.words.history import FIRST, LETTERS, Filled, Retelling, Words
@@ -199,9 +198,20 @@ class TwoStep(Retelling):
             "first": (drawn[..., 9:] < 0.5).reshape(n, 2 * days).astype(np.int64),
         }
 
-    @property
-    def rerun(self) -> Rerun:
-        return _Days(self)
+    def redrawn(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> Mapping[str, NDArray[Any]]:
+        """Return flights at the recorded rate, and what aliens pay as their chances walk anew."""
+        n, n_trials = recorded.there[sessions].shape
+        drawn = rng.random((n, -(-n_trials // 2), 9))
+        arrives = drawn[..., 0] < recorded.columns["transition"][sessions][:, ::2]
+        gems = drawn[..., 1:5] < self._chances(drawn[..., 5:])
+        tables = {
+            "day": np.broadcast_to(np.arange(drawn.shape[1]), arrives.shape),
+            "arrives": arrives.astype(np.int64),
+            "gems": gems.astype(np.float64),
+        }
+        return {name: np.repeat(x, 2, axis=1)[:, :n_trials] for name, x in tables.items()}
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         letters = LETTERS[np.argsort(uniforms[11 * self.n_days :])]
@@ -346,54 +356,6 @@ class TwoStep(Retelling):
                 named += [_names_in(followed, message) for message in later]
                 break
         return named  # if there is nothing, `read` will say what is wrong
-
-
-class _Days(Rerun):
-    """Recorded days once more."""
-
-    environment: TwoStep
-
-    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
-        return number
-
-    def rule(self, columns: Collection[str]) -> str:
-        low, high = self.environment.rates
-        return (
-            "Which planet was reached and what the aliens paid was drawn anew, their chances "
-            f"between {low:g} and {high:g} with daily steps of sd {self.environment.drift:g}."
-        )
-
-    def tables(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded days, lost ones among them; aliens' chances walk anew."""
-        played = recorded.of(sessions)
-        n, n_slots = played.there.shape
-        odd = n_slots % 2
-
-        def whole(values: NDArray[Any], spare: Any = 0) -> NDArray[Any]:
-            return np.pad(values, ((0, 0), (0, odd)), constant_values=spare)
-
-        there, answered, lost = (
-            whole(v, False) for v in (played.there, played.answered, played.lost)
-        )
-        days = there.shape[1] // 2
-        transitions = np.where(played.there, played.columns["transition"], np.nan)
-        transition = np.broadcast_to(np.nanmean(transitions, axis=1, keepdims=True), (n, days))
-        arrives = rng.random((n, days)) < transition
-        gems = rng.random((n, days, 4)) < self.environment._chances(rng.random((n, days, 4)))
-        # After a first stage without an answer there is no second, so none was lost.
-        lost[:, 1::2] &= answered[:, 0::2] | lost[:, 0::2]
-        return {
-            "day": np.broadcast_to(np.arange(2 * days) // 2, (n, 2 * days)),
-            "stage": np.broadcast_to(np.arange(2 * days) % 2, (n, 2 * days)),
-            "transition": np.repeat(transition, 2, axis=1),
-            "arrives": np.repeat(arrives, 2, axis=1).astype(np.int64),
-            "gems": np.repeat(gems, 2, axis=1).astype(np.float64),
-            "present": answered | lost,
-            "kept": answered,
-        }
 
 
 @lru_cache(maxsize=2**14)  # prompts of one session repeat what the earlier ones told

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Whole, setting
-from knownminds.environments.rerun import ByNumber, Recorded
+from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
@@ -54,21 +54,6 @@ class Halving(World):
         below = where(drawn.later_amount > 0, SOONER, LATER)
         self.low = where(action == above, middle, self.low)
         self.high = where(action == below, middle, self.high)
-
-
-class _Ladders(ByNumber):
-    """Recorded ladders once more: sums now follow from the answers that are given this time."""
-
-    environment: AdjustingAmount
-
-    def tables(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded ladders, by the numbers of their trials."""
-        tables = super().tables(recorded, sessions, rng)
-        del tables["sooner_amount"]
-        ladder = np.arange(recorded.there.shape[1]) // self.environment.questions
-        return {**tables, "ladder": np.broadcast_to(ladder, recorded.there[sessions].shape)}
 
 
 def _rising(name: str, given: Any) -> tuple[int, ...]:
@@ -166,9 +151,12 @@ class AdjustingAmount(StatedQuestions):
             "ladder": np.broadcast_to(ladder, (n, self.n_trials)),
         }
 
-    @property
-    def rerun(self) -> _Ladders:
-        return _Ladders(self)
+    def redrawn(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> Mapping[str, NDArray[Any]]:
+        """Return the ladders, in which sums now follow from the answers given this time."""
+        shape = recorded.there[sessions].shape
+        return {"ladder": np.broadcast_to(np.arange(shape[1]) // self.questions, shape)}
 
     def complete(self, trials: Trials) -> pd.DataFrame:
         frame = trials.frame

@@ -28,8 +28,8 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.recorded import Recorded
 from knownminds.environments.replies import Replies
-from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal
 from knownminds.environments.words.history import REASONINGS, Reasoning
@@ -240,9 +240,13 @@ class Diagnosis(Environment):
     def replies(self) -> Replies:
         return _Distributions(self)
 
-    @property
-    def rerun(self) -> Rerun:
-        return _Misread(self)
+    def redrawn(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> Mapping[str, NDArray[Any]]:
+        """Return by how much each context is misread anew."""
+        context = recorded.columns["context"][sessions]
+        drawn = rng.standard_normal((len(sessions), int(context.max()) + 1))
+        return {"idiosyncrasy": np.take_along_axis(drawn, context, axis=1)}
 
     @cached_property
     def contexts(self) -> EvidenceContexts:
@@ -583,19 +587,6 @@ class _Distributions(Replies):
         environment = self.environment
         shared = sum(question == SHARE and part > 0 for question, _, part in environment._asked)
         return environment.n_contexts * environment.repeats * (len(environment._asked) - shared)
-
-
-class _Misread(Rerun):
-    """Recorded questions once more."""
-
-    def tables(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded questions; who answers misreads each context anew."""
-        tables = super().tables(recorded, sessions, rng)
-        context = tables["context"]
-        drawn = rng.standard_normal((len(sessions), int(context.max()) + 1))
-        return tables | {"idiosyncrasy": np.take_along_axis(drawn, context, axis=1)}
 
 
 def _lines_of(text: str) -> list[str]:

@@ -481,7 +481,7 @@ def _support(task: Task, relived: Relived, fitted: Estimates) -> Result:
     question = task.question
     if not fitted.names or not (fitted.subjects["status"] != "failed").any():
         return Result("")
-    scores, group, law, drawn_anew = support_of(
+    scores, group, law = support_of(
         relived,
         task.environment,
         task.data,
@@ -507,12 +507,11 @@ def _support(task: Task, relived: Relived, fitted: Estimates) -> Result:
         "group_sd": group.sd,
     })  # fmt: skip
     unreadable = unreadable_there(scores, task.unknowns.parameters, fitted.subjects)
-    notes = [ABOUT_SUPPORT, LAWS[law]]
     return Result(
         "",
         verdicts={name: scores.verdicts[name] for name in names},
         tables={SUPPORT: table, UNREADABLE: unreadable},
-        notes=[*notes, drawn_anew] if drawn_anew else notes,
+        notes=[ABOUT_SUPPORT, LAWS[law]],
         options={"simulated agents": SIMULATED},
     )
 

@@ -15,7 +15,7 @@ from knownminds.agents import Agent, Parameters
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import play_tables
 from knownminds.environments import ANSWERED, Environment, session_stream
-from knownminds.environments.rerun import Recorded
+from knownminds.environments.recorded import Recorded
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.fitted_population import FittedPopulation, fitted_population
 from knownminds.inference.posteriors.posterior import Posterior, posterior
@@ -84,11 +84,16 @@ class Relived:
         codes = pd.factorize(unit)[0].astype(np.int64)
         name = pd.factorize(pd.MultiIndex.from_frame(frame[["subject", "session"]]))[0]
         session, first = pd.factorize(pd.Series(list(zip(codes, name, strict=True))))
-        slot = np.asarray(environment.rerun.slots(frame, session), dtype=np.int64)
+        slot = environment.positions(frame, session)
         shape = (len(first), int(slot.max()) + 1)
         there, answered = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
         there[session, slot] = True
         answered[session, slot] = frame["outcome"].isin(ANSWERED)
+        row = np.full(shape, -1)
+        row[session, slot] = np.arange(len(frame))
+        before = np.maximum.accumulate(np.where(there, np.arange(shape[1]), -1), axis=1)
+        nearest = np.where(before < 0, there.argmax(axis=1)[:, None], before)
+        row = np.take_along_axis(row, nearest, axis=1)
         columns = {}
         for column in (
             *environment.fields.stimulus,
@@ -98,14 +103,9 @@ class Relived:
         ):
             if column in frame:
                 values = as_numbers(frame[column])
-                columns[column] = np.full(shape, values[0])
-                columns[column][session, slot] = values
-        last = shape[1] - 1 - there[:, ::-1].argmax(axis=1)
-        lost = ~there & (np.arange(shape[1]) < last[:, None])
+                columns[column] = values[row]
         owner = np.array([pair[0] for pair in first])
-        if len(first) > name.max() + 1:  # what one unit lacks of a session another may have
-            lost[:] = False
-        recorded = Recorded(columns, there, answered, lost)
+        recorded = Recorded(columns, there, answered)
         return cls(recorded, owner, int(codes.max()) + 1, session.astype(np.int64), slot)
 
     def live(
@@ -158,7 +158,7 @@ class Relived:
         parts: list[dict[str, NDArray[Any]]] = []
         for begin in range(0, len(sessions), count):
             some = slice(begin, begin + count)
-            tables = environment.rerun.tables(self.recorded, sessions[some], rng)
+            tables = self.recorded.tables(environment, sessions[some], rng)
             shape = tables["kept"].shape
             uniforms = rng.random((shape[0], shape[1] * model.n_uniforms))
             rates = None if lapse is None else lapse[some]
@@ -181,7 +181,7 @@ def support_of(
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
     seed: int,
-) -> tuple[Recovered, FittedPopulation, Law, str]:
+) -> tuple[Recovered, FittedPopulation, Law]:
     """Let subjects from the group that the data show live their rows again, and fit them.
 
     For "mle" and "map" each is fitted as the data were. A hierarchical fit of as many would take
@@ -199,9 +199,8 @@ def support_of(
 
     Returns
     -------
-    The scores of each parameter; the group; whether it is that which the estimates show ("fitted")
-    or, as fewer than 5 are usable, the model's priors ("prior"); and by what rule luck was drawn
-    anew, in a sentence, or "".
+    The scores of each parameter; the group; and whether it is that which the estimates show
+    ("fitted") or, as fewer than 5 are usable, the model's priors ("prior").
     """
     model = data.model
     unknowns = Unknowns.of(model, fixed, fit_lapse)
@@ -216,7 +215,7 @@ def support_of(
     way: Literal["mle", "posterior"] = "mle" if method == "mle" else "posterior"
     rows = fit_known(sessions, true, way, fixed, fit_lapse, seed, 1)
     scores = recovered(rows, unknowns.parameters, unit="simulated agent")
-    return scores, group, law, environment.rerun.rule(relived.recorded.columns)
+    return scores, group, law
 
 
 def _group(
