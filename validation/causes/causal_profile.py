@@ -26,7 +26,7 @@ from knownminds.inference.causes.causal_answers import (
     judgements,
 )
 from knownminds.inference.causes.cell_contrast import CellContrast, complies
-from knownminds.inference.causes.domain_differences import domain_differences
+from knownminds.inference.causes.domain_differences import domain_differences, domain_pairs
 from knownminds.inference.causes.least_squares_reasoner import (
     ALL_PARAMETERS,
     ReasoningConsistency,
@@ -69,7 +69,7 @@ class CausalProfile:
         One row per unit and task: answers, mean, low and high (95%, t interval over answers),
         fitted (by the noisy-OR) and foretold (by the one fitted without this task), shares of 1.
     alignment, omnibus, pairs
-        See `Alignment` and `DomainDifferences`, with the condition; empty where there is none.
+        See `alignment` and `domain_differences`, with the condition; empty where there is none.
         matched_p_adjusted is that of the test that compares answers question by question.
     intervals
         What units have without each story.
@@ -298,13 +298,13 @@ def _domain_tests(
         if max(part[agent].nunique(), part["domain"].nunique()) < 2 or part["answer"].isna().all():
             continue
         where = ", ".join(map(str, key))
-        pairs = part[agent].nunique() <= MOST_PAIRED
-        tests = domain_differences(part, agent, pairs=pairs)
-        other = domain_differences(part, agent, matched=True, pairs=False)
-        matched = other.omnibus["p_adjusted"].to_numpy()
+        matched = domain_differences(part, agent, matched=True)["p_adjusted"].to_numpy()
+        pairs = (
+            domain_pairs(part, agent) if part[agent].nunique() <= MOST_PAIRED else pd.DataFrame()
+        )
         yield (
-            tests.omnibus.assign(condition=where, matched_p_adjusted=matched),
-            tests.pairs.assign(condition=where),
+            domain_differences(part, agent).assign(condition=where, matched_p_adjusted=matched),
+            pairs.assign(condition=where),
         )
 
 
