@@ -15,7 +15,6 @@ from knownminds.agents.parameters import Array, Parameters
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
 
 from .model_data import ModelData, Unknowns
 from .point import maximum_a_posteriori
@@ -235,49 +234,6 @@ def probes(parameters: Parameters) -> list[Array]:
     return [parameters.mean + parameters.sd * scipy.stats.norm.ppf(q) for q in MEMORY_PROBES]
 
 
-@dataclass(frozen=True)
-class CrossValidation(Result):
-    """Log-probability of each subject's sequences, each predicted from the others.
-
-    Parameters
-    ----------
-    model
-        Name of the model.
-    subjects
-        Their names.
-    by
-        What tells sequences apart.
-    log_score
-        Sum over sequences of log p(sequence | MAP estimate from the others), [N]; larger is
-        better, NaN where a fit failed.
-    status, message
-        "ok", or "failed" and why.
-    """
-
-    model: str
-    subjects: tuple[str, ...]
-    by: tuple[str, ...]
-    log_score: Array
-    status: tuple[str, ...]
-    message: tuple[str, ...]
-
-    @property
-    def total(self) -> float:
-        """Sum over subjects; NaN if one failed."""
-        return float(self.log_score.sum())
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per subject."""
-        return pd.DataFrame(
-            {
-                "subject": self.subjects,
-                "log_score": self.log_score,
-                "status": self.status,
-                "message": self.message,
-            }
-        )
-
-
 def cross_validate(
     data: ModelData,
     folds: Folds,
@@ -286,7 +242,7 @@ def cross_validate(
     lapse: bool = False,
     starts: int = 5,
     workers: int | None = None,
-) -> CrossValidation:
+) -> pd.DataFrame:
     """Leave out each sequence in turn, fit the others, and see how probable the one left out is.
 
     The sum over sequences k of log p(y_k | MAP(y without y_k)) is comparable between models of
@@ -300,6 +256,12 @@ def cross_validate(
         The sequences, from `Folds.read` with all rivals, so that all leave out the same.
     fixed, lapse, starts, workers
         As in `maximum_a_posteriori`.
+
+    Returns
+    -------
+    DataFrame
+        One row per subject: subject, log_score (the sum; larger is better, NaN where a fit
+        failed), status ("ok" or "failed") and message (why).
 
     Raises
     ------
@@ -327,7 +289,6 @@ def cross_validate(
                 f"without sequence {fold[chosen[row]]}: {fit.message[row]}"
             )
         log_score += np.bincount(subject[chosen], score, minlength=len(data))
-    status = tuple("failed" if why else "ok" for why in message)
-    return CrossValidation(
-        data.model.name, data.subjects, folds.by, log_score, status, tuple(message)
-    )
+    status = ["failed" if why else "ok" for why in message]
+    columns = {"log_score": log_score, "status": status, "message": message}
+    return pd.DataFrame({"subject": data.subjects, **columns})

@@ -524,7 +524,9 @@ def test_prediction_does_not_reward_parameters_that_fit_noise():
     _, trials = learners(200, visits=12, model=RandomResponder)
     models = (RandomResponder, Perseverator, RescorlaWagner)
     folds = Folds.read(models, trials)
-    scores = {m.name: cross_validate(ModelData.read(m, trials), folds).total for m in models}
+    scores = {
+        m.name: cross_validate(ModelData.read(m, trials), folds)["log_score"].sum() for m in models
+    }
     fits = {m.name: maximum_likelihood(m, trials).log_likelihood.sum() for m in models}
     assert max(scores, key=scores.get) == min(fits, key=fits.get) == "random_responder"
 

@@ -322,8 +322,8 @@ def score_model(
         reasons += [(i, fit.message[i]) for i in np.flatnonzero(failed).tolist()]
     if "cv" in criteria and folds is not None:
         left_out = cross_validate(data, folds, lapse=lapse, workers=threads)
-        scores["cv"] = left_out.log_score
-        reasons += [(i, why) for i, why in enumerate(left_out.message) if why]
+        scores["cv"] = left_out["log_score"].to_numpy()
+        reasons += [(i, why) for i, why in enumerate(left_out["message"]) if why]
     if "loo" in criteria and folds is not None:
         loo = leave_one_sequence_out(data, folds, lapse=lapse, workers=threads)
         scores |= {
