@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.record.result import Result
+from knownminds.environments.magnitudes.magnitude import BLUR
 
-from .magnitude_answers import Answers
+from .magnitude_answers import BASE, BOTH, IMAGE, TEXT, Answers, MagnitudeAnswers
 from .normalised_error import relative_error
 
 REFERENCES = ("equal", "linear", "bayes_responses", "bayes_residuals", "bayes_oracle")
@@ -58,7 +58,7 @@ class CuePairs:
 
 
 @dataclass(frozen=True)
-class CueCombination(Result):
+class CueCombination:
     """Combined answers against the five references, each [B]: the data, then bootstraps.
 
     Parameters
@@ -82,17 +82,30 @@ class CueCombination(Result):
     matched: str
     reason: str = ""
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row per reference, of the data."""
-        return pd.DataFrame(
-            {
-                "reference": name,
-                "text_weight": self.text_weight[name][0],
-                "reference_error": self.reference_error[name][0],
-                "efficiency": self.efficiency[name][0],
-            }
-            for name in REFERENCES
-        )
+
+def cue_combination(
+    answers: MagnitudeAnswers, participant: str, task: str, condition: str = BASE
+) -> CueCombination | None:
+    """Set a participant's combined answers against the references; None if none were played."""
+    cells = cue_cells(answers, participant, task, condition)
+    return None if cells is None else combine(pair(*cells))
+
+
+def cue_cells(
+    answers: MagnitudeAnswers, participant: str, task: str, condition: str
+) -> tuple[Answers, Answers, Answers] | None:
+    """Return the answers to text, to image and to both; None unless all were played.
+
+    Noise blurs images and leaves texts as they are: where texts were not asked for again under it,
+    those of the base condition serve.
+    """
+    text, image, both = (
+        answers.cells.get((participant, task, condition, modality))
+        for modality in (TEXT, IMAGE, BOTH)
+    )
+    if text is None and condition in BLUR:
+        text = answers.cells.get((participant, task, BASE, TEXT))
+    return None if text is None or image is None or both is None else (text, image, both)
 
 
 def pair(text: Answers, image: Answers, both: Answers) -> CuePairs:
@@ -151,90 +164,66 @@ def _together(tables: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
 
 def combine(pairs: CuePairs) -> CueCombination:
     """Set combined answers against the five references."""
-    answers, text, image = pairs.combined, pairs.text, pairs.image
+    answers, weight, value = pairs.combined, pairs.combined.weight, pairs.combined.value
+    about = len(pairs), pairs.left_out, pairs.matched
     if len(pairs) < 3:
-        nothing = {name: np.full(len(answers.weight), np.nan) for name in REFERENCES}
+        nothing = {name: np.full(len(weight), np.nan) for name in REFERENCES}
         why = "fewer than 3 items answered as text, as image and as both"
-        return CueCombination(
-            nothing["equal"], nothing, nothing, nothing, len(pairs), pairs.left_out,
-            pairs.matched, why,
-        )  # fmt: skip
-    weights = text_weights(pairs)
-    error = relative_error(answers, answers.response)
-    against: dict[str, Array] = {}
-    for name, weight in weights.items():
-        first, second = text[None, :], image[None, :]
-        if name == "bayes_oracle":
-            first, second = (
-                _calibrated(said, answers.value, answers.weight) for said in (text, image)
-            )
-        against[name] = relative_error(answers, second + weight[:, None] * (first - second))
+        return CueCombination(nothing["equal"], nothing, nothing, nothing, *about, why)
+    text, image = pairs.text[None, :], pairs.image[None, :]
+    calibrated = [_calibrated(said, value, weight) for said in (text, image)]
     with np.errstate(invalid="ignore", divide="ignore"):
-        efficiency = {
-            name: np.where(error > 0, result / error, np.nan) for name, result in against.items()
-        }
-    return CueCombination(
-        error, weights, against, efficiency, len(pairs), pairs.left_out, pairs.matched
-    )
-
-
-def text_weights(pairs: CuePairs) -> dict[str, Array]:
-    """Return the weight of the text's answer by reference, each [B]; the image's is the rest."""
-    answers, text, image = pairs.combined, pairs.text, pairs.image
-    weight, value = answers.weight, answers.value
-    spread = text - image
-    with np.errstate(invalid="ignore", divide="ignore"):
-        linear = (weight @ (spread * (answers.response - image))) / (weight @ spread**2)
-    linear = np.clip(np.where(np.isfinite(linear), linear, 0.5), 0.0, 1.0)
-    return {
+        spread = pairs.text - pairs.image
+        linear = (weight @ (spread * (answers.response - pairs.image))) / (weight @ spread**2)
+    text_weight = {
         "equal": np.full(len(weight), 0.5),
-        "linear": linear,
-        "bayes_responses": _least_variance(text[None, :], image[None, :], weight, together=False),
-        "bayes_residuals": _least_variance(
-            (text - value)[None, :], (image - value)[None, :], weight, together=False
-        ),
+        "linear": np.clip(np.where(np.isfinite(linear), linear, 0.5), 0.0, 1.0),
+        "bayes_responses": _least_variance(text, image, weight),
+        "bayes_residuals": _least_variance(text - value, image - value, weight),
         "bayes_oracle": _least_variance(
-            _calibrated(text, value, weight) - value,
-            _calibrated(image, value, weight) - value,
-            weight,
-            together=True,
+            *(said - value for said in calibrated), weight, together=True
         ),
     }
+    error = relative_error(answers, answers.response)
+    reference_error, efficiency = {}, {}
+    for name, share in text_weight.items():
+        first, second = calibrated if name == "bayes_oracle" else (text, image)
+        against = relative_error(answers, second + share[:, None] * (first - second))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            efficiency[name] = np.where(error > 0, against / error, np.nan)
+        reference_error[name] = against
+    return CueCombination(error, text_weight, reference_error, efficiency, *about)
+
+
+def _centred(values: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the weighted mean of values [B or 1, n], [B, 1], and how far they are from it."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # a bootstrap may hold none
+        mean = (weight * values).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
+    return mean, values - mean
 
 
 def _calibrated(said: Array, value: Array, weight: Array) -> Array:
     """Regress the truth on the answers; return what that predicts for each answer, [B, n]."""
-    total = weight.sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):  # a bootstrap may hold none
-        mean_said = weight @ said[:, None] / total
-        mean_value = weight @ value[:, None] / total
-        deviation = said - mean_said
-        slope = (weight * deviation * (value - mean_value)).sum(axis=1, keepdims=True) / (
+    (_, deviation), (mean, away) = (_centred(each, weight) for each in (said, value[None, :]))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slope = (weight * deviation * away).sum(axis=1, keepdims=True) / (
             weight * deviation**2
         ).sum(axis=1, keepdims=True)
     # Answers that are always the same say nothing about the truth.
-    predicted: Array = mean_value + np.where(np.isfinite(slope), slope, 0.0) * deviation
+    predicted: Array = mean + np.where(np.isfinite(slope), slope, 0.0) * deviation
     return predicted
 
 
-def _least_variance(first: Array, second: Array, weight: Array, *, together: bool) -> Array:
+def _least_variance(first: Array, second: Array, weight: Array, *, together: bool = False) -> Array:
     """Return the weight of the first with which the weighted sum varies least, [B].
 
     Generalised least squares, 1' S^-1 / 1' S^-1 1, if `together`; with the covariance taken for
     0, weights by inverse variances.
     """
-    total = weight.sum(axis=1)
-
-    def centred(said: Array) -> Array:
-        mean = (weight * said).sum(axis=1) / total
-        deviation: Array = said - mean[:, None]
-        return deviation
-
-    with np.errstate(invalid="ignore", divide="ignore"):  # a bootstrap may hold none
-        a, b = centred(first), centred(second)
-        va, vb = ((weight * e**2).sum(axis=1) / total for e in (a, b))
-        shared = (weight * a * b).sum(axis=1) / total if together else np.zeros(len(weight))
+    (_, a), (_, b) = (_centred(said, weight) for said in (first, second))
+    va, vb, shared = ((weight * x * y).sum(axis=1) for x, y in ((a, a), (b, b), (a, b)))
+    shared = shared if together else np.zeros(len(weight))
+    with np.errstate(invalid="ignore", divide="ignore"):
         result = (vb - shared) / (va + vb - 2 * shared)
     # Where both vary alike in all, or not at all, every weight is as good: half and half.
-    flat: NDArray[np.bool_] = ~np.isfinite(result)
-    return np.where(flat, 0.5, result)
+    return np.where(np.isfinite(result), result, 0.5)

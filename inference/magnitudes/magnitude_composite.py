@@ -10,20 +10,17 @@ import numpy as np
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.magnitudes.magnitude import BLUR
 from knownminds.environments.record.result import Result
 from knownminds.inference.resampling import percentile_interval
 
 from .consistency_score import MOST, REPLICATES, ConsistencyScore, consistency_score
-from .cue_combination import CueCombination, combine, pair
+from .cue_combination import CueCombination, cue_combination
 from .magnitude_answers import (
     BASE,
     BOTH,
-    IMAGE,
     MULTIMODAL,
     TASKS,
     TEXT,
-    Answers,
     MagnitudeAnswers,
 )
 from .normalised_error import normalised_error
@@ -121,33 +118,6 @@ def magnitude_composite(
         row = {"participant": participant, "part": letter, "name": name, "value": float(values[0])}
         rows.append(row | {"low": low, "high": high, "missing": "; ".join(missing)})
     return MagnitudeComposite(pd.DataFrame(rows), errors, cues, consistency)
-
-
-def cue_combination(
-    answers: MagnitudeAnswers, participant: str, task: str, condition: str = BASE
-) -> CueCombination | None:
-    """Set a participant's combined answers against the references; None if none were played."""
-    cells = cue_cells(answers, participant, task, condition)
-    return None if cells is None else combine(pair(*cells))
-
-
-def cue_cells(
-    answers: MagnitudeAnswers, participant: str, task: str, condition: str
-) -> tuple[Answers, Answers, Answers] | None:
-    """Return the answers to text, to image and to both; None unless all were played.
-
-    Noise blurs images and leaves texts as they are: where texts were not asked for again under it,
-    those of the base condition serve.
-    """
-    result = []
-    for modality in (TEXT, IMAGE, BOTH):
-        cell = answers.cells.get((participant, task, condition, modality))
-        if cell is None and modality == TEXT and condition in BLUR:
-            cell = answers.cells.get((participant, task, BASE, modality))
-        if not isinstance(cell, Answers):
-            return None
-        result.append(cell)
-    return result[0], result[1], result[2]
 
 
 def _accuracy(errors: Mapping[tuple[str, str], Array]) -> tuple[Array, tuple[str, ...]]:

@@ -12,16 +12,9 @@ from knownminds.environments import Trials, unknown
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import PointFit, maximum_likelihood
 
-OBSERVERS = tuple(
-    f"{family}{output}{scale}"
-    for family, several in (
-        ("linear_observer", ("",)),
-        ("static_bayes_observer", ("", "_gain", "_affine")),
-        ("kalman_observer", ("", "_gain", "_affine")),
-    )
-    for output in several
-    for scale in ("", "_log")
-)
+from .factor_evidence import VARIANTS
+
+OBSERVERS = tuple(VARIANTS)
 STARTS = 2  # besides those that the models name
 
 

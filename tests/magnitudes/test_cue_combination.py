@@ -10,9 +10,9 @@ from knownminds.environments import make
 from knownminds.inference import MEASURES
 from knownminds.inference.magnitudes.cue_combination import (
     CueCombination,
+    cue_combination,
 )
 from knownminds.inference.magnitudes.magnitude_answers import MODALITIES, MagnitudeAnswers
-from knownminds.inference.magnitudes.magnitude_composite import cue_combination
 
 ITEMS = 3 * 33
 

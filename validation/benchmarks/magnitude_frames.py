@@ -12,7 +12,11 @@ import pandas as pd
 
 from knownminds.environments import CONDITIONS, Trials
 from knownminds.inference.magnitudes.consistency_score import REPLICATES, prior_weight
-from knownminds.inference.magnitudes.cue_combination import REFERENCES, CueCombination
+from knownminds.inference.magnitudes.cue_combination import (
+    REFERENCES,
+    CueCombination,
+    cue_combination,
+)
 from knownminds.inference.magnitudes.evidence_calibration import calibrated_evidence
 from knownminds.inference.magnitudes.factor_evidence import FACTORS, factor_evidence
 from knownminds.inference.magnitudes.magnitude_answers import (
@@ -26,7 +30,6 @@ from knownminds.inference.magnitudes.magnitude_composite import (
     MASS,
     ROUNDS,
     MagnitudeComposite,
-    cue_combination,
     magnitude_composite,
 )
 from knownminds.inference.magnitudes.normalised_error import bias_and_variance, normalised_error

@@ -12,7 +12,7 @@ from knownminds.agents import KalmanObserver
 from knownminds.agents.parameters import Array
 from knownminds.environments import CONDITIONS, MODALITIES, WINDOWS
 from knownminds.inference.magnitudes.consistency_score import COMPARISONS, slopes
-from knownminds.inference.magnitudes.cue_combination import MEANINGS, combine, pair
+from knownminds.inference.magnitudes.cue_combination import MEANINGS, combine, cue_cells, pair
 from knownminds.inference.magnitudes.factor_evidence import FACTORS
 from knownminds.inference.magnitudes.magnitude_answers import (
     BASE,
@@ -26,7 +26,7 @@ from knownminds.inference.magnitudes.magnitude_answers import (
 from knownminds.inference.magnitudes.magnitude_answers import (
     Answers as CellAnswers,
 )
-from knownminds.inference.magnitudes.magnitude_composite import BAYES, MASS, cue_cells
+from knownminds.inference.magnitudes.magnitude_composite import BAYES, MASS
 from knownminds.inference.resampling import percentile_interval
 
 from . import magnitude_frames as frames
