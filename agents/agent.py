@@ -300,20 +300,3 @@ class Agent(ABC):
             if u < below:
                 return action
         return len(p) - 1
-
-
-class Responder(Agent):
-    """An agent that gives numbers alone; by itself it goes by nothing that came before."""
-
-    given = "response"
-    remembers = False
-
-    def reset(self) -> None:
-        """Nothing to forget."""
-
-    def action_probabilities(self, observation: Observation) -> Array:
-        """Return nothing: there are no actions."""
-        return np.empty(0)
-
-    def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Nothing to learn."""

@@ -81,7 +81,9 @@ class Player:
     def learn(self, turn: Turn) -> None:
         """Take in what a trial brought."""
         action = -1 if turn.action is None else turn.action
-        self.agent.learn(turn.known, action, nan if turn.reward is None else turn.reward)
+        answer = {} if self.agent.given == "action" else {"response": turn.response}
+        reward = nan if turn.reward is None else turn.reward
+        self.agent.learn({**turn.known, **answer}, action, reward)
 
 
 @dataclass(frozen=True)

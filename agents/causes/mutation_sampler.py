@@ -19,10 +19,10 @@ from scipy.special import ndtri
 from knownminds.agents.agent import Integers, merging
 from knownminds.agents.compiled import compiled
 from knownminds.agents.compiler.definition import SMALLEST
+from knownminds.agents.compiler.model import Model
 from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, Array, Parameter, Parameters
 from knownminds.agents.recommended_design import RecommendedDesign
-from knownminds.agents.responder import LawResponder
 from knownminds.agents.sequences import Sequences
 from knownminds.environments.causes.causal_graph import (
     GRAPHS,
@@ -383,7 +383,7 @@ def expected_visits(joint: Array, steps: float) -> Array:
     return visits
 
 
-class MutationSampler(CausalReasoner, LawResponder):
+class MutationSampler(CausalReasoner, Model):
     """Judges by the states that a short walk through the graph's states visits.
 
     A Metropolis walk over the eight states begins at a prototype, where nothing or everything is
@@ -413,6 +413,10 @@ class MutationSampler(CausalReasoner, LawResponder):
     columns = ("response", "graph", "query", "first", "second", "third")
     design = ("graph", "query", "first", "second", "third")
     separate = ()
+    given = "response"
+    span = (0.0, 100.0)
+    n_uniforms = 2
+    remembers = False
     censored = True
     parameters = Parameters(
         *(NoisyOr.parameters[name] for name in ("p", "b", "m1", "m2")),
@@ -431,6 +435,7 @@ class MutationSampler(CausalReasoner, LawResponder):
     simulate = staticmethod(simulate)
 
     def reset(self) -> None:
+        super().reset()
         self._weights: dict[Graph, Array] = {}
 
     def predict(self, observation: Observation) -> float:
@@ -443,7 +448,7 @@ class MutationSampler(CausalReasoner, LawResponder):
         question = (int(observation[name]) for name in self.design[1:])
         return float(conditional(self._weights[graph], *question)[0])
 
-    def law(self, observation: Observation) -> Percentage:
+    def _law(self, observation: Observation, action: int | None) -> Percentage:
         return Percentage(self.predict(observation), float(self.theta[SIGMA]))
 
     @classmethod

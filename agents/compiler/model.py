@@ -329,10 +329,10 @@ class Model(Agent):
             world holds together.
         """
         actions = cls.n_actions or environment.n_actions or 2
-        played = cls.played_in(environment.world, environment.drawn, actions)
-        if "simulate" in vars(cls):  # one by hand
+        if "simulate" in vars(cls) and cls.design:  # one by hand
             by_hand: Kernel = cls.simulate
-            return by_hand, cls.design or played.tables
+            return by_hand, cls.design
+        played = cls.played_in(environment.world, environment.drawn, actions)
         crossed = _crossed(cls, environment) if played.remembers else None
         if crossed is not None and played.depends:
             raise ValueError(
