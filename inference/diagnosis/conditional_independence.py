@@ -327,8 +327,8 @@ def _estimates(values, place, action, state, weight, n_actions, k, calibrated, p
                 radius = _radius(height, occupied, filled, count[c], q, k)
                 if radius > 1.0 - 1e-9:
                     continue
-                low = _first(height, height[v] - radius - 1e-9, levels)
-                high = _first(height, height[v] + radius + 1e-9, levels)
+                low = np.searchsorted(height[:levels], height[v] - radius - 1e-9)
+                high = np.searchsorted(height[:levels], height[v] + radius + 1e-9)
                 value += count[c, v] * (
                     psi[of_cell[c, high] - of_cell[c, low] - 1]
                     - psi[of_action[a, high] - of_action[a, low] - 1]
@@ -357,19 +357,6 @@ def _radius(height, occupied, filled, count, q, k):  # type: ignore[no-untyped-d
             have += count[occupied[right]]
             right += 1
     return radius
-
-
-@compiled()
-def _first(height, bound, n):  # type: ignore[no-untyped-def]
-    """Return the place of the first of n ascending heights that is not below the bound."""
-    low, high = 0, n
-    while low < high:
-        middle = (low + high) // 2
-        if height[middle] < bound:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @compiled()

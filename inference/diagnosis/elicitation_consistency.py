@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
@@ -175,13 +174,12 @@ def _distance(
         single = np.sqrt(weight @ terms.squares / (weight @ terms.counted))
         excess = weight @ terms.excess / contexts
     exchanged = np.empty((2, replicates))
-    together = np.concatenate([plain, other], axis=1)
-    n_plain, answered = np.isfinite(plain).sum(axis=1), np.isfinite(together)
+    together, n_plain = np.concatenate([plain, other], axis=1), np.isfinite(plain).sum(axis=1)
     step = max(1, AT_A_TIME // together.size)
     for begin in range(0, replicates, step):
         some = slice(begin, min(begin + step, replicates))
         key = rng.random((some.stop - some.start, *together.shape))
-        exchanged[:, some] = _exchanged(together, answered, n_plain, key)
+        exchanged[:, some] = _exchanged(together, n_plain, key)
     row = reading(
         name,
         resampled(means),
@@ -196,39 +194,19 @@ def _distance(
     return row, np.stack([excess, means])
 
 
-@compiled()
-def _exchanged(answers, held, n_plain, key):  # type: ignore[no-untyped-def]
+def _exchanged(answers: Array, n_plain: NDArray[np.int64], key: Array) -> Array:
     """Return both distances with the answers[C, R] to two questions exchanged, [2, B].
 
     In each of B rounds, plain takes those answers of a context whose keys[B, C, R] are the lowest.
     """
-    rounds, contexts, most = key.shape
-    result = np.empty((2, rounds))
-    said, keys, others = np.empty(most), np.empty(most), np.empty(most)
-    for b in range(rounds):
-        means, squares, count = 0.0, 0.0, 0
-        for c in range(contexts):
-            n = 0
-            for r in range(most):
-                if held[c, r]:
-                    said[n], keys[n] = answers[c, r], key[b, c, r]
-                    n += 1
-            first, rest, left = 0.0, 0.0, 0
-            for r in range(n):
-                lower = 0
-                for k in range(n):
-                    lower += keys[k] < keys[r]
-                if lower < n_plain[c]:
-                    first += said[r]
-                else:
-                    others[left] = said[r]
-                    rest += said[r]
-                    left += 1
-            first /= n_plain[c]
-            means += (rest / left - first) ** 2
-            for k in range(left):
-                squares += (others[k] - first) ** 2
-            count += left
-        result[0, b] = np.sqrt(means / contexts)
-        result[1, b] = np.sqrt(squares / count)
-    return result
+    answered = np.isfinite(answers)
+    rank = np.argsort(np.argsort(np.where(answered, key, np.inf), axis=2), axis=2)
+    plain = rank < n_plain[:, None]
+    value = np.where(answered, answers, 0.0)
+    first = (plain * value).sum(axis=2) / n_plain
+    other = ~plain & answered
+    count = other.sum(axis=2)
+    difference = (other * value).sum(axis=2) / count - first
+    squares = (other * (value - first[:, :, None]) ** 2).sum(axis=(1, 2))
+    means = (difference**2).mean(axis=1)
+    return np.sqrt(np.stack([means, squares / count.sum(axis=1)]))

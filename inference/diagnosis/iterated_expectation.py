@@ -14,7 +14,7 @@ from knownminds.inference.resampling import Resampled, resampled
 
 from .belief_decisions import ELICITATIONS, PART_COLUMNS, BeliefDecisions
 from .coherence_test import CoherenceTest, reading
-from .predictive_gain import features_of, folds_of, scikit_learn, single
+from .predictive_gain import features_of, folds_of, scikit_learn
 
 FOLDS = 5
 TREES = 100  # of a forest
@@ -194,23 +194,11 @@ def _forest(features: Array, truth: _Beliefs, context: NDArray[np.int64], seed: 
 
 
 def _grown(x: Array, y: Array, values: Array, seed: int) -> Array:
-    """Return what a random forest that learnt y[n] from x[n, F] predicts for told[m, F], [m].
+    """Return what a random forest that learnt y[n] from x[n, F] predicts for values[m, F], [m]."""
+    from sklearn.ensemble import RandomForestRegressor
 
-    The trees of scikit-learn's RandomForestRegressor, number for number: growing them here leaves
-    out that each is made by cloning, which takes as long as growing it.
-    """
-    from sklearn.tree import DecisionTreeRegressor
-
-    x, values = single(x), single(values)
-    stream = np.random.RandomState(seed)  # as scikit-learn has it
-    total = np.zeros(len(values))
-    for number in [stream.randint(np.iinfo(np.int32).max) for _ in range(TREES)]:
-        drawn = np.random.RandomState(number).randint(0, len(x), len(x))
-        weight = np.bincount(drawn, minlength=len(x))
-        tree = DecisionTreeRegressor(random_state=number)
-        tree.fit(x, y, sample_weight=weight, check_input=False)
-        total += tree.predict(values, check_input=False)
-    return total / TREES
+    forest = RandomForestRegressor(TREES, random_state=seed).fit(x, y)
+    return np.asarray(forest.predict(values))
 
 
 def _crossed(x: Array, part: Array) -> Array:

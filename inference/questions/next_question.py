@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from knownminds.agents import AGENTS, Agent
-from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import play_tables
 from knownminds.environments import (
@@ -342,7 +342,7 @@ class _Actions:
         flat["action"] = np.tile(np.arange(n_actions, dtype=float), n)
         data = _data(model, flat, np.arange(n * n_actions), n_actions)
         shares = np.exp(_table(unknowns, data, theta)).reshape(n, n_actions, len(theta))
-        return cls(shares, _entropies(shares), generation)
+        return cls(shares, -xlogy(shares, shares).sum(axis=1), generation)
 
     def spent(self, particles: Particles) -> bool:
         """Whether it is about points that are no more."""
@@ -350,8 +350,9 @@ class _Actions:
 
     def information(self, weights: Array) -> tuple[Array, Array]:
         """Return entropy of the answer less what remains of it where theta is known; no error."""
-        result = _information(self.shares, self.entropy, weights)
-        return result, np.zeros(len(result))
+        p = self.shares @ weights
+        information = -xlogy(p, p).sum(axis=1) - self.entropy @ weights
+        return information, np.zeros(len(information))
 
 
 @lru_cache(maxsize=8)
@@ -367,40 +368,6 @@ def _prior_table(
     theta = Particles(unknowns.parameters, n).theta
     columns = {name: np.frombuffer(column) for name, column in asked}
     return _Actions.of(unknowns, model, columns, n_actions, theta, 0)
-
-
-@compiled()
-def _entropies(shares):  # type: ignore[no-untyped-def]
-    """Return the entropy of the actions, [kinds, n]."""
-    kinds, actions, n = shares.shape
-    result = np.zeros((kinds, n))
-    for k in range(kinds):
-        for a in range(actions):
-            for s in range(n):
-                p = shares[k, a, s]
-                if p > 0.0:
-                    result[k, s] -= p * np.log(p)
-    return result
-
-
-@compiled(fastmath={"reassoc", "contract"})
-def _information(shares, entropy, weights):  # type: ignore[no-untyped-def]
-    """Return the mutual information of action and parameters for each kind of question."""
-    kinds, actions, n = shares.shape
-    result = np.empty(kinds)
-    for k in range(kinds):
-        total = 0.0
-        for a in range(actions):
-            p = 0.0
-            for s in range(n):
-                p += weights[s] * shares[k, a, s]
-            if p > 0.0:
-                total -= p * np.log(p)
-        left = 0.0
-        for s in range(n):
-            left += weights[s] * entropy[k, s]
-        result[k] = total - left
-    return result
 
 
 @dataclass
