@@ -29,6 +29,14 @@ __all__ = [
 # squared error, absolute error, Bayesian.
 FRAMES = (0.0, 1.0, -1.0, 0.5)
 
+# A plain belief and a decision about each context, twice.
+DECISIONS: dict[str, Any] = {
+    "n_contexts": 100,
+    "elicitations": ["plain"],
+    "questions": ["belief", "decision"],
+    "repeats": 2,
+}
+
 
 class RandomUtility(Decider):
     """Chooses Yes, Defer or No by softmax over V(a) = p u(a, 1) + (1 - p) u(a, 0).
@@ -50,12 +58,7 @@ class RandomUtility(Decider):
     source = "McFadden 1974; Luce 1959"
     recommended = RecommendedDesign(
         "diagnosis",
-        settings={
-            "n_contexts": 100,
-            "elicitations": ["plain"],
-            "questions": ["belief", "decision"],
-            "repeats": 2,
-        },
+        settings=DECISIONS,
         kept={"c": "stated beliefs keep their mean"},
     )
 
@@ -82,12 +85,7 @@ class ProspectUtility(Decider):
     source = "Prelec 1998"
     recommended = RecommendedDesign(
         "diagnosis",
-        settings={
-            "n_contexts": 200,
-            "elicitations": ["plain"],
-            "questions": ["belief", "decision"],
-            "repeats": 2,
-        },
+        settings=DECISIONS | {"n_contexts": 200},
         open={
             "gamma": (
                 "where Yes and Defer are nearly as good at p = 0 as at p = 1, nothing hangs on it"
@@ -136,12 +134,7 @@ class OutcomePeeker(Decider):
     source = "violates the independence of action and state given the belief"
     recommended = RecommendedDesign(
         "diagnosis",
-        settings={
-            "n_contexts": 100,
-            "elicitations": ["plain"],
-            "questions": ["belief", "decision"],
-            "repeats": 2,
-        },
+        settings=DECISIONS,
         kept={"c": "stated beliefs keep their mean"},
     )
     decides_by_state = True
@@ -193,12 +186,7 @@ class NoisyReporter(Decider):
     source = "a rational decider, whose reports violate independence"
     recommended = RecommendedDesign(
         "diagnosis",
-        settings={
-            "n_contexts": 100,
-            "elicitations": ["plain"],
-            "questions": ["belief", "decision"],
-            "repeats": 2,
-        },
+        settings=DECISIONS,
         open=dict.fromkeys(
             ("u_yes_1", "u_yes_0", "u_defer_1", "u_defer_0"),
             (
@@ -274,12 +262,7 @@ class NonMonotoneDecider(Decider):
     source = "violates monotone pairwise choice"
     recommended = RecommendedDesign(
         "diagnosis",
-        settings={
-            "n_contexts": 200,
-            "elicitations": ["plain"],
-            "questions": ["belief", "decision"],
-            "repeats": 2,
-        },
+        settings=DECISIONS | {"n_contexts": 200},
         kept={"c": "stated beliefs keep their mean"},
     )
 

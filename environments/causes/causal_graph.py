@@ -251,35 +251,6 @@ def noisy_or_joint(
     return joint(graph, chance)
 
 
-def logistic_joint(
-    graph: Graph, prior: ArrayLike, intercept: ArrayLike, weights: tuple[ArrayLike, ArrayLike]
-) -> Array:
-    """Return the joint distribution where log odds of an effect add up over its causes, [..., 8].
-
-    Parameters
-    ----------
-    prior
-        [...]; or a tuple of two, of C1 and C2, in the collider.
-    intercept
-        [...], of every variable that has causes: its log odds without any.
-    weights
-        Of the two edges, each [...].
-    """
-    priors = prior if isinstance(prior, tuple) else (prior, prior)
-
-    def chance(variable: int, causes: NDArray[np.int64]) -> Array:
-        edges = [i for i, (_, effect) in enumerate(EDGES[graph]) if effect == variable]
-        if not edges:
-            return _column(priors[min(variable, 1)])
-        odds = _column(intercept)
-        for k, edge in enumerate(edges):
-            odds = odds + _column(weights[edge]) * causes[:, k]
-        # The logistic function, without overflow.
-        return np.asarray(0.5 * (1.0 + np.tanh(0.5 * odds)))
-
-    return joint(graph, chance)
-
-
 def _column(values: ArrayLike) -> Array:
     return np.asarray(values, dtype=float)[..., None]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import re
 import tomllib
 import warnings
 from collections.abc import Collection, Mapping, Sequence
@@ -25,15 +24,6 @@ from .belief_network import BeliefNetwork, Node, NoisyOrLaw
 MINIMUM_SUPPORT = 100
 INSTALL = 'pip install "knownminds[networks]"'
 _PRESENT = ("present", "yes", "true", "positive", "1", "t", "y")
-
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_VARIABLE = re.compile(
-    r"variable\s+(?P<name>\"[^\"]+\"|\S+)\s*\{[^{}]*?type\s+discrete\s*\[\s*(?P<n>\d+)\s*\]\s*"
-    r"\{(?P<states>[^{}]*)\}[^{}]*\}"
-)
-_PROBABILITY = re.compile(r"probability\s*\(\s*(?P<scope>[^()]+?)\s*\)\s*\{(?P<body>[^{}]*)\}")
-_ROW = re.compile(r"\((?P<states>[^()]*)\)(?P<values>[^;]*);")
-_TABLE = re.compile(r"\b(?P<kind>table|default)\b(?P<values>[^;]*);")
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,95 +213,47 @@ def _of_table(name: str, table: Mapping[str, Any]) -> tuple[BeliefNetwork, Netwo
 
 
 def read_bif(file: str | Path) -> BeliefNetwork:
-    """Read a network in the Bayesian interchange format.
+    """Read a network in the Bayesian interchange format, by the reader of pgmpy.
 
     Variables are discrete; a probability block holds a table, or a row per combination of the
-    parents' states with, at need, a default.
+    parents' states.
 
     Raises
     ------
     ValueError
-        If the file cannot be read, a block names an unknown variable or state, a stratum has no
-        row, or probabilities do not sum to 1.
+        If pgmpy is not installed, the file cannot be read, a block names an unknown variable, a
+        stratum has no row, or probabilities do not sum to 1.
     """
     path = Path(file)
-    text = _COMMENT.sub(" ", _text(path, "BIF"))
-    states: dict[str, tuple[str, ...]] = {}
-    for block in _VARIABLE.finditer(text):
-        names_of_states = tuple(_words(block["states"]))
-        name = block["name"].strip('"')
-        if len(names_of_states) != int(block["n"]):
-            raise ValueError(
-                f"A BIF variable lists as many states as it says; {name} in {path.name} says "
-                f"{block['n']} and lists {len(names_of_states)}."
-            )
-        states[name] = names_of_states
-    if not states:
+    try:
+        content = path.read_bytes()
+        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise ValueError(f"A BIF file is readable text; {path.name} is not: {error}") from None
+    try:
+        with warnings.catch_warnings():  # it warns of its modules
+            warnings.simplefilter("ignore", FutureWarning)
+            from pgmpy.readwrite import BIFReader
+            from pyparsing import ParseException
+    except ImportError:
+        raise ValueError(f"A BIF file is read by pgmpy: {INSTALL}.") from None
+    try:
+        reader = BIFReader(string=text)
+        if not reader.variable_names:
+            raise ValueError("it has no variable")
+        laws = {law.variable: law for law in reader.get_model().get_cpds()}
+        nodes = []
+        for name in reader.variable_names:
+            law = laws[name]
+            table = np.moveaxis(law.values, 0, -1)
+            nodes.append(Node(name, tuple(law.state_names[name]), tuple(law.variables[1:]), table))
+    except (ValueError, LookupError, AttributeError, TypeError, ParseException) as error:
         raise ValueError(
-            f"A BIF file has blocks 'variable NAME {{ type discrete [ N ] {{ ... }}; }}'; "
-            f"{path.name} has none."
-        )
-    nodes: dict[str, Node] = {}
-    for block in _PROBABILITY.finditer(text):
-        before, _, given = block["scope"].partition("|")
-        names = [*_words(before), *_words(given)]
-        for name in names:
-            if name not in states:
-                raise ValueError(
-                    unknown("node", name, states, f" in the block probability ({block['scope']})")
-                )
-        child = names[0]
-        if child in nodes:
-            raise ValueError(
-                f"A BIF node has one probability block; {child} in {path.name} has two."
-            )
-        table = _bif_table(path.name, child, names[1:], states, block["body"])
-        nodes[child] = Node(child, states[child], tuple(names[1:]), table)
-    without = [name for name in states if name not in nodes]
-    if without:
-        raise ValueError(
-            f"Each node of a BIF file has a probability block; {without[0]} in {path.name} "
-            "has none."
-        )
-    return BeliefNetwork([nodes[name] for name in states])
-
-
-def _bif_table(
-    file: str, child: str, parents: Sequence[str], states: Mapping[str, tuple[str, ...]], body: str
-) -> NDArray[np.float64]:
-    shape = (*(len(states[p]) for p in parents), len(states[child]))
-    table = np.full(shape, np.nan)
-    for entry in _TABLE.finditer(body):
-        values = _numbers(file, child, entry["values"])
-        if entry["kind"] == "default" and len(values) == shape[-1]:
-            table[...] = values
-        elif entry["kind"] == "table" and len(values) == table.size:
-            # The format lists the child's states slowest.
-            by_child = np.reshape(values, (shape[-1], *shape[:-1]))
-            table[...] = np.moveaxis(by_child, 0, -1)
-        else:
-            raise ValueError(
-                f"The table of {child} in {file} needs {table.size} probabilities (a default "
-                f"{shape[-1]}); it has {len(values)}."
-            )
-    for entry in _ROW.finditer(_TABLE.sub(" ", body)):
-        given, values = _words(entry["states"]), _numbers(file, child, entry["values"])
-        if len(given) != len(parents) or len(values) != shape[-1]:
-            raise ValueError(
-                f"A row of {child} in {file} names {len(parents)} states and has {shape[-1]} "
-                f"probabilities; got ({', '.join(given)}) with {len(values)}."
-            )
-        at = []
-        for parent, state in zip(parents, given, strict=True):
-            if state not in states[parent]:
-                raise ValueError(unknown("state", state, states[parent], f" of {parent} in {file}"))
-            at.append(states[parent].index(state))
-        table[tuple(at)] = values
-    lost = np.argwhere(np.isnan(table).any(axis=-1))
-    if len(lost):
-        stratum = _stratum(parents, [states[p][k] for p, k in zip(parents, lost[0], strict=True)])
-        raise ValueError(f"Each stratum of a node has a row; {child} in {file} lacks {stratum}.")
-    return table
+            "A BIF file has for each variable a block 'variable NAME { type discrete [ N ] { ... }; "
+            "}' and a block 'probability ( NAME | PARENTS ) { ... }' with a row per stratum; pgmpy "
+            f"cannot read {path.name}: {error}"
+        ) from None
+    return BeliefNetwork(nodes)
 
 
 def read_csv(
@@ -450,27 +392,6 @@ def posterior_by_pgmpy(
         values.append(answer.values.transpose([answer.variables.index(name) for name in query]))
     posteriors: NDArray[np.float64] = np.array(values)[again.ravel()]
     return posteriors
-
-
-def _text(path: Path, kind: str) -> str:
-    try:
-        held = path.read_bytes()
-        return (gzip.decompress(held) if path.suffix == ".gz" else held).decode()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise ValueError(f"A {kind} file is readable text; {path.name} is not: {error}") from None
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip().strip('"') for word in text.split(",") if word.strip()]
-
-
-def _numbers(file: str, child: str, text: str) -> list[float]:
-    try:
-        return [float(word) for word in text.replace(",", " ").split()]
-    except ValueError:
-        raise ValueError(
-            f"Probabilities of a BIF file are numbers; {child} in {file} has {text.strip()[:60]!r}."
-        ) from None
 
 
 def _stratum(parents: Sequence[str], states: Sequence[str]) -> str:

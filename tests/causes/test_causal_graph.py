@@ -7,7 +7,6 @@ from knownminds.environments.causes.causal_graph import (
     TASKS,
     conditional,
     direction_of,
-    logistic_joint,
     noisy_or_joint,
     noisy_or_table,
     questions,
@@ -19,18 +18,6 @@ MINDS = np.random.default_rng(1).uniform(0.05, 0.95, size=(200, 5))  # p1, p2, b
 
 def columns(graph, directions="both"):
     return np.array(questions(graph, directions)).T
-
-
-def ask(states, query, **told):
-    """Answer one question in words: ask(joint, "E", C1=1)."""
-    place = {"C1": 0, "C2": 1, "E": 2, "C3": 2}
-    values = [-1, -1, -1]
-    for name, value in told.items():
-        values[place[name]] = value
-    return conditional(states, place[query], *values)[..., 0]
-
-
-# ---------------------------------------------------------------- the questions
 
 
 def test_the_eleven_tasks_have_the_names_and_formulas_of_the_spec():
@@ -60,22 +47,6 @@ def test_the_closed_forms_of_the_collider_are_its_enumeration():
     exact = conditional(noisy_or_joint("collider", (p1, p2), b, (m1, m2)), *asked)
     closed = table[:, task_of(*asked), direction_of(*asked)]
     np.testing.assert_allclose(closed, exact, atol=1e-12)
-
-
-def test_a_logistic_effect_has_log_odds_that_add_up():
-    p1, p2 = MINDS[:, 0], MINDS[:, 1]
-    b0, w1, w2 = np.random.default_rng(2).normal(0, 2, size=(3, 200))
-    states = logistic_joint("collider", (p1, p2), b0, (w1, w2))
-    effect = lambda c1, c2: 1 / (1 + np.exp(-(b0 + w1 * c1 + w2 * c2)))  # noqa: E731
-    for c1 in (0, 1):
-        for c2 in (0, 1):
-            np.testing.assert_allclose(ask(states, "E", C1=c1, C2=c2), effect(c1, c2))
-    np.testing.assert_allclose(
-        ask(states, "C2", C1=1, E=0),
-        p2 * (1 - effect(1, 1)) / (p2 * (1 - effect(1, 1)) + (1 - p2) * (1 - effect(1, 0))),
-    )
-    extreme = logistic_joint("chain", 0.5, -800.0, (1600.0, 3.0))
-    assert np.isfinite(extreme).all()
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

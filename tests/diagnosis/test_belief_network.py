@@ -109,9 +109,6 @@ def test_samples_have_the_frequencies_of_the_joint_table():
     assert (np.abs(counts / n - p) < 4.5 * np.sqrt(p * (1 - p) / n) + 1e-12).all()
 
 
-# ---------------------------------------------------------------- what is refused
-
-
 # ---------------------------------------------------------------- files
 
 BIF = """
@@ -126,8 +123,12 @@ probability ( wet | rain ) {
   (yes) 0.1, 0.3, 0.6;
 }
 probability ( slip | wet, rain ) {
+  (dry, no) 0.9, 0.1;
+  (dry, yes) 0.9, 0.1;
+  (damp, no) 0.9, 0.1;
+  (damp, yes) 0.9, 0.1;
+  (soaked, no) 0.9, 0.1;
   (soaked, yes) 0.5, 0.5;
-  default 0.9, 0.1;
 }
 """
 
@@ -139,6 +140,7 @@ def bif(tmp_path, text=BIF):
 
 
 def test_a_bif_file_is_read(tmp_path):
+    pytest.importorskip("pgmpy")
     network = read_bif(bif(tmp_path))
     assert network.edges == (("rain", "wet"), ("wet", "slip"), ("rain", "slip"))
     exact = 0.2 * 0.6 * 0.5 / (0.8 * 0.05 * 0.1 + 0.2 * 0.6 * 0.5)
@@ -148,6 +150,10 @@ def test_a_bif_file_is_read(tmp_path):
     rows = BIF[BIF.index("probability ( wet") : BIF.index("probability ( slip")]
     again = read_bif(bif(tmp_path, BIF.replace(rows, by_child + "\n")))
     assert np.array_equal(joint_of(again), joint_of(network))
+    without = BIF.replace("  (soaked, no) 0.9, 0.1;\n", "")
+    for broken in (without, BIF.replace("(yes) 0.1", "(yes) 0.5"), "no network"):
+        with pytest.raises(ValueError, match="cannot read rain"):
+            read_bif(bif(tmp_path, broken))
 
 
 # ---------------------------------------------------------------- contexts
