@@ -22,25 +22,20 @@ def jackknife(without: Array) -> tuple[float, float]:
     return float(error), len(known) - 1.0
 
 
-class Ends(NamedTuple):
-    """Ends of a percentile interval, and the standard deviation of the resamples."""
+def percentile_ends(
+    rounds: Array, tails: tuple[float, float] = (0.025, 0.975)
+) -> tuple[float, float, float]:
+    """Return the ends of the percentile interval (Efron 1979) and the spread of resamples [B].
 
-    low: float
-    high: float
-    error: float
-
-
-def percentile_ends(rounds: Array, tails: tuple[float, float] = (0.025, 0.975)) -> Ends:
-    """Return the percentile interval (Efron 1979) of the resamples [B] that have a value.
-
-    NaN where there is nothing: no interval without resamples, no error of a single one.
+    Of those that have a value. NaN where there is nothing: no interval without resamples, no
+    spread of a single one.
     """
     known = rounds[np.isfinite(rounds)]
     if not len(known):
-        return Ends(np.nan, np.nan, np.nan)
+        return np.nan, np.nan, np.nan
     low, high = np.quantile(known, tails)
     error = float(known.std(ddof=1)) if len(known) > 1 else np.nan
-    return Ends(float(low), float(high), error)
+    return float(low), float(high), error
 
 
 class Resampled(NamedTuple):

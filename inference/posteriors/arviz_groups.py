@@ -29,16 +29,12 @@ STATISTICS = {
     "diverging": "diverging",
     "energy": "energy",
     "logp": "lp",
-    "lp": "lp",
     "depth": "tree_depth",
-    "tree_depth": "tree_depth",
     "n_steps": "n_steps",
     "step_size": "step_size",
     "mean_tree_accept": "acceptance_rate",
-    "acceptance_rate": "acceptance_rate",
     "energy_error": "energy_error",
     "maxdepth_reached": "reached_max_treedepth",
-    "reached_max_treedepth": "reached_max_treedepth",
 }
 
 

@@ -184,11 +184,8 @@ def _of_single(fit: Posterior) -> dict[str, xr.Dataset]:
 
 def _observed(data: ModelData) -> xr.Dataset:
     """Return what the model read of each trial, in the order of its sequences."""
-    parts = data.sequences
-    length = np.asarray(parts.length)
-    within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
-    position = parts.order[np.repeat(parts.begin, length) + within]
-    subject = np.array(data.subjects, dtype=str)[np.repeat(parts.subject, length)]
+    sequence, _, position = data.sequences.in_order()
+    subject = np.array(data.subjects, dtype=str)[data.sequences.subject[sequence]]
     gone = ~data.answered[position]
     columns = {}
     for name, column in zip(data.model.columns, data.flat, strict=True):

@@ -7,10 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import norm, ttest_ind_from_stats
 from scipy.stats import t as student
-from statsmodels.stats.meta_analysis import combine_effects
 
-from knownminds.inference.pooled_effects import pooled_effects
-from knownminds.validation.benchmarks.cogbench import distances, unlike_random
+from knownminds.validation.benchmarks.cogbench import distances, pooled, unlike_random
 from knownminds.validation.benchmarks.comparison import ALIKE, differences, unequal
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import paper_of
@@ -57,16 +55,10 @@ probabilistic_reasoning = { model = "weighted_bayes", sigma = 0.05 }
 # Numbers of the page, by other routes -----------------------------------------------------------
 
 
-def test_pooled_effects_are_those_of_a_meta_analysis():
-    effects, errors = np.array([0.1, 0.4, -0.2, 0.3]), np.array([0.1, 0.2, 0.15, 0.3])
-    ours = pooled_effects(effects, errors)
-    theirs = combine_effects(effects, errors**2, method_re="dl")
-    assert (ours.one, ours.one_error) == pytest.approx((theirs.mean_effect_fe, theirs.sd_eff_w_fe))
-    several = (theirs.mean_effect_re, theirs.sd_eff_w_re)
-    assert (ours.several, ours.several_error) == pytest.approx(several)
-    assert ours.p_value == pytest.approx(theirs.test_homogeneity().pvalue)
-    alike = pooled_effects(np.array([0.1, 0.11, 0.1]), np.full(3, 0.1))
-    assert (alike.several, alike.several_error) == (alike.one, alike.one_error)
+def test_effects_that_are_alike_are_pooled_as_one():
+    one, several = pooled(np.array([0.1, 0.11, 0.1]), np.full(3, 0.1))
+    assert several["value"] == pytest.approx(one["value"])
+    assert several["standard_error"] == pytest.approx(one["standard_error"])
 
 
 @pytest.mark.long

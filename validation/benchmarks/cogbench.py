@@ -12,12 +12,6 @@ import numpy as np
 import pandas as pd
 
 from knownminds.agents.parameters import Array
-from knownminds.inference.pooled_effects import pooled_effects
-from knownminds.inference.profile_distances import (
-    distance_from,
-    root_mean_square,
-    standardised,
-)
 from knownminds.validation.data.score_figures import draw_radar, draw_scale
 from knownminds.validation.data.score_scale import (
     METRICS,
@@ -142,8 +136,15 @@ def _scored(data: Answers, title: str, names: Sequence[str]) -> Shown:
 # Distances --------------------------------------------------------------------------------------
 
 
+DRAWS = 2000  # of the scores, for the interval of a distance
+DISTANCES = ("distance", "low", "high", "without_sign")
+
+
 def distances(base: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Return how far each participant lies from the reference over the metrics that have a value.
+
+    The interval holds the middle 95% of draws of the scores from normal distributions with their
+    errors.
 
     Columns participant, metrics (their number), distance, low, high, and without_sign, as the
     published code has it.
@@ -154,12 +155,16 @@ def distances(base: pd.DataFrame, seed: int) -> pd.DataFrame:
         value, error = (
             scores_of[f"normalised{end}"].to_numpy(dtype=float) for end in ("", "_error")
         )
-        distance = distance_from(1.0, value, error, rng)
-        rows.append({
-            WHO: who, "metrics": distance.n, "distance": distance.value,
-            "low": distance.low, "high": distance.high,
-            "without_sign": root_mean_square(np.abs(value) - 1.0),
-        })  # fmt: skip
+        known = np.isfinite(value)
+        row = {WHO: who, "metrics": int(known.sum()), **dict.fromkeys(DISTANCES, np.nan)}
+        if known.any():
+            gap, spread = value[known] - 1.0, np.nan_to_num(error)[known]
+            drawn = gap + spread * rng.standard_normal((DRAWS, len(gap)))
+            several = (gap, drawn, np.abs(value[known]) - 1.0)
+            away, draws, without_sign = (np.sqrt(np.mean(x**2, axis=-1)) for x in several)
+            ends_of = np.quantile(draws, [0.025, 0.975])
+            row |= dict(zip(DISTANCES, map(float, (away, *ends_of, without_sign)), strict=True))
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -224,13 +229,24 @@ def thoughts(data: Answers) -> Shown:
 
 
 def pooled(effects: Array, errors: Array) -> list[dict[str, Any]]:
-    """Return the rows of differences that are pooled, as one effect and as several; none of one."""
+    """Return the rows of differences that are pooled, as one effect and as several; none of one.
+
+    By the inverse of their variances. The p-value is that of Cochran's statistic (1954), of one
+    effect; several differ by the variance of DerSimonian and Laird (1986).
+    """
+    from statsmodels.stats.meta_analysis import combine_effects
+
     n = len(effects)
     if n < 2:
         return []
-    both = pooled_effects(effects, errors)
-    one = _effect(both.one, both.one_error, both.p_value)
-    several = _effect(both.several, both.several_error)
+    both = combine_effects(effects, errors**2, method_re="dl")
+    one = _effect(both.mean_effect_fe, both.sd_eff_w_fe, both.test_homogeneity().pvalue)
+    looser = (
+        (both.mean_effect_re, both.sd_eff_w_re)
+        if both.tau2 > 0
+        else (one["value"], one["standard_error"])
+    )
+    several = _effect(*looser)
     return [{WHO: f"all {n}", **one}, {WHO: f"all {n}, effects that differ", **several}]
 
 
@@ -246,7 +262,7 @@ def _effect(value: float, error: float, p_value: float = np.nan) -> dict[str, fl
 def wide(base: pd.DataFrame) -> pd.DataFrame:
     """Return participants by metrics, as far as there are values."""
     table = base.pivot_table("value", WHO, "metric", sort=False)
-    return pd.DataFrame(standardised(table.to_numpy(dtype=float)), table.index, table.columns)
+    return (table - table.mean()) / table.std()
 
 
 @PAPER.part("What of models goes with their scores", compared=False)
