@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,14 +13,12 @@ from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Told, Whole, setting
 from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Among, Searched, Span, span
-from knownminds.environments.words.history import FIRST, LETTERS, Retelling
-from knownminds.environments.words.prompt import Message, Template
+from knownminds.environments.words.history import FIRST, LETTERS, Retelling, two_names
+from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.slots import Count, Label, Option, Slot
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import TrialRule, Trials
-
-_UNSEEN = "?"  # stands for a name that no prompt has told so far
 
 
 # Of a low rate (0) and a high one (1) which pairs are offered, a casino each.
@@ -168,11 +165,9 @@ class InstrumentalLearning(Retelling):
         ValueError
             If the prompt tells of more machines than a casino has.
         """
-        letters: list[set[str]] = [set() for _ in range(self.n_contexts)]
         casinos = list(range(1, self.n_contexts + 1))
-        known = {str(number): heard for number, heard in zip(casinos, letters, strict=True)}
-        for casino, named in self._named(messages):
-            known.get(casino, set()).update(named)
+        named = self._names_by("casino", messages)
+        known = {number: named.get(str(number), set()) for number in casinos}
         for number, heard in known.items():
             if len(heard) > self.n_actions:
                 raise ValueError(
@@ -180,31 +175,8 @@ class InstrumentalLearning(Retelling):
                     f"{', '.join(sorted(heard))} in casino {number}. "
                     "Use the settings and templates it was rendered with."
                 )
-        machines = [(sorted(heard) + [_UNSEEN] * 2)[: self.n_actions] for heard in letters]
-        return {"casinos": casinos, "machines": machines}
+        return {"casinos": casinos, "machines": [two_names(heard) for heard in known.values()]}
 
     def options(self, observation: Observation) -> list[str]:
         letters: list[str] = self.design.labels["machines"][observation["context"]]
         return letters
-
-    def _named(self, messages: Sequence[Message]) -> list[tuple[str, tuple[str, ...]]]:
-        """Return the casinos that the messages tell of, each with the machines named in it."""
-        first, *later = [m.content for m in messages if m.role == "user"] or [""]
-        filled = self._retold[""].read(first) or self._opening[""].read(first)
-        if filled is None:
-            return []  # `read` will say what is wrong
-        lines_of, followed = tuple(self._lines.values()), tuple(self._following.values())
-        lines = [_names_in(lines_of, line) for line in filled.get("past", "").split("\n")]
-        later_names = [_names_in(followed, message) for message in later]
-        return [(filled["casino"], (filled["first"], filled["second"])), *lines, *later_names]
-
-
-@lru_cache(maxsize=2**14)  # prompts of one session repeat what the earlier ones told
-def _names_in(forms: tuple[Template, ...], text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the casino, and the machines named in it, of one line or message."""
-    for form in forms:
-        filled = form.read(text)
-        if filled is not None:
-            names = (filled[name] for name in ("label", "first", "second") if name in filled)
-            return filled["casino"], tuple(names)
-    return "", ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,8 +16,15 @@ from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Tol
 from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import Answer, parse_label
-from knownminds.environments.words.history import FIRST, LETTERS, Filled, Retelling, Words
-from knownminds.environments.words.prompt import Message, Template
+from knownminds.environments.words.history import (
+    FIRST,
+    LETTERS,
+    Filled,
+    Retelling,
+    Words,
+    two_names,
+)
+from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.slots import Label, Option, Slot, number_in
 from knownminds.environments.world import World
 
@@ -27,7 +33,6 @@ if TYPE_CHECKING:
 
 NOWHERE = -1  # the state at the first stage
 
-_UNSEEN = "?"  # stands for a name that no prompt has told so far
 _N_ALIENS = 4  # two on each of two planets
 _SMALLEST = 2.0**-54  # below the least uniform number above 0; its quantile is finite
 
@@ -275,14 +280,8 @@ class TwoStep(Retelling):
         ValueError
             If the prompt tells of more planets, or aliens on a planet, than there are.
         """
-        planets: set[str] = set()
-        aliens: dict[str, set[str]] = {}
-        for planet, names in self._named(messages):
-            if planet is None:
-                planets.update(names)
-            else:
-                planets.add(planet)
-                aliens.setdefault(planet, set()).update(names)
+        aliens = self._names_by("planet", messages)
+        planets = aliens.pop("", set()) | set(aliens)
         for verb, heard in (("are", planets), *((f"live on {p}", a) for p, a in aliens.items())):
             if len(heard) > 2:
                 what = "planets" if verb == "are" else "aliens"
@@ -290,14 +289,9 @@ class TwoStep(Retelling):
                     f"There {verb} two {what}; the prompt names {', '.join(sorted(heard))}. "
                     "Use the settings and templates it was rendered with."
                 )
-        known = sorted(planets)
-        return {
-            "planets": (known + [_UNSEEN] * 2)[:2],
-            "aliens": [
-                (sorted(aliens.get(planet, ())) + [_UNSEEN] * 2)[:2]
-                for planet in (known + [_UNSEEN] * 2)[:2]
-            ],
-        }
+        known = two_names(planets)
+        named = [two_names(aliens.get(planet, set())) for planet in known]
+        return {"planets": known, "aliens": named}
 
     def _chances(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the aliens' probabilities day by day from uniforms[N, days, 4]."""
@@ -341,29 +335,3 @@ class TwoStep(Retelling):
         if observation["stage"]:
             options = labels["aliens"][observation["state"]]
         return options
-
-    def _named(self, messages: Sequence[Message]) -> list[tuple[str | None, tuple[str, ...]]]:
-        """Return the names that the messages tell: of a planet's aliens, or (None) of shuttles."""
-        first, *later = [m.content for m in messages if m.role == "user"] or [""]
-        named: list[tuple[str | None, tuple[str, ...]]] = []
-        for form in (*self._retold.values(), *self._opening.values()):
-            filled = form.read(first)
-            if filled is not None:
-                named.append((filled.get("planet"), (filled["first"], filled["second"])))
-                lines = filled["past"].split("\n") if "past" in filled else []
-                lines_of, followed = tuple(self._lines.values()), tuple(self._following.values())
-                named += [_names_in(lines_of, line) for line in lines]
-                named += [_names_in(followed, message) for message in later]
-                break
-        return named  # if there is nothing, `read` will say what is wrong
-
-
-@lru_cache(maxsize=2**14)  # prompts of one session repeat what the earlier ones told
-def _names_in(forms: tuple[Template, ...], text: str) -> tuple[str | None, tuple[str, ...]]:
-    """Return the planet and the aliens, or (None) the shuttles, named in one line or message."""
-    for form in forms:
-        filled = form.read(text)
-        if filled is not None:
-            names = (filled[name] for name in ("label", "first", "second") if name in filled)
-            return filled.get("planet"), tuple(names)
-    return None, ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
@@ -403,6 +404,21 @@ class Retelling(Environment):
         opening = messages[0].content if messages else ""
         return self._must_read({"past": self._retold[""], "none": self._opening[""]}, opening)[1]
 
+    def _names_by(self, placeholder: str, messages: Sequence[Message]) -> dict[str, set[str]]:
+        """Return the options that a prompt names, by the word in a placeholder; "" for none."""
+        first, *later = [m.content for m in messages if m.role == "user"] or [""]
+        opening = (*self._retold.values(), *self._opening.values())
+        filled = _filled(opening, first)
+        lines = [
+            _filled(tuple(self._lines.values()), x) for x in filled.get("past", "").split("\n")
+        ]
+        after = [_filled(tuple(self._following.values()), message) for message in later]
+        names: dict[str, set[str]] = {}
+        for words in (filled, *lines, *after) if filled else ():
+            options = {words[name] for name in ("label", "first", "second") if name in words}
+            names.setdefault(words.get(placeholder, ""), set()).update(options)
+        return names
+
     def _must_read(self, forms: Mapping[Any, Template], text: str) -> tuple[Any, dict[str, str]]:
         for key, form in forms.items():
             filled = form.read(text)
@@ -412,6 +428,17 @@ class Retelling(Environment):
             f"The prompt is not one of {self.name} with these settings; it begins "
             f"{text[:60]!r}. Use the settings and templates it was rendered with."
         )
+
+
+@lru_cache(maxsize=2**14)  # prompts of one session repeat the earlier ones
+def _filled(forms: tuple[Template, ...], text: str) -> Filled:
+    """Return what fills the placeholders of a text by the first form that it has; {} for none."""
+    return next((words for form in forms if (words := form.read(text)) is not None), {})
+
+
+def two_names(names: set[str]) -> list[str]:
+    """Return two names in order, with a sign for each that no prompt has named so far."""
+    return (sorted(names) + ["?"] * 2)[:2]
 
 
 def is_missing(turn: Turn) -> bool:
