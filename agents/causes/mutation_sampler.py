@@ -11,7 +11,6 @@ from math import exp, log, pi
 from typing import Any
 
 import numpy as np
-import scipy
 from numba import njit
 from numpy.typing import NDArray
 from scipy.special import ndtri
@@ -24,12 +23,6 @@ from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, Array, Parameter, Parameters
 from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.agents.sequences import Sequences
-from knownminds.environments.causes.causal_graph import (
-    GRAPHS,
-    Graph,
-    conditional,
-    noisy_or_joint,
-)
 from knownminds.environments.environment import Observation
 
 from .noisy_or import EDGE, CausalReasoner, NoisyOr
@@ -42,7 +35,6 @@ ENDLESS = 4e5  # steps: longer walks count as endless, whose visits are the prob
 SETTLED = 1e-15  # a walk whose flows are smaller than this has arrived
 RARE = 1e-17  # of a walk's number of steps: no longer followed
 HALF_LOG_2_PI = 0.5 * log(2.0 * pi)
-PROTOTYPES = (0, 7)  # the states in which nothing is present, and everything
 N_QUESTIONS = 81  # for each graph
 STEPS, SIGMA = 4, 5  # columns of theta, behind p, b, m1, m2
 
@@ -355,34 +347,6 @@ def merge(subject: Integers, columns: tuple[Array, ...]) -> tuple[Integers, tupl
     return subjects, (cells.astype(float), count, mean, spread, added(low), added(high))
 
 
-def transitions(joint: Array) -> Array:
-    """Return the transition matrix [8, 8] of a Metropolis walk that proposes to flip a variable."""
-    matrix = np.zeros((8, 8))
-    for state in range(8):
-        for bit in (4, 2, 1):
-            matrix[state, state ^ bit] = min(1.0, joint[state ^ bit] / joint[state]) / 3.0
-        matrix[state, state] = 1.0 - matrix[state].sum()
-    return matrix
-
-
-def expected_visits(joint: Array, steps: float) -> Array:
-    """Return how often a walk of Poisson(steps) steps visits each state, in expectation, [8].
-
-    The sum over t = 0, 1, ... of P(N >= t) times the distribution after t steps; of `ENDLESS` steps
-    and more the probabilities themselves, which are the shares of visits in the limit.
-    """
-    if steps >= ENDLESS:
-        return joint
-    matrix, now = transitions(joint), np.zeros(8)
-    now[list(PROTOTYPES)] = 0.5
-    visits: Array = now.copy()
-    longest = int(steps + 10.0 * np.sqrt(steps)) + 30  # more steps are all but impossible
-    for more in scipy.stats.poisson.sf(np.arange(longest), steps).tolist():
-        now = now @ matrix
-        visits += more * now
-    return visits
-
-
 class MutationSampler(CausalReasoner, Model):
     """Judges by the states that a short walk through the graph's states visits.
 
@@ -434,19 +398,10 @@ class MutationSampler(CausalReasoner, Model):
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(simulate)
 
-    def reset(self) -> None:
-        super().reset()
-        self._weights: dict[Graph, Array] = {}
-
     def predict(self, observation: Observation) -> float:
         """Return the answer to a question before any noise, on a scale from 0 to 1."""
-        graph = GRAPHS[int(observation["graph"])]
-        if graph not in self._weights:
-            p, b, m1, m2 = np.clip(self.theta[:4], EDGE, 1.0 - EDGE).tolist()
-            joint = noisy_or_joint(graph, p, b, (m1, m2))
-            self._weights[graph] = expected_visits(joint, float(self.theta[STEPS]))
-        question = (int(observation[name]) for name in self.design[1:])
-        return float(conditional(self._weights[graph], *question)[0])
+        graph, *question = (np.array([observation[name]]) for name in self.design)
+        return float(self.judgements(self.theta[None], graph, np.array(question).T)[0, 0])
 
     def _law(self, observation: Observation, action: int | None) -> Percentage:
         return Percentage(self.predict(observation), float(self.theta[SIGMA]))
