@@ -249,9 +249,9 @@ def read_bif(file: str | Path) -> BeliefNetwork:
             nodes.append(Node(name, tuple(law.state_names[name]), tuple(law.variables[1:]), table))
     except (ValueError, LookupError, AttributeError, TypeError, ParseException) as error:
         raise ValueError(
-            "A BIF file has for each variable a block 'variable NAME { type discrete [ N ] { ... }; "
-            "}' and a block 'probability ( NAME | PARENTS ) { ... }' with a row per stratum; pgmpy "
-            f"cannot read {path.name}: {error}"
+            "A BIF file has for each variable a block 'variable NAME { type discrete [ N ] "
+            "{ ... }; }' and a block 'probability ( NAME | PARENTS ) { ... }' with a row per "
+            f"stratum; pgmpy cannot read {path.name}: {error}"
         ) from None
     return BeliefNetwork(nodes)
 

@@ -151,8 +151,13 @@ def test_a_bif_file_is_read(tmp_path):
     again = read_bif(bif(tmp_path, BIF.replace(rows, by_child + "\n")))
     assert np.array_equal(joint_of(again), joint_of(network))
     without = BIF.replace("  (soaked, no) 0.9, 0.1;\n", "")
-    for broken in (without, BIF.replace("(yes) 0.1", "(yes) 0.5"), "no network"):
-        with pytest.raises(ValueError, match="cannot read rain"):
+    sums_to_more = BIF.replace("(yes) 0.1", "(yes) 0.5")
+    for broken, remark in (
+        (without, "slip given wet=soaked, rain=no has 0, 0"),
+        (sums_to_more, "wet given rain=yes has 0.5, 0.3, 0.6"),
+        ("no network", "pgmpy cannot read rain"),
+    ):
+        with pytest.raises(ValueError, match=remark):
             read_bif(bif(tmp_path, broken))
 
 
