@@ -7,7 +7,7 @@ import importlib.util
 import re
 import runpy
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import typer
@@ -62,16 +62,25 @@ def _file_of(package: str) -> Path:
     return Path(spec.origin)
 
 
-def check_member(kind: str) -> Callable[[str], str]:
+def check_member(*kinds: str, besides: Iterable[str] = ()) -> Callable[[str], str]:
     """Return a function that refuses a name of no member before anything that computes is loaded.
 
-    Once the registry itself is loaded, as it is where plugins add to it, that is left to those
-    who look the name up.
+    Once a registry itself is loaded, as it is where plugins add to it, that is left to those who
+    look the name up.
+
+    Parameters
+    ----------
+    kinds
+        "environment", "model" or "measure".
+    besides
+        Further names that are good.
     """
+    kind = " or ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
 
     def check(value: str) -> str:
-        package, _ = REGISTRIES[f"{kind}s"]
-        if not value or package in sys.modules or value in (known := names(f"{kind}s")):
+        packages = [REGISTRIES[f"{one}s"][0] for one in kinds]
+        known = [*(name for one in kinds for name in names(f"{one}s")), *besides]
+        if not value or any(package in sys.modules for package in packages) or value in known:
             return value
         # The sentence's file: importing it from its package would load the whole floor.
         file = _file_of("knownminds.environments").parent / "words" / "names.py"

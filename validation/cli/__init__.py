@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import cache
+from textwrap import wrap
 from typing import Any
 
 import typer
@@ -41,6 +42,7 @@ for _command in app.registered_commands:
 
 __all__ = ["app", "main"]
 
+WIDTH = 80  # of an error on a terminal
 YOUNG = 100_000  # objects made since the last search for garbage, at which there is another
 
 
@@ -62,18 +64,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
             load_all(plugins)
         command()(args=words, obj=plugins)
     except (ValueError, ImportError) as error:  # the latter say what to install
-        print(f"knownminds: {error}", file=sys.stderr)
+        _complain(str(error))
         raise SystemExit(2) from None
     except RecursionError:
-        print(
-            "knownminds: A file that is read holds lists within lists, at most a few; one that "
-            "was given goes deeper. Mend it, or leave it out.",
-            file=sys.stderr,
+        _complain(
+            "A file that is read holds lists within lists, at most a few; one that was given goes "
+            "deeper. Mend it, or leave it out."
         )
         raise SystemExit(2) from None
     except KeyboardInterrupt:
-        print(
-            "knownminds: stopped. A run, and a study with --out, go on with the same command.",
-            file=sys.stderr,
-        )
+        _complain("stopped. A run, and a study with --out, go on with the same command.")
         raise SystemExit(130) from None
+
+
+def _complain(text: str) -> None:
+    """Print a sentence on stderr; on a terminal it is wrapped at 80 columns between words."""
+    lines = f"knownminds: {text}".splitlines()
+    if sys.stderr.isatty():
+        keep: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+        lines = [wrapped for line in lines for wrapped in wrap(line, WIDTH, **keep) or [""]]
+    print("\n".join(lines), file=sys.stderr)

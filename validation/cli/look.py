@@ -41,7 +41,7 @@ class Show(Question[None]):
 
     command: ClassVar[str] = "show"
 
-    name: str | None = argument(default=None)
+    name: str | None = argument(default=None, of=("environment", "model", "measure"))
     kernel: bool = False
     check: bool = False
     schema: bool = False

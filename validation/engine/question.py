@@ -29,6 +29,7 @@ from knownminds.validation.reading import (
     read_texts,
     resolve_experiment,
 )
+from knownminds.validation.studies import AUDITS
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
@@ -81,9 +82,13 @@ def read_with(
     return field(default=default, kw_only=kw_only, metadata=metadata)
 
 
-def argument(*, default: Any = MISSING, kw_only: bool = False) -> Any:
-    """Return a field that is typed without a name, and is given in Python without one."""
-    return field(default=default, kw_only=kw_only, metadata={"argument": True})
+def argument(*, default: Any = MISSING, kw_only: bool = False, of: tuple[str, ...] = ()) -> Any:
+    """Return a field that is typed without a name, and is given in Python without one.
+
+    It is a member of these kinds ("model", ...), if they are named.
+    """
+    members = {"of": of} if of else {}
+    return field(default=default, kw_only=kw_only, metadata={"argument": True, **members})
 
 
 def positional(flag: str = "", *, default: Any = MISSING, kw_only: bool = False) -> Any:
@@ -144,8 +149,12 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> Option:
     annotated: Any = Annotated
     required = inspect.Parameter.empty if declared.default is MISSING else None
     if metadata.get("argument"):
-        if member == declared.name != "measure":  # audits have names besides
+        if member == declared.name == "measure":
+            more["callback"] = check_member(member, besides=AUDITS)
+        elif member == declared.name:
             more["callback"] = check_member(member)
+        elif "of" in metadata:
+            more["callback"] = check_member(*metadata["of"])
         kind = kind | None if required is None else kind
         more["metavar"] = declared.name.upper()
         return Option(annotated[kind, typer.Argument(**more)], required, read=read)

@@ -147,7 +147,7 @@ def _parts(
 
     models, seed, sessions = [model.name, *rivals], question.seed, question.sessions
     rivalry: dict[str, Any] = {"criteria": ["bic"], "replicates": question.replicates, "seed": seed}
-    search = {"find": "sessions", "target": question.target, "most": question.most}
+    search: dict[str, Any] = {"find": "sessions", "target": question.target, "most": question.most}
     guesses = prediction_study(environment, model.name, rivals, question.subjects, seed)
     parts: dict[str, Callable[[Running], Result]] = {
         "recovery": lambda how: recover(
