@@ -111,7 +111,7 @@ def test_a_copy_of_a_rival_is_never_told_from_it_and_its_folder_says_so(
     assert words["null directions"] == "none"
     assert words["rivals"] == "not identified"
     assert words["smallest"] == "not reached"
-    assert words["predictions"] == "no difference"
+    assert words["predictions"] == "predicts the same"
     first = json.loads((out / "result.json").read_text())
     code, _, err = knownminds("report", out)
     assert code == 0, err

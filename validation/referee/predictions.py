@@ -131,5 +131,5 @@ def _verdict(compared: Sequence[dict[str, object]]) -> Verdict:
     for row, p in zip(compared, adjusted, strict=True):
         row["p"] = float(p)
     least = min(compared, key=lambda row: float(str(row["p"])))
-    word = "differs" if float(str(least["p"])) <= LEVEL else "no difference"
+    word = "differs" if float(str(least["p"])) <= LEVEL else "predicts the same"
     return Verdict(word, (reason(f"{least['panel']}, p", float(str(least["p"])), np.nan, LEVEL),))

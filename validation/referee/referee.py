@@ -43,6 +43,7 @@ PARTS = {
     "smallest": "From which size on is it distinguished from them?",
     "predictions": "What does it predict that they do not?",
 }
+ABOUT = ("experiment", "model", "against", "settings", "options", "contract", "null")
 NOTES = (
     "Each verdict is the worst of its part. contract: `check_agent`. null directions: combinations "
     "of parameters that change no session's likelihood. predictions: means of panels of subjects, "
@@ -174,7 +175,14 @@ def read_referee(folder: str | Path) -> Result:
     from knownminds.validation.report import read_result
 
     load_list(Path(folder))
-    about = json.loads((Path(folder) / FILE).read_text(encoding="utf-8"))
+    file = Path(folder) / FILE
+    try:
+        about = json.loads(file.read_text(encoding="utf-8"))
+        about = {name: about[name] for name in ABOUT}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{file} is damaged or was not written by a referee ({error!r}). Use another folder."
+        ) from None
     parts = {}
     for name in PARTS:
         inner = Path(folder) / name
@@ -222,7 +230,7 @@ def _worst(name: str, result: Result, model: str) -> Verdict:
              if name != "rivals" or key.startswith(f"{model}, ")}  # fmt: skip
     if not about:
         return Verdict("not judged", ("there is no result",))
-    order = ["no difference", "bad", "fair", "", "good"]  # a rival may predict the same
+    order = ["predicts the same", "bad", "fair", "", "good"]  # a rival may predict the same
 
     def rank(verdict: Verdict) -> int:
         worst = Verdict(verdict.word.rpartition(" and ")[2])  # of "between weak and not identified"
