@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -20,12 +20,12 @@ from knownminds.environments.causes.network_questions import (
     exact_answers,
     separated,
 )
+from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial
 from knownminds.inference.session_measure import SessionMeasure, SessionRows, mean_by
 
 Pair = tuple[int, int]  # of the questions of a list
 ALIKE = 1e-9  # exact answers that differ by less are the same
-DIGITS = 5  # of what may be told of a variable
 
 
 class NetworkContrast(SessionMeasure):
@@ -57,7 +57,9 @@ class NetworkContrast(SessionMeasure):
 
     def by_session(self, rows: SessionRows) -> Array:
         """Return the number of each session, [sessions]."""
-        _, first, which = np.unique(_numbered(rows.columns), return_index=True, return_inverse=True)
+        table = pd.DataFrame({name: rows[name] for name in (*NETWORK, *QUESTION)})
+        which = table.groupby(list(table), sort=False).ngroup().to_numpy()
+        first = np.unique(which, return_index=True)[1]
         asked = {name: rows[name][first] for name in (*NETWORK, *QUESTION)}
         pairs = np.array(list(self.pairs(asked)), dtype=np.int64).reshape(-1, 2)
         given = np.isfinite(rows["response"])
@@ -70,31 +72,16 @@ class NetworkContrast(SessionMeasure):
         )
 
 
-def _numbered(columns: Mapping[str, Array]) -> Array:
-    """Give each question about each network a number of its own."""
-    network = np.stack([columns[name] for name in NETWORK])
-    # Rows are few kinds of networks: told apart by the first row from which one departs.
-    kind = np.full(network.shape[1], -1.0)
-    result = 0
-    while (kind < 0).any():
-        row = int(np.argmax(kind < 0))
-        kind[(network == network[:, row, None]).all(axis=0)] = result
-        result += 1
-    number = kind
-    for name in QUESTION:
-        number = number * DIGITS + columns[name] + 1.0
-    return np.asarray(number)
-
-
 def _twins(asked: dict[str, Array], change: dict[int, int]) -> Iterator[tuple[int, int, int]]:
     """Yield question, variable and twin: where what is told of one variable is as `change` says."""
-    number = _numbered(asked)
-    at = {key: k for k, key in enumerate(number.tolist())}
-    for variable, name in enumerate(QUESTION[1:]):
-        digit = float(DIGITS ** (MOST - 1 - variable))
-        for k, value in enumerate(asked[name].astype(np.int64).tolist()):
-            if value in change:
-                twin = at.get(float(number[k] + digit * (change[value] - value)))
+    table = np.column_stack([asked[name] for name in (*NETWORK, *QUESTION)])
+    rows = [tuple(row) for row in table.tolist()]
+    at = {row: k for k, row in enumerate(rows)}
+    for variable in range(MOST):
+        column = table.shape[1] - MOST + variable
+        for k, row in enumerate(rows):
+            if row[column] in change:
+                twin = at.get((*row[:column], change[int(row[column])], *row[column + 1 :]))
                 if twin is not None:
                     yield k, variable, twin
 
