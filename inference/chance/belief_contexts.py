@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,11 @@ def context_table(beliefs: RevealedBeliefs, *, seed: int = 0) -> pd.DataFrame:
         if not belief.flag:
             q = belief.normalised
             values = distances_of(p, q)
-            noise = _noise(p, int(belief.count.sum()), seed) if belief.draws else np.zeros(3)
+            noise = (
+                _noise(tuple(p.tolist()), int(belief.count.sum()), seed)
+                if belief.draws
+                else np.zeros(3)
+            )
             excluded = q[impossible].sum() if impossible.any() else np.nan
         for name, shown in zip(DISTANCES, noise, strict=True):
             row |= {name: float(values[name]), f"{name}_noise": shown}
@@ -107,19 +112,12 @@ def context_table(beliefs: RevealedBeliefs, *, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-_KNOWN: dict[tuple[bytes, int, int], Array] = {}
-
-
-def _noise(truth: Array, n: int, seed: int) -> Array:
+@lru_cache(maxsize=20_000)
+def _noise(truth: tuple[float, ...], n: int, seed: int) -> Array:
     """Return the mean of each distance over samples of n draws from the truth, [3]."""
-    key = (truth.tobytes(), n, seed)
-    if key not in _KNOWN:
-        drawn = session_stream(seed, 23, n).multinomial(n, truth, size=REPLICATES) / n
-        by_name = distances_of(truth, drawn)
-        if len(_KNOWN) > 20_000:
-            _KNOWN.clear()
-        _KNOWN[key] = np.array([by_name[name].mean() for name in DISTANCES])
-    return _KNOWN[key]
+    drawn = session_stream(seed, 23, n).multinomial(n, truth, size=REPLICATES) / n
+    by_name = distances_of(np.array(truth), drawn)
+    return np.array([by_name[name].mean() for name in DISTANCES])
 
 
 def increases(table: pd.DataFrame, value: str, by: Sequence[str] = ()) -> pd.DataFrame:

@@ -109,118 +109,106 @@ def distribution_distances(
         large by chance) and flag. The interval is a single point for exact beliefs, all that is
         possible for top-k tables, and that of the bootstrap for sampled ones.
     """
-    names = MEASURES_OF_DISTANCE
-    # By measure: value, low, high and noise of each context.
-    columns = {name: np.full((4, len(beliefs)), np.nan) for name in names}
+    names = (*MEASURES_OF_DISTANCE, "retained")
+    numbers = np.full((len(beliefs), len(names), 4), np.nan)  # value, low, high and noise
     for k, belief in enumerate(beliefs):
-        q, p = belief.probability, belief.truth
+        numbers[k, -1, :3] = belief.retained, *belief.retained_ends
         if belief.flag:
             continue
-        value = distances_of(p, q / q.sum())
-        lows, highs, noise = value, value, dict.fromkeys(names, np.zeros(()))
+        q, p = belief.probability, belief.truth
+        value = _stacked(p, q / q.sum())
+        low, high, noise = value, value, np.zeros(len(value))
         if belief.draws:
-            rng = session_stream(seed, 21, k)
-            lows, highs, noise = _sampled(belief.count, p, replicates, rng)
+            low, high, noise = _sampled(belief.count, p, replicates, session_stream(seed, 21, k))
         elif belief.unplaced:
-            lows, highs = _bounds(q, belief.unplaced, p)
-        for name in names:
-            if name == "entropy" or not np.isnan(p).any():
-                columns[name][:, k] = value[name], lows[name], highs[name], noise[name]
-    retained = [(belief.retained, *belief.retained_ends, np.nan) for belief in beliefs]
-    columns["retained"] = np.array(retained).T.reshape(4, -1)
+            ends = _bounds(q, belief.unplaced, p)
+            low, high = (np.array([end[name] for name in MEASURES_OF_DISTANCE]) for end in ends)
+        numbers[k, :-1] = np.stack([value, low, high, noise], axis=1)
+        if np.isnan(p).any():
+            numbers[k, : names.index("entropy")] = np.nan
     known = {
         "scenario": [belief.scenario for belief in beliefs],
         "context": [belief.name for belief in beliefs],
         "source": [belief.source for belief in beliefs],
     }
-    flags = [belief.flag for belief in beliefs]
     parts = []
-    for name, values in columns.items():
-        numbers = dict(zip(("value", "low", "high", "noise"), values, strict=True))
-        parts.append(pd.DataFrame({**known, "measure": name, **numbers, "flag": flags}))
-    return pd.concat(parts, ignore_index=True)
+    for m, name in enumerate(names):
+        columns = dict(zip(("value", "low", "high", "noise"), numbers[:, m].T, strict=True))
+        parts.append(pd.DataFrame({**known, "measure": name, **columns}))
+    flags = [belief.flag for belief in beliefs]
+    return pd.concat([part.assign(flag=flags) for part in parts], ignore_index=True)
+
+
+def _stacked(truth: Array, belief: Array) -> Array:
+    """Return all distances in the order of their names, [6, ...]."""
+    return np.array(list(distances_of(truth, belief).values()))
 
 
 def _sampled(
     counts: NDArray[np.int64], truth: Array, replicates: int, rng: np.random.Generator
-) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array]]:
-    n = int(np.sum(counts))
+) -> tuple[Array, Array, Array]:
+    """Return the ends of the intervals and the noise of all distances, [6] each."""
+    n, k = int(np.sum(counts)), len(counts)
     if n == 0:
-        nothing = {name: np.array(np.nan) for name in MEASURES_OF_DISTANCE}
-        return nothing, nothing, nothing
+        low, high, noise = np.full((3, len(MEASURES_OF_DISTANCE)), np.nan)
+        return low, high, noise
     belief = counts / n
-    result = distances_of(truth, belief)
+    value = _stacked(truth, belief)
     # How many draws are outcomes at all says nothing of how they are spread: n is held.
-    again = distances_of(truth, rng.multinomial(n, belief, size=replicates) / n)
+    again = _stacked(truth, rng.multinomial(n, belief, size=replicates) / n)
     # One draw's worth of prior in all (Perks 1947), so that what never came is not impossible.
-    after = rng.dirichlet(counts + 1.0 / len(belief), size=replicates)
-    may_be = distances_of(truth, after)
-    quiet = {name: np.array(np.nan) for name in MEASURES_OF_DISTANCE}
-    most = _largest(truth)
-    lows, highs = {}, {}
-    for name, values in again.items():
-        ends = [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2]
-        (lower, upper), (least, largest) = (
-            np.quantile(values, ends),
-            np.quantile(may_be[name], ends),
-        )
-        lows[name] = np.clip(np.minimum(least, 2 * result[name] - upper), 0.0, most[name])
-        highs[name] = np.clip(np.maximum(largest, 2 * result[name] - lower), 0.0, most[name])
-    if not np.isnan(truth).any():
-        chance = rng.multinomial(n, truth / truth.sum(), size=replicates) / n
-        shown = distances_of(truth, chance)
-        quiet = {name: np.asarray(values.mean()) for name, values in shown.items()}
-        quiet["entropy"] = quiet["entropy"] - entropy(truth)
-        for name in MEASURES_OF_DISTANCE[:-1]:
-            if result[name] <= np.quantile(shown[name], CONFIDENCE):
-                lows[name] = np.array(0.0)
-    return lows, highs, quiet
-
-
-def _largest(truth: Array) -> dict[str, float]:
-    """Return the largest value that each measure can take: at a belief in one outcome alone."""
-    corners = np.eye(len(truth))
-    result = distances_of(truth, corners)
-    most = {name: float(np.max(values)) for name, values in result.items()}
-    return most | {"entropy": float(np.log(len(truth)))}
+    after = _stacked(truth, rng.dirichlet(counts + 1.0 / k, size=replicates))
+    # The largest value is that of a belief in one outcome alone; of entropy, of an even one.
+    most = _stacked(truth, np.eye(k)).max(axis=1)
+    most[-1] = np.log(k)
+    tails = [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2]
+    (lower, upper), (least, largest) = (np.quantile(x, tails, axis=1) for x in (again, after))
+    low = np.clip(np.minimum(least, 2 * value - upper), 0.0, most)
+    high = np.clip(np.maximum(largest, 2 * value - lower), 0.0, most)
+    if np.isnan(truth).any():
+        return low, high, np.full(len(value), np.nan)
+    shown = _stacked(truth, rng.multinomial(n, truth / truth.sum(), size=replicates) / n)
+    noise = shown.mean(axis=1)
+    noise[-1] -= entropy(truth)
+    by_chance = value <= np.quantile(shown, CONFIDENCE, axis=1)
+    by_chance[-1] = False
+    return np.where(by_chance, 0.0, low), high, noise
 
 
 def _bounds(
     certain: Array, unplaced: Sequence[Unplaced], truth: Array
-) -> tuple[dict[str, Array], dict[str, Array]]:
+) -> tuple[dict[str, float], dict[str, float]]:
     """Return the least and the largest value over all that can be believed."""
     units = [(mass, rows) for mass, rows in unplaced if mass > 0]
     allowed = OpenBeliefs(certain, np.zeros(len(certain), dtype=np.int64), tuple(units))
-    shares = set_bounds(certain, units, np.eye(len(certain)))
     even = np.full(len(certain), 1.0 / len(certain))
     known = not np.isnan(truth).any()
-    lows, highs = ({name: np.array(np.nan) for name in MEASURES_OF_DISTANCE} for _ in range(2))
+    low, high = (dict.fromkeys(MEASURES_OF_DISTANCE, np.nan) for _ in range(2))
     corners = _corners(allowed, truth if known else even)
     tried = distances_of(truth, corners)
-    lows["entropy"] = np.array(-_most(allowed, _negative_entropy, corners, -tried["entropy"]))
-    if _least_deviation(certain, units, even, largest=False) <= MET:
-        highs["entropy"] = np.array(np.log(len(certain)))
-    else:
-        highs["entropy"] = np.array(-allowed.least(_negative_entropy))
+    low["entropy"] = -_most(allowed, _negative_entropy, corners, -tried["entropy"])
+    high["entropy"] = float(np.log(len(certain)))
+    if _least_deviation(certain, units, even, largest=False) > MET:
+        high["entropy"] = -allowed.least(_negative_entropy)
     if not known:
-        return lows, highs
-    highs["manhattan"] = tried["manhattan"].max()
+        return low, high
+    high["manhattan"] = float(tried["manhattan"].max())
     # The largest deviation of a single outcome is known in closed form.
-    highs["chebyshev"] = np.maximum(np.abs(shares[0] - truth), np.abs(shares[1] - truth)).max()
+    shares = set_bounds(certain, units, np.eye(len(certain)))
+    high["chebyshev"] = float(np.abs(np.array(shares) - truth).max())
     for name, largest in (("chebyshev", True), ("manhattan", False)):
-        lows[name] = np.array(_least_deviation(certain, units, truth, largest=largest))
+        low[name] = _least_deviation(certain, units, truth, largest=largest)
     for name, weights in (
         ("kl_truth_belief", (1.0, 0.0)),
         ("kl_belief_truth", (0.0, 1.0)),
         ("kl_sum", (1.0, 1.0)),
     ):
         objective = _Divergence(floored(truth), weights)
-        highs[name] = np.array(_most(allowed, objective, corners, tried[name]))
-        if lows["manhattan"] <= MET:  # the truth itself can be believed
-            lows[name] = np.array(0.0)
-        else:
-            lows[name] = np.array(max(allowed.least(objective), 0.0))
-    return lows, highs
+        high[name] = _most(allowed, objective, corners, tried[name])
+        # Where the truth itself can be believed there is none.
+        met = low["manhattan"] <= MET
+        low[name] = 0.0 if met else max(allowed.least(objective), 0.0)
+    return low, high
 
 
 def _most(allowed: OpenBeliefs, convex: Reading, corners: Array, values: Array) -> float:
