@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy
@@ -25,40 +25,10 @@ Ends = tuple[float, float, float]  # a value and the ends of its interval
 
 EVEN = 1e-9  # by which probabilities may differ that count as the same
 FEWEST = 2  # contexts that an interval over contexts needs
-
-
-class Bias(NamedTuple):
-    """The bias towards the outcomes with a mark, in one scenario.
-
-    Parameters
-    ----------
-    scenario, mark : where, and towards what
-    value, low, high : mean over contexts of what the marked outcomes are believed to have more
-        than they have in truth, the published reading, and its interval; temperature and other
-        biases count as well
-    least, most : ends of `value` over all beliefs that are possible; they differ from it for
-        top-k tables alone
-    log_odds, log_odds_low, log_odds_high : the bias as a parameter: that of the belief sampler
-        that is nearest in this scenario, which has a temperature and the other biases beside it;
-        NaN where there is none
-    contexts : how many have outcomes with the mark and without
-    reason : why there are no `log_odds`; empty where there are
-    freedom : degrees of freedom of the interval of `value`
-    """
-
-    scenario: str
-    mark: str
-    value: float
-    low: float
-    high: float
-    least: float
-    most: float
-    log_odds: float
-    log_odds_low: float
-    log_odds_high: float
-    contexts: int
-    reason: str
-    freedom: int
+COLUMNS = [
+    "scenario", "mark", "value", "low", "high", "least", "most", "log_odds", "log_odds_low",
+    "log_odds_high", "contexts", "reason", "freedom",
+]  # fmt: skip
 
 
 def belief_biases(beliefs: RevealedBeliefs) -> pd.DataFrame:
@@ -77,7 +47,13 @@ def belief_biases(beliefs: RevealedBeliefs) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per scenario and mark that some of its contexts have, with the fields of `Bias`.
+        One row per scenario and mark that some of its contexts have: value, the mean over contexts
+        of what the marked outcomes are believed to have more than they have in truth, the published
+        reading (temperature and other biases count as well), with low and high; least and most,
+        its ends over all beliefs that are possible, which differ for top-k tables alone; log_odds,
+        the bias as a parameter, with log_odds_low and log_odds_high, and reason, why there is none
+        ("" where there is); contexts, how many have outcomes with the mark and without; and
+        freedom, the degrees of freedom of the interval of value.
     """
     if any(np.isnan(belief.truth).any() for belief in beliefs):
         raise ValueError(
@@ -88,7 +64,7 @@ def belief_biases(beliefs: RevealedBeliefs) -> pd.DataFrame:
     for belief in beliefs:
         if not belief.flag and belief.probability[belief.truth > 0].sum() > 0:
             used.setdefault(belief.scenario, []).append(belief)
-    biases: list[Bias] = []
+    biases = []
     for scenario, some in used.items():
         differences = {
             mark: values for m, mark in enumerate(MARKS) if (values := _differences(some, m)).size
@@ -102,13 +78,9 @@ def belief_biases(beliefs: RevealedBeliefs) -> pd.DataFrame:
             contexts = values.shape[1]
             odds, reason = _log_odds(table, nearest, mark, contexts)
             mean, least, most = values.mean(axis=1).tolist()
-            biases.append(
-                Bias(
-                    scenario, mark, mean, low, high, least, most, *odds, contexts, reason,
-                    contexts - 1,
-                )
-            )  # fmt: skip
-    return pd.DataFrame(biases, columns=list(Bias._fields))
+            row = (scenario, mark, mean, low, high, least, most, *odds, contexts, reason)
+            biases.append((*row, contexts - 1))
+    return pd.DataFrame(biases, columns=COLUMNS)
 
 
 def _differences(beliefs: Sequence[Belief], mark: int) -> Array:
