@@ -50,7 +50,7 @@ def merging(merge: Merge) -> Prepare:
 
 @dataclass(frozen=True)
 class Selection:
-    """The trials to which a model is fitted unless all are asked for.
+    """The trials to which a model is fitted unless all are wanted.
 
     Parameters
     ----------
@@ -81,10 +81,12 @@ class Selection:
         mask: NDArray[np.bool_] = np.asarray(columns[self.column], dtype=float) == self.value
         return mask
 
-    def told(self, all_trials: bool) -> str:
+    def describe(self, all_trials: bool) -> str:
         """Say which trials were fitted, and why."""
         if all_trials:
-            return f"All trials were fitted, as asked, not the {self.trials} alone. {self.reason}"
+            return (
+                f"All trials were fitted, not the {self.trials} alone (--all-trials). {self.reason}"
+            )
         return f"Only the {self.trials} were fitted (--all-trials takes all). {self.reason}"
 
 
@@ -118,7 +120,7 @@ class Agent(ABC):
         What the model gives on a trial: an "action", a "response" (a number), "both", or
         "either", as the trial asks: an int is then an action and a float a number.
     span
-        The range of the numbers that the model gives; None for whatever is asked for.
+        The range of the numbers that the model gives; None for any range.
     n_uniforms
         How many uniform numbers a trial takes.
     n_actions
@@ -129,7 +131,7 @@ class Agent(ABC):
         Values of some parameters, on the natural scale, at which searches for estimates begin
         besides those that every model has; the other parameters are at their prior means.
     selection
-        The trials to which the model is fitted unless all are asked for; None for all.
+        The trials to which the model is fitted unless all are wanted; None for all.
     recommended
         The design that gives its parameters back.
     prepare

@@ -12,7 +12,7 @@ REFUSALS = (
     "As an AI I have no preferences of this kind.",
 )
 
-# What a lenient reader would take for an answer, and must not. {} is the answer as asked.
+# What a lenient reader would take for an answer, and must not. {} is the answer.
 MALFORMED = (
     "Hard to say, they all look much the same to me.",
     "{} or perhaps the other one, I keep changing my mind.",
@@ -46,7 +46,7 @@ class Contaminants:
     malformed : a text that holds no answer
     truncation : the text is cut in the middle, as at a limit of tokens
     verbosity : words around the answer; readers take them off by a declared repair, or, where
-        thoughts were asked for, find the answer behind more of them
+        thoughts are required, find the answer behind more of them
     """
 
     lapse: float = 0.0
@@ -73,7 +73,7 @@ class Contaminants:
         Parameters
         ----------
         text
-            The answer as asked.
+            The answer in the required form.
         fault, chatter
             Uniform numbers that decide on refusal, malformed and truncation, and on verbosity.
             They are used up whatever the rates, so that sessions with and without contaminants

@@ -142,7 +142,7 @@ def log_share_below(x):  # type: ignore[no-untyped-def]
 def mixed_with_lapse(log_density, anywhere, lapse):  # type: ignore[no-untyped-def]
     """Log density of an answer where a lapse gives it with the density `anywhere`, maybe 0.
 
-    `own` is the log density where there are none. Returned with the weight of its slopes in the
+    `log_density` is that where there are none. Returned with the weight of its slopes in the
     mixture, and the slope in the lapse rate.
     """
     if anywhere > 0.0:

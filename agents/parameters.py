@@ -202,7 +202,7 @@ class Parameters:
 
 
 # Any choice may be a lapse: a uniform pick among the actions. The dial belongs to every agent
-# alike, so it is declared once and appended to a model's own parameters where it is fitted.
+# alike, so it is declared once and appended to a model's parameters where it is fitted.
 LAPSE = Parameter(
     "lapse",
     UNIT,

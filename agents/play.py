@@ -31,7 +31,7 @@ from .parameters import LAPSE, Array
 from .sequences import LANES, Sequences
 
 # Trials that are drawn and played before the next sessions are: their arrays stay in the
-# processor's caches, and memory is asked for once.
+# processor's caches, and memory is allocated once.
 AT_ONCE = 2**16
 _LOST = 2**31 + 2  # last part of the address that says which answers are lost
 
@@ -154,7 +154,7 @@ def simulate_sessions(
     addresses
         Those of the N sessions; (*address, 0) to (*address, N - 1) if None.
     stream
-        Subjects choose by the numbers at (*address, i, stream) instead of the session's own, so
+        Subjects choose by the numbers at (*address, i, stream) instead of the session's, so
         that they live the same session again with other choices.
     lost
         Share of the answers that are lost at random. Such a trial brings nothing and teaches

@@ -14,8 +14,8 @@ class RecommendedDesign:
     Parameters
     ----------
     environment, settings, trials, sessions
-        The experiment, settings that differ from its own, trials per session (None: its own
-        number), sessions per subject.
+        The experiment, settings that differ from the shipped ones, trials per session (None: as
+        shipped), sessions per subject.
     open
         Parameters that the design does not give back, each with the reason.
     kept

@@ -51,6 +51,6 @@ def _attribute(value: Any) -> Any:
 def _written(values: dict[str, Any]) -> str:
     """Write the values that parameters have in a sentence."""
     return ", ".join(
-        f"{name} = {value}" if isinstance(value, str | float | int) else f"its own {name}"
+        f"{name} = {value}" if isinstance(value, str | float | int) else f"another prior of {name}"
         for name, value in values.items()
     )

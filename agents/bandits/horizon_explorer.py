@@ -55,7 +55,7 @@ class HorizonExplorer(Model):
     plays, and not earlier choices, made what is known; and people explore there and exploit later:
     a bonus fitted to all plays is mostly that of the later ones, and has come out negative for
     people whose first choices go to the machine that is known less. All plays are fitted only when
-    asked for (`all_trials`), which is right for agents that keep to this equation throughout.
+    wanted (`all_trials`), which is right for agents that keep to this equation throughout.
 
     Directed exploration is A_6 - A_1, random exploration s_6 - s_1.
     """

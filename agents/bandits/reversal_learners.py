@@ -27,7 +27,7 @@ class RewardPunishment(Model):
     P(a) is softmax(beta V).
     """
 
-    summary = "learns from wins and from losses at rates of their own"
+    summary = "learns from wins and from losses at separate rates"
     source = (
         "den Ouden, Daw, Fernandez, Elshout, Rijpkema, Hoogman, Franke and Cools 2013, "
         "reward-punishment model"

@@ -17,7 +17,7 @@ class WeightedBayes(Model):
     """Adds weighted log-odds and errs: Bayes' rule where both weights are 1 and bias and noise 0.
 
     logit(answer) = b_0 + b_prior logit(prior) + b_likelihood L + sigma N(0, 1), where L is the
-    log-likelihood ratio of the ball, log P(ball | asked urn) - log P(ball | other urn). The
+    log-likelihood ratio of the ball, log P(ball | queried urn) - log P(ball | other urn). The
     likelihood is that of the answer itself, held between 1e-5 and 1 - 1e-5.
     """
 
@@ -30,7 +30,7 @@ class WeightedBayes(Model):
     )
     separate = ()
 
-    b_0 = real("bias towards the asked urn, in log-odds", mean=0.0, sd=0.5)
+    b_0 = real("bias towards the queried urn, in log-odds", mean=0.0, sd=0.5)
     b_prior = real(
         "weight of the prior's log-odds; 1 by Bayes' rule", mean=1.0, sd=0.5, source="Grether 1980"
     )

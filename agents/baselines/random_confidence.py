@@ -27,7 +27,7 @@ class RandomResponderConfidence(NullModel):
 
     @staticmethod
     def simulate(theta, lapse, n_actions, row, start, uniforms):  # type: ignore[no-untyped-def]
-        """Turn the first uniform of each place into an action, the second into a confidence."""
+        """Turn the first uniform of each row into an action, the second into a confidence."""
         return action_at(uniforms[:, 0], n_actions), uniforms[:, 1].copy()
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:

@@ -1,6 +1,6 @@
 """A reasoner who walks from state to state of a graph, and not for long.
 
-Its kernel is written by hand: a walk has as many steps as its parameters say. A place of it is a
+Its kernel is written by hand: a walk has as many steps as its parameters say. A row of it is a
 question with the sufficient statistics of all answers to it.
 """
 
@@ -292,7 +292,7 @@ def _answers(theta, lapse, row, start, uniforms, noise, cell):  # type: ignore[n
 def simulate(  # type: ignore[no-untyped-def]
     theta, lapse, n_actions, row, start, uniforms, graph, query, first, second, third
 ):
-    """Answer questions, each in one place."""
+    """Answer questions, each in one row."""
     noise = ndtri(np.maximum(uniforms[:, 1], SMALLEST))
     shown = query >= 0.0
     parts = (np.where(shown, c, 0.0) for c in (graph, query, first, second, third))
@@ -309,7 +309,7 @@ def question_code(graph: Any, query: Any, first: Any, second: Any, third: Any) -
 def merge(subject: Integers, columns: tuple[Array, ...]) -> tuple[Integers, tuple[Array, ...]]:
     """Merge the answers of a subject to the same question.
 
-    Returns the subject of each place, and per place: the question's number, how many answers lie
+    Returns the subject of each row, and per row: the question's number, how many answers lie
     between the ends, their mean and their sum of squared deviations from it (on a scale from 0 to
     1), how many are 0 and how many are 100.
     """
@@ -328,7 +328,7 @@ def merge(subject: Integers, columns: tuple[Array, ...]) -> tuple[Integers, tupl
         values = ", ".join(f"{c[k]:g}" for c in (graph, query, first, second, third))
         raise ValueError(
             "A question has a graph (0, 1, 2), a query (0, 1, 2), and first, second, third of -1 "
-            f"(not told), 0 or 1, -1 for the queried one; got {values}. Recode these columns."
+            f"(not shown), 0 or 1, -1 for the queried one; got {values}. Recode these columns."
         )
     parts = (np.where(given, c, 0.0) for c in (graph, query, first, second, third))
     cell = question_code(*parts)
@@ -357,7 +357,7 @@ class MutationSampler(CausalReasoner, Model):
     what is given, where the walk begins among them, the share in which the queried variable is
     present; the answer is the ratio of the expected numbers of both,
 
-        V(queried present and told) / V(told),   V = sum over t of P(N >= t) d T^t,
+        V(queried present and shown) / V(shown),   V = sum over t of P(N >= t) d T^t,
 
     with d the prototypes and T the transition matrix. That is what walks come to whose visits are
     pooled. The mean of shares each taken within a single walk is another number, off by up to .15

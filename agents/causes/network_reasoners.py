@@ -1,4 +1,4 @@
-"""Reasoners over causal networks of up to four variables whose strengths they are told."""
+"""Reasoners over causal networks of up to four variables whose strengths are stated."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class NetworkReasoner(PercentJudge):
         [1 - (1 - b_j)^r prod over w_ij > 0 (1 - w_ij)^(s x_i)]
             times prod over w_ij < 0 (1 - |w_ij|)^(s x_i)
 
-    and P(query | told) is a ratio of sums over the states. An intervention cuts a variable off
+    and P(query | shown) is a ratio of sums over the states. An intervention cuts a variable off
     from its causes. With P_do the answer by that rule, P_see the one as if all that is shown had
-    merely been observed, and A the share of the variables told of that are present, the answer is
+    merely been observed, and A the share of the variables shown that are present, the answer is
 
         (1 - k) [(1 - n) P_do + n P_see] + k A + sigma N(0, 1),
 
@@ -91,7 +91,7 @@ class NetworkReasoner(PercentJudge):
         return rows
 
     def share(self, trial: Any, chances: Any, cut: bool) -> Any:
-        """Return P(query | told), with interventions that cut off or as if all was observed."""
+        """Return P(query | shown), with interventions that cut off or as if all was observed."""
 
         def weight(states: Any, before: tuple[int, ...] = ()) -> Any:
             """Sum the probabilities of the states that are left, behind values of the first."""
@@ -162,19 +162,19 @@ NetworkReasonerNeglect.recommended = RecommendedDesign(
 NetworkReasonerBiased = holding(
     NetworkReasoner,
     "network_reasoner_biased",
-    "takes strengths and base rates for other than told, and is exact otherwise",
+    "takes strengths and base rates for other than stated, and is exact otherwise",
     neglect=0.0,
     k=0.0,
 )
 NetworkReasonerBiased.recommended = RecommendedDesign(
     "causal_inference", control="it is not computed yet"
 )
-# Whatever is present speaks for whatever is asked, also where the network screens it off: a
+# Whatever is present speaks for whatever is queried, also where the network screens it off: a
 # violation of the Markov condition of the size k.
 NetworkReasonerAssociative = holding(
     NetworkReasoner,
     "network_reasoner_associative",
-    "mixes exact answers with the share of told variables that are present",
+    "mixes exact answers with the share of shown variables that are present",
     neglect=0.0,
     strength_scale=1.0,
     base_scale=1.0,

@@ -1,7 +1,7 @@
 """Reasoners over causal graphs of three binary variables: leaky noisy-OR, its variants, rivals.
 
 A reasoner answers by the share that states in which the queried variable is present have in the
-probability of all states that agree with what is told.
+probability of all states that agree with what is shown.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class CausalReasoner(Agent):
         Parameters
         ----------
         graph, questions
-            [Q], positions in `GRAPHS`; [Q, 4], what is asked and what is known of each variable.
+            [Q], positions in `GRAPHS`; [Q, 4], the queried variable and what is known of each.
         """
         raise NotImplementedError
 
@@ -131,7 +131,7 @@ class GraphReasoner(CausalReasoner, PercentJudge):
     def judgements(cls, theta: Array, graph: Array, questions: Array) -> Array:
         named = zip(cls.parameters.names, np.asarray(theta).T, strict=True)
         trial = SimpleNamespace(graph=graph, **dict(zip(QUESTION, questions.T, strict=True)))
-        values: Array = cls.mind({name: x[:, None] for name, x in named}, 0).judge(trial)
+        values: Array = cls.with_values({name: x[:, None] for name, x in named}, 0).judge(trial)
         return values
 
 
@@ -140,7 +140,7 @@ class LeakyNoisyOr(GraphReasoner):
 
     source = "Cheng 1997; Rehder and Waldmann 2017"
 
-    p: Any = prior("probability of a cause before anything is told")
+    p: Any = prior("probability of a cause before anything is shown")
     b = prior("leak: probability of an effect none of whose causes is present")
     m1: Any = prior(
         "strength of the first edge: probability that the cause brings about its effect"
@@ -184,8 +184,8 @@ class NoisyOrFive(NoisyOr):
     graphs = ("collider",)
 
     p = None
-    p1 = prior("probability of C1 before anything is told")
-    p2 = prior("probability of C2 before anything is told")
+    p1 = prior("probability of C1 before anything is shown")
+    p2 = prior("probability of C2 before anything is shown")
     b, m1, m2, sigma = NoisyOr.b, NoisyOr.m1, NoisyOr.m2, NOISE
 
 
@@ -284,7 +284,7 @@ class LogisticCollider(GraphReasoner):
     source = "logistic regression as a causal mechanism; the additive rival of Cheng 1997"
     recommended = RecommendedDesign("collider")
 
-    p = prior("probability of a cause before anything is told")
+    p = prior("probability of a cause before anything is shown")
     b_0 = real("log odds of an effect without causes", mean=0.0, sd=1.5)
     w_1 = real("log odds that the first edge adds", mean=1.5, sd=1.5)
     w_2 = real("log odds that the second edge adds", mean=1.5, sd=1.5)

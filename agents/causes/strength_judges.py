@@ -23,7 +23,7 @@ class StrengthJudge(PercentJudge):
     With p = P(effect | cause) and q = P(effect | no cause), the contrast is dP = p - q, and the
     power to produce is dP / (1 - q) (Cheng 1997). Of a cause that prevents, the contrast is q - p
     and its power (q - p) / q. Neither falls below 0, where the table speaks for the opposite of
-    what is asked; a table without room for the cause is judged 0. Answers are 100 times
+    the question; a table without room for the cause is judged 0. Answers are 100 times
     Normal(w power + (1 - w) dP, sigma), cut off at 0 and 100.
     """
 

@@ -28,7 +28,7 @@ N_MARKS = 6  # of `MARKS`; the outcome of a text is bent by 1 + N_MARKS paramete
 LEAK = 1 + N_MARKS  # position of the share of outcomes that cannot come
 STATED = 2 + N_MARKS  # position of the share of probabilities that are known
 N_LETTERS = 5
-# What a merged place holds: an outcome, the last outcome of its context, or a stated answer.
+# What a merged row holds: an outcome, the last outcome of its context, or a stated answer.
 OUTCOME, LAST, LETTER = 0.0, 1.0, 2.0
 
 
@@ -39,7 +39,7 @@ def log_likelihood(theta, lapse, n_actions, row, start, *places):  # type: ignor
     The places of a context follow each other, one for each kind of outcomes that can come: how
     many there are, how many answers they got, their log probability and their marks as the bits
     of a number. The last holds how many outcomes cannot come, how many answers these got, and how
-    many outcomes there are. A stated answer has a place with its letter (`marks`), the right one
+    many outcomes there are. A stated answer has a row with its letter (`marks`), the right one
     (`share`) and their number.
     """
     what, many, count, share, marks, out, gone, every = places
@@ -222,7 +222,7 @@ def merge(
 ) -> tuple[Integers, tuple[Array, ...]]:
     """Merge the answers of a subject to a context into counts of its outcomes.
 
-    Outcomes with the same probability and the same marks share a place. `states` says whether
+    Outcomes with the same probability and the same marks share a row. `states` says whether
     stated probabilities may be among the answers.
 
     Raises
@@ -368,8 +368,9 @@ class BeliefSampler(Agent):
     A fit needs the columns cell, correct and action alone, so trials of several scenarios can be
     fitted together: as those of the same agents, whose parameters then rest on all scenarios; or
     with `inference.hierarchical(BeliefSampler, trials, unit=("model", "environment"),
-    crossed=("model", "environment"))`, where each model in each scenario has parameters of its
-    own, made of what the model deviates everywhere, what the scenario does to all, and a rest.
+    crossed=("model", "environment"))`, where each model in each scenario has separate
+    parameters: the sum of what the model deviates everywhere, what the scenario does to all, and a
+    rest.
     """
 
     name = "belief_sampler"
@@ -443,7 +444,7 @@ class BeliefSampler(Agent):
 
 
 class BeliefSamplerStated(BeliefSampler):
-    """A belief sampler that is also asked for probabilities, with five options to choose from.
+    """A belief sampler that also states probabilities, with five options to choose from.
 
     With probability `known` it picks the right letter, else any, by biases for their positions.
     What it states has nothing to do with what it reveals.

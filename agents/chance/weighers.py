@@ -1,4 +1,4 @@
-"""Minds that weigh what they are told: earlier counts, correlations, facts that do not matter."""
+"""Agents that weigh what they are shown: earlier counts, correlations, facts that do not matter."""
 
 from __future__ import annotations
 

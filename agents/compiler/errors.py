@@ -54,14 +54,14 @@ def _reason(error: Exception) -> str:
         return text
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], Expr):
         return (
-            "a dictionary is asked for something that is known only in the trial; "
+            "a dictionary is indexed by something that is known only in the trial; "
             "use a NumPy array and index it"
         )
     if isinstance(error, IndexError) and "arrays used as indices" in text:
         return "an array is indexed by conditions; write np.where(condition, new, old)"
     if isinstance(error, IndexError) and "only integers" in text:
         return (
-            "an array of your own is indexed by something that is known only in the trial; "
+            "an array of constants is indexed by something that is known only in the trial; "
             "write Table(values)[index], and fill np.zeros_like(self.values)"
         )
     if isinstance(error, AssertionError):
@@ -78,7 +78,7 @@ def _reason(error: Exception) -> str:
     if "ufunc" in text:
         return (
             "a function of NumPy or SciPy does not know symbols; write it with the functions of "
-            "definitions (np.exp, np.log, np.where, ...), and arrays of your own as Table(values)"
+            "definitions (np.exp, np.log, np.where, ...), and arrays of constants as Table(values)"
         )
     if "not callable" in text:
         return f"{error}; a trial's columns are attributes, such as trial.reward"

@@ -169,7 +169,7 @@ class Script:
         return [*self._columns.values(), as_number(passage.present), *passage.after.values()]
 
     def _read(self, roots: list[Expr]) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """Return the table, and the place in it, of each number that the world reads."""
+        """Return the table, and the position in it, of each number that the world reads."""
         places = entries(self.environment.drawn)
         read = [x for x in within(roots) if x.op == "symbol" and x.on == DATA]
         return {x.value: places[x.value] for x in read if x is not self._action}

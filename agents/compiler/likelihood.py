@@ -62,9 +62,9 @@ def density(answer: Answer, parts: dict[str, Expr], actions: int) -> Density:
     if answer.law is not None:
         law = answer.law(**parts)
         both = merged(
-            lambda: {"own": law.log_density(response), "lapse": law.lapse_density(response)}
+            lambda: {"plain": law.log_density(response), "lapse": law.lapse_density(response)}
         )
-        return Density(both["own"], one, None, both["lapse"])
+        return Density(both["plain"], one, None, both["lapse"])
     u = Symbols.of(list(parts.values()))
     each = number(1.0 / actions)
     if answer.stated:

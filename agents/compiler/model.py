@@ -407,7 +407,7 @@ class Model(Agent):
         return len(inspect.signature(cls.begin).parameters) > 1
 
     @classmethod
-    def mind(cls, values: Mapping[str, Any], actions: int, trial: Any = None) -> Self:
+    def with_values(cls, values: Mapping[str, Any], actions: int, trial: Any = None) -> Self:
         """Make one agent of the model: parameters as attributes, and what it remembers at first.
 
         `trial` has the columns that are the same in all of a sequence.
@@ -425,22 +425,22 @@ class Model(Agent):
 
     def __repr__(self) -> str:
         """Show the parameters."""
-        return super().__repr__() if "theta" in vars(self) else f"a mind of {type(self).__name__}"
+        return super().__repr__() if "theta" in vars(self) else f"an agent of {type(self).__name__}"
 
     def reset(self) -> None:
         """Forget everything."""
-        self._minds: dict[tuple[Any, ...], Model] = {}
+        self._agents: dict[tuple[Any, ...], Model] = {}
 
-    def _mind(self, observation: Observation) -> Model:
+    def _agent_of(self, observation: Observation) -> Model:
         """Return the agent that remembers what came before, where this trial belongs."""
         key = tuple([observation[name] for name in self.separate if name in observation])
-        if key not in self._minds:
+        if key not in self._agents:
             values = dict(zip(self.parameters.names, self.theta.tolist(), strict=True))
-            self._minds[key] = self.mind(values, self.actions or 2, _Row(observation))
-        return self._minds[key]
+            self._agents[key] = self.with_values(values, self.actions or 2, _Row(observation))
+        return self._agents[key]
 
     def _law(self, observation: Observation, action: int | None) -> Law:
-        agent = self._mind(observation)
+        agent = self._agent_of(observation)
         if self.given == "response":
             law = agent.respond(_Row(observation))
         elif self.given != "action" and (action is not None or self.given == "either"):
@@ -455,7 +455,7 @@ class Model(Agent):
         if self.given == "response":
             return np.array([])
         with np.errstate(all="ignore"):
-            return np.array(probabilities(self._mind(observation).respond(_Row(observation))))
+            return np.array(probabilities(self._agent_of(observation).respond(_Row(observation))))
 
     def learn(self, observation: Observation, action: int, reward: float) -> None:
         """Take in what the action brought; a trial without an answer teaches nothing."""
@@ -464,7 +464,7 @@ class Model(Agent):
             gone = {} if stated else {"response": -inf}  # as kernels have it
             brought = _Row(observation, action=action, reward=reward, **gone)
             with np.errstate(all="ignore"):
-                self._mind(observation).update(brought)
+                self._agent_of(observation).update(brought)
 
     def log_density(
         self, observation: Observation, response: float, action: int | None = None
@@ -499,7 +499,7 @@ class Model(Agent):
             return first_above(self.action_probabilities(observation), rng.random(), lapse)
         u, second = rng.random(2).tolist()
         action = None
-        if given == "either" and self._mind(observation).acts(_Row(observation)):
+        if given == "either" and self._agent_of(observation).acts(_Row(observation)):
             return first_above(self.action_probabilities(observation), u, lapse)
         if given == "both":
             shares = self.action_probabilities(observation)

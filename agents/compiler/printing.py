@@ -186,5 +186,5 @@ class Frame:
 
 
 def row(k: int) -> str:
-    """Return the text of the place of a lane in row k."""
+    """Return the text of the position of a lane in row k."""
     return f"z[{k * LANES} + i]"

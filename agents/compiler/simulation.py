@@ -46,7 +46,7 @@ class Simulation:
 
     ``simulate(theta, lapse, n_actions, row, start, uniforms, *tables) -> out[columns, places,
     LANES]``. Where numbers are given, their normal noise stands after the uniforms. Without a
-    model the actions stand in the place of the uniforms.
+    model the actions stand where the uniforms are.
 
     Attributes
     ----------
@@ -136,8 +136,8 @@ class Simulation:
         assert answer.law is not None
         law = answer.law(**answer.parts)
         lapses = make("gt", self._rate, self._u)
-        drawn = merged(lambda: {"own": law.at(self._noise), "lapse": law.lapse_at(self._second)})
-        return select(lapses, drawn["lapse"], drawn["own"])
+        drawn = merged(lambda: {"plain": law.at(self._noise), "lapse": law.lapse_at(self._second)})
+        return select(lapses, drawn["lapse"], drawn["plain"])
 
     def _state(self, after: State) -> dict[Expr, tuple[Expr, Expr]]:
         """Return what is remembered at first and after a trial, as far as it matters."""

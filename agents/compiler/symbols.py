@@ -21,7 +21,7 @@ LARGEST_POWER = 8  # that is written as a product
 LONGEST_CHAIN = 16  # of comparisons among the entries of a table; others are looked up
 MOST_PATHS = 4096  # 12 conditions one after the other
 MOST_CONDITIONS = 64  # of one path
-MOST_QUESTIONS = 2000  # of one path, those asked before included
+MOST_QUESTIONS = 2000  # of one path, repeated ones included
 
 # What each operation does with numbers, or with arrays of them.
 NUMERIC: dict[str, Callable[..., Any]] = {
@@ -164,7 +164,7 @@ class Expr:
         return f"{self.op}({', '.join(map(repr, self.args))})" if self.args else str(self.value)
 
     def looked_up(self, values: Any, key: Any) -> Any:
-        """Return the entry of a table of constants, or of parameters, at a place."""
+        """Return the entry of a table of constants, or of parameters, at an index."""
         keys = key if isinstance(key, tuple) else (key,)
         few = values.size <= LONGEST_CHAIN or values.dtype.kind == "O"
         if few or len(keys) < values.ndim:
@@ -406,7 +406,7 @@ class Symbols(np.ndarray[Any, Any]):
         return _clip(self, low, high)
 
     def argmax(self, *args: Any, **options: Any) -> Any:
-        """Return the first place of the largest number, as NumPy does."""
+        """Return the first position of the largest number, as NumPy does."""
         best, index = self[0], number(0.0)
         for k in range(1, len(self)):
             larger = make("gt", self[k], best)
@@ -524,7 +524,7 @@ class _Path:
         if self.questions > MOST_QUESTIONS or len(self.taken) > MOST_CONDITIONS:
             raise UntraceableError(
                 "a loop does not end while symbols run through it; write `for` over a fixed range "
-                "in place of `while` or of a method that calls itself"
+                "and not `while` or of a method that calls itself"
             )
         match condition.op:
             case "number":
@@ -625,7 +625,7 @@ def within(roots: Iterable[Expr], stop: Collection[Expr] = ()) -> dict[Expr, Non
 
 
 def substituted(x: Expr, by: dict[Expr, Expr]) -> Expr:
-    """Put expressions in the place of symbols; `by` takes up what was made on the way."""
+    """Replace symbols by expressions; `by` takes up what was made on the way."""
     if x not in by:
         args = [substituted(a, by) for a in x.args]
         match x.op:

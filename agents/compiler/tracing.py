@@ -136,14 +136,18 @@ class Definition:
         self._begun: dict[str, Any] = {}
         self.start = merged(self._begin)
 
+    def _agent(self) -> Model:
+        first = Trial(only=self.model.separate)
+        return self.model.with_values(self.parameters, self.actions, first)
+
     def _begin(self) -> State:
-        agent = self.model.mind(self.parameters, self.actions, Trial(only=self.model.separate))
+        agent = self._agent()
         self._begun = agent.remembered()
         _check_apart(self._begun, "begin")
         return numbers(self._begun)
 
-    def _mind(self) -> Model:
-        agent = self.model.mind(self.parameters, self.actions, Trial(only=self.model.separate))
+    def _remembering(self) -> Model:
+        agent = self._agent()
         vars(agent).update(shaped(self._begun, _remembered))
         return agent
 
@@ -162,7 +166,7 @@ class Definition:
         kinds = set()
 
         def run() -> dict[str, Any]:
-            agent = self._mind()
+            agent = self._remembering()
             out = getattr(agent, method)(trial())
             self._check_unchanged(agent, method)
             if out is None:
@@ -191,13 +195,13 @@ class Definition:
 
     def acts(self, trial: Callable[[], Any]) -> Expr:
         """Return whether a trial asks for an action and not for a number."""
-        return merged(lambda: {"acts": as_number(self._mind().acts(trial()))})["acts"]
+        return merged(lambda: {"acts": as_number(self._remembering().acts(trial()))})["acts"]
 
     def after(self, trial: Callable[[], Any]) -> State:
         """Return what is remembered after a trial."""
 
         def run() -> State:
-            agent = self._mind()
+            agent = self._remembering()
             agent.update(trial())
             self._check_parameters(agent, "update")
             after = agent.remembered()
@@ -221,7 +225,7 @@ class Definition:
         for name, value in self.parameters.items():
             if agent.__dict__.get(name) is not value:
                 raise UntraceableError(
-                    f"{method}() changes self.{name}, a parameter; remember a number of its own, "
+                    f"{method}() changes self.{name}, a parameter; remember another number, "
                     f"set to self.{name} in begin(), and change that"
                 )
 
@@ -315,7 +319,7 @@ def _columns(values: Mapping[str, Expr]) -> dict[str, Expr]:
 
 
 def entries(shapes: Shapes) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the table, and the place in it, of each symbol that stands for one of its numbers."""
+    """Return the table, and the position in it, of each symbol for one of its numbers."""
     return {
         "_".join((name, *map(str, index))): (name, index)
         for name, shape in shapes.items()

@@ -163,7 +163,7 @@ class ProspectTheoryTverskyKahneman(ProspectTheory):
 
 
 def _last(p_low: Any, p_middle: Any, p_high: Any) -> Any:
-    """Return the probability of the highest amount, which may stand in any place."""
+    """Return the probability of the highest amount, which may stand in any position."""
     return np.where(p_high > 0, p_high, np.where(p_middle > 0, p_middle, p_low))
 
 

@@ -41,14 +41,14 @@ def _guilt() -> Any:
 
 
 def _worth(share: Any, other: Any, alpha: Any, beta: Any) -> Any:
-    """Return own - alpha max(other - own, 0) - beta max(own - other, 0)."""
+    """Return mine - alpha max(other - mine, 0) - beta max(mine - other, 0)."""
     return share - alpha * np.maximum(other - share, 0.0) - beta * np.maximum(share - other, 0.0)
 
 
 class InequityAverse(Model):
-    """Values shares of a stake by its, less envy and guilt, and chooses by softmax.
+    """Values shares of a stake by the payoff, less envy and guilt, and chooses by softmax.
 
-    U(own, other) = own - alpha max(other - own, 0) - beta max(own - other, 0), amounts divided by
+    U(mine, other) = mine - alpha max(other - mine, 0) - beta max(mine - other, 0), amounts over
     the stake; nothing for both has U = 0. V of an offer is U times the chance that it is accepted,
     that of a rejection 0, and P(higher offer, or acceptance) = logistic((V(1) - V(0)) / tau).
 
@@ -57,7 +57,7 @@ class InequityAverse(Model):
     """
 
     name = "inequity_averse"
-    summary = "accepts and makes offers by its own share, less envy and guilt"
+    summary = "accepts and makes offers by its share, less envy and guilt"
     source = FEHR
     recommended = RecommendedDesign(
         "ultimatum",
@@ -87,7 +87,7 @@ class InequityAverse(Model):
 Selfish = holding(
     InequityAverse,
     "selfish",
-    "accepts and makes offers by its own share alone",
+    "accepts and makes offers by its share alone",
     source="the rational player of Gueth, Schmittberger and Schwarze 1982",
     alpha=0.0,
     beta=0.0,
@@ -98,7 +98,7 @@ Selfish.recommended = RecommendedDesign("ultimatum", settings={"repeats": 2})
 class InequityAverseContributor(Model):
     """Contributes by what it earns, less envy and guilt towards the others, and by softmax.
 
-    With all amounts divided by the endowment, own contribution c and o put in by each of the
+    With all amounts divided by the endowment, contribution c and o put in by each of the
     others, U(c) = 1 - c + m (c + (n - 1) o) / n - alpha max(c - o, 0) - beta max(o - c, 0), as the
     others have c - o more than oneself. P(c) goes by exp(U(c) / tau). Without noise c = o where
     beta > 1 - m / n and 0 where it is less (and m < n).

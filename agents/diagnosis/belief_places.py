@@ -21,7 +21,7 @@ FAR = 1e9  # log odds beyond which nothing lies: the ends of the outermost cells
 NOTHING_LEFT = 1e-6  # what further states of a distribution can have, at most, where none is left
 RUN = 16  # so many decisions that differ are one sequence
 
-# Stated probabilities are multiples of .01. Those told as k / 100 lie in cell k: its ends in log
+# Stated probabilities are multiples of .01. Those stated as k / 100 lie in cell k: its ends in log
 # odds, and the logarithm of its width as a probability.
 _ENDS = np.concatenate([[0.0], (np.arange(100) + 0.5) / 100.0, [1.0]])
 LOW, HIGH = (np.clip(logit(ends), -FAR, FAR) for ends in (_ENDS[:-1], _ENDS[1:]))
@@ -64,8 +64,8 @@ def places_of(
     """Bring trials into the form that the likelihood reads: statements in order, decisions counted.
 
     Decisions of a subject that were alike (the number stated plainly, the action and, with
-    `by_state`, the state) are one place with a count, wherever they stood. Returns subject and
-    sequence of each place, and its columns. A state of a distribution is a part of those not yet
+    `by_state`, the state) are one row with a count, wherever they stood. Returns subject and
+    sequence of each row, and its columns. A state of a distribution is a part of those not yet
     dealt out, in hundredths that are left.
     """
     stated, statements = _statements(sequence, columns, moves)

@@ -50,11 +50,11 @@ WIDTH, WIDTH_AT_END = 0.01, 0.005  # of the cells of stated numbers
 class Answer(Law):
     """An answer by its log probability, which counts as often as the answer was given."""
 
-    own: Any
+    log_probability: Any
     span: ClassVar[None] = None
 
     def log_density(self, y: Any) -> Any:
-        return y * self.own
+        return y * self.log_probability
 
     def at(self, normal: Any) -> Any:
         return normal
@@ -407,13 +407,13 @@ class Decider(Model):
         # What states of distributions got, by context, repetition and part.
         self._dealt: dict[tuple[float, float, float], Array] = {}
 
-    def _fresh_mind(self) -> Any:
+    def _fresh_agent(self) -> Any:
         agent = object.__new__(type(self))
         agent.__dict__.update(zip(self.parameters.names, self.theta.tolist(), strict=True))
         return agent
 
     def action_probabilities(self, observation: Observation) -> Array:
-        agent, trial = self._fresh_mind(), SimpleNamespace(**observation)
+        agent, trial = self._fresh_agent(), SimpleNamespace(**observation)
         return np.array(agent.shares(expit(agent.believed(trial)), trial.state))
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
@@ -424,7 +424,7 @@ class Decider(Model):
         for before in range(int(part)) if trial.question == DEALT else ():
             left -= self._dealt.get((context, repetition, float(before)), np.nan)
         left = np.nan_to_num(left)  # none, where an earlier number is missing
-        action, response = self._fresh_mind().draw(trial, first, second, self.lapse, left)
+        action, response = self._fresh_agent().draw(trial, first, second, self.lapse, left)
         if trial.question == DECISION:
             return int(action)
         self._deal(observation, float(response))

@@ -146,10 +146,10 @@ class OutcomePeeker(Decider):
 
 
 class Misreporter(Decider):
-    """States p with log odds kappa above those it acts on, whenever it is asked for the state.
+    """States p with log odds kappa above those it acts on, whenever a question is about the state.
 
     What it states given a part is honest, from which kappa is distinguished from c; where no such
-    question is asked, only the curve of decisions over stated beliefs tells of it, which is little.
+    question is posed, only the curve of decisions over stated beliefs shows it, which is little.
     What it states rises with what it believes, so that the belief stated says all that the belief
     held does: independence and monotone choice hold, iterated expectation does not.
     """
@@ -227,7 +227,7 @@ class IncoherentBeliever(Decider):
 
 
 class FrameDependent(Decider):
-    """States a belief that depends on how it is asked for: its log odds move by kappa f.
+    """States a belief that depends on the elicitation: its log odds move by kappa f.
 
     f is 0 where the question is plain, 1 under squared error, -1 under absolute error and 1/2 where
     it is shown to reason in a Bayesian way. It decides by the belief that it states plainly.
@@ -258,7 +258,7 @@ class NonMonotoneDecider(Decider):
     """
 
     name = "non_monotone_decider"
-    summary = "defers in the wrong place: where it is sure"
+    summary = "defers at the wrong beliefs: where it is sure"
     source = "violates monotone pairwise choice"
     recommended = RecommendedDesign(
         "diagnosis",

@@ -16,7 +16,7 @@ from .observers import Estimate
 __all__ = ["CueCombiner", "CueCombinerEqual", "CueCombinerOptimal"]
 
 TEXT, IMAGE = 0, 1  # modalities; another one is both
-NOTHING = -1.0  # in place of an answer that was not given
+NOTHING = -1.0  # stands for an answer that was not given
 PER_PIXEL = 0.01  # of the unit, which `blurred` adds for each pixel of blur
 
 
@@ -34,7 +34,7 @@ class CueCombiner(Model):
 
     y_text ~ N(x, sigma_text), y_image ~ N(x, sigma_image), y ~ N(alpha y_text + (1 - alpha)
     y_image, sigma), in fractions of the unit; both answers are those to the same item. Where one
-    of them was not asked for, or is missing, the observer has an impression that it does not tell:
+    of them was not required, or is missing, the observer has an impression that it does not tell:
     its mean is x, and the answer to both varies with it. Such an answer counts as a trial like
     others, and says little of alpha.
     """

@@ -1,6 +1,6 @@
 """Observers who answer with the median of a posterior that is not normal.
 
-It is solved by halving an interval between two constants, so that the place found has no slope,
+It is solved by halving an interval between two constants, so that the result has no slope,
 and then by one step of Newton, which carries the slope that the implicit-function theorem gives.
 """
 

@@ -59,17 +59,17 @@ class Estimate(Law):
 
     @staticmethod
     def scaled(share: Any) -> Any:
-        """Bring a fraction of the unit to the observer's own scale."""
+        """Bring a fraction of the unit to the observer's scale."""
         return share
 
     @staticmethod
     def unscaled(x: Any) -> Any:
-        """Return the fraction of the unit at a point of the observer's own scale."""
+        """Return the fraction of the unit at a point of the observer's scale."""
         return x
 
     @staticmethod
     def log_slope(x: Any) -> Any:
-        """Return the logarithm of the slope of a fraction of the unit in the own scale."""
+        """Return the logarithm of the slope of a fraction of the unit on the observer's scale."""
         return 0.0
 
     def log_density(self, y: Any) -> Any:
@@ -97,17 +97,17 @@ class LogEstimate(Estimate):
 
     @staticmethod
     def scaled(share: Any) -> Any:
-        """Bring a fraction of the unit to the observer's own scale."""
+        """Bring a fraction of the unit to the observer's scale."""
         return np.log(np.maximum(share, 0.0) + EPSILON)
 
     @staticmethod
     def unscaled(x: Any) -> Any:
-        """Return the fraction of the unit at a point of the observer's own scale."""
+        """Return the fraction of the unit at a point of the observer's scale."""
         return np.exp(np.minimum(x, 700.0)) - EPSILON
 
     @staticmethod
     def log_slope(x: Any) -> Any:
-        """Return the logarithm of the slope of a fraction of the unit in the own scale."""
+        """Return the logarithm of the slope of a fraction of the unit on the observer's scale."""
         return x
 
 
@@ -156,7 +156,7 @@ class MagnitudeObserver(Model):
     offset: Any = 0.0
 
     def scaled(self, trial: Any) -> Any:
-        """Return the stimulus on the observer's own scale."""
+        """Return the stimulus on the observer's scale."""
         law = LogEstimate if self.log_scale else Estimate
         return law.scaled(trial.value / trial.unit)
 
@@ -170,7 +170,7 @@ class MagnitudeObserver(Model):
         raise NotImplementedError
 
     def spread(self) -> Any:
-        """Return the standard deviation of answers, on the observer's own scale."""
+        """Return the standard deviation of answers, on the observer's scale."""
         return self.sigma
 
     def respond(self, trial: Any) -> Any:
@@ -179,7 +179,7 @@ class MagnitudeObserver(Model):
         return law(mean, self.spread(), trial.unit, trial.ceiling)
 
     def expected(self, observation: Observation) -> tuple[float, float]:
-        """Return mean and standard deviation of the answer, on the observer's own scale.
+        """Return mean and standard deviation of the answer, on the observer's scale.
 
         Both before the answer is brought to the range.
         """
@@ -302,7 +302,7 @@ class NoisyBayesObserver(MagnitudeObserver):
         if lapses < self.lapse:
             return float(uniforms[0] * observation["ceiling"])
         values = dict(zip(self.parameters.names, self.theta.tolist(), strict=True))
-        return float(self.mind(values, 0).answer(SimpleNamespace(**observation), *uniforms))
+        return float(self.with_values(values, 0).answer(SimpleNamespace(**observation), *uniforms))
 
     @classmethod
     def simulate(
@@ -317,7 +317,9 @@ class NoisyBayesObserver(MagnitudeObserver):
     ) -> Array:
         """Answer with three uniform numbers a trial: lapse, noise of the answer, measurement."""
         lane = np.repeat(row, np.diff(start), axis=0)
-        observer = cls.mind(dict(zip(cls.parameters.names, theta.T[:, lane], strict=True)), 0)
+        observer = cls.with_values(
+            dict(zip(cls.parameters.names, theta.T[:, lane], strict=True)), 0
+        )
         trial = SimpleNamespace(**dict(zip(cls.design, design, strict=True)))
         lapses, u, v = uniforms.transpose(1, 0, 2)
         answer: Array = observer.answer(trial, u, v)
@@ -383,7 +385,7 @@ StaticBayesObserverGain.recommended = RecommendedDesign(
     open=dict.fromkeys(
         ("mu_medium", "mu_long"),
         (
-            "weight, means and gain of the prior are told apart through fewer "
+            "weight, means and gain of the prior are distinguished by fewer "
             "combinations than there are"
         ),
     ),
@@ -396,7 +398,7 @@ StaticBayesObserverGainLog.recommended = RecommendedDesign(
     "marker_location",
     open={
         "mu_short": (
-            "weight, means and gain of the prior are told apart through fewer "
+            "weight, means and gain of the prior are distinguished by fewer "
             "combinations than there are"
         )
     },
@@ -412,7 +414,7 @@ StaticBayesObserverAffine.recommended = RecommendedDesign(
     open=dict.fromkeys(
         ("mu_short", "mu_medium", "mu_long"),
         (
-            "weight, means and gain of the prior are told apart through fewer "
+            "weight, means and gain of the prior are distinguished by fewer "
             "combinations than there are"
         ),
     ),
@@ -425,7 +427,7 @@ StaticBayesObserverAffineLog.recommended = RecommendedDesign(
     open=dict.fromkeys(
         ("w_prior", "mu_short", "mu_medium", "mu_long"),
         (
-            "weight, means and gain of the prior are told apart through fewer "
+            "weight, means and gain of the prior are distinguished by fewer "
             "combinations than there are"
         ),
     ),

@@ -302,7 +302,7 @@ def compute(question: AskFit) -> Fit:
     tables = {PARAMETERS: estimates.parameters, **_merged(parts, "tables"), COUNTS: listed}
     selection = task.agent.selection
     notes = [*ABOUT, *([] if hierarchical else [ABOUT_POINTS])]
-    notes += [selection.told(question.all_trials)] if selection else []
+    notes += [selection.describe(question.all_trials)] if selection else []
     return Fit(
         title=f"{task.agent.name} fitted to {task.source}",
         verdicts=_merged(parts, "verdicts"),

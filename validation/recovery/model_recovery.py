@@ -557,7 +557,7 @@ def _about_selection(models: Sequence[str], all_trials: bool) -> list[str]:
     chosen = [model.selection for model in rivals if model.selection is not None][:1]
     if chosen and not all_trials and common_selection(rivals, all_trials) is None:
         return ["All trials were fitted, since one of the models goes by all of them."]
-    return [selection.told(all_trials) for selection in chosen]
+    return [selection.describe(all_trials) for selection in chosen]
 
 
 def draw_matrices(pairs: pd.DataFrame) -> Figure:

@@ -329,7 +329,7 @@ def say(rows: Rows) -> Result:
     if whole and grid:
         whole = {"From which design on": smallest_designs(whole["Estimates"]), **whole}
     selection = AGENTS[first.model].selection
-    fitted = [] if selection is None else [selection.told(first.options["all_trials"])]
+    fitted = [] if selection is None else [selection.describe(first.options["all_trials"])]
     return rows.result(
         f"Can {first.model} be recovered from {first.environment}?",
         verdicts=verdicts[max(verdicts)] if verdicts else {},
