@@ -20,10 +20,6 @@ _AT_ONCE = 2**21  # entries that are held for all contexts of a batch together
 _ROUNDING = 1e-6  # by how much probabilities in a file may miss 1
 
 
-class NetworkTooLargeError(ValueError):
-    """An elimination that needs larger tables than are held."""
-
-
 @dataclass(frozen=True)
 class NoisyOrLaw:
     """A node of two states that each of its parents can bring about without the others.
@@ -164,11 +160,9 @@ class BeliefNetwork:
 
         Raises
         ------
-        NetworkTooLargeError
-            If tables of more than 2**24 entries are needed.
         ValueError
-            If a node is unknown, a state is out of range, a node is both asked for and told, or
-            what is given has probability 0.
+            If tables of more than 2**24 entries are needed, a node is unknown, a state is out of
+            range, a node is both queried and shown, or what is shown has probability 0.
         """
         targets = tuple(self.position(name) for name in query)
         contexts = self._contexts(targets, evidence)
@@ -178,7 +172,7 @@ class BeliefNetwork:
             rows = np.flatnonzero(kind.ravel() == k)
             order, largest = self._plan(targets, observed)
             if largest > LARGEST_TABLE:
-                raise NetworkTooLargeError(
+                raise ValueError(
                     f"Exact posteriors hold tables of up to {LARGEST_TABLE} entries; this network "
                     f"needs {largest} where {int(observed.sum())} nodes are told. Tell of more "
                     "nodes, or leave edges out."

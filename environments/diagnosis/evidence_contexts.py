@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.design import session_stream
 
-from .belief_network import UNTOLD, BeliefNetwork, NetworkTooLargeError
-from .network_files import NetworkWords, posterior_by_pgmpy
+from .belief_network import UNTOLD, BeliefNetwork
+from .network_files import NetworkWords
 
 Array = NDArray[np.float64]
 
@@ -89,7 +88,8 @@ def spread_contexts(
     Raises
     ------
     ValueError
-        If every context makes a part of the auxiliary impossible.
+        If every context makes a part of the auxiliary impossible, or the network is too large; see
+        `BeliefNetwork.posterior`.
     """
     rng = session_stream(_SEED)
     cases = network.sample(rng.random((_CASES, len(network.nodes))))
@@ -109,7 +109,7 @@ def spread_contexts(
                 part[:, seen] = cases[rng.choice(those, _PER_PATTERN // 2)][:, seen]
                 drawn.append(part)
     evidence = np.unique(np.concatenate(drawn), axis=0)
-    posterior = exact_posterior(network, (words.target,), evidence)[:, words.present]
+    posterior = network.posterior((words.target,), evidence)[:, words.present]
     mixed = rng.permutation(len(evidence))
     position = np.empty(len(mixed), dtype=np.int64)
     where = bin_of(posterior[mixed], bins)
@@ -118,7 +118,7 @@ def spread_contexts(
         position[mixed[members]] = np.arange(len(members))
     kept = np.flatnonzero(position < MOST_PER_BIN)
     evidence = evidence[kept]
-    joint = exact_posterior(network, (words.target, words.auxiliary), evidence)
+    joint = network.posterior((words.target, words.auxiliary), evidence)
     part = joint.sum(axis=1)
     possible = (part > _POSSIBLE).all(axis=1)
     if not possible.any():
@@ -131,11 +131,3 @@ def spread_contexts(
     order = order[possible[order]]
     within = joint[order, words.present] / part[order]
     return EvidenceContexts(evidence[order], posterior[order], part[order], within, bins)
-
-
-def exact_posterior(network: BeliefNetwork, query: tuple[str, ...], evidence: Any) -> Array:
-    """Return P(query | evidence), by our elimination or, where it is too large, by pgmpy."""
-    try:
-        return network.posterior(query, evidence)
-    except NetworkTooLargeError:
-        return posterior_by_pgmpy(network, query, evidence)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.words.names import unknown
@@ -352,46 +351,6 @@ def from_pgmpy(name: str) -> BeliefNetwork:
         message = unknown("network", name, {*SHIPPED, *shipped})
         raise ValueError(f"{message} Others are given by the path of a .bif or .csv file.")
     return read_bif(folder / f"{name}{ending}")
-
-
-def posterior_by_pgmpy(
-    network: BeliefNetwork, query: Sequence[str], evidence: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return P(query | evidence), [contexts, *states], by the variable elimination of pgmpy.
-
-    For networks whose elimination outgrows ours, and to check ours. Contexts that are shown the
-    same are asked once.
-    """
-    try:
-        with warnings.catch_warnings():  # it warns of its modules
-            warnings.simplefilter("ignore", FutureWarning)
-            from pgmpy.factors.discrete import TabularCPD
-            from pgmpy.inference import VariableElimination
-            from pgmpy.models import DiscreteBayesianNetwork
-    except ImportError:
-        raise ValueError(f"A network as large as this one needs pgmpy: {INSTALL}.") from None
-    model = DiscreteBayesianNetwork(list(network.edges))
-    model.add_nodes_from(network.names)
-    for node in network.nodes:
-        cards = [len(network.nodes[network.position(p)].states) for p in node.parents]
-        model.add_cpds(
-            TabularCPD(
-                node.name,
-                len(node.states),
-                np.moveaxis(node.table, -1, 0).reshape(len(node.states), -1),
-                evidence=list(node.parents) or None,
-                evidence_card=cards or None,
-            )
-        )
-    engine = VariableElimination(model)
-    distinct, again = np.unique(evidence, axis=0, return_inverse=True)
-    values = []
-    for row in distinct:
-        known = {n: int(s) for n, s in zip(network.names, row, strict=True) if s >= 0}
-        answer = engine.query(list(query), evidence=known, show_progress=False)
-        values.append(answer.values.transpose([answer.variables.index(name) for name in query]))
-    posteriors: NDArray[np.float64] = np.array(values)[again.ravel()]
-    return posteriors
 
 
 def _stratum(parents: Sequence[str], states: Sequence[str]) -> str:

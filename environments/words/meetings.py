@@ -24,8 +24,8 @@ LAYOUT = (
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """What a speaker of a meeting says without falling silent, from start to end in seconds."""
+class Utterance:
+    """What a speaker says without falling silent, from one moment to another, in seconds."""
 
     start: float
     end: float
@@ -42,19 +42,21 @@ def meeting_files(folder: Path) -> dict[str, list[Path]]:
     return meetings
 
 
-def meeting(files: list[Path]) -> tuple[Spoken, ...]:
+def meeting(name: str, files: list[Path]) -> tuple[Utterance, ...]:
     """Return what is said in a meeting, in the order in which it begins.
 
     Raises
     ------
     ValueError
-        If a file is none of the corpus, by name.
+        If a file is none of the corpus, by name, or the files have no words.
     """
     spoken = [one for file in files for one in _utterances(file)]
+    if not spoken:
+        raise ValueError(f"{LAYOUT}; those of {name} have no words.")
     return tuple(sorted(spoken, key=lambda one: (one.start, one.speaker)))
 
 
-def _utterances(file: Path) -> list[Spoken]:
+def _utterances(file: Path) -> list[Utterance]:
     speaker = file.name.removesuffix(ENDING).partition(".")[2]
     try:
         root = ElementTree.parse(file).getroot()
@@ -62,7 +64,7 @@ def _utterances(file: Path) -> list[Spoken]:
         raise ValueError(f"{LAYOUT}; {file.name} cannot be read: {error}") from None
     if not speaker or root.tag.rpartition("}")[2] != "root":
         raise ValueError(f"{LAYOUT}; {file.name} is none of them.")
-    spoken: list[Spoken] = []
+    spoken: list[Utterance] = []
     words: list[str] = []
     start = end = 0.0
     for element in root.iter("w"):
@@ -80,13 +82,13 @@ def _utterances(file: Path) -> list[Spoken]:
                 f"goes from {element.get('starttime')} to {element.get('endtime')}."
             )
         if words and begins - end > SILENCE:
-            spoken.append(Spoken(start, end, speaker, " ".join(words)))
+            spoken.append(Utterance(start, end, speaker, " ".join(words)))
             words = []
         start = start if words else begins
         end = max(end, ends) if words else ends
         words.append(said)
     if words:
-        spoken.append(Spoken(start, end, speaker, " ".join(words)))
+        spoken.append(Utterance(start, end, speaker, " ".join(words)))
     return [one for one in spoken if one.end > one.start]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from knownminds.environments.design import session_stream
 
-from .meetings import ENDING, LAYOUT, meeting, meeting_files
+from .meetings import ENDING, Utterance, meeting, meeting_files
 
 Line = tuple[str, str]  # speaker, words
 
@@ -166,16 +166,6 @@ def our_cast(register: str = "office") -> Cast:
 
 
 @dataclass(frozen=True)
-class Utterance:
-    """What somebody says, from one moment to another, in seconds."""
-
-    start: float
-    end: float
-    speaker: str
-    words: str
-
-
-@dataclass(frozen=True)
 class Recordings:
     """Transcripts of recorded dialogues, whose excerpts have known durations.
 
@@ -276,7 +266,7 @@ def load_recordings(folder: str, shortest: float, longest: float) -> Recordings:
             f"{FORMAT}."
         )
     read = tuple(_utterances(file) for file in files)
-    read += tuple(_met(name, utterances) for name, utterances in meetings.items())
+    read += tuple(meeting(name, words) for name, words in meetings.items())
     recordings = Recordings(read, max(shortest, _SHORTEST), longest)
     if not len(recordings.excerpts[0]):
         raise ValueError(
@@ -284,14 +274,6 @@ def load_recordings(folder: str, shortest: float, longest: float) -> Recordings:
             f"{len(read)} transcripts in {folder} have none. Add longer ones, or set ranges."
         )
     return recordings
-
-
-def _met(name: str, files: list[Path]) -> tuple[Utterance, ...]:
-    """Read a meeting."""
-    spoken = meeting(files)
-    if not spoken:
-        raise ValueError(f"{LAYOUT}; those of {name} have no words.")
-    return tuple(Utterance(one.start, one.end, one.speaker, one.words) for one in spoken)
 
 
 def _utterances(file: Path) -> tuple[Utterance, ...]:

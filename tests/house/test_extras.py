@@ -29,7 +29,6 @@ NEEDS = {
     ],
     "networks": [
         ("pgmpy", NETWORKS + "load_network; load_network('asia')"),
-        ("pgmpy", NETWORKS + "posterior_by_pgmpy; posterior_by_pgmpy(None, (), None)"),
     ],
     "serve": [
         (package, ["serve", "instrumental_learning"]) for package in ("starlette", "uvicorn")
