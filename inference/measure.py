@@ -227,6 +227,28 @@ class Measure(ABC):
         n = int(self.missing(trials).sum())
         return {UNANSWERED: n} if n else {}
 
+    def _estimate(self, tests: Tests, values: Values, unit: str) -> Estimate:
+        """Return the estimate of values whose mean was tested; the first of the tests."""
+        n = int(tests.n[0])
+        note = ""
+        if np.isfinite(tests.mean[0]) and not np.isfinite(tests.low[0]):
+            note = without_interval(n, unit, tests.standard_error[0])
+        elif np.isfinite(tests.low[0]) and unit == "session":
+            note = "interval by the jackknife over sessions"
+        return Estimate(
+            measure=self.name,
+            value=float(tests.mean[0]),
+            standard_error=float(tests.standard_error[0]),
+            low=float(tests.low[0]),
+            high=float(tests.high[0]),
+            n=n,
+            unit=unit,
+            p_value=float(tests.p_value[0]),
+            excluded=counts_of([reason for reason in values.reason if reason]),
+            fits=counts_of(values.fits),
+            note=note,
+        )
+
 
 class SubjectMeasure(Measure):
     """A measure that every subject has; its test is over subjects.
@@ -333,27 +355,6 @@ class SubjectMeasure(Measure):
         """Read the measure off each session, in the order in which they first appear."""
         session = sessions_of(trials).astype(str)
         return self.values(Trials(trials.frame.assign(subject=session)))
-
-    def _estimate(self, tests: Tests, values: Values, unit: str) -> Estimate:
-        n = int(tests.n[0])
-        note = ""
-        if np.isfinite(tests.mean[0]) and not np.isfinite(tests.low[0]):
-            note = without_interval(n, unit, tests.standard_error[0])
-        elif np.isfinite(tests.low[0]) and unit == "session":
-            note = "interval by the jackknife over sessions"
-        return Estimate(
-            measure=self.name,
-            value=float(tests.mean[0]),
-            standard_error=float(tests.standard_error[0]),
-            low=float(tests.low[0]),
-            high=float(tests.high[0]),
-            n=n,
-            unit=unit,
-            p_value=float(tests.p_value[0]),
-            excluded=counts_of([reason for reason in values.reason if reason]),
-            fits=counts_of(values.fits),
-            note=note,
-        )
 
 
 def with_columns(trials: Trials, name: str, columns: Sequence[str]) -> pd.DataFrame:

@@ -24,9 +24,7 @@ from knownminds.inference.measure import (
     Estimate,
     Measure,
     Values,
-    counts_of,
     t_tests,
-    without_interval,
 )
 
 from .belief_decisions import (
@@ -151,21 +149,12 @@ class Coherence(Measure):
     def over_subjects(self, values: Values, data: BeliefDecisions) -> Estimate:
         """Return mean, interval and test over subjects; who all have the null never reject it."""
         tests = t_tests(values.value[None, :], self.null, bounds=self.bounds)
+        estimate = self._estimate(tests, values, "subject")
         known = values.value[np.isfinite(values.value)]
-        same = len(known) > 1 and bool((known == self.null).all())
-        none = len(known) > 0 and not same and not np.isfinite(tests.low[0])
-        return Estimate(
-            measure=self.name,
-            value=float(tests.mean[0]),
-            standard_error=0.0 if same else float(tests.standard_error[0]),
-            low=self.null if same else float(tests.low[0]),
-            high=self.null if same else float(tests.high[0]),
-            n=int(tests.n[0]),
-            unit="subject",
-            p_value=1.0 if same else float(tests.p_value[0]),
-            excluded=counts_of([reason for reason in values.reason if reason]),
-            note=without_interval(len(known), "subject", tests.standard_error[0]) if none else "",
-        )
+        if len(known) > 1 and (known == self.null).all():
+            ends = {"low": self.null, "high": self.null, "standard_error": 0.0}
+            return replace(estimate, **ends, p_value=1.0, note="")
+        return estimate
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the expected measure of agents with parameters theta[n, P] in the experiment."""
