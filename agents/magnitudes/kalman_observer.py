@@ -91,9 +91,6 @@ KalmanObserverGain = variant(
     KalmanObserver,
     "follows the stimuli with a Kalman filter and scales its answers",
     output="gain",
-)
-KalmanObserverGain.recommended = RecommendedDesign(
-    "marker_location",
     open={
         "q_over_r": "a gain explains a part of what it would",
         **dict.fromkeys(BELIEFS, FIRST_TRIALS),
@@ -104,9 +101,6 @@ KalmanObserverAffine = variant(
     KalmanObserver,
     "follows the stimuli with a Kalman filter, scales and shifts its answers",
     output="affine",
-)
-KalmanObserverAffine.recommended = RecommendedDesign(
-    "marker_location",
     open={
         "q_over_r": "a gain explains a part of what it would",
         **dict.fromkeys(BELIEFS, FIRST_TRIALS),
@@ -119,13 +113,12 @@ KalmanObserverShared = variant(
     KalmanObserver,
     "follows the stimuli with a Kalman filter, from one belief in all windows",
     shared=True,
-)
-KalmanObserverShared.recommended = RecommendedDesign(
-    "marker_location",
     open=dict.fromkeys(("p0_over_r", "mu_prior"), FIRST_TRIALS),
 )
-KalmanObserverSharedLog = variant(KalmanObserver, "the same on a log scale", shared=True, log=True)
-KalmanObserverSharedLog.recommended = RecommendedDesign(
-    "marker_location",
+KalmanObserverSharedLog = variant(
+    KalmanObserver,
+    "the same on a log scale",
+    shared=True,
+    log=True,
     open=dict.fromkeys(("p0_over_r", "mu_prior"), FIRST_TRIALS),
 )

@@ -41,6 +41,7 @@ WINDOWS = ("short", "medium", "long")  # as the environments number them
 MIDDLES = (0.3, 0.5, 0.7)  # of the windows, in fractions of the unit
 STEVENS = "Stevens 1957"
 REVIEW = "Petzschner, Glasauer and Stephan 2015"
+FEWER = "weight, means and gain of the prior are distinguished by fewer combinations than there are"
 
 
 @dataclass(frozen=True)
@@ -335,6 +336,7 @@ def variant(
     output: str = "",
     shared: bool = False,
     log: bool = False,
+    **recommended: Any,
 ) -> Any:
     """Make an observer with other options, and name it by them.
 
@@ -346,6 +348,8 @@ def variant(
         Whether all windows have one mean, mu_prior.
     log
         Whether values and answers are taken as logarithms.
+    recommended
+        What the recommended design does not give back or keeps; that of the family if nothing.
     """
     scale = ["log"] if log else []
     options = [option for option in (output, "shared" if shared else "", *scale) if option]
@@ -368,6 +372,8 @@ def variant(
         "nested_in": None if wider is None else "_".join([family.name, *wider, *scale]),
         "log_scale": log,
     }
+    if recommended:
+        body["recommended"] = RecommendedDesign("marker_location", **recommended)
     title = family.__name__ + "".join(option.capitalize() for option in options)
     return type(title, (family,), body | attributes | {"sigma": spread_of_answers(log)})
 
@@ -379,57 +385,37 @@ StaticBayesObserverGain = variant(
     StaticBayesObserver,
     "draws its answers towards a fixed prior and scales them; not identified",
     output="gain",
-)
-StaticBayesObserverGain.recommended = RecommendedDesign(
-    "marker_location",
     open=dict.fromkeys(
         ("mu_medium", "mu_long"),
-        (
-            "weight, means and gain of the prior are distinguished by fewer "
-            "combinations than there are"
-        ),
+        FEWER,
     ),
     kept={"gain": "answers keep their mean and spread"},
 )
 StaticBayesObserverGainLog = variant(
-    StaticBayesObserver, "the same on a log scale; not identified", output="gain", log=True
-)
-StaticBayesObserverGainLog.recommended = RecommendedDesign(
-    "marker_location",
-    open={
-        "mu_short": (
-            "weight, means and gain of the prior are distinguished by fewer "
-            "combinations than there are"
-        )
-    },
+    StaticBayesObserver,
+    "the same on a log scale; not identified",
+    output="gain",
+    log=True,
+    open={"mu_short": FEWER},
     kept={"gain": "answers keep their mean and spread"},
 )
 StaticBayesObserverAffine = variant(
     StaticBayesObserver,
     "draws its answers towards a fixed prior, scales and shifts them; not identified",
     output="affine",
-)
-StaticBayesObserverAffine.recommended = RecommendedDesign(
-    "marker_location",
     open=dict.fromkeys(
         ("mu_short", "mu_medium", "mu_long"),
-        (
-            "weight, means and gain of the prior are distinguished by fewer "
-            "combinations than there are"
-        ),
+        FEWER,
     ),
 )
 StaticBayesObserverAffineLog = variant(
-    StaticBayesObserver, "the same on a log scale; not identified", output="affine", log=True
-)
-StaticBayesObserverAffineLog.recommended = RecommendedDesign(
-    "marker_location",
+    StaticBayesObserver,
+    "the same on a log scale; not identified",
+    output="affine",
+    log=True,
     open=dict.fromkeys(
         ("w_prior", "mu_short", "mu_medium", "mu_long"),
-        (
-            "weight, means and gain of the prior are distinguished by fewer "
-            "combinations than there are"
-        ),
+        FEWER,
     ),
     kept={"gain": "answers keep their mean and spread", "offset": "answers keep their mean"},
 )
