@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import erfc, exp, log, sqrt
+from math import exp, log, sqrt
 
 import numpy as np
 from numba import njit
@@ -125,17 +125,6 @@ def hazard_of(x):  # type: ignore[no-untyped-def]
     density = exp_of_negative(-0.5 * x * x)
     tail = scaled_tail(abs(x))
     return 0.3989422804014327 * pick(x > 0.0, density / (1.0 - density * tail), 1.0 / tail)
-
-
-@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
-def log_share_below(x):  # type: ignore[no-untyped-def]
-    """Logarithm of the probability below x, and its slope, for any x; see `log_ndtr_of`."""
-    if x > -35.0:
-        share = 0.5 * erfc(-x / 1.4142135623730951)
-        return log(share), exp(-0.5 * x * x - 0.9189385332046727) / share
-    r = 1.0 / (x * x)
-    series = 1.0 - r * (1.0 - r * (3.0 - r * (15.0 - 105.0 * r)))
-    return -0.5 * x * x - log(-x) - 0.9189385332046727 + log(series), -x / series
 
 
 @njit(forceinline=True, error_model="numpy", fastmath={"contract"})

@@ -19,7 +19,7 @@ from knownminds.agents.agent import Integers, merging
 from knownminds.agents.compiled import compiled
 from knownminds.agents.compiler.definition import SMALLEST
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.exponential import log_share_below, mixed_with_lapse
+from knownminds.agents.exponential import hazard_of, log_ndtr_of, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, Array, Parameter, Parameters
 from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.agents.sequences import Sequences
@@ -172,14 +172,14 @@ def _score(answer, precise, constant, count, mean, spread, at_0, at_100):  # typ
         by_sigma += (squares - count) * precise
     if at_0 > 0.0:
         x = -answer * precise
-        below, hazard = log_share_below(x)
-        total += at_0 * below
+        hazard = hazard_of(x)
+        total += at_0 * log_ndtr_of(x)
         by_answer -= at_0 * hazard * precise
         by_sigma -= at_0 * hazard * x * precise
     if at_100 > 0.0:
         x = (answer - 1.0) * precise
-        above, hazard = log_share_below(x)
-        total += at_100 * above
+        hazard = hazard_of(x)
+        total += at_100 * log_ndtr_of(x)
         by_answer += at_100 * hazard * precise
         by_sigma -= at_100 * hazard * x * precise
     return total, by_answer, by_sigma
