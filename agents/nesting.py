@@ -48,12 +48,6 @@ class Nesting:
         return np.stack([np.broadcast_to(c, len(theta)) for c in columns], axis=-1)
 
 
-def _cues_at_best(inner: Any) -> Any:
-    """Return the weight of the text by the variance of the picture's answers."""
-    text, image = inner.sigma_text**2, inner.sigma_image**2
-    return image / (text + image)
-
-
 # Besides those that say themselves within which model they lie (`nested_in`).
 _ROWS: tuple[tuple[str, str, dict[str, float | str | Callable[[Any], Any]]], ...] = (
     ("perseverator", "rescorla_wagner", {"alpha": 0.5, "beta": 0.0}),
@@ -81,8 +75,6 @@ _ROWS: tuple[tuple[str, str, dict[str, float | str | Callable[[Any], Any]]], ...
     ("hyperbolic_discounter", "fixed_cost_discounter", {"b": 0.0}),
     ("noisy_or", "mutation_sampler", {"lambda": float("inf")}),
     ("noisy_or", "associative_reasoner", {"k": 0.0}),
-    ("cue_combiner_equal", "cue_combiner", {"alpha": 0.5}),
-    ("cue_combiner_optimal", "cue_combiner", {"alpha": _cues_at_best}),
     ("expected_utility", "prospect_theory_tversky_kahneman", {}),
     ("random_responder", "minimax", {"error": 1.0}),
     ("cue_weigher_optimal", "cue_weigher_blurred", {"per_pixel": 0.0}),

@@ -85,6 +85,7 @@ class CueCombinerEqual(CueCombiner):
     """Is a cue combiner with equal weights, alpha = 1/2."""
 
     name = "cue_combiner_equal"
+    nested_in = "cue_combiner"
     summary = "answers to both cues with the mean of its answers to either"
     alpha = 0.5
 
@@ -96,5 +97,6 @@ class CueCombinerOptimal(CueCombiner):
     """
 
     name = "cue_combiner_optimal"
+    nested_in = "cue_combiner"
     summary = "weights its answers to either cue by their precisions"
     alpha = property(lambda self: self.sigma_image**2 / (self.sigma_text**2 + self.sigma_image**2))
