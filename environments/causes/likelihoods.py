@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from knownminds.environments.design import Design
-from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import WORDS, OneOf, Whole, setting
+from knownminds.environments.questions import Questions
 from knownminds.environments.searched import span
 from knownminds.environments.words.answer import (
     Answer,
@@ -41,14 +41,12 @@ _FRAME = re.compile(
 _OPEN, _CLOSE = (re.compile(rf"<{s}likelihood\s*>", re.IGNORECASE) for s in ("", "/"))
 
 
-class LikelihoodQuestions(Environment):
+class LikelihoodQuestions(Questions):
     """Questions that stand alone, each answered by a likelihood from 0 to 100."""
 
     given = "response"
     n_actions = 0
     response_range = (0.0, 100.0)
-    feedback = False
-    past = "none"
 
     repeats: int = setting(
         1,
@@ -68,8 +66,6 @@ class LikelihoodQuestions(Environment):
     templates: str | None = setting(None, WORDS, OTHER_WORDS)
 
     _words: dict[str, Template]
-    # The prompts of a session's design, and what each shows.
-    _texts: tuple[Design | None, dict[str, Observation]]
 
     def _load_words(self) -> None:
         """Take the templates; one asks for what is read of an answer."""
@@ -80,7 +76,7 @@ class LikelihoodQuestions(Environment):
                 "The template 'answer_chain_of_thought' asks for <likelihood>, which is what is "
                 f"read of an answer; got {frame!r}."
             )
-        self._words, self._texts = words, (None, {})
+        self._words = words
 
     @abstractmethod
     def _text(self, observation: Observation) -> str:
@@ -93,22 +89,6 @@ class LikelihoodQuestions(Environment):
             opening = self._words["round"].render(round=number, repeats=self.repeats)
             text = f"{opening}\n\n{text}"
         return Prompt((Message("user", text),))
-
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        design = self.design
-        if self._texts[0] is not design:
-            trials: list[Observation] = [
-                {"trial": t, **design.at(t, self.fields.shown)} for t in range(self.n_trials)
-            ]
-            self._texts = design, {self.render(s, ()).messages[0].content: s for s in trials}
-        observation = self._texts[1].get(messages[0].content) if len(messages) == 1 else None
-        if observation is None:
-            begun = f" that begins {messages[0].content[:60]!r}" if messages else ""
-            raise ValueError(
-                f"A prompt of {self.name} is one message, with a question of its session; got "
-                f"{len(messages)}{begun}. Use the settings and templates it was rendered with."
-            )
-        return [], observation
 
     def screen(self, observation: Observation) -> Screen:
         """Return a prompt as people see it: without what is said of the form of an answer."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import (
     TEXT,
     WORDS,
@@ -28,6 +28,7 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.questions import Questions
 from knownminds.environments.recorded import Recorded
 from knownminds.environments.replies import Replies
 from knownminds.environments.searched import among, span
@@ -78,7 +79,7 @@ DECIDED = (
 )
 
 
-class Diagnosis(Environment):
+class Diagnosis(Questions):
     """Beliefs and decisions about a condition whose exact probability is known.
 
     A belief network draws whether a person has a condition (theta) and what is known of them (x),
@@ -149,9 +150,7 @@ class Diagnosis(Environment):
     given = "either"
     n_actions = 3
     response_range = (0.0, 1.0)
-    feedback = False
     performance_bounds = (0.0, 1.0)
-    past = "none"
 
     network: str = setting(
         "heart",
@@ -219,7 +218,6 @@ class Diagnosis(Environment):
         self._words = load_templates(self.templates, Path(__file__).with_suffix(".toml"))
         self._check_words()
         self._asked = self._questions()
-        self._trial_of: tuple[Any, dict[tuple[int, ...], int]] = (None, {})
 
     @property
     def n_trials(self) -> int:
@@ -447,44 +445,6 @@ class Diagnosis(Environment):
             said = [f"{label}: {word}" for label, word in zip(_STEPS, words, strict=True)]
         return "\n".join([*([] if self.reasoning == "none" else [_THOUGHT]), *said])
 
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        """Take a rendered prompt back to its observation; there are no turns in it.
-
-        Theta, the idiosyncrasy and the exact probability are in no words: they are those that the
-        present session has for the case. Raises ValueError if the messages are not a prompt of
-        this session.
-        """
-        text = messages[0].content if len(messages) == 1 else ""
-        for observation in self._candidates(text):
-            if self._text(observation) == text:
-                return [], observation
-        begun = f" that begins {text[:60]!r}" if text else ""
-        raise ValueError(
-            f"A prompt of {self.name} is one message, about a case of this session; got "
-            f"{len(messages)}{begun}. Use the seed, settings and templates it was rendered with."
-        )
-
-    def _candidates(self, text: str) -> list[Observation]:
-        """Return the trials about the case, and in the round, that a prompt names."""
-        table = self.design.table
-        if self._trial_of[0] is not table:
-            slots = np.arange(0, self.n_trials, len(self._asked))
-            pairs = zip(table["context"][slots], table["repetition"][slots], strict=True)
-            first = {
-                self._heading(int(c), int(r)): int(t)
-                for (c, r), t in zip(pairs, slots, strict=True)
-            }
-            self._trial_of = (table, first)  # type: ignore[assignment]
-        known: Any = self._trial_of[1]
-        headings = [h for h in _lines_of(text) if h in known]
-        if not headings:
-            return []
-        start = known[headings[0]]
-        return [
-            {"trial": t, **{name: table[name][t].item() for name in self.fields.shown}}
-            for t in range(start, start + len(self._asked))
-        ]
-
     def _heading(self, context: int, repetition: int) -> str:
         form = "heading_once" if self.repeats == 1 else "heading_again"
         return self._words[form].render(case=context + 1, round=repetition + 1, rounds=self.repeats)
@@ -587,10 +547,6 @@ class _Distributions(Replies):
         environment = self.environment
         shared = sum(question == SHARE and part > 0 for question, _, part in environment._asked)
         return environment.n_contexts * environment.repeats * (len(environment._asked) - shared)
-
-
-def _lines_of(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines()]
 
 
 def _letter(k: int) -> str:

@@ -1,0 +1,46 @@
+"""Questions that stand alone: nothing is paid, nothing is retold, and a prompt is one message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .design import Design
+from .environment import Environment, Observation, Turn
+from .words.prompt import Message
+
+
+class Questions(Environment):
+    """An experiment whose trials are questions that no other trial bears on."""
+
+    feedback = False
+    past = "none"
+
+    # The prompts of a session's design, and the first trial that each shows.
+    _prompts: tuple[Design | None, dict[str, Observation]] = (None, {})
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a rendered prompt back to its observation; there are no turns in it.
+
+        What no words tell is that of the session's design.
+
+        Raises
+        ------
+        ValueError
+            If the messages are not a prompt of this session.
+        """
+        design = self.design
+        if self._prompts[0] is not design:
+            shown: dict[str, Observation] = {}
+            for trial in range(self.n_trials):
+                observation = {"trial": trial, **design.at(trial, self.fields.shown)}
+                shown.setdefault(self.render(observation, ()).messages[0].content, observation)
+            self._prompts = design, shown
+        text = messages[0].content if len(messages) == 1 else ""
+        if text not in self._prompts[1]:
+            begun = f" that begins {text[:60]!r}" if text else ""
+            raise ValueError(
+                f"A prompt of {self.name} is one message, with a question of its session; got "
+                f"{len(messages)}{begun}. Use the seed, settings and templates it was rendered "
+                "with."
+            )
+        return [], self._prompts[1][text]
