@@ -275,7 +275,8 @@ def _lacking(table: Table, names: Sequence[str], environment: Environment | None
     of = environment.name if environment is not None else "trials"
     return (
         f"{of} needs the column{'s' if len(names) > 1 else ''} {', '.join(near)}; {table.file} has "
-        f"{', '.join(there)}. Map them: --map {names[0].split()[0]}=YOUR_NAME."
+        f"{', '.join(there)}. Map them: --map {names[0].split()[0]}=YOUR_NAME. "
+        "What is one number in all rows stands under [constants] in a map, --map FILE.toml."
     )
 
 
