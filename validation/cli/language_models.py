@@ -606,7 +606,7 @@ def _leave(result: Run, folder: Path, say: Callable[[Any], object]) -> None:
     note(f"report: {write_page(page, folder)}")
     if result.trials is not None:
         note(f"trials: {folder / TRIALS}")
-    say(page if say is print else result.to_dict())
+    say(page.about(parts=()) if say is print else result.to_dict())  # transcripts are on the page
     for sentence in filter(None, (result.nothing_read, result.remedy, result.unanswered)):
         note(sentence)
     if result.nothing_read or result.gave_out:

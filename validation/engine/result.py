@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from math import isnan
-from textwrap import wrap
+from textwrap import shorten, wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from .verdicts import Verdict
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+CELL = 72  # characters of a cell on a screen; reports have all
 UNSHOWN = 40  # rows of a table from which on it is printed in part
 
 
@@ -305,6 +306,7 @@ def _plain(value: Any) -> Any:
 
 def _printed(table: pd.DataFrame) -> list[str]:
     head, rows = shown(table)
+    rows = [[shorten(cell, CELL, placeholder=" ...") for cell in row] for row in rows]
     several = rows if len(rows) <= UNSHOWN else rows[: UNSHOWN // 2]
     names = 1 if table.index.names == [None] else table.index.nlevels
     words = any(not _is_number(row[-1]) for row in several)
