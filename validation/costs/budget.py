@@ -20,7 +20,7 @@ from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.scores import Score
 from knownminds.validation.pages import figures as draw
 
-from .dry_runs import DryRuns, dry_runs_of
+from .dry_runs import DesignUsage, DryRuns, dry_runs_of
 from .priced_designs import priced_designs
 
 MOST_SESSIONS = 1_000_000_000
@@ -105,9 +105,7 @@ def budget(
         For a count below 1, a reversed range, no language model, one without a known price, or
         one that takes no batches.
     """
-    names = list(dict.fromkeys([llms] if isinstance(llms, str) else llms))
-    if not names:
-        raise ValueError('A budget is for at least one language model, "provider:model"; got none.')
+    charged = _charged(llms, prices, date, batch)
     for name, count in (("subjects", subjects), ("sessions", sessions), ("dry_runs", dry_runs)):
         check_count(name, count)
     n = int(subjects) * int(sessions)
@@ -118,9 +116,6 @@ def budget(
     agent = resolve_model(model)
     experiment = resolve_environment(environment, trials, listed=False)
     agent.check_plays(experiment)
-    day = date or datetime.now(UTC).date()
-    charged = [one if isinstance(one, Price) else price_of(one, day, prices) for one in names]
-    charged = _batched(charged) if batch else charged
 
     def dry(of: Environment) -> DryRuns:
         return dry_runs_of(of, agent, dry_runs, seed, thinking, looking, system)
@@ -131,31 +126,22 @@ def budget(
         runs[size] = dry(resolve_environment(experiment, size, listed=False))
     priced = pd.DataFrame() if designs is None else priced_designs(charged, designs, runs)
     costs = pd.DataFrame([_cost_row(price, whole, n) for price in charged]).set_index("llm")
-    sizes, use = whole.sizes(), whole.usage(n)
-    bounds = {
-        f"{name.replace('_', ' ')} {end}": getattr(getattr(use, name), end)
-        for name in ("input_bytes", "input_tokens", "output_tokens")
-        for end in ("low", "high")
-    }
-    of_session = Score(use.bytes_per_session, use.bytes_error or np.nan)
-    used = {"calls": use.calls, **bounds, "cacheable": use.cacheable}
     figures = {
         "Dollars, from the lowest to the highest; below, at best from the cache.": Drawing(
             costs.reset_index(), draw_dollars
         ),
         "Bytes of the prompt of each call, mean and range of the dry runs. Dashed: how many of "
-        "them begin as the previous prompt did.": Drawing(sizes, draw_prompts),
+        "them begin as the previous prompt did.": Drawing(whole.sizes(), draw_prompts),
     }
     if len(priced):
         figures["Power against the upper end of the cost. Filled: the frontier."] = Drawing(
             priced, draw_frontier
         )
-    amounts = pd.Series({**used, "bytes per session": of_session}, dtype=object)
     return Result(
         f"What does {experiment.name} cost with language models?",
         tables={
             "Cost": costs,
-            "Usage": pd.DataFrame({"amount": amounts}).rename_axis("of"),
+            "Usage": _usage_table(whole.usage(n)),
             "Designs and their power": priced.set_index("llm") if len(priced) else priced,
         },
         figures=figures,
@@ -171,12 +157,33 @@ def budget(
     )
 
 
-def _batched(prices: Sequence[Price]) -> list[Price]:
-    """Return prices of requests in batches; ValueError where a provider takes none."""
-    for price in prices:
+def _charged(
+    llms: Sequence[str | Price] | str, prices: Overrides | None, date: Date | None, batch: bool
+) -> list[Price]:
+    """Return the price of each language model; ValueError for one without a price or batches."""
+    names = list(dict.fromkeys([llms] if isinstance(llms, str) else llms))
+    if not names:
+        raise ValueError('A budget is for at least one language model, "provider:model"; got none.')
+    day = date or datetime.now(UTC).date()
+    charged = [one if isinstance(one, Price) else price_of(one, day, prices) for one in names]
+    if not batch:
+        return charged
+    for price in charged:
         if (provider := price.llm.partition(":")[0]) not in BATCHES:
             raise ValueError(unknown("provider with batches", provider, BATCHES))
-    return [in_batches(price) for price in prices]
+    return [in_batches(price) for price in charged]
+
+
+def _usage_table(use: DesignUsage) -> pd.DataFrame:
+    """Return calls, bytes and tokens of all sessions."""
+    amounts: dict[str, Any] = {"calls": use.calls}
+    for name in ("input_bytes", "input_tokens", "output_tokens"):
+        for end in ("low", "high"):
+            amounts[f"{name.replace('_', ' ')} {end}"] = getattr(getattr(use, name), end)
+    amounts["cacheable"] = use.cacheable
+    amounts["bytes per session"] = Score(use.bytes_per_session, use.bytes_error or np.nan)
+    table = pd.DataFrame({"amount": pd.Series(amounts, dtype=object)})
+    return table.rename_axis("of")
 
 
 def _range(name: str, unit: str, given: tuple[int, int]) -> Range:
