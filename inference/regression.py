@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
@@ -169,7 +170,7 @@ class RegressionMeasure(Measure):
     logistic: bool = True
     intercept: bool = True
     clustered: bool = True
-    kinds: type[Agent] = Agent
+    kinds: type[Any] = Agent
 
     @abstractmethod
     def design(self, trials: Trials) -> tuple[NDArray[np.bool_], Array, dict[str, Array]]:

@@ -119,9 +119,9 @@ class Exploration(RegressionMeasure):
         if self.released:
             x, weight = gaps / unit, np.ones(len(gaps))
             shares = [share @ chances for share in shares]
-        horizon = np.repeat([-1.0 if self.released else 0.0, 1.0], len(x))
+        long = np.repeat([-1.0 if self.released else 0.0, 1.0], len(x))
         lead = np.tile(x, 2)
-        regressors = np.column_stack([np.ones(len(lead)), lead, horizon, lead * horizon])
+        regressors = np.column_stack([np.ones(len(lead)), lead, long, lead * long])
         coefficients = _logistic(regressors, np.tile(weight, 2), np.concatenate(shares))
         return float(self.sign * coefficients[2 if directed else 3])
 

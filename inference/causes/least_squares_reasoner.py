@@ -336,13 +336,15 @@ def _status(answered: NDArray[np.bool_], names: Sequence[str], estimate: Array) 
     """Return the status of a fit to the questions that have answers, and its message."""
     if not answered.any():
         return "failed", "no answers"
-    given = answered.any(axis=0)
+    given = np.asarray(answered.any(axis=0))
     with np.errstate(invalid="ignore"):
         at_end = (estimate < END) | (estimate > 1.0 - END)
     lists = {
         "no answers to {}": [task for task, some in zip(ROMAN, given, strict=True) if not some],
-        "answers do not determine {}": [names[k] for k in np.flatnonzero(np.isnan(estimate))],
-        "{} at the end of the range": [names[k] for k in np.flatnonzero(at_end)],
+        "answers do not determine {}": [
+            names[k] for k in np.flatnonzero(np.isnan(estimate)).tolist()
+        ],
+        "{} at the end of the range": [names[k] for k in np.flatnonzero(at_end).tolist()],
     }
     status = "unidentified" if np.isnan(estimate).any() else "boundary" if at_end.any() else "ok"
     return status, "; ".join(text.format(", ".join(some)) for text, some in lists.items() if some)

@@ -196,11 +196,11 @@ class IdlePull(SimulatedMeasure):
         with_it = rows[rows["kind"] == codes[self.kind]]
         named = with_it[["group", "named"]].drop_duplicates()
         plain = rows[rows["kind"] == codes["single"]].drop(columns="named").merge(named, on="group")
-        shares = (
+        shown, without = (
             side.assign(said=side["action"] == side["named"]).groupby(cell)["said"].mean()
             for side in (with_it, plain)
         )
-        difference = np.subtract(*shares).dropna().groupby(level="subject").mean()
+        difference = (shown - without).dropna().groupby(level="subject").mean()
         value = difference.reindex(range(len(names))).to_numpy(dtype=float)
         reason = "no answers with and without evidence that should not matter"
         return Values(value, tuple("" if k else reason for k in np.isfinite(value)))

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Outcome, Trials
@@ -248,7 +248,7 @@ class Belief:
 
     @classmethod
     def counted(
-        cls, set_up: SetUp, counts: Sequence[int], others: int, threshold: float = LITTLE_MASS
+        cls, set_up: SetUp, counts: ArrayLike, others: int, threshold: float = LITTLE_MASS
     ) -> Belief:
         """Read how often each outcome came, [R], and how often something else."""
         count = np.asarray(counts)
@@ -285,8 +285,8 @@ class Belief:
             draws = float(self.draws)
             low, high = wilson(np.array([self.retained * draws]), np.array([draws]))
             return float(low[0]), float(high[0])
-        high = self.retained + sum(mass for mass, _ in self.unplaced)
-        return float(self.ends[0].sum()), min(high, 1.0)
+        most = self.retained + sum(mass for mass, _ in self.unplaced)
+        return float(self.ends[0].sum()), min(most, 1.0)
 
     @property
     def normalised(self) -> Array:

@@ -132,7 +132,8 @@ def split_models(several: Mapping[str, RevealedBeliefs], *, seed: int = 0) -> pd
             y=("y", "mean"), error=("error", "sum"), freedom=("freedom", "sum"), n=("y", "size")
         )
         mean = mean.assign(error=mean["error"] / mean["n"] ** 2).reset_index()
-        parts.append(mean.assign(**dict(zip(KEYS, key, strict=True))))
+        scenario, value = map(str, key)
+        parts.append(mean.assign(scenario=scenario, value=value))
     if not parts:
         return pd.DataFrame(columns=[*PARTS, "models", "contexts"])
     table = pd.concat(parts, ignore_index=True)
@@ -152,7 +153,10 @@ def _values(beliefs: RevealedBeliefs) -> pd.DataFrame:
         p, total, draws = belief.truth, belief.retained, belief.draws
         match = WORDING.search(belief.name)
         name = belief.name[: match.start()] if match else belief.name
-        about = {"scenario": belief.scenario, "context": f"{belief.scenario}: {name}"}
+        about: dict[str, Any] = {
+            "scenario": belief.scenario,
+            "context": f"{belief.scenario}: {name}",
+        }
         about |= {"wording": int(match[1]) if match else 1}
         if not belief.flag and np.isfinite(p).all():
             position = int(np.argmax(p))

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -152,7 +152,7 @@ class Coherence(Measure):
         estimate = self._estimate(tests, values, "subject")
         known = values.value[np.isfinite(values.value)]
         if len(known) > 1 and (known == self.null).all():
-            ends = {"low": self.null, "high": self.null, "standard_error": 0.0}
+            ends: dict[str, Any] = {"low": self.null, "high": self.null, "standard_error": 0.0}
             return replace(estimate, **ends, p_value=1.0, note="")
         return estimate
 

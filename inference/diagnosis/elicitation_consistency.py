@@ -209,4 +209,5 @@ def _exchanged(answers: Array, n_plain: NDArray[np.int64], key: Array) -> Array:
     difference = (other * value).sum(axis=2) / count - first
     squares = (other * (value - first[:, :, None]) ** 2).sum(axis=(1, 2))
     means = (difference**2).mean(axis=1)
-    return np.sqrt(np.stack([means, squares / count.sum(axis=1)]))
+    distances: Array = np.sqrt(np.stack([means, squares / count.sum(axis=1)]))
+    return distances

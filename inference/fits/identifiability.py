@@ -352,7 +352,8 @@ def _null(scores: Array) -> Array:
         return np.empty((0, 0))
     _, singular, directions = np.linalg.svd(scores, full_matrices=False)
     values = singular**2
-    return directions[values <= NULL * max(1.0, values[0])].T
+    basis: Array = directions[values <= NULL * max(1.0, values[0])].T
+    return basis
 
 
 def _complement(basis: Array) -> Array:

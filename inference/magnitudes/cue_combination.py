@@ -181,7 +181,7 @@ def combine(pairs: CuePairs) -> CueCombination:
         "bayes_responses": _least_variance(text, image, weight),
         "bayes_residuals": _least_variance(text - value, image - value, weight),
         "bayes_oracle": _least_variance(
-            *(said - value for said in calibrated), weight, together=True
+            calibrated[0] - value, calibrated[1] - value, weight, together=True
         ),
     }
     error = relative_error(answers, answers.response)
