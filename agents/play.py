@@ -81,7 +81,7 @@ class Player:
     def learn(self, turn: Turn) -> None:
         """Take in what a trial brought."""
         action = -1 if turn.action is None else turn.action
-        answer = {} if self.agent.given == "action" else {"response": turn.response}
+        answer: dict[str, Any] = {} if self.agent.given == "action" else {"response": turn.response}
         reward = nan if turn.reward is None else turn.reward
         self.agent.learn({**turn.known, **answer}, action, reward)
 

@@ -309,7 +309,7 @@ def _check_replies(
     text, question = "", prompt
     for k, reply in enumerate(replies):
         _rule(
-            environment.replies.told(question.messages) == k
+            environment.replies.n_given(question.messages) == k
             and environment.read(question.messages)[1] == observation,
             "A question that follows a reply in the same trial tells of it, and is read.",
         )

@@ -208,11 +208,12 @@ class Environment(ABC):
         By the numbers of trials, from 0 or 1; where these number something else, so that most
         positions are free, rows stand one after the other. `session` numbers the sessions.
         """
-        rank: NDArray[np.int64] = frame.groupby(session, sort=False).cumcount().to_numpy(np.int64)
-        number = frame["trial"].to_numpy(dtype=np.int64)
+        rank = frame.groupby(session, sort=False).cumcount().to_numpy(np.int64)
+        number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
         number = number - min(int(number.min()), 1)
         dense = number.min() >= 0 and number.max() <= 2 * rank.max() + 1
-        return number if dense else rank
+        positions: NDArray[np.int64] = number if dense else rank
+        return positions
 
     def redrawn(
         self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator

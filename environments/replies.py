@@ -18,7 +18,7 @@ class Replies:
     An experiment of another kind returns a subclass as `Environment.replies`. Two kinds are there:
     a reply that answers several trials (`continues`, `together`, `n_prompts`), which then share a
     prompt, follow each other, ask for numbers and tell of nothing earlier; and an answer that is
-    made of several replies (`spoken`, `further`, `joined`, `told`), each asked for when the one
+    made of several replies (`spoken`, `further`, `joined`, `n_given`), each requested when the one
     before could be read.
     """
 
@@ -73,6 +73,6 @@ class Replies:
         """Return the text of an answer, of which there was a part before, with one more reply."""
         raise NotImplementedError(f"A trial of {self.environment.name} takes one reply.")
 
-    def told(self, messages: Sequence[Message]) -> int:
-        """Return how many replies to the present trial a prompt tells of already."""
+    def n_given(self, messages: Sequence[Message]) -> int:
+        """Return how many replies to the present trial a prompt has already."""
         return 0

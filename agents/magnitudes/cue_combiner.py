@@ -57,7 +57,8 @@ class CueCombiner(Model):
     sigma = positive("standard deviation of answers to both around the combination", -3.2, 0.7)
 
     def begin(self) -> None:
-        self.text = self.image = NOTHING
+        self.text: Any = NOTHING
+        self.image: Any = NOTHING
 
     def respond(self, trial: Any) -> Any:
         x, rest = trial.value / trial.unit, 1.0 - self.alpha

@@ -364,7 +364,7 @@ def variant(
     if output == "affine":
         described = "what is added to the belief before answering"
         attributes["offset"] = real(described, 0.0, sd, group_sd=sd / 2)
-    body = {
+    body: dict[str, Any] = {
         "__module__": family.__module__,
         "__doc__": f"Is `{family.__name__}` with the options {', '.join(options)}.",
         "name": "_".join([family.name, *options]),

@@ -289,7 +289,7 @@ class RestlessBandit(TwoMachines):
         return self._aloud(f"{label}, {number}")
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        return super().read(messages[:1] if self.replies.told(messages) else messages)
+        return super().read(messages[:1] if self.replies.n_given(messages) else messages)
 
     def _parse_apart(self, text: str, observation: Observation) -> Answer:
         """Read a machine, and if there is a second reply its number as well."""
@@ -346,7 +346,7 @@ class _Apart(Replies):
         said = Message("assistant", answer.text), Message("user", self.environment._asks_confidence)
         return Prompt((*prompt.messages, *said))
 
-    def told(self, messages: Sequence[Message]) -> int:
+    def n_given(self, messages: Sequence[Message]) -> int:
         """Return 1 for the question for the confidence, 0 for any other."""
         question = self.environment._asks_confidence
         return int(len(messages) == 3 and messages[-1].content == question)

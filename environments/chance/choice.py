@@ -34,7 +34,7 @@ class Choice(BrokenOff):
     name = "choice"
     summary = "which of 2, 4 or 6 lettered options is picked, 3 to 7 contexts, no rewards"
     source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario choice"
-    own: ClassVar = {
+    factors: ClassVar = {
         "options": (2, 6, "how many options there are"),
         "kind": (0, 1, "0 single, 1 independent"),
         "previous": (-1, 5, "option that was picked before; -1 where there is none"),

@@ -97,7 +97,7 @@ class Counts(BrokenOff):
     name = "counts"
     summary = "what a counter shows, by Poisson and geometric laws, 30 contexts, no rewards"
     source = "the scenarios are ours, after Mondal and others 2024"
-    own: ClassVar = {
+    factors: ClassVar = {
         "law": (0, 1, "0 Poisson, 1 geometric"),
         "mean": (1, 200, "of the law, in tenths; of learned contexts the smaller one"),
         "other": (-1, 200, "the larger mean of learned contexts, in tenths; -1 for none"),
@@ -130,7 +130,7 @@ class Counts(BrokenOff):
 
     @classmethod
     def _asked(cls, frame: pd.DataFrame) -> dict[str, set[int]]:
-        numbers = {name: pd.to_numeric(frame[name], errors="coerce") for name in cls.own}
+        numbers = {name: pd.to_numeric(frame[name], errors="coerce") for name in cls.factors}
         learned = numbers["kind"] == LEARNED
         count = (frame[list(EARLIER)].apply(pd.to_numeric, errors="coerce") >= 0).sum(axis=1)
         parts = {"mean": numbers["mean"][~learned], "low": numbers["mean"][learned]}

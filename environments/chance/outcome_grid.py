@@ -137,11 +137,11 @@ def options_of(share: Fraction, distractors: str = "published") -> tuple[Fractio
 class BrokenOff(Environment):
     """A session goes once through a grid of contexts, each with an outcome to tell.
 
-    A subclass names in `own` the columns that say which context it is, each with what it holds in
-    the original and what it means; the fields of all such experiments follow.
+    A subclass names in `factors` the columns that say which context it is, each with what it holds
+    in the original and what it means; the fields of all such experiments follow.
     """
 
-    own: ClassVar[Mapping[str, tuple[int, int, str]]]
+    factors: ClassVar[Mapping[str, tuple[int, int, str]]]
     scenario: ClassVar[int]  # the first digit of `cell`
     digits: ClassVar[tuple[int, ...]]  # how many digits each of them takes in `cell`
     least: ClassVar[Mapping[str, int]] = {}  # of columns that go below -1
@@ -179,13 +179,13 @@ class BrokenOff(Environment):
     )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Make the table of fields from `own`."""
-        if "own" in vars(cls):
+        """Make the table of fields from `factors`."""
+        if "factors" in vars(cls):
             room = 10 ** sum(cls.digits)
             cells = cls.scenario * room, (cls.scenario + 1) * room - 1
             last = len(LETTERS) - 1, len(ARRANGEMENTS) - 1
             cls.fields = Fields(
-                *(Field(name, _held(name), help) for name, (_, _, help) in cls.own.items()),
+                *(Field(name, _held(name), help) for name, (_, _, help) in cls.factors.items()),
                 Field("cell", cells, "a number for all of these"),
                 Field("asked", (NONE, MOST_OUTCOMES - 1), "outcome that is asked about, or -1"),
                 Field("correct", (NONE, last[0]), "position of the right letter, or -1"),
@@ -195,7 +195,7 @@ class BrokenOff(Environment):
 
     @abstractmethod
     def _all(self) -> Iterable[Values]:
-        """Return the contexts that these settings ask for, by the columns of `own`."""
+        """Return the contexts that these settings ask for, by the columns of `factors`."""
 
     def prepare(self) -> None:
         form, distractors = self.form, self.distractors
@@ -229,7 +229,7 @@ class BrokenOff(Environment):
         ValueError
             If they ask contexts of several sizes, such as of one die and of two.
         """
-        if not set(cls.own) <= set(frame):
+        if not set(cls.factors) <= set(frame):
             return cls()
         values = cls._asked(frame)
         form: Form = "stated" if max(values.get("correct", ()), default=NONE) >= 0 else "question"
@@ -241,7 +241,7 @@ class BrokenOff(Environment):
         """Return what each column of trials holds, by its name."""
         return {
             name: set(pd.to_numeric(frame[name], errors="coerce").dropna().astype(int).tolist())
-            for name in (*cls.own, "correct")
+            for name in (*cls.factors, "correct")
             if name in frame
         }
 
@@ -275,7 +275,7 @@ class BrokenOff(Environment):
     @classmethod
     @abstractmethod
     def context_at(cls, values: Values) -> Context:
-        """Return the context that these values of `own` tell."""
+        """Return the context that these values of `factors` tell."""
 
     @abstractmethod
     def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
@@ -321,14 +321,14 @@ class BrokenOff(Environment):
 
     @classmethod
     def cells(cls, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of each context, [contexts], from its columns, [contexts, own].
+        """Return the number of each context, [contexts], from its columns, [contexts, columns].
 
         Its digits are the number of the scenario and then the columns, each one larger than it
         is, so that there is room for -1 (or for what else is the `least`).
         """
         cell = np.full(len(values), cls.scenario, dtype=np.int64)
         columns = np.asarray(values, dtype=np.int64).T
-        for name, column, digits in zip(cls.own, columns, cls.digits, strict=True):
+        for name, column, digits in zip(cls.factors, columns, cls.digits, strict=True):
             cell = cell * 10**digits + column - cls.least.get(name, NONE)
         return cell
 
@@ -336,7 +336,7 @@ class BrokenOff(Environment):
     def values_of(cls, cell: int) -> Values:
         """Return the columns of the context with this number."""
         values = []
-        for name, digits in zip(reversed(list(cls.own)), reversed(cls.digits), strict=True):
+        for name, digits in zip(reversed(list(cls.factors)), reversed(cls.digits), strict=True):
             cell, rest = divmod(cell, 10**digits)
             values.append(rest + cls.least.get(name, NONE))
         if cell != cls.scenario:
@@ -348,7 +348,7 @@ class BrokenOff(Environment):
         n = self.n_trials
         order = np.argsort(uniforms[:, :n], axis=1)
         columns = np.array(list(self._grid), dtype=np.int64)
-        tables = {name: c[order] for name, c in zip(self.own, columns.T, strict=True)}
+        tables = {name: c[order] for name, c in zip(self.factors, columns.T, strict=True)}
         tables["cell"] = self.cells(columns)[order]
         if self.form != "stated":
             none = np.full_like(order, NONE)
@@ -506,33 +506,33 @@ class BrokenOff(Environment):
             arrangement = ARRANGEMENTS.index(rest)
             question = {"asked": place, "correct": correct, "arrangement": arrangement}
         cell = int(self.cells(np.array([values]))[0])
-        return {**dict(zip(self.own, values, strict=True)), "cell": cell, **question}
+        return {**dict(zip(self.factors, values, strict=True)), "cell": cell, **question}
 
     def complete(self, trials: Trials) -> pd.DataFrame:
         frame = trials.frame
-        if not set(self.own) <= set(frame):
+        if not set(self.factors) <= set(frame):
             return frame
         # Before actions are looked at: how many there are hangs on the settings.
-        contexts = pd.MultiIndex.from_arrays([trials.numbers(name) for name in self.own])
+        contexts = pd.MultiIndex.from_arrays([trials.numbers(name) for name in self.factors])
         trials.require(
             f"Trials of {self.name} ask contexts of the grid of {self!r}",
             contexts.isin(pd.MultiIndex.from_tuples(list(self._grid))),
-            self.own,
+            self.factors,
             "Use the settings that they were asked with, or leave such rows out.",
         )
         added: dict[str, Any] = {}
         if "cell" not in frame:
-            added["cell"] = self.cells(frame[list(self.own)].to_numpy().astype(np.int64))
+            added["cell"] = self.cells(frame[list(self.factors)].to_numpy().astype(np.int64))
         if self.form != "stated":
             added |= {name: NONE for name in ("asked", "correct") if name not in frame}
         return frame.assign(**added) if added else frame
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
-        values = trials.frame[list(self.own)].to_numpy().astype(np.int64)
+        values = trials.frame[list(self.factors)].to_numpy().astype(np.int64)
         yield (
             "The cell of a trial follows from its context",
             trials.numbers("cell") == self.cells(values),
-            ("cell", *self.own),
+            ("cell", *self.factors),
             "Leave the column out.",
         )
         outcome, correct = trials.numbers("asked"), trials.numbers("correct")
@@ -595,21 +595,21 @@ class BrokenOff(Environment):
         return self._names(self._values(observation))
 
     def _values(self, observation: Observation) -> Values:
-        values = tuple(int(observation[name]) for name in self.own)
+        values = tuple(int(observation[name]) for name in self.factors)
         if values not in self._grid:
             raise ValueError(f"{self._told(values)} is no context of {self!r}.")
         return values
 
     def _told(self, values: Values) -> str:
-        return ", ".join(f"{n} {v}" for n, v in zip(self.own, values, strict=True))
+        return ", ".join(f"{n} {v}" for n, v in zip(self.factors, values, strict=True))
 
 
 def _held(column: str) -> Callable[[BrokenOff], tuple[int, int]]:
     """Return the range of a column over all settings, but for larger weights."""
 
     def ends(environment: BrokenOff) -> tuple[int, int]:
-        low, high, _ = environment.own[column]
-        values = [each[list(environment.own).index(column)] for each in environment._grid]
+        low, high, _ = environment.factors[column]
+        values = [each[list(environment.factors).index(column)] for each in environment._grid]
         return min([low, *values]), max([high, *values])
 
     return ends

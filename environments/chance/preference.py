@@ -42,7 +42,7 @@ class Preference(BrokenOff):
     name = "preference"
     summary = "which of two named options is drawn, 36 contexts, no rewards"
     source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario preference"
-    own: ClassVar = {
+    factors: ClassVar = {
         "pair": (0, 1, "0 heads and tails, 1 left and right"),
         "first": (0, 1, "option that is named first, as an action"),
         "weight": (1, 3, "how many times as often that one is drawn as the other"),

@@ -24,7 +24,7 @@ SCENARIOS: dict[str, type[BrokenOff]] = {
 FURTHER: dict[str, type[BrokenOff]] = {
     scenario.name: scenario for scenario in (Counts, LinkedCoins)
 }
-_BY_NUMBER = {own.scenario: own for own in (*SCENARIOS.values(), *FURTHER.values())}
+_BY_NUMBER = {each.scenario: each for each in (*SCENARIOS.values(), *FURTHER.values())}
 
 
 @lru_cache(maxsize=4096)

@@ -88,7 +88,7 @@ def lengths(highest: float) -> tuple[float, float]:
     return low, SPREAD * low
 
 
-def told(cells: Sequence[Cell]) -> str:
+def moves_of(cells: Sequence[Cell]) -> str:
     """List the moves from the first cell to the last: "3 right, 1 up"."""
     runs: list[tuple[int, str]] = []
     for (x, y), (next_x, next_y) in pairwise(cells):

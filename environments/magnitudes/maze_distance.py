@@ -81,7 +81,7 @@ class MazeDistance(Magnitude):
         return maze.path(value, number, observation.get("steps"))
 
     def _text(self, observation: Observation) -> list[str]:
-        return [maze.told(self._cells(observation))]
+        return [maze.moves_of(self._cells(observation))]
 
     def _value_in(self, lines: Sequence[str]) -> float:
         return maze.distance_of("".join(lines))
@@ -92,7 +92,7 @@ class MazeDistance(Magnitude):
         across, up = (max(line) - min(line) for line in zip(*cells, strict=True))
         return {
             "steps of the path": len(cells) - 1,
-            "moves of the path": maze.told(cells).count(",") + 1,
+            "moves of the path": maze.moves_of(cells).count(",") + 1,
             "diagonal of the box around the path": float(np.hypot(across, up)),
         }
 

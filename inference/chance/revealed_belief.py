@@ -94,7 +94,7 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
         )
     result = []
     for context in environment.contexts:
-        observation = dict(zip(environment.own, context.values, strict=True))
+        observation = dict(zip(environment.factors, context.values, strict=True))
         truth = context.chance.probabilities
         said = tuple(environment.say(k, observation) for k in range(len(truth)))
         before = ""
@@ -103,7 +103,7 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
                      if number == context.previous]  # fmt: skip
             # The result before may be none that the sum of both can have.
             before = said[position[0]] if position else str(context.previous)
-        name = context_name(environment.own, context.values)
+        name = context_name(environment.factors, context.values)
         result.append(SetUp(name, said, truth, context.scenario, before, context.marks))
     return tuple(result)
 
@@ -347,8 +347,8 @@ class RevealedBeliefs:
         if "outcome" in frame:
             frame = frame[frame["outcome"] != Outcome.ERROR.value]
         beliefs = []
-        for values, group in frame.groupby(list(environment.own), sort=False):
-            name = context_name(environment.own, values)
+        for values, group in frame.groupby(list(environment.factors), sort=False):
+            name = context_name(environment.factors, values)
             if name not in known:
                 raise ValueError(
                     f"Trials are of the grid of {environment!r}; {name} is no context of it. Use "

@@ -162,7 +162,7 @@ class Synthetic(InProcess):
             ]
             choice = choices[0] if len(choices) == 1 else tuple(choices)
             whole = session.environment.say(choice, observation)
-            part = session.environment.replies.told(prompt.messages)
+            part = session.environment.replies.n_given(prompt.messages)
             said = [session.environment.replies.spoken(whole)[part]]
             thought = _Thought([1.0], said, 0.0, fault, chatter)
         self._remember(number, session)

@@ -19,7 +19,7 @@ def observations(environment, seed=0):
 def test_the_grid_has_one_pick_and_a_second_one_after_each_option():
     assert {n: Choice(n).n_trials for n in SIZES} == {2: 3, 4: 5, 6: 7}
     for n in SIZES:
-        seen = {tuple(s[name] for name in Choice.own) for s in observations(Choice(n))}
+        seen = {tuple(s[name] for name in Choice.factors) for s in observations(Choice(n))}
         assert seen == {(n, 0, -1)} | {(n, 1, previous) for previous in range(n)}
 
 

@@ -18,7 +18,7 @@ def contexts(environment, seed=0):
 
 def key(seen):
     """The context of an observation."""
-    return tuple(seen[name] for name in Coins.own)
+    return tuple(seen[name] for name in Coins.factors)
 
 
 # ---------------------------------------------------------------- the grid

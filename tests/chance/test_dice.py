@@ -30,7 +30,7 @@ def observations(environment, seed=0):
 
 
 def key(seen):
-    return tuple(seen[name] for name in Dice.own)
+    return tuple(seen[name] for name in Dice.factors)
 
 
 # ---------------------------------------------------------------- the grid
@@ -110,7 +110,7 @@ def test_the_truth_of_every_context_is_what_counting_all_throws_gives(n, faces):
 def test_marks_are_those_of_the_outcomes_that_are_said():
     def marked(mark, **values):
         seen = {"kind": 0, "previous": -1, "observation": -1, "second": -1, **values}
-        context = Dice.context_at(tuple(seen[name] for name in Dice.own))
+        context = Dice.context_at(tuple(seen[name] for name in Dice.factors))
         which = context.marks[:, MARKS.index(mark)]
         return [o for o, yes in zip(context.chance.outcomes, which, strict=True) if yes]
 

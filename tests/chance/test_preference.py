@@ -18,7 +18,7 @@ def observations(environment, seed=0):
 def test_the_grid_has_both_orders_of_both_pairs():
     environment = Preference()
     assert environment.n_trials == 36
-    seen = {tuple(s[name] for name in Preference.own) for s in observations(environment)}
+    seen = {tuple(s[name] for name in Preference.factors) for s in observations(environment)}
     assert seen == {
         (*rest, kind, previous)
         for rest in product((0, 1), (0, 1), (1, 2, 3))

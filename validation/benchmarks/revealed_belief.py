@@ -152,14 +152,14 @@ def _place(about: About, cell: Any, answers: pd.DataFrame) -> BrokenOff:
 
 def _whole(answers: pd.DataFrame) -> pd.DataFrame:
     """Return trials whose contexts are whole numbers, as they were before tables were joined."""
-    names = SCENARIOS[str(answers["scenario"].iloc[0])].own
+    names = SCENARIOS[str(answers["scenario"].iloc[0])].factors
     return answers.assign(**{name: answers[name].astype(float).astype(np.int64) for name in names})
 
 
 def _stated(answers: pd.DataFrame, environment: BrokenOff) -> pd.DataFrame:
     """Return what was chosen in answer to questions about probabilities."""
     rows = []
-    columns = [*environment.own, "asked", "correct", "arrangement"]
+    columns = [*environment.factors, "asked", "correct", "arrangement"]
     given = answers[readable(answers).to_numpy()]
     values = given[columns].to_numpy(dtype=float).astype(np.int64)
     action = given["action"].to_numpy(dtype=float, na_value=np.nan)
@@ -169,8 +169,11 @@ def _stated(answers: pd.DataFrame, environment: BrokenOff) -> pd.DataFrame:
             continue
         if row not in known:
             observation = dict(zip(columns, row, strict=True))
-            shown, outcome_shown = row[: len(environment.own)], observation["asked"]
-            about = context_name(environment.own, shown), environment._names(shown)[outcome_shown]
+            shown, outcome_shown = row[: len(environment.factors)], observation["asked"]
+            about = (
+                context_name(environment.factors, shown),
+                environment._names(shown)[outcome_shown],
+            )
             truth = float(environment.context_at(shown).chance.probabilities[outcome_shown])
             known[row] = (*about, truth, environment.options(observation), observation["correct"])
         context, outcome, truth, options, correct = known[row]
@@ -769,10 +772,10 @@ def belief_shares(data: Answers) -> Shown:
     die = [(1, 10, 0, NONE, NONE, NONE), *((1, 10, 1, k, NONE, NONE) for k in (1, 5, 10))]
     drawn = []
     for label, names in (
-        ("Four options, picked once", [context_name(Choice.own, (4, 0, NONE))]),
-        ("Heads among three coins, tossed once", [context_name(Coins.own, (3, 0, 1, 0, NONE))]),
+        ("Four options, picked once", [context_name(Choice.factors, (4, 0, NONE))]),
+        ("Heads among three coins, tossed once", [context_name(Coins.factors, (3, 0, 1, 0, NONE))]),
         ("A die of 10 faces, after nothing, a 1, a 5 and a 10",
-         [context_name(Dice.own, values) for values in die]),
+         [context_name(Dice.factors, values) for values in die]),
     ):  # fmt: skip
         drawn.append(rows[rows["context"].isin(names)].assign(drawn=label))
     first = list(dict.fromkeys(rows[WHO]))[:MOST_DRAWN]

@@ -50,7 +50,7 @@ def contexts_of(environments: Iterable[BrokenOff], *, plain: bool) -> list[Chanc
     for environment in environments:
         set_ups = set_ups_of(environment)
         for trial, (context, set_up) in enumerate(zip(environment.contexts, set_ups, strict=True)):
-            values = dict(zip(environment.own, context.values, strict=True))
+            values = dict(zip(environment.factors, context.values, strict=True))
             cell = int(environment.cells(np.array([context.values]))[0])
             none = {"asked": NONE, "correct": NONE, "arrangement": NONE}
             observation = {"trial": trial, **values, "cell": cell, **none}
@@ -75,7 +75,7 @@ def questions_of(environments: Iterable[BrokenOff], seed: int) -> list[ChanceIte
 
 def question_about(environment: BrokenOff, observation: Observation) -> ChanceItem:
     """Return the question that an experiment of stated probabilities shows."""
-    name = context_name(environment.own, [observation[n] for n in environment.own])
+    name = context_name(environment.factors, [observation[n] for n in environment.factors])
     correct, outcome = int(observation["correct"]), int(observation["asked"])
     set_up = SetUp(
         name=f"{name}, outcome {outcome}, letter {LETTERS[correct]}",

@@ -351,7 +351,9 @@ def item_answers(run: Run, environment: BrokenOff) -> Iterator[ItemAnswer]:
                         f"Session {session} of {run.folder} is none of {environment!r} with the "
                         f"seed {seed}. Read runs with the settings they were made with."
                     )
-                name = context_name(environment.own, [observation[n] for n in environment.own])
+                name = context_name(
+                    environment.factors, [observation[n] for n in environment.factors]
+                )
                 item = contexts[name] if contexts else question_about(environment, observation)
                 given = row["action"]
                 read = given is not None and np.isfinite(given) and given >= 0

@@ -294,4 +294,5 @@ def _returning(rows: Rows) -> Points:
         lag = np.minimum(left - last[left], MOST_LAG).astype(float)
         series = np.nan_to_num(paid[last[left]], nan=-1.0).astype(np.int64)
         parts.append((order[left], lag, (action[left] == option) * 1.0, series))
-    return Points(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    row, x, y, which = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Points(row.astype(np.int64), x.astype(float), y.astype(float), which.astype(np.int64))
