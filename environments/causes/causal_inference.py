@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.design import session_stream
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import (
     Field,
@@ -25,7 +24,6 @@ from knownminds.environments.searched import among
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.cover_stories import SHIPPED, Variable, load_stories
 
-from .likelihoods import LikelihoodQuestions, check_words_differ
 from .network_questions import (
     BASES,
     CODES,
@@ -44,7 +42,7 @@ from .network_questions import (
     questions,
 )
 from .networks import NAMED_GRAPHS, CausalNetwork, Edge
-from .random_names import LENGTH, random_name
+from .story_questions import Context, Names, StoryQuestions
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import TrialRule, Trials
@@ -55,8 +53,6 @@ CONTENTS: tuple[str, ...] = get_args(Content)
 DOMAINS = tuple(load_stories(SHIPPED))
 LETTERS = "ABCD"
 
-Context = tuple[int, int, int, int, int, int, int]  # query, told of four, domain, round
-Names = tuple[tuple[str, ...], ...]  # of the variables of each domain, where they mean nothing
 
 _EDGE = re.compile(r"\s*([A-Za-z]\w*)\s*(?:->|>)\s*([A-Za-z]\w*)\s*")
 _FIGURES = 10  # significant digits in which numbers are shown
@@ -113,7 +109,7 @@ def _numbers(low: float, each: str) -> Told:
     return Told(take, what)
 
 
-class CausalInference(LikelihoodQuestions):
+class CausalInference(StoryQuestions):
     """Judgements of likelihood on a causal network of two to four variables, seen or acted upon.
 
     A prompt tells of variables that are present or absent, how often each is present by itself,
@@ -199,57 +195,28 @@ class CausalInference(LikelihoodQuestions):
 
     def prepare(self) -> None:
         self.network = self._network()
-        self._columns = columns_of(self.network)
+        self._constants = columns_of(self.network)
         every = questions(len(self.network.variables), self.told, self.interventions)
-        grid = {name: np.full(len(every), value) for name, value in self._columns.items()}
+        grid = {name: np.full(len(every), value) for name, value in self._constants.items()}
         grid |= dict(zip(QUESTION, np.array(every).T, strict=True))
         possible = [np.isfinite(exact_answers(grid, seeing)) for seeing in (False, True)]
-        self._asked = [q for q, able in zip(every, possible[0] & possible[1], strict=True) if able]
-        if not self._asked:
+        answerable = [q for q, able in zip(every, possible[0] & possible[1], strict=True) if able]
+        if not answerable:
             raise ValueError(
                 "A session asks at least one question; with these strengths and bases everything "
                 "that could be told is impossible. Take some of them off 0 and 1."
             )
-        self._contexts: list[Context] = [
+        self._named = len(DOMAINS), MOST
+        self._contexts = [
             (*question, DOMAINS.index(domain), r)
             for r in range(self.repeats)
             for domain in self.domains
-            for question in self._asked
+            for question in answerable
         ]
-        self._load_words()
         self._stories = {
             DOMAINS.index(name): story for name, story in load_stories(SHIPPED).items()
         }
-        self._known: tuple[Names, dict[Context, str]] = ((), {})
-        check_words_differ(
-            self._in_words(self.draw(session_stream(0)).labels), (*QUESTION, "domain", "round")
-        )
-
-    @property
-    def n_trials(self) -> int:
-        return len(self._contexts)
-
-    @property
-    def n_draws(self) -> int:
-        """One number per trial, to put them in order, and two per character of a name."""
-        named = 0 if self.content == "meaningful" else MOST * len(DOMAINS)
-        return self.n_trials + 2 * LENGTH * named
-
-    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """Return the questions in the order in which they are asked, round by round."""
-        columns = np.array(self._contexts, dtype=np.int64).T
-        order = np.argsort(uniforms[:, : self.n_trials] + columns[-1], axis=1)
-        tables: dict[str, NDArray[Any]] = {
-            name: np.full(order.shape, value) for name, value in self._columns.items()
-        }
-        names = (*QUESTION, "domain", "round")
-        return tables | {n: column[order] for n, column in zip(names, columns, strict=True)}
-
-    def labels(self, uniforms: NDArray[np.float64]) -> Any:
-        if self.content == "meaningful":
-            return ()
-        drawn = uniforms[self.n_trials :].reshape(len(DOMAINS), MOST, 2, LENGTH)
-        return {"names": [[random_name(u, "letters") for u in four] for four in drawn]}
+        self._load_words()
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
@@ -290,14 +257,6 @@ class CausalInference(LikelihoodQuestions):
             "place of the variable asked about": float(observation["query"]),
         }
 
-    def _text(self, observation: Observation) -> str:
-        texts = self._in_words(self.design.labels)
-        context = _context(observation)
-        network = {name: observation[name] for name in NETWORK}
-        if context not in texts or network != self._columns:
-            raise ValueError(f"{dict(observation)} is no question of {self!r}.")
-        return texts[context]
-
     def _network(self) -> CausalNetwork:
         """Make the network from graph, strengths and bases."""
         edges = NAMED_GRAPHS.get(self.graph) or tuple(
@@ -309,16 +268,11 @@ class CausalInference(LikelihoodQuestions):
         by_edge: dict[Edge, float] = dict(zip(edges, strengths, strict=True))
         return CausalNetwork(by_edge, dict(zip(letters, bases, strict=True)))
 
-    def _in_words(self, labels: Any) -> dict[Context, str]:
-        """Return the questions of a session with these names."""
-        names: Names = tuple(map(tuple, labels["names"])) if labels else ()
-        if self._known[0] != names or not self._known[1]:
-            places = {context[-2] for context in self._contexts}
-            variables = {d: self._variables(d, names) for d in places}
-            stories = {d: self._story(d, named, bool(names)) for d, named in variables.items()}
-            texts = {c: self._question(c, variables[c[-2]], stories[c[-2]]) for c in self._contexts}
-            self._known = (names, texts)
-        return self._known[1]
+    def _in_words(self, names: Names) -> dict[Context, str]:
+        domains = {context[-2] for context in self._contexts}
+        variables = {d: self._variables(d, names) for d in domains}
+        stories = {d: self._story(d, named, bool(names)) for d, named in variables.items()}
+        return {c: self._question(c, variables[c[-2]], stories[c[-2]]) for c in self._contexts}
 
     def _variables(self, domain: int, names: Names) -> tuple[Variable, ...]:
         """Return the four variables of a domain, or those that mean nothing."""
@@ -390,13 +344,6 @@ class CausalInference(LikelihoodQuestions):
             if value != NOT_TOLD
         ]
         return words["prompt"].render(**story, told=" ".join(facts), asked=variables[query].present)
-
-
-def _context(observation: Observation) -> Context:
-    query, a, b, c, d, domain, r = (
-        int(observation[name]) for name in (*QUESTION, "domain", "round")
-    )
-    return query, a, b, c, d, domain, r
 
 
 def _percent(share: float) -> str:

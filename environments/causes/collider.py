@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.design import session_stream
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import (
     WORDS,
@@ -49,8 +48,8 @@ from .causal_graph import (
     noisy_or_joint,
     questions,
 )
-from .likelihoods import LikelihoodQuestions, check_words_differ
-from .random_names import CONTENTS, LENGTH, Content, random_name
+from .random_names import CONTENTS, Content
+from .story_questions import Context, Names, StoryQuestions
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import TrialRule, Trials
@@ -58,14 +57,11 @@ if TYPE_CHECKING:
 Overload = Literal["none", "d", "e", "de"]
 OVERLOADS: tuple[str, ...] = get_args(Overload)
 
-Context = tuple[int, int, int, int, int, int, int]  # query, told, domain, sense, round
-Names = tuple[tuple[str, ...], ...]  # of the variables of each domain, where they mean nothing
-
 _PLACES = ("first", "second", "third")
 _TOLD = "what is told of the {} variable: -1 nothing, 0 absent, 1 present"
 
 
-class Collider(LikelihoodQuestions):
+class Collider(StoryQuestions):
     """Judgements of likelihood on a causal graph: two causes and their effect, a chain or a fork.
 
     A prompt tells a cover story: three variables, each of which is present or absent, and which of
@@ -184,38 +180,16 @@ class Collider(LikelihoodQuestions):
         self._distractions = [
             self._all_domains.index(story.words["distraction"]) for story in stories.values()
         ]
+        self._constants = {"graph": GRAPHS.index(self.graph)}
+        self._named = len(self._all_domains), 3
+        self._contexts = [
+            (*question, self._all_domains.index(domain), SENSES.index(sense), r)
+            for r in range(self.repeats)
+            for domain in self.domains
+            for sense in self.senses
+            for question in questions(self.graph, self.directions)
+        ]
         self._load_words()
-        self._asked = questions(self.graph, self.directions)
-        self._contexts = self._grid()
-        self._known: tuple[Names, dict[Context, str]] = ((), {})
-        check_words_differ(
-            self._in_words(self.draw(session_stream(0)).labels), self.fields.shown[1:]
-        )
-
-    @property
-    def n_trials(self) -> int:
-        return len(self._contexts)
-
-    @property
-    def n_draws(self) -> int:
-        """One number per trial, to put them in order, and two per character of a name."""
-        named = 0 if self.content == "meaningful" else 3 * len(self._all_domains)
-        return self.n_trials + 2 * LENGTH * named
-
-    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """Return the questions in the order in which they are asked, round by round."""
-        columns = np.array(self._contexts, dtype=np.int64).T
-        order = np.argsort(uniforms[:, : self.n_trials] + columns[-1], axis=1)
-        tables: dict[str, NDArray[Any]] = {"graph": np.full_like(order, GRAPHS.index(self.graph))}
-        for name, column in zip(self.fields.shown[1:], columns, strict=True):
-            tables[name] = column[order]
-        return tables
-
-    def labels(self, uniforms: NDArray[np.float64]) -> Any:
-        if self.content == "meaningful":
-            return ()
-        drawn = uniforms[self.n_trials :].reshape(len(self._all_domains), 3, 2, LENGTH)
-        return {"names": [[random_name(u, self.content) for u in triple] for triple in drawn]}
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
@@ -291,45 +265,16 @@ class Collider(LikelihoodQuestions):
             "the effect is asked": float(observation["query"] == 2),
         }
 
-    def _text(self, observation: Observation) -> str:
-        texts = self._in_words(self.design.labels)
-        context = self._context(observation)
-        if context not in texts:
-            raise ValueError(f"{dict(observation)} is no question of {self!r}.")
-        return texts[context]
-
-    def _grid(self) -> list[Context]:
-        """Return all contexts."""
-        return [
-            (*question, self._all_domains.index(domain), SENSES.index(sense), r)
-            for r in range(self.repeats)
-            for domain in self.domains
-            for sense in self.senses
-            for question in self._asked
-        ]
-
-    def _context(self, observation: Observation) -> Context:
-        query, first, second, third, domain, sense, r = (
-            int(observation[name]) for name in self.fields.shown[1:]
-        )
-        return query, first, second, third, domain, sense, r
-
-    def _in_words(self, labels: Any) -> dict[Context, str]:
-        """Return the questions of a session with these names."""
-        names: Names = tuple(map(tuple, labels["names"])) if labels else ()
-        known = self._known
-        if known[0] != names or not known[1]:
-            scenes = {
-                (d, s): self._scenes[d, s] if not names else self._abstract(names[d], SENSES[s])
-                for d, s in {context[4:6] for context in self._contexts}
-            }
-            stories = {key: self._story(scene, *key) for key, scene in scenes.items()}
-            texts = {
-                context: self._question(context, scenes[context[4:6]], stories[context[4:6]])
-                for context in self._contexts
-            }
-            known = self._known = (names, texts)
-        return known[1]
+    def _in_words(self, names: Names) -> dict[Context, str]:
+        scenes = {
+            (d, s): self._scenes[d, s] if not names else self._abstract(names[d], SENSES[s])
+            for d, s in {context[4:6] for context in self._contexts}
+        }
+        stories = {key: self._story(scene, *key) for key, scene in scenes.items()}
+        return {
+            context: self._question(context, scenes[context[4:6]], stories[context[4:6]])
+            for context in self._contexts
+        }
 
     def _abstract(self, names: Sequence[str], sense: str) -> Scene:
         """Return the scene of variables that have names and no meaning."""
