@@ -28,8 +28,8 @@ KEYS = {
     **{name: host.key_variable for name, host in HOSTS.items() if host.key_variable},
 }
 NOTES = (
-    f'An extra is installed by pip install "{PACKAGE}[EXTRA]". No key is kept or shown; an own '
-    "server (--base-url) may need none, and inspect reads those of its providers.",
+    f'An extra is installed by pip install "{PACKAGE}[EXTRA]". No key is kept or shown; a server '
+    "of yours (--base-url) may need none, and inspect reads those of its providers.",
 )
 
 

@@ -28,7 +28,7 @@ _SCRIPT = {"select": "pick", "abs": "Math.abs", "sqrt": "Math.sqrt"}
 _SCRIPT |= {"max": "Math.max", "min": "Math.min"}
 _NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
-# What a trial showed and paid, in the order of `Script.told`.
+# What a trial showed and paid, in the order of `Script.shown` and `Script.paid`.
 Lived = tuple[float, ...]
 
 
@@ -91,7 +91,7 @@ class Script:
     def _n_actions(self) -> int:
         return self.environment.n_actions
 
-    def lived(self, design: Design) -> Iterator[dict[int, set[Lived]]]:
+    def ways(self, design: Design) -> Iterator[dict[int, set[Lived]]]:
         """Yield for each trial, by action, what it can have shown and paid: `shown`, then `paid`.
 
         Each number that a world remembers is followed by itself, so that some of what is yielded

@@ -369,7 +369,7 @@ class TemporalDiscounting(Retelling):
         actions = np.full((int(session.max()) + 1, n), -1)
         given = frame["action"].to_numpy(dtype=float, na_value=-1.0).astype(np.int64)
         actions[session[inside], trial[inside]] = given[inside]
-        factor = factors_asked(actions)[session, np.where(inside, trial, 0)]
+        factor = questioned_factors(actions)[session, np.where(inside, trial, 0)]
         at = np.where(inside, trial, 0)
         expected = {name: c[at] for name, c in self._questions.items() if name != "later_amounts"}
         expected["later_amount"] = self._questions["later_amounts"][at, np.maximum(factor, 0)]
@@ -447,7 +447,7 @@ class TemporalDiscounting(Retelling):
         return list(_LABELS[:: -1 if observation["first"] else 1])
 
 
-def factors_asked(actions: NDArray[np.int64]) -> NDArray[np.int64]:
+def questioned_factors(actions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the position of the factor that each trial asks for, [..., 13]; OVER if none."""
     trial = np.arange(actions.shape[-1])
     ladder = np.where(trial < BASELINES * LADDER, trial % LADDER, LADDER)

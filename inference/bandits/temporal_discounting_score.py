@@ -11,7 +11,7 @@ from knownminds.environments.bandits.temporal_discounting import (
     BASELINES,
     LADDER,
     SCORES,
-    factors_asked,
+    questioned_factors,
 )
 from knownminds.inference.measure import Dial, Values
 from knownminds.inference.session_measure import SessionMeasure, SessionRows
@@ -75,7 +75,7 @@ class TemporalDiscountingScore(SessionMeasure):
         """Return the score of each questionnaire; NaN if an item was not answered, [sessions]."""
         actions = np.full((rows.n, self.environment.n_trials), -1)
         actions[rows.session, rows.trial] = np.where(np.isnan(rows["action"]), -1, rows["action"])
-        factor = factors_asked(actions)
+        factor = questioned_factors(actions)
         ended = np.where((factor >= 0) & (actions >= 0), _SCORES[factor, actions], -1)
         baselines = ended[:, :_BUILT_ON].reshape(-1, BASELINES, LADDER).max(axis=2)
         built_on = actions[:, _BUILT_ON:]

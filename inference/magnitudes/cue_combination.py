@@ -117,9 +117,9 @@ def pair(text: Answers, image: Answers, both: Answers) -> CuePairs:
     """
     cues = ("text", "image", "both")
     tables = [_shown(cue, answers) for cue, answers in zip(cues, (text, image, both), strict=True)]
-    matched, shown = "items", _together(tables, ["place", "item", "value"])
+    matched, shown = "items", _together(tables, ["block", "item", "value"])
     if shown[["text", "image"]].isna().any(axis=None) or shown["both"].count() < len(both):
-        # `place` names windows of sessions, which modalities that were played apart do not share.
+        # `block` names windows of sessions, which modalities that were played apart do not share.
         by_value = _together(tables, ["window", "value", "turn"])
         if len(by_value.dropna()) > len(shown.dropna()):
             shown, matched = by_value, "values"
@@ -141,9 +141,9 @@ def _shown(cue: str, answers: Answers) -> pd.DataFrame:
 
     The turn says how often the value was shown before in its window.
     """
-    names = ("place", "item", "window", "value", "trial")
+    names = ("block", "item", "window", "value", "trial")
     table = pd.DataFrame({name: getattr(answers, name) for name in names})
-    table = table.assign(**{cue: np.arange(len(answers))}).sort_values(["place", "trial"])
+    table = table.assign(**{cue: np.arange(len(answers))}).sort_values(["block", "trial"])
     return table.assign(turn=table.groupby(["window", "value"]).cumcount())
 
 

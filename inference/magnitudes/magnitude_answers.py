@@ -32,7 +32,7 @@ class Answers:
     value, response : In the task's units; the response is NaN where there was no readable answer.
     middle : Middle of the range from which the value's window takes its stimuli.
     window : 0 short, 1 medium, 2 long.
-    place : Which window of which session it is: what context and state are carried over within.
+    block : Which window of which session it is: what context and state are carried over within.
     item, trial : Number of the stimulus within its window, and position in the session.
     blur : Of the image, in pixels.
     unit, ceiling : By which models scale the task's units, and the highest answer.
@@ -43,7 +43,7 @@ class Answers:
     response: Array
     middle: Array
     window: NDArray[np.int64]
-    place: NDArray[np.int64]
+    block: NDArray[np.int64]
     item: NDArray[np.int64]
     trial: NDArray[np.int64]
     blur: Array
@@ -69,7 +69,7 @@ class Answers:
         """Return some of the trials."""
         parts = {
             name: getattr(self, name)[chosen]
-            for name in ("value", "response", "middle", "window", "place", "item", "trial", "blur")
+            for name in ("value", "response", "middle", "window", "block", "item", "trial", "blur")
         }
         return replace(self, weight=self.weight[:, chosen], **parts)
 
@@ -130,7 +130,7 @@ class MagnitudeAnswers:
                 response=numbers["response"][rows],
                 middle=middle[rows],
                 window=numbers["window"][rows].astype(np.int64),
-                place=position[rows],
+                block=position[rows],
                 item=numbers["item"][rows].astype(np.int64),
                 trial=trial[rows],
                 blur=numbers["blur"][rows],

@@ -115,12 +115,12 @@ class ChosenQuestions:
         pick = self(environment, design)
         return ChosenSession(environment, design, self.questions, pick)
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return what makes the choice what it is, JSON-able."""
         model = None if self.model is None else self.model.name
-        own = {"model": model, "fixed": dict(self.fixed or {}), "particles": self.particles}
+        options = {"model": model, "fixed": dict(self.fixed or {}), "particles": self.particles}
         return {"questions": self.questions, "by": self.by} | (
-            own if self.by == "information" else {}
+            options if self.by == "information" else {}
         )
 
 

@@ -150,7 +150,7 @@ class StoppingRule:
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return what makes the rule what it is, JSON-able."""
         names = ("kind", "looks", *(("measure",) if self.measure else ()), *_OF_KIND[self.kind])
         values = {name: getattr(self, name) for name in names}
@@ -228,9 +228,9 @@ class StopBy:
         """After how many sessions it looks."""
         return self.rule.looks
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return what makes the rule what it is, JSON-able."""
-        return self.rule.told()
+        return self.rule.as_dict()
 
     def __call__(self, trials: Trials, look: int) -> dict[str, Any]:
         """Look at the trials of so many units, each a subject of the record.

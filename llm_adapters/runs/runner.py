@@ -138,7 +138,7 @@ class Chosen(Protocol):
     def check(self, environment: Environment) -> None:
         """Raise ValueError if the questions of an experiment cannot be chosen."""
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return what makes the choice what it is, JSON-able."""
 
     def __call__(self, environment: Environment, design: Design) -> Pick:
@@ -152,7 +152,7 @@ class Stops(Protocol):
     def looks(self) -> tuple[int, ...]:
         """After how many sessions it looks, rising; the last is how many there are at most."""
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return what makes the rule what it is, JSON-able."""
 
     def __call__(self, trials: Trials, look: int) -> Mapping[str, Any]:
@@ -272,8 +272,8 @@ async def run_sessions_in(
     price, name = price_in(folder) or how.price, f"{adapter.provider}:{adapter.model}"
     check_caps(budget.caps, how.settings, price, name)
     configuration = _configuration(adapter, environment, how.settings, seed, address, how.re_ask)
-    configuration |= {"chosen": chosen.told()} if chosen is not None else {}
-    configuration |= {"stop": stop.told()} if stop is not None else {}
+    configuration |= {"chosen": chosen.as_dict()} if chosen is not None else {}
+    configuration |= {"stop": stop.as_dict()} if stop is not None else {}
     with Ledger.open(
         folder,
         configuration,

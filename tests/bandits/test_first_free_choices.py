@@ -59,7 +59,7 @@ def test_the_bonus_has_the_sign_that_first_choices_have(people):
     assert counts["all trials"] == others["trials"] == len(people)
     assert counts["subjects without such trials"] == 0
     assert any("Only the first free choices" in note for note in first.notes)
-    assert any("All trials were fitted, as asked" in note for note in every.notes)
+    assert any("All trials were fitted, not" in note for note in every.notes)
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ from knownminds.environments import (
     blocks_of_means,
 )
 from knownminds.inference import MEASURES
-from knownminds.validation.data.exchange import import_asked
+from knownminds.validation.data.exchange import run_import
 from knownminds.validation.data.questions import AskImport
 from knownminds.validation.imports.discounting_answers import questions_of_answers
 from knownminds.validation.imports.mapping import read_map
@@ -41,7 +41,7 @@ def test_a_questionnaire_is_imported_from_its_items_and_scored(answered, tmp_pat
         file, index=False
     )
     told = read_map(["subject=who,item=q,action=said", "q: from 1", "said: now=0,wait=1"])
-    found = import_asked(AskImport([file], environment="temporal_discounting", mapping=told))
+    found = run_import(AskImport([file], environment="temporal_discounting", mapping=told))
     derived = [one.what for one in found.account.entries if one.kind == "derived"]
     assert "sums and delays, from the answers before" in derived
     measure = MEASURES["temporal_discounting"]
@@ -59,5 +59,5 @@ def test_blocks_are_found_where_the_means_change_places(tmp_path):
     kept = ["subject", "trial", "action", "response", "reward", "mean_0", "mean_1"]
     played[kept].rename(columns={"response": "sure"}).to_csv(file, index=False)
     told = read_map(["subject=subject,response=sure"])
-    back = import_asked(AskImport([file], environment="restless_bandit", mapping=told))
+    back = run_import(AskImport([file], environment="restless_bandit", mapping=told))
     assert back.trials.frame["block"].tolist() == played["block"].tolist()

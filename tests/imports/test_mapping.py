@@ -5,7 +5,7 @@ import pytest
 import their_files
 
 from knownminds.environments import Trials
-from knownminds.validation.data.exchange import import_asked
+from knownminds.validation.data.exchange import run_import
 from knownminds.validation.data.questions import AskImport
 from knownminds.validation.imports.mapping import MAPS, ColumnMap, read_map
 
@@ -57,7 +57,7 @@ def test_rows_of_a_day_a_balloon_or_a_play_are_understood(tmp_path):
     told = read_map(["subject=who,trial=day,action1=one,state=where,action2=two", *values])
     text = text.replace("Xis", "none")
     gaps = told.merged(ColumnMap(missing=("none",)))
-    found = import_asked(AskImport([write(tmp_path, text)], environment="two_step", mapping=gaps))
+    found = run_import(AskImport([write(tmp_path, text)], environment="two_step", mapping=gaps))
     frame = found.trials.frame
     for truth in made.trials:
         row = frame[frame["trial"] == truth["trial"]].iloc[0]
@@ -69,12 +69,12 @@ def test_rows_of_a_day_a_balloon_or_a_play_are_understood(tmp_path):
     told = read_map(["subject=subjID,exploded=explosion"])
     file = write(tmp_path, made.text, "b.txt")
     asked = AskImport([file], environment="balloon_risk", settings={"maxima": [12]}, mapping=told)
-    found = import_asked(asked)
+    found = run_import(asked)
     assert found.trials.frame["action"].tolist() == [one["action"] for one in made.trials]
     made = their_files.games(seed=4)
     told = read_map(["subject=kind,game=run,play=trial,action=choice"])
     text = made.text.lstrip("\ufeff").replace("\n", ",me\n").replace("reward,me", "reward,kind", 1)
-    found = import_asked(
+    found = run_import(
         AskImport([write(tmp_path, text, "g.csv")], environment="horizon", mapping=told)
     )
     assert found.trials.frame["mean_0"].tolist() == pytest.approx(
@@ -91,7 +91,7 @@ def test_screens_of_a_browser_are_trials_where_a_mapping_says_so(tmp_path):
     where = {"trial_type": "html-button-response"}
     file = write(tmp_path, made.text, "study.txt")
     asked = AskImport([file], environment="instrumental_learning", mapping=told, where=where)
-    found = import_asked(asked)
+    found = run_import(asked)
     rows = found.trials.frame.to_dict("records")
     assert len(rows) == len(made.trials)
     for row, truth in zip(rows, made.trials, strict=True):
@@ -117,8 +117,8 @@ def test_a_cell_without_a_meaning_ends_a_strict_import_and_is_counted_by_others(
     shipped = read_map(["hbayesdm_igt"])
     strict = ColumnMap(**{**vars(shipped), "strict": True})
     with pytest.raises(ValueError, match=r"row 3 of igt.txt has 'x\d'"):
-        import_asked(AskImport([file], mapping=strict))
-    account = import_asked(AskImport([file], mapping=shipped)).account
+        run_import(AskImport([file], mapping=strict))
+    account = run_import(AskImport([file], mapping=shipped)).account
     assert account.outcomes == {"ok": 38, "malformed": 2}
     unreadable = {e.what: e.example for e in account.entries if e.kind == "unreadable"}
     assert unreadable["'action' has no meaning"] == "row 3 of igt.txt"

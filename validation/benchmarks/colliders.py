@@ -221,7 +221,7 @@ def dots(rows: pd.DataFrame, name: str) -> Dots:
     return Dots(caption, label, SETTING, PROMPT, null=null, zone=zone, people=people, of=shown)
 
 
-@PAPER.part("What was asked, and what came back", compared=False)
+@PAPER.part("Questions and answers", compared=False)
 def answers(data: Answers) -> Shown:
     """A setting is what the questions are about (stories, or names that mean nothing) and what was
     added to them; a prompt asks for a number alone, or for thoughts before it. Answers that could

@@ -162,7 +162,7 @@ INFORMATION: Mapping[str, Cell] = {
 }
 
 
-@PAPER.part("What was asked, and what came back", compared=False)
+@PAPER.part("Questions and answers", compared=False)
 def answers(data: Answers) -> Shown:
     """Contexts are drawn from networks that are known, so that the exact probability of the state
     is known too. Beliefs, decisions and the parts of an iterated expectation are requested

@@ -108,7 +108,7 @@ def base_rows(data: Answers) -> pd.DataFrame:
     return cells[cells["condition"] == BASE].reset_index(drop=True)
 
 
-@PAPER.part("What was asked, and what came back", compared=False)
+@PAPER.part("Questions and answers", compared=False)
 def answers(data: Answers) -> Shown:
     """Four tasks, of which three are shown as text, as picture and as both. Answers that could not
     be read are left out and counted; a model that sees no pictures has only texts, and whatever
@@ -512,7 +512,7 @@ def pictured(data: Answers) -> Shown:
     by_stimulus = rows.sort_values([WHO, "task", "modality", "window", "stimulus"], kind="stable")
     whole = rows[rows["modality"] == rows["task"].map(whole_modality)]
     keys = [WHO, "task", "window"]
-    first = whole[whole["place"] == whole.groupby(keys)["place"].transform("min")]
+    first = whole[whole["block"] == whole.groupby(keys)["block"].transform("min")]
     first = first.sort_values([*keys, "trial"], kind="stable")
     first = first.assign(position=first.groupby([WHO, "task"], sort=False).cumcount())
     over_trials = first.melt([*keys, "position"], ["stimulus", "answer", "belief"], "what")
@@ -529,7 +529,7 @@ def pictured(data: Answers) -> Shown:
 def answers_and_observers(answers: MagnitudeAnswers, fits: pd.DataFrame) -> pd.DataFrame:
     """Return the answers of the first participants in the base condition, and fitted observers'.
 
-    One row per trial: participant, task, modality, window, place (which session and window), trial,
+    One row per trial: participant, task, modality, window, block (which session and window), trial,
     stimulus, answer, static and linear (mean answers of the fitted observers), and belief (of the
     sequential one).
     """
@@ -559,7 +559,7 @@ def _observed(cell: CellAnswers, fits: pd.DataFrame, modality: str) -> pd.DataFr
     names = np.array(WINDOWS)[cell.window]
     frame = pd.DataFrame(
         {
-            "window": names, "place": cell.place, "trial": cell.trial, "stimulus": cell.value,
+            "window": names, "block": cell.block, "trial": cell.trial, "stimulus": cell.value,
             "answer": cell.response, "static": np.nan, "linear": np.nan,
             "belief": _beliefs(cell, fits, modality),
         }
@@ -583,11 +583,11 @@ def _beliefs(cell: CellAnswers, fits: pd.DataFrame, modality: str) -> Array:
         return belief
     names = KalmanObserver.parameters.names
     theta = fits.loc["kalman_observer", list(names)].to_numpy(dtype=float)
-    for position in np.unique(cell.place):
+    for position in np.unique(cell.block):
         observer = KalmanObserver.from_theta(theta)
         assert isinstance(observer, KalmanObserver)
         observer.reset()
-        rows = np.flatnonzero(cell.place == position)
+        rows = np.flatnonzero(cell.block == position)
         for row in rows[np.argsort(cell.trial[rows], kind="stable")]:
             seen: dict[str, int | float] = {
                 "trial": int(cell.trial[row]),

@@ -309,7 +309,7 @@ def by_who(title: str, rows: pd.DataFrame, *lines: str, **view: Any) -> Grid:
 # The parts, in the order of the paper -----------------------------------------------------------
 
 
-@PAPER.part("What was asked, and what came back", compared=False)
+@PAPER.part("Questions and answers", compared=False)
 def answers(data: Answers) -> Shown:
     """A revealed belief is how often each outcome was said behind a text that breaks off before it,
     or in reply to a question for it, over all sessions; or its probability, where an interface
@@ -761,9 +761,9 @@ def _with_ends(rows: pd.DataFrame, revealed: Revealed) -> pd.DataFrame:
 
 @PAPER.part("Beliefs, outcome by outcome", compared=False)
 def belief_shares(data: Answers) -> Shown:
-    """Shares of the outcomes beside the truth: contexts that the paper draws, as far as they were
-    asked, and of the first participants those of each scenario that are nearest to the truth, in
-    the middle, and farthest from it (Manhattan).
+    """Shares of the outcomes beside the truth: contexts that the paper draws, as far as the
+    data have them, and of the first participants those of each scenario that are nearest to the
+    truth, in the middle, and farthest from it (Manhattan).
     """
     rows = data.once(shares)
     if not len(rows):

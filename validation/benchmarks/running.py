@@ -67,7 +67,7 @@ class Player:
             adapters[name] = connect(self.llm, cell.environment, **how)
         return adapters[name]
 
-    def asked_with(self, cell: Cell) -> Sampling:
+    def sampling_in(self, cell: Cell) -> Sampling:
         """Return the sampling in a cell."""
         given = {k: v for k, v in vars(cell.sampling).items() if v is not None}
         if self.draws_numbers:  # from a separate distribution, whatever the plan's sampling
@@ -140,7 +140,7 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
             try:
                 adapter = player.adapter(adapters, cell, plan.seed)
                 pictures = cell.environment.pictures
-                check_heeds(adapter, player.asked_with(cell), images=pictures)
+                check_heeds(adapter, player.sampling_in(cell), images=pictures)
             except ImportError:
                 continue  # which the run itself will say
             except Failed as error:
@@ -169,7 +169,7 @@ def estimate(
         systems: dict[str | None, list[Player]] = {}
         for player in players:
             if (player.llm, cell.key) not in blocked:
-                systems.setdefault(player.asked_with(cell).system, []).append(player)
+                systems.setdefault(player.sampling_in(cell).system, []).append(player)
         for system, alike in systems.items():
             runs = _dry_runs(plan, cell, system)
             usage = runs.usage(cell.sessions)
@@ -256,7 +256,7 @@ def run_benchmark(
     for player in players:
         for cell in plan.cells:
             if (player.llm, cell.key) not in why:
-                check_caps(asking.budget.caps, player.asked_with(cell), player.price, player.llm)
+                check_caps(asking.budget.caps, player.sampling_in(cell), player.price, player.llm)
     names = [player.llm for player in players]
     begin(path, plan, names, options or {}, why)
     runs = [folder_of_cell(path, name, cell) for name in models_in(path) for cell in plan.cells]
@@ -314,7 +314,7 @@ async def _live(
                     address=RUN,
                     **{
                         **vars(asking),
-                        "settings": player.asked_with(cell),
+                        "settings": player.sampling_in(cell),
                         "caps": budget,
                         "price": player.price,
                         "progress": None if watch is None else partial(watch, player.llm, cell),

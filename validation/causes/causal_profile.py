@@ -319,7 +319,7 @@ def read_reference(file: str | Path) -> pd.DataFrame:
     if value is None:
         raise ValueError(
             "A reference has a column 'mean' or 'response' (0 to 100) beside domain, sense and "
-            f"what was asked; {path.name} has {', '.join(map(str, table.columns))}."
+            f"the question; {path.name} has {', '.join(map(str, table.columns))}."
         )
     environment = Collider()
     rows = table.rename(columns={value: "response"}).assign(outcome="ok")

@@ -31,13 +31,13 @@ from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_a_posteriori, maximum_likelihood
 from knownminds.llm_adapters import Adapter, Synthetic, run_session
 from knownminds.validation.engine.arguments import (
+    changed_settings,
     check_lapse,
     check_truth,
     one_of,
     resolve_environment,
     resolve_model,
     set_to,
-    settings_asked,
     several,
 )
 from knownminds.validation.engine.population import (
@@ -182,7 +182,7 @@ def study(question: Audit) -> Study:
         "environment": environment.name,
         "trials": environment.n_trials,
         "set": {
-            **settings_asked(environment),
+            **changed_settings(environment),
             **named,
             "model": agent.name,
             "method": method,
@@ -342,7 +342,7 @@ def expected_rates(contaminants: Contaminants, environment: Environment) -> dict
     lost = contaminants.refusal + contaminants.malformed + contaminants.truncation
     seen, _ = environment.reset(options={"design": environment.draw(session_stream(0))})
     last_line = environment.say(0, seen).rpartition("\n")[2]
-    # Behind thoughts the answer stands as asked; around a bare one words must be taken off.
+    # An answer after thoughts is in the requested form; words around a bare one are removed.
     repaired = 0.0 if last_line.startswith(MARKER) else contaminants.verbosity * (1.0 - lost)
     known = {
         Outcome.OK: 1.0 - lost - repaired,

@@ -63,9 +63,9 @@ def _simulate(question: Simulate, as_json: bool) -> None:
 
 
 def _import(question: AskImport, as_json: bool) -> None:
-    from knownminds.validation.data.exchange import import_asked
+    from knownminds.validation.data.exchange import run_import
 
-    imported = import_asked(question)
+    imported = run_import(question)
     account = imported.account
     content: dict[str, Any] = {} if account is None else {"account": account.to_dict()}
     if account is not None and not as_json:

@@ -120,7 +120,7 @@ class Observed:
             factor=factor,
         )
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """What a study keeps of it, to be said with its costs."""
         return {
             "folder": self.folder,

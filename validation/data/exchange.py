@@ -51,7 +51,7 @@ import_trials = verb(AskImport, __name__)
 export_trials = verb(AskExport, __name__)
 
 
-def export_asked(question: AskExport) -> Trials:
+def run_export(question: AskExport) -> Trials:
     """Answer `export`."""
     if not str(question.out):
         raise ValueError("An export is written to a file or folder; name it: --out trials.csv.")
@@ -90,7 +90,7 @@ def export_asked(question: AskExport) -> Trials:
     return trials
 
 
-def import_asked(question: AskImport) -> Imported:
+def run_import(question: AskImport) -> Imported:
     """Answer `import`, with what was understood."""
     if question.format is not None:
         one_of("format", question.format, READ)

@@ -278,9 +278,9 @@ class AskImport(Question["Trials"]):
 
     def answer(self) -> Trials:
         """Read the trials."""
-        from .exchange import import_asked
+        from .exchange import run_import
 
-        return import_asked(self).trials
+        return run_import(self).trials
 
 
 @frozen_question
@@ -332,9 +332,9 @@ class AskExport(Question["Trials"]):
 
     def answer(self) -> Trials:
         """Write the trials, and return them as they were written."""
-        from .exchange import export_asked
+        from .exchange import run_export
 
-        return export_asked(self)
+        return run_export(self)
 
 
 @frozen_question

@@ -107,13 +107,13 @@ def put_together(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     bearer = pd.DataFrame(
         {
             "part": np.repeat(np.arange(len(kept)), lengths),
-            "place": _experiment(whole),
+            "experiment": _experiment(whole),
             "subject": whole["subject"].astype(str),
         }
     )
     borne = bearer.drop_duplicates()
-    shared = set(borne.loc[borne.duplicated(["place", "subject"]), "place"])
-    collides = bearer["place"].isin(shared)
+    shared = set(borne.loc[borne.duplicated(["experiment", "subject"]), "experiment"])
+    collides = bearer["experiment"].isin(shared)
     if collides.any():
         before = [
             part[BY].astype(str) + f"/{name}/" if BY in part else pd.Series(f"{name}/", part.index)

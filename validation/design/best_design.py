@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 from knownminds.agents import AGENTS, Agent
 from knownminds.environments import Environment, make
 from knownminds.validation.engine.arguments import (
+    changed_settings,
     check_truth,
     resolve_environment,
     resolve_model,
-    settings_asked,
 )
 from knownminds.validation.engine.engine import Step, computed_steps, stored_steps
 from knownminds.validation.engine.population import check_step_loop
@@ -102,7 +102,7 @@ def _start(question: Design) -> Study:
         true_values = {k: v for k, v in (question.truth or {}).items() if k in one.parameters.names}
         truth |= check_truth(one.parameters, true_values)
     costs = Costs.of(question, rivals[0])
-    run = costs.observed.told() if costs.observed else None
+    run = costs.observed.as_dict() if costs.observed else None
     if costs.observed and costs.observed.environment.name != environment.name:
         raise ValueError(
             f"Sessions are priced by a run of the same experiment; {question.run} is of "
@@ -110,7 +110,7 @@ def _start(question: Design) -> Study:
         )
     shares = _shares(question, goal)
     fixed = [
-        *settings_asked(environment),
+        *changed_settings(environment),
         *([environment.size] if question.trials and environment.size else []),
     ]
     space = Space.of(environment, list(question.search or ()), fixed, shares.subjects is None)
@@ -480,7 +480,7 @@ class _Fresh:
         """Return the command that recovers a model's parameters from the best design."""
         cell = self.search.cells_of(self.best)[0]
         sessions = cell.options["sizes"][-1][1]
-        changed = settings_asked(cell.make())
+        changed = changed_settings(cell.make())
         size = cell.make().size
         if size is not None and cell.settings[size] != make(cell.environment).settings[size]:
             changed[size] = cell.settings[size]

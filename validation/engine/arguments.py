@@ -43,7 +43,7 @@ def resolve_environment(
     return type(experiment)(**experiment.settings | {experiment.size: trials // per_unit})
 
 
-def settings_asked(environment: Environment) -> dict[str, Any]:
+def changed_settings(environment: Environment) -> dict[str, Any]:
     """Return the settings that differ from the experiment's, but for the number of trials."""
     shipped = make(environment.name).settings
     return {

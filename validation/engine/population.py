@@ -201,7 +201,7 @@ class Lived:
         self,
         model: type[Agent],
         *,
-        selection: Selection | Literal["own"] | None = "own",
+        selection: Selection | Literal["model"] | None = "model",
         apart: bool = False,
     ) -> ModelData:
         """Return what a model reads of them; `apart` makes every session a separate subject.

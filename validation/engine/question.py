@@ -390,12 +390,12 @@ class ExperimentQuestion(StudyQuestion[R]):
 
     def option_values(self) -> dict[str, Any]:
         """The options: names, not things, and no setting at its default."""
-        from .arguments import resolve_environment, resolve_model, settings_asked
+        from .arguments import changed_settings, resolve_environment, resolve_model
 
         environment = resolve_environment(getattr(self, "environment"))  # noqa: B009 - of a subclass
         options = super().option_values()
         truth = {name: float(value) for name, value in (options["set"] or {}).items()}
-        options["set"] = {**truth, **settings_asked(environment)}
+        options["set"] = {**truth, **changed_settings(environment)}
         model = options["model"]
         several = isinstance(model, Sequence) and not isinstance(model, str)
         names = [resolve_model(one).name for one in (model if several else [model])]

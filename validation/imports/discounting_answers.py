@@ -10,7 +10,7 @@ from knownminds.environments.bandits.temporal_discounting import (
     BASELINES,
     LADDER,
     OVER,
-    factors_asked,
+    questioned_factors,
 )
 
 _SHOWN = ("sooner_amount", "sooner_delay", "later_delay")
@@ -29,7 +29,7 @@ def questions_of_answers(answers: pd.DataFrame, environment: TemporalDiscounting
         Columns subject, item (0 to 6), action (0 the sooner sum, 1 the later one, missing where
         nothing was answered), in the order of the items; and session if there are
         several. Others are kept.
-    place
+    environment
         The questionnaire, with its sums and delays.
 
     Raises
@@ -65,7 +65,7 @@ def questions_of_answers(answers: pd.DataFrame, environment: TemporalDiscounting
     session = answers.groupby(keys, sort=False).ngroup().to_numpy()
     actions = np.full((int(session.max()) + 1, environment.n_trials), -1)
     actions[session, slot] = answers["action"].to_numpy(dtype=float, na_value=-1.0).astype(np.int64)
-    factor = factors_asked(actions)[session, slot]
+    factor = questioned_factors(actions)[session, slot]
     never = np.flatnonzero(factor == OVER)
     if len(never):
         raise ValueError(

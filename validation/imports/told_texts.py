@@ -87,7 +87,7 @@ def read_texts(path: Path, pattern: str, names: str, tally: Tally) -> Table:
         raise ValueError(f"Texts tell at least one trial; {path.name} tells none.")
     tally.rows += len(rows)
     people = len(sessions)
-    tally.add(TOLD, f"{people} participants told in words; each answer is a row")
+    tally.add(TOLD, f"{people} participants in words; each answer is a row")
     if names:
         tally.add(DERIVED, "actions, from the order of the options' names in each text", len(rows))
     if strange:

@@ -55,7 +55,7 @@ class KnownSession {
     this.rows.push({ ...row, outcome: given ? "ok" : "empty", ...more });
     const who = given ? (action === null ? "number" : String(action)) : "nothing";
     const key = `${who}:${this.key([...data.shown, ...data.paid], lived)}`;
-    const text = data.texts[data.trials[t].told[key]];
+    const text = data.texts[data.trials[t].replies[key]];
     this.state = lived.after;
     this.find(t + 1);
     return text.replaceAll("{response}", told(response));

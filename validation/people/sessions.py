@@ -139,7 +139,7 @@ class _Gathering:
         names = [name for name in (*fields.shown, *fields.hidden) if name not in fields.dependent]
         low, high = environment.response_range
         self._stated = low + _STATED * ((high if isfinite(high) else low + 1.0) - low)
-        trials = [self._trial(t, shown) for t, shown in enumerate(script.lived(design))]
+        trials = [self._trial(t, shown) for t, shown in enumerate(script.ways(design))]
         there = design.table.get("present")
         tables = dict.fromkeys((*names, *script.tables))
         self.data: dict[str, Any] = {
@@ -177,7 +177,7 @@ class _Gathering:
                     screens[key] = self._screen(seen)
                 for who, text in self._told(seen, action, way[n:], screens[key]["asks"]):
                     columns[f"{who}:{self._key(way)}"] = self._text(text)
-        return {"screens": screens, "told": columns}
+        return {"screens": screens, "replies": columns}
 
     def _key(self, way: Lived) -> str:
         """Return what the page joins: what is shown, and what is paid where anything is."""

@@ -15,9 +15,9 @@ from knownminds.agents import AGENTS
 from knownminds.environments import Environment, unknown
 from knownminds.inference import MEASURES, Measure
 from knownminds.validation.engine.arguments import (
+    changed_settings,
     resolve_environment,
     set_to,
-    settings_asked,
     several,
 )
 from knownminds.validation.engine.engine import run
@@ -112,7 +112,7 @@ def study(question: Audit) -> Study:
         "environment": environment.name,
         "effect": list(map(float, effects)),
         "trials": [one.n_trials for one in designs],
-        "set": settings_asked(environment),
+        "set": changed_settings(environment),
     }
     made = Study("audit", tuple(cells), question.replicates, question.seed, "replicate", options)
     check_step_loop(made)

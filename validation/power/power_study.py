@@ -411,7 +411,7 @@ class Sought:
         n = subjects * sessions * (1 if self.question.comparison == "one" else 2)
         dollars = self.observed.dollars_of(environment, self.model, n)
         ends = [float(dollars.low), float(dollars.high)]
-        return {"dollars": ends, "run": self.observed.told()}
+        return {"dollars": ends, "run": self.observed.as_dict()}
 
 
 def _batch(fits: int, estimator: str) -> int:

@@ -48,8 +48,8 @@ def stopping(question: Power) -> Result:
     measure = sought.measure
     if not isinstance(measure, SubjectMeasure):
         raise ValueError(
-            f"A stopping rule looks at a value of each session or subject; {measure.name} has its "
-            "own test of all answers together. Name another measure."
+            f"A stopping rule looks at a value of each session or subject; {measure.name} tests "
+            "all answers together. Name another measure."
         )
     if rule.measure and rule.measure != measure.name:
         raise ValueError(
@@ -74,7 +74,7 @@ def stopping(question: Power) -> Result:
     single: dict[str, Any] = {name: getattr(question, name) for name in SIZES}
     size = (rule.looks[-1], single["sessions"]) if many else (single["subjects"], rule.looks[-1])
     null = 0.0 if question.comparison != "one" else measure.null
-    options = {"rule": rule.told(), "unit": question.unit}
+    options = {"rule": rule.as_dict(), "unit": question.unit}
     cells = tuple(
         _with(_cell(replace(sought, size=effect), size, single["trials"], null), options)
         for effect in (null, sought.size)

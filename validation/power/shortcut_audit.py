@@ -35,7 +35,7 @@ CHANCE, RANDOM = "at random", "random_responder"
 MARGIN = 0.01  # of the squared error, that looks take away at a correlation of .1
 LEVEL = 0.05  # of all shortcuts of an experiment together
 TIED = 1e-9  # actions whose probabilities differ by less are equally good
-FOUND, NOTHING = "tells", "nothing found"
+FOUND, NOTHING = "tells", "nothing"
 # Of experiments whose sessions are long as shipped, shorter ones; of one with two trials, more.
 SIZES: Mapping[str, Mapping[str, Any]] = {
     "diagnosis": {"n_contexts": 40, "repeats": 1},
@@ -48,7 +48,7 @@ _GROUP = "window"  # ranges that everybody notices: a shortcut has to tell value
 _RANDOM = 2  # of the stream by which a random player chooses
 OPTIONS = ("environment",)  # of `audit` that this one takes besides settings, replicates and seed
 MOST_BARS = 24  # of the figure
-LOOKS = "Numbers: what is looked at instead of what is asked"
+LOOKS = "Numbers: what is looked at instead of the question"
 HABITS = "Actions: rules that look at nothing"
 NOTES = (
     "Standard errors over sessions in parentheses. Looks: r, correlation with the right answer; "
@@ -141,7 +141,7 @@ def say(rows: Rows) -> Result:
     return rows.result(
         "What does each shortcut reach?",
         tables={title: table.set_index(names) for title, table in tables.items()},
-        figures={"Gain of the looks that reach most. Grey: nothing found.": drawing}
+        figures={"Gain of the looks that reach most. Grey: no difference.": drawing}
         if len(looks)
         else {},
         notes=NOTES,

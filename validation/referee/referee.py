@@ -17,10 +17,10 @@ from knownminds.environments.record.folders import writable, write_text
 from knownminds.inference import check_agent
 from knownminds.inference.fits.identifiability import identifiability
 from knownminds.validation.engine.arguments import (
+    changed_settings,
     resolve_environment,
     resolve_model,
     set_to,
-    settings_asked,
 )
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.members import load_file, load_list, members_of, write_list
@@ -121,7 +121,7 @@ def _options(question: Referee, model: type[Agent], environment: Environment) ->
     options = question.option_values() | {"subject_matter": str(question.candidate)}
     if not isinstance(question.candidate, str):
         options["subject_matter"] = model.name
-    return options | {"environment": environment.name, "set": settings_asked(environment)}
+    return options | {"environment": environment.name, "set": changed_settings(environment)}
 
 
 def _claim(about: Mapping[str, Any], folder: Path) -> None:
