@@ -304,7 +304,7 @@ def _check_shared(
 def _check_replies(
     environment: Environment, said: str, prompt: Prompt, observation: Observation
 ) -> None:
-    """An answer of several replies is asked for until it is whole, and each prompt is read."""
+    """An answer of several replies is requested until it is whole, and each prompt is read."""
     replies = environment.replies.spoken(said)
     text, question = "", prompt
     for k, reply in enumerate(replies):
@@ -317,7 +317,7 @@ def _check_replies(
         more = environment.replies.further(question, environment.parse(text, observation))
         _rule(
             (more is None) == (k == len(replies) - 1),
-            "As many questions are asked in a trial as replies make up its answer.",
+            "As many questions are posed in a trial as replies make up its answer.",
         )
         question = more or question
     _rule(text == said, "Joined, the replies are the answer.")

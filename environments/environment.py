@@ -286,7 +286,7 @@ class Environment(ABC):
         raise self._without_words()
 
     def say(self, choice: Any, observation: Observation) -> str:
-        """Answer as asked: the text of a cooperative participant.
+        """Return an answer in the required form: the text of a cooperative participant.
 
         Where one reply answers several trials, `choice` is a tuple with the number of each.
         """
@@ -393,7 +393,7 @@ class Environment(ABC):
         self._spans = [] if span is None else design.table[span].tolist()
         self._span: Any = None
         self._gone = self.world.falls_for_good and span is not None
-        # One that shows nothing and remembers nothing is asked for rewards alone.
+        # One that shows nothing and remembers nothing gives rewards alone.
         self._goes_on = self.world.show is not World.show or bool(vars(self._world))
         self._pays = self._goes_on or self.world.pay is not World.pay
         self._trial = self._next(0)

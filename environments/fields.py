@@ -37,7 +37,7 @@ class Field:
     help : what it is
     role : "stimulus" is shown, and trials from elsewhere must have it; "wording" is shown and
         matters for the words alone, such as the order of mention; "hidden" is never shown;
-        "feedback" is what an action brings beside the reward, told with it and read by models
+        "feedback" is what an action brings beside the reward, shown with it and read by models
     dependent : whether it hangs on earlier actions; all others are drawn up front
     unit : what it is measured in; "" where there is nothing to say
     setting : on which its highest value hangs, where trials may have been played with another
@@ -124,7 +124,7 @@ class Setting:
     last : whether it stands behind the settings of the base class, not before them
     kind : its type, as the class annotates it
     searched : what a search for the best design tries; None if it cannot be searched
-    published : the paper's own value, where a search may begin from another one
+    published : the paper's value, where a search may begin from another one
     """
 
     default: Any

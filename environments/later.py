@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 
 class Later(ModuleType):
-    """A module that is imported when a name of it is asked for."""
+    """A module that is imported when a name of it is used."""
 
     def __getattr__(self, name: str) -> Any:
         """Import the module, once, and return what it has under a name."""

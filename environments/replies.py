@@ -35,7 +35,7 @@ class Replies:
 
     @property
     def stand_alone(self) -> bool:
-        """Whether what is asked on a trial is known before any other trial is answered."""
+        """Whether the question of a trial is known before any other trial is answered."""
         environment = self.environment
         return (
             environment.past == "none"
@@ -58,7 +58,7 @@ class Replies:
         return [text]
 
     def further(self, prompt: Prompt, answer: Answer) -> Prompt | None:
-        """Return what is asked next in the same trial; None if nothing is.
+        """Return what is shown next in the same trial; None if nothing is.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The one loop in which a session is lived, whoever chooses: agents, language models, dry runs."""
+"""The one loop of a session, whoever chooses: agents, language models, dry runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .world import World
 
 
 class Session:
-    """A session that is being lived, trial by trial.
+    """A session that takes place, trial by trial.
 
     ``for seen in session: session.take(choice)`` goes through all trials that happen: the loop
     shows each, and `take` is shown what was chosen. Whoever stops before the end leaves the loop.
@@ -100,7 +100,7 @@ class ChosenSession(Session):
     environment, design
         As of a `Session`; an experiment that `check_questions` lets pass.
     questions
-        How many are asked.
+        How many there are.
     pick
         What picks them.
     """
@@ -117,7 +117,7 @@ class ChosenSession(Session):
 
     @property
     def over(self) -> bool:
-        """Whether all questions were asked."""
+        """Whether all questions were posed."""
         return len(self.rows) >= self._questions
 
     def take(self, choice: Choice, text: str = "") -> Turn:

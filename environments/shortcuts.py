@@ -1,8 +1,8 @@
-"""What somebody may do in place of what an experiment asks for: look at something else, or habits.
+"""What somebody may do instead of what an experiment wants: look at something else, or habits.
 
 A shortcut of a trial that asks for a number is something that is shown and easily counted, from
 which the right answer might be guessed. A shortcut where actions are chosen is a rule that needs no
-look at what is told. Every experiment gets the general ones. One that asks for numbers says which
+look at what is shown. Every experiment gets the general ones. One that asks for numbers says which
 are right (`Right`), and may name more to look at (`Named`).
 """
 
@@ -27,19 +27,19 @@ class Right(Protocol):
     """An experiment that knows right numbers."""
 
     def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
-        """Return the right number for each trial of these columns, NaN where none is asked."""
+        """Return the right number for each trial of these columns, NaN where none is wanted."""
 
 
 @runtime_checkable
 class Named(Protocol):
-    """An experiment that names what can be counted instead of what is asked."""
+    """An experiment that names what can be counted instead of the question."""
 
     def shortcuts(self, observation: Observation) -> Mapping[str, float]:
         """Return it for one trial, by name."""
 
 
 def looks(environment: Environment, observation: Observation) -> dict[str, float]:
-    """Return what can be looked at on a trial: its number, the length of the question, own ones.
+    """Return what can be looked at on a trial: its number, length of the question, others.
 
     Parameters
     ----------

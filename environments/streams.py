@@ -2,7 +2,7 @@
 
 Making a NumPy generator takes some 30 microseconds, longer than simulating a session does. The
 kernel below does what SeedSequence and PCG64 do (O'Neill 2014; NumPy promises that both stay
-as they are), for addresses side by side; the tests hold it to NumPy's own numbers.
+as they are), for addresses side by side; the tests hold it to those of NumPy.
 """
 
 from __future__ import annotations

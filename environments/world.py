@@ -26,7 +26,7 @@ class World:
         once in a session.
     falls_for_good
         Whether a trial that falls away takes all later ones of its span with it, so that they need
-        not be asked for.
+        not be drawn.
     """
 
     span: ClassVar[str | None] = None
@@ -162,7 +162,7 @@ class Drawn:
         self._trial = 0
 
     def __getattr__(self, name: str) -> Any:
-        """Find a table at its first use in a session; `at` then does before it is asked for."""
+        """Find a table at its first use in a session; `at` then does before it is read."""
         column = column_of(self._table, name)
         columns = column.tolist() if column.ndim < 3 else column
         self._columns.append((name, columns))
@@ -185,7 +185,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 
 def plain(x: Any) -> Any:
-    """Return a number as Python's own."""
+    """Return a number as one of Python."""
     return x if type(x) in _PLAIN else x.item()
 
 

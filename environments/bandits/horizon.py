@@ -338,7 +338,7 @@ class Horizon(TwoMachines):
                 forced[name] = (
                     position_of(word_shown, machines) if name in ARMS else number_in(word_shown)
                 )
-        else:  # a later message of a chat: the first one told them
+        else:  # a later message of a chat: the first one showed them
             before = turns[-1].observation
             forced = {name: before[name] for name in ("horizon", *ARMS, *POINTS)}
         plays = [(int(forced[a]), float(forced[p])) for a, p in zip(ARMS, POINTS, strict=True)]

@@ -43,11 +43,11 @@ class ProbabilisticReasoning(Retelling):
     summary = "which urn a ball comes from, as a probability; a wheel gives the prior"
     source = "Dasgupta, Schulz, Tenenbaum and Gershman 2020, as in CogBench"
     fields = Fields(
-        Field("prior", (0.0, 1.0), "probability of the asked urn before the draw"),
-        Field("likelihood", (0.0, 1.0), "share of red balls in the asked urn"),
+        Field("prior", (0.0, 1.0), "probability of the queried urn before the draw"),
+        Field("likelihood", (0.0, 1.0), "share of red balls in the queried urn"),
         Field("ball", (0, 1), "0 blue, 1 red"),
         Field("asked", (0, 1), "urn that is asked about, in the order of mention", "wording"),
-        Field("urn", (0, 1), "whether the ball came from the asked urn", "hidden"),
+        Field("urn", (0, 1), "whether the ball came from the queried urn", "hidden"),
     )
     shipped = Path(__file__).with_suffix(".toml")
     given = "response"

@@ -129,7 +129,7 @@ class RestlessBandit(TwoMachines):
         '"together" asks for machine and confidence at once; "apart", as in CogBench, for the '
         "confidence in a second question, which shows the reply to the first. A trial then takes "
         "two calls; it counts as answered if both replies can be read. What the machine pays is "
-        'told after both. Goes with history="prompt".',
+        'shown after both. Goes with history="prompt".',
     )
 
     def prepare(self) -> None:
@@ -139,7 +139,7 @@ class RestlessBandit(TwoMachines):
         apart = self.confidence == "apart"
         if apart and self.history != "prompt":
             raise ValueError(
-                "A confidence that is asked apart goes with history='prompt', where a line tells "
+                "A confidence in a separate reply needs history='prompt', where a line tells "
                 f"of both replies; got history={self.history!r}. Choose one or the other."
             )
         words = self._choose_words(

@@ -96,7 +96,7 @@ class Questionnaire(World):
     answer a baseline is over.
     """
 
-    # By the choice and the present factor: the one that is asked next, and the one that made the
+    # By the choice and the present factor: the one that comes next, and the one that made the
     # participant wait.
     following = Table(np.array(CLIMB).T)
     waits = Table(np.minimum(np.array(SCORES).T, len(CLIMB) - 1))
@@ -137,7 +137,7 @@ class TemporalDiscounting(Retelling):
     offered less. Four further items build on the factor f that made the participant wait in the
     first baseline (the largest one if none did): the same choice put off by `delay` months
     (present bias), the sum now against twice the premium after twice the delay (subadditivity),
-    and the choice of the first baseline told as a premium for waiting (delay speed-up) and as
+    and the choice of the first baseline shown as a premium for waiting (delay speed-up) and as
     the price of not waiting (delay length). So 10 to 13 of the 13 trials happen. After an
     answer that could not be read the rest of its baseline falls away, and with the first
     baseline also what builds on it.
@@ -214,7 +214,7 @@ class TemporalDiscounting(Retelling):
     losses: bool = setting(
         True,
         YES_OR_NO,
-        "Of the grid: whether losses are asked as well.",
+        "Of the grid: whether there are losses as well.",
         searched=among(True, False),
     )
     n_repeats: int = setting(
@@ -233,7 +233,7 @@ class TemporalDiscounting(Retelling):
         adaptive = self.plan == "adaptive"
         if adaptive and self.n_repeats != 1:
             raise ValueError(
-                f"The questionnaire is asked once; got n_repeats {self.n_repeats}. Set design to "
+                f"The questionnaire comes once; got n_repeats {self.n_repeats}. Set design to "
                 '"grid", or give each subject several sessions.'
             )
         self.ends_early = adaptive
@@ -298,7 +298,7 @@ class TemporalDiscounting(Retelling):
             f"Trials {'are on the grid' if on_grid else 'follow from the answers before them'}",
             self._on_grid(shown) if on_grid else self._on_path(trials, shown),
             self.fields.stimulus,
-            "Use the settings that they were asked with.",
+            "Use the settings that they were made with.",
         )
 
     def _questionnaire(self) -> dict[str, NDArray[Any]]:
@@ -401,7 +401,7 @@ class TemporalDiscounting(Retelling):
                 known = self._question_of.setdefault(sentences, seen)
                 if known != seen or sentences[::-1] in self._question_of:
                     raise ValueError(
-                        f"Each question has words of its own; {known} and {seen} read alike: "
+                        f"Each question has different words; {known} and {seen} read alike: "
                         f"{sentences}. Let the templates tell them apart."
                     )
                 self._position_of_question.setdefault(tuple(seen.values()), position)

@@ -104,7 +104,7 @@ class TwoStep(Retelling):
     source = "Daw, Gershman, Seymour, Dayan and Dolan 2011"
     fields = Fields(
         Field("stage", (0, 1), "0 for the shuttle, 1 for the alien"),
-        Field("transition", (0.5, 1.0), "probability that a shuttle reaches its own planet"),
+        Field("transition", (0.5, 1.0), "probability that a shuttle reaches its planet"),
         Field("state", (NOWHERE, 1), "the planet; -1 at the first stage", dependent=True),
         FIRST,
     )
@@ -134,7 +134,7 @@ class TwoStep(Retelling):
     transition: float = setting(
         0.7,
         Number(0.5, 1.0),
-        "Probability that a shuttle reaches its own planet.",
+        "Probability that a shuttle reaches its planet.",
         searched=span(0.55, 0.95, 0.05),
     )
     drift: float = setting(
@@ -160,7 +160,7 @@ class TwoStep(Retelling):
     tell_transition: bool = setting(
         False,
         YES_OR_NO,
-        "Whether the introduction says how often a shuttle reaches its own planet, and that the "
+        "Whether the introduction says how often a shuttle reaches its planet, and that the "
         "chances of aliens change independently. Without, as in CogBench, players see from their "
         "journal alone that flights may end elsewhere. Models of this task that plan know the "
         "probability either way.",

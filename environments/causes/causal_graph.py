@@ -51,7 +51,7 @@ STATES: NDArray[np.int64] = np.array(list(product((ABSENT, PRESENT), repeat=3)))
 
 @dataclass(frozen=True)
 class Task:
-    """A question and, where the graph is its own mirror image, the mirrored one.
+    """A question and, where the graph equals its mirror image, the mirrored one.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Task:
 def _mirrored(graph: Graph, question: Question) -> Question:
     order = _MIRROR.get(graph, (0, 1, 2))
     query, *values = question
-    first, second, third = (values[i] for i in order)  # a mirror image is its own inverse
+    first, second, third = (values[i] for i in order)  # a mirror image is its inverse
     return order[query], first, second, third
 
 
@@ -138,7 +138,7 @@ _TASKS: dict[Graph, tuple[Task, ...]] = {
 
 
 def tasks(graph: Graph) -> tuple[Task, ...]:
-    """Return the tasks of a graph; a task's number is its place here.
+    """Return the tasks of a graph; a task's number is its position here.
 
     Those of the collider are the eleven of Rehder and Waldmann (2017): a cause given anything
     that can be shown of the two others, the effect given both causes. Those of chain and fork are
@@ -191,7 +191,7 @@ def direction_of(
     """Return 0 for questions as they stand in `tasks`, 1 for mirrored ones, -1 for no task.
 
     In the collider direction 1 asks about C2, or about the effect given C1 alone; tasks I and III
-    are their own mirror images.
+    equal their mirror images.
     """
     return np.asarray(_DIRECTION_AT[_at(query, first, second, third, graph)])
 

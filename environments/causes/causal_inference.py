@@ -143,9 +143,9 @@ class CausalInference(StoryQuestions):
             )
             for name in STRENGTHS
         ),
-        Field("query", (0, MOST - 1), "variable asked about, from 0"),
+        Field("query", (0, MOST - 1), "queried variable, from 0"),
         *(
-            Field(name, (NOT_TOLD, 3), f"what is told of the {name} variable: {CODES}")
+            Field(name, (NOT_TOLD, 3), f"what is shown of the {name} variable: {CODES}")
             for name in TOLD
         ),
         Field("domain", (0, len(DOMAINS) - 1), "which story", "wording"),
@@ -185,7 +185,7 @@ class CausalInference(StoryQuestions):
         'observations alone, "all" of interventions, whatever else is observed.',
         searched=among(*INTERVENTIONS),
     )
-    domains: tuple[str, ...] = setting(("weather",), SomeOf(DOMAINS), "Which stories are told.")
+    domains: tuple[str, ...] = setting(("weather",), SomeOf(DOMAINS), "Which stories are shown.")
     content: Content = setting(
         "meaningful",
         OneOf(CONTENTS),
@@ -233,7 +233,7 @@ class CausalInference(StoryQuestions):
         query = trials.numbers("query").astype(np.int64)
         given = np.stack([trials.numbers(name) for name in TOLD])
         yield (
-            "Nothing is told of the variable asked about: it has -1",
+            "Nothing is shown of the queried variable: it has -1",
             given[query, np.arange(len(query))] == NOT_TOLD,
             QUESTION,
             "Recode these columns.",
@@ -249,7 +249,7 @@ class CausalInference(StoryQuestions):
         return 100.0 * exact_answers(columns)
 
     def shortcuts(self, observation: Observation) -> Mapping[str, float]:
-        """Return how many variables are shown to be present and absent, and which is asked."""
+        """Return how many variables are shown to be present and absent, and which is queried."""
         given = [observation[name] for name in TOLD]
         return {
             "variables told to be present": float(sum(x in (1, 3) for x in given)),

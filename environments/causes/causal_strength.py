@@ -151,13 +151,13 @@ class CausalStrength(LikelihoodQuestions):
     tables_told: tuple[Table, ...] | None = setting(
         None,
         Unless(Told(tables_of, "rows of four counts")),
-        "Tables of your own in place of these: rows of four counts, with both, with the cause "
-        "alone, with the effect alone, with neither; each is asked about in its own direction.",
+        "Other tables instead of these: rows of four counts, with both, with the cause "
+        "alone, with the effect alone, with neither; each is judged in its direction.",
         called="contingencies",
     )
     kinds: tuple[str, ...] = setting(KINDS, SomeOf(KINDS), "Whether to ask of either direction.")
     shown: Shown = setting(
-        "table", OneOf(SHOWN), '"table" tells the counts, "list" every case in a line of its own.'
+        "table", OneOf(SHOWN), '"table" tells the counts, "list" every case in a separate line.'
     )
     asked: Asking = setting(
         "strength",
@@ -185,11 +185,11 @@ class CausalStrength(LikelihoodQuestions):
 
     @property
     def n_draws(self) -> int:
-        """Three numbers per trial: its place, its story, the order of its list."""
+        """Three numbers per trial: its position, its story, the order of its list."""
         return 3 * self.n_trials
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """Return the questions in the order in which they are asked, round by round."""
+        """Return the questions in their order, round by round."""
         position, story, order = np.moveaxis(uniforms.reshape(len(uniforms), 3, -1), 1, 0)
         n = len(self._asked)
         turn = np.argsort(position + np.arange(self.n_trials) // n, axis=1)

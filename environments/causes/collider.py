@@ -58,7 +58,7 @@ Overload = Literal["none", "d", "e", "de"]
 OVERLOADS: tuple[str, ...] = get_args(Overload)
 
 _PLACES = ("first", "second", "third")
-_TOLD = "what is told of the {} variable: -1 nothing, 0 absent, 1 present"
+_TOLD = "what is shown of the {} variable: -1 nothing, 0 absent, 1 present"
 
 
 class Collider(StoryQuestions):
@@ -72,8 +72,8 @@ class Collider(StoryQuestions):
 
     The collider has 20 questions, both directions of the tasks I to XI but for I and III, which
     have one; chain and fork have 24, every variable given all that can be shown of one or both
-    others. A session asks each question once per domain and sense condition, in an order of its
-    own: 240 of the collider.
+    others. A session asks each question once per domain and sense condition, in a mixed
+    order: 240 of the collider.
 
     Variables stand in the order C1, C2, E of the collider, C1, C2, C3 of the others. The response
     is the answer as it was given, 0 to 100. Tables of trials may have the columns task (roman
@@ -85,7 +85,7 @@ class Collider(StoryQuestions):
     source = "Rehder and Waldmann 2017; Dettki, Lake, Wu and Rehder 2025"
     fields = Fields(
         Field("graph", (0, len(GRAPHS) - 1), "0 collider, 1 chain, 2 fork"),
-        Field("query", (0, 2), "variable asked about: 0 C1, 1 C2, 2 E (of chain and fork C3)"),
+        Field("query", (0, 2), "queried variable: 0 C1, 1 C2, 2 E (of chain and fork C3)"),
         Field("first", (NOT_TOLD, PRESENT), _TOLD.format("first")),
         Field("second", (NOT_TOLD, PRESENT), _TOLD.format("second")),
         Field("third", (NOT_TOLD, PRESENT), _TOLD.format("third")),
@@ -111,7 +111,7 @@ class Collider(StoryQuestions):
     domains: tuple[str, ...] = setting(
         None,
         Told(as_given, "some of the stories, or None for all"),
-        'Which stories are told, in any part: "economy", "sociology", "weather".',
+        'Which stories are shown, in any part: "economy", "sociology", "weather".',
     )
     senses: tuple[str, ...] = setting(
         SENSES,
@@ -157,7 +157,7 @@ class Collider(StoryQuestions):
     stories: str | None = setting(
         None,
         WORDS,
-        "A TOML file with domains of your own; None for ours, `cover_stories.toml`.",
+        "A TOML file with other domains; None for ours, `cover_stories.toml`.",
         last=True,
     )
 
@@ -245,7 +245,7 @@ class Collider(StoryQuestions):
             f"Trials ask questions of the grid of {self!r}",
             rows.isin(pd.MultiIndex.from_tuples(list(grid))),
             self.fields.stimulus,
-            "Use the settings that they were asked with, or leave such rows out.",
+            "Use the settings that they were made with, or leave such rows out.",
         )
 
     def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
@@ -257,7 +257,7 @@ class Collider(StoryQuestions):
         return 100.0 * conditional(noisy_or_joint(self.graph, 0.5, 0.1, (0.8, 0.8)), *question)
 
     def shortcuts(self, observation: Observation) -> Mapping[str, float]:
-        """Return how many variables are shown to be present, to be absent, and which is asked."""
+        """Return how many variables are shown to be present, to be absent, and which is queried."""
         given = [observation[name] for name in ("first", "second", "third")]
         return {
             "variables told to be present": given.count(PRESENT),

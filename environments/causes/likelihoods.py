@@ -128,7 +128,7 @@ def check_words_differ(texts: Mapping[Any, str], columns: Sequence[str]) -> None
         other = questions.setdefault(text, question)
         if other != question:
             raise ValueError(
-                f"Each question has words of its own; {other} and {question} "
+                f"Each question has different words; {other} and {question} "
                 f"({', '.join(columns[:-1])}) both read {text!r}. Let templates and stories tell "
                 "them apart."
             )

@@ -45,7 +45,7 @@ class Choice(BrokenOff):
     n_actions = 4
 
     n_options: int = setting(4, OneOf(SIZES), "2, 4 or 6.")
-    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
+    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is used.")
 
     @classmethod
     def context_at(cls, values: Values) -> Context:

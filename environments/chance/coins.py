@@ -65,7 +65,7 @@ class Coins(BrokenOff):
         Weights(HEAVIEST),
         "How many times as often as the other face the counted one comes up; whole numbers.",
     )
-    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
+    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is used.")
 
     @classmethod
     def context_at(cls, values: Values) -> Context:

@@ -75,7 +75,7 @@ def _prior(name: str, given: Any) -> tuple[float, ...]:
 
 
 class Counts(BrokenOff):
-    """What a counter shows at which something comes at random; every trial is its own context.
+    """What a counter shows at which something comes at random; every trial is a separate context.
 
     The law is a Poisson law (how many come in an hour) or a geometric one (how many misses before
     the first hit), with a mean that is shown. The counter has one digit: it shows 9 where there
@@ -111,7 +111,7 @@ class Counts(BrokenOff):
     digits = (1, 3, 3, 2, 1, 1, 1, 1, 1, 1)
     n_actions = MOST + 1
 
-    laws: tuple[Law, ...] = setting(LAWS, SomeOf(LAWS), "Which laws are asked.")
+    laws: tuple[Law, ...] = setting(LAWS, SomeOf(LAWS), "Which laws are used.")
     means: tuple[float, ...] = setting(
         (2.0, 4.0), Told(_means, "rates above 0 with one decimal"), "Means where they are known."
     )
@@ -125,8 +125,8 @@ class Counts(BrokenOff):
         Told(_prior, "two probabilities that sum to 1, in hundredths"),
         "How probable each of the two is before anything was counted.",
     )
-    n_earlier: int = setting(3, Whole(2, N_EARLIER), "How many earlier counts are told.")
-    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
+    n_earlier: int = setting(3, Whole(2, N_EARLIER), "How many earlier counts are shown.")
+    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is used.")
 
     @classmethod
     def _asked(cls, frame: pd.DataFrame) -> dict[str, set[int]]:

@@ -68,7 +68,7 @@ class Dice(BrokenOff):
 
     n_dice: int = setting(1, OneOf(SIZES), "1 to 3 dice.")
     n_faces: int = setting(6, OneOf(FACES), "4 to 12 faces.")
-    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
+    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is used.")
 
     @classmethod
     def context_at(cls, values: Values) -> Context:

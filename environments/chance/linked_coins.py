@@ -91,7 +91,7 @@ class LinkedCoins(BrokenOff):
         Told(_correlations, "numbers from -1 to 1 in hundredths"),
         "Correlations of each coin with the one before it.",
     )
-    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
+    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is used.")
 
     @classmethod
     def _settings_of(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ ARRANGEMENTS = tuple(permutations(k for k in range(len(FACTORS)) if k != CORRECT
 
 # What may draw a sampler to an outcome, whatever its probability.
 MARKS = ("first", "middle", "round", "repeat", "heads", "left")
-# What is known before the outcome is asked for.
+# What is known before the outcome is queried.
 MOST_OUTCOMES = 34  # of 3 dice with 12 faces
 # What people are asked, who choose among the outcomes and write nothing.
 COMPLETED = "Which of these completes the last sentence?"
@@ -104,7 +104,7 @@ class Context:
 
 
 def marks_of_places(chance: Chance, previous: int | None) -> NDArray[np.bool_]:
-    """Return the marks that outcomes have by their place alone, [outcomes, marks]."""
+    """Return the marks that outcomes have by their position alone, [outcomes, marks]."""
     said = np.array(chance.outcomes)
     possible = said[[share > 0 for share in chance.shares]]
     marks = np.zeros((len(said), len(MARKS)), dtype=bool)
@@ -167,7 +167,7 @@ class BrokenOff(Environment):
         "times the right probability, also where that is above 1 and gives the answer away. "
         '"plausible": the same factors on the odds, which stay between 0 and 1. Outcomes whose '
         "five options are not different numbers to 3 decimals (between 0 and 1 where they are to "
-        "be plausible) are not asked about, and contexts without any other are left out.",
+        "be plausible) are not queried, and contexts without any other are left out.",
     )
     templates: str | None = setting(None, WORDS, OTHER_WORDS)
     asking: Asking = setting(
@@ -344,7 +344,7 @@ class BrokenOff(Environment):
         return tuple(reversed(values))
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """Return the contexts in the order in which they are asked, and the questions."""
+        """Return the contexts in their order, and the questions."""
         n = self.n_trials
         order = np.argsort(uniforms[:, :n], axis=1)
         columns = np.array(list(self._grid), dtype=np.int64)
@@ -418,7 +418,7 @@ class BrokenOff(Environment):
         return Prompt((Message(role, question_text),))
 
     def screen(self, observation: Observation) -> Screen:
-        """Return the context and what is asked of it; what is chosen among are the outcomes.
+        """Return the context and its question; what is chosen among are the outcomes.
 
         In the form "stated" these are the probabilities themselves.
 
@@ -518,7 +518,7 @@ class BrokenOff(Environment):
             f"Trials of {self.name} ask contexts of the grid of {self!r}",
             contexts.isin(pd.MultiIndex.from_tuples(list(self._grid))),
             self.factors,
-            "Use the settings that they were asked with, or leave such rows out.",
+            "Use the settings that they were made with, or leave such rows out.",
         )
         added: dict[str, Any] = {}
         if "cell" not in frame:
@@ -543,13 +543,13 @@ class BrokenOff(Environment):
             right = given.isin(pd.MultiIndex.from_tuples(known))
             right &= np.isin(correct, range(len(LETTERS)))
         else:
-            rule = "Asked and correct are -1 where no probability is asked for"
+            rule = "Asked and correct are -1 where no probability is queried"
             right = (outcome == NONE) & (correct == NONE)
         yield (
             rule,
             right,
             ("asked", "correct"),
-            "Use the form and distractors that they were asked with, or leave such rows out.",
+            "Use the form and distractors that they were made with, or leave such rows out.",
         )
 
     def _load_words(self) -> None:
@@ -562,7 +562,7 @@ class BrokenOff(Environment):
             same = self._values_told.setdefault(text, values)
             if same != values:
                 raise ValueError(
-                    f"Each context has words of its own; {self._told(same)} and "
+                    f"Each context has different words; {self._told(same)} and "
                     f"{self._told(values)} both read {text!r}. Let the templates tell them apart."
                 )
             self._texts[values] = text
@@ -583,7 +583,7 @@ class BrokenOff(Environment):
                 same = known.setdefault(text, (values, outcome))
                 if same != (values, outcome):
                     raise ValueError(
-                        f"Each question has words of its own; {self._told(same[0])} and "
+                        f"Each question has different words; {self._told(same[0])} and "
                         f"{self._told(values)} both read {' '.join(text)!r}. Let the templates "
                         "tell them apart."
                     )

@@ -54,13 +54,13 @@ class Preference(BrokenOff):
     digits = (1, 1, 4, 1, 1)
     n_actions = 2
 
-    pairs: tuple[Pair, ...] = setting(PAIRS, SomeOf(PAIRS), "Which pairs of names are asked.")
+    pairs: tuple[Pair, ...] = setting(PAIRS, SomeOf(PAIRS), "Which pairs of names are used.")
     weights: tuple[int, ...] = setting(
         (1, 2, 3),
         Weights(HEAVIEST),
         "How many times as often as the other the option named first is drawn; whole numbers.",
     )
-    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
+    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is used.")
 
     @classmethod
     def context_at(cls, values: Values) -> Context:

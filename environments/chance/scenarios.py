@@ -57,7 +57,7 @@ def complete_grid(
     Parameters
     ----------
     form, distractors, asking
-        As told of `BrokenOff`.
+        As `BrokenOff` says.
     even_faces
         Whether only dice with an even number of faces are thrown, which makes 492.
     """
@@ -81,7 +81,7 @@ def further_grid(
     Parameters
     ----------
     form, distractors, asking
-        As told of `BrokenOff`.
+        As `BrokenOff` says.
     """
     how: dict[str, Any] = {"form": form, "distractors": distractors, "asking": asking}
     return (Counts(**how), *(LinkedCoins(coins, **how) for coins in N_LINKED))

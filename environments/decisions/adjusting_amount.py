@@ -78,8 +78,8 @@ class AdjustingAmount(StatedQuestions):
     the participant holds; a single slip keeps it on the wrong side for good. Ladders come in
     mixed order, gains and losses (negative sums) among each other; every question stands alone.
 
-    The likelihood of answers is that of the same questions asked in any other way: what is
-    asked hangs on what was answered before and on nothing else that is not known. So fits of
+    The likelihood of answers is that of the same questions posed in any other way: what is
+    posed hangs on what was answered before and on nothing else that is not known. So fits of
     discounters are what they are for a fixed list, and their precision is a matter of where the
     questions lie.
     """
@@ -111,7 +111,7 @@ class AdjustingAmount(StatedQuestions):
         "Of the later sums, in months.",
     )
     losses: bool = setting(
-        True, YES_OR_NO, "Whether losses are asked as well.", searched=among(True, False)
+        True, YES_OR_NO, "Whether there are losses as well.", searched=among(True, False)
     )
     questions: int = setting(6, Whole(1, 10), "Of a ladder.", searched=span(2, 10))
     repeats: int = setting(
@@ -134,7 +134,7 @@ class AdjustingAmount(StatedQuestions):
 
     @property
     def n_draws(self) -> int:
-        """One number per ladder for its place, and one per question for what is named first."""
+        """One number per ladder for its position, and one per question for what is named first."""
         return self._n_climbed + self.n_trials
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
@@ -172,7 +172,7 @@ class AdjustingAmount(StatedQuestions):
             f"Trials are numbered from 0 to {self.n_trials - 1}",
             (number >= 0) & (number < self.n_trials),
             ("trial",),
-            "Use the settings that they were asked with.",
+            "Use the settings that they were made with.",
         )
         shape = (int(session.max(initial=-1)) + 1, self.n_trials)
         actions, amounts = np.full(shape, -1), np.ones(shape)
@@ -185,7 +185,7 @@ class AdjustingAmount(StatedQuestions):
             f"Sums now follow from the answers before them, in ladders of {self.questions}",
             np.abs(sooner - expected) <= CLOSE * np.abs(later),
             ("sooner_amount", "later_amount"),
-            "Use the settings that they were asked with.",
+            "Use the settings that they were made with.",
         )
 
     def _labels(self, observation: Observation) -> Sequence[str]:

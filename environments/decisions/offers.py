@@ -31,7 +31,7 @@ class Offers(StatedQuestions):
     offered: ClassVar[tuple[str, ...]]
 
     repeats: int = setting(
-        1, Whole(1), "How often each problem is asked.", size=True, searched=span(1, 8)
+        1, Whole(1), "How often each problem is posed.", size=True, searched=span(1, 8)
     )
 
     @abstractmethod
@@ -52,7 +52,7 @@ class Offers(StatedQuestions):
 
     @property
     def n_draws(self) -> int:
-        """Three numbers per question: its place, which offer is a, and which is named first."""
+        """Three numbers per question: its position, which offer is a, and which is named first."""
         return 3 * self.n_trials
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:

@@ -30,7 +30,7 @@ _above = Numbers(
 def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
     """Return what a contribution earns in tokens, e - c + m (c + (n - 1) o) / n.
 
-    With endowment e, own contribution c (the action), multiplier m, group size n, and o put in by
+    With endowment e, contribution c (the action), multiplier m, group size n, and o put in by
     each of the others. NaN without an action.
     """
     x = {name: np.asarray(columns[name], dtype=float) for name in (*COLUMNS, "action")}
@@ -44,7 +44,7 @@ class PublicGoods(StatedQuestions):
     A round is played with other people each time. Every member of the group has the endowment; what
     is put in is multiplied and shared out equally among all, so that a token brings its owner
     multiplier / group. It is shown what each of the others has put in: every amount from 0 to the
-    endowment, with every multiplier, in mixed order. The action is the own contribution.
+    endowment, with every multiplier, in mixed order. The action is the contribution.
 
     Nothing is shown between rounds, and all can be paid at the end. Multipliers differ because
     who is averse to having more than the others puts in as much as they where a token kept
@@ -55,7 +55,7 @@ class PublicGoods(StatedQuestions):
     """
 
     name = "public_goods"
-    summary = "how much of an endowment to put into a common pool, others' shares told, no rewards"
+    summary = "how much of an endowment to put into a common pool, others' shares shown, no rewards"
     source = "Fischbacher, Gaechter and Fehr 2001"
     fields = Fields(
         Field("endowment", (1, np.inf), "what each member has", unit="tokens"),
@@ -97,7 +97,7 @@ class PublicGoods(StatedQuestions):
 
     @property
     def n_draws(self) -> int:
-        """One number per round, for its place."""
+        """One number per round, for its position."""
         return self.n_trials
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:

@@ -88,7 +88,7 @@ class RiskyChoice(Offers):
     a gain or a loss against nothing, and 32 pairs of even chances of which one is wider. The
     first tell the curve of utility and the weights of probabilities apart, the second what
     losses weigh, the last what the curve does alone. "fourfold" are the first and "mixed" the
-    second of these; a list of pairs of gambles takes their place.
+    second of these; a list of pairs of gambles replaces them.
 
     Performance is whether the gamble with the larger expected value was chosen.
     """

@@ -114,7 +114,7 @@ class StatedQuestions(Environment):
             key = frozenset((n, str(value)) for n, value in places.items() if n in names)
             if known.setdefault(key, seen) != seen:
                 raise ValueError(
-                    f"Each question has words of its own; {known[key]} and {seen} read alike. Let "
+                    f"Each question has different words; {known[key]} and {seen} read alike. Let "
                     "the templates tell them apart."
                 )
         return known

@@ -94,7 +94,7 @@ class Ultimatum(StatedQuestions):
 
     As responder one is offered a part of the stake by somebody who would keep the rest; who rejects
     leaves both with nothing. As proposer one makes the lower (action 0) or the higher (1) of two
-    offers. In the place of the other a computer accepts each with a chance that is shown. Every
+    offers. Instead of the other a computer accepts each with a chance that is shown. Every
     question stands alone, nothing is shown between them, and all can be paid at the end.
 
     Of the 48 questions that ship, 12 offer a responder less than half (who is averse to having
@@ -134,9 +134,9 @@ class Ultimatum(StatedQuestions):
         "Pairs of offers between which a proposer chooses, [[lower, chance], [higher, chance]]; "
         "None for 30 of nothing to a fifth of the stake against half of it.",
     )
-    roles: Sequence[str] = setting(ROLES, SomeOf(ROLES), "Which questions are asked.")
+    roles: Sequence[str] = setting(ROLES, SomeOf(ROLES), "Which questions are posed.")
     repeats: int = setting(
-        1, Whole(1), "How often each question is asked.", size=True, searched=span(1, 8)
+        1, Whole(1), "How often each question is posed.", size=True, searched=span(1, 8)
     )
 
     def prepare(self) -> None:
@@ -152,7 +152,7 @@ class Ultimatum(StatedQuestions):
 
     @property
     def n_draws(self) -> int:
-        """Two numbers per question: its place, and what is named first."""
+        """Two numbers per question: its position, and what is named first."""
         return 2 * self.n_trials
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:

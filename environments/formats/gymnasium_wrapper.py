@@ -20,7 +20,7 @@ except ImportError:
 class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
     """An experiment with Gymnasium's spaces; one episode is one session.
 
-    ``reset(seed=s)`` begins the same session as the experiment's own; a reset without a seed goes
+    ``reset(seed=s)`` begins the same session as that of the experiment; a reset without a seed goes
     on in the same stream. An action is what a trial asks for: a number of an action, a response
     as an array of shape (), or a pair of both. The observation after the last trial repeats the
     last stimulus, with "trial" equal to `n_trials`. What pays nothing has a reward of 0, since

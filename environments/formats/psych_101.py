@@ -1,4 +1,4 @@
-"""Sessions told as one text each, with the choices marked, as in Psych-101; and read back."""
+"""Sessions as one text each, with the choices marked, as in Psych-101; and read back."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ OWN = "knownminds"  # our field beside text, experiment and participant: what no
 def psych_101_records(
     trials: Trials, environment: Environment | None = None, *, seed: int = 0
 ) -> list[dict[str, Any]]:
-    """Tell each session in the words of its experiment's own prompts.
+    """Write each session in the words of its experiment's prompts.
 
     A record has the fields of Psych-101 (Binz et al. 2025): `text`, in which what the participant
     answered stands between << and >>, `experiment` and `participant`. A field of ours,
     `knownminds`, keeps what the text does not tell: settings, session, names, rewards that nothing
     told of, outcomes that are not to be read from the answer, and columns that were not shown.
     Answers are put as the experiment asks for them, without the reasoning before them; columns
-    beyond the experiment's own are left out.
+    beyond those of the experiment are left out.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def psych_101_records(
     names = names if named is None else names.fillna(named)
     if names.isna().any():
         raise ValueError(
-            "Trials are told in the words of their experiment; these do not name it. "
+            "Trials are written in the words of their experiment; these do not name it. "
             "Name it with --environment."
         )
     records = []
@@ -179,7 +179,7 @@ def _made(name: str, settings: Mapping[str, Any]) -> Environment:
 
     if name not in ENVIRONMENTS:
         raise ValueError(f"{unknown('environment', name, ENVIRONMENTS)} Texts are read by their "
-                         "experiment's own words.")  # fmt: skip
+                         "experiment's words.")  # fmt: skip
     return make(name, **settings)
 
 

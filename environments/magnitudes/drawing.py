@@ -288,7 +288,7 @@ def _pixels(encoded: bytes) -> NDArray[np.int64]:
 
 
 def _centre(colour: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the mean place of a colour, (px from the left, px from above)."""
+    """Return the mean position of a colour, (px from the left, px from above)."""
     weight = np.maximum(colour, 0)
     total = int(weight.sum())
     if not total:

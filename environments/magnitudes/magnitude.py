@@ -88,7 +88,7 @@ class Magnitude(Retelling):
     A session has up to three windows, ranges of stimuli that overlap by half; nothing is carried
     over from one to the next. A window shows `n_values` equally spaced values, each `repeats`
     times, in mixed order. A prompt retells the last few trials of the window, with the stimulus
-    (and its picture) and the participant's own answer. Nobody is shown the truth.
+    (and its picture) and the participant's answer. Nobody is shown the truth.
 
     With the modality "all" a window is passed through three times, first in words, then in
     pictures, then in both, with the same stimuli in the same order; an earlier pass is not told
@@ -101,7 +101,7 @@ class Magnitude(Retelling):
     instead of 10; "reversed" shows the stimuli of each window in reversed order. Words are never
     blurred, so noise needs pictures.
 
-    Of published stimuli something that is not asked gives much of the magnitude away: the pixels
+    Of published stimuli something else gives much of the magnitude away: the pixels
     before a marker, the length of one line, the steps of a path, the words of a dialogue.
     Decoupled ones have the same magnitudes and are made such that these tell little or nothing
     (`knownminds audit shortcuts` says how much).
@@ -213,7 +213,7 @@ class Magnitude(Retelling):
     modality: Modality = setting(
         "text",
         Told(as_given, f"one of {', '.join(MODALITIES)}, all"),
-        "How stimuli are told: text, image, text+image, or all for one after the other.",
+        "How stimuli are shown: text, image, text+image, or all for one after the other.",
     )
     condition: Condition = setting(
         "base",
@@ -328,7 +328,7 @@ class Magnitude(Retelling):
 
     @property
     def n_draws(self) -> int:
-        """For each stimulus its place, its value and what else is shown of it."""
+        """For each stimulus its position, its value and what else is shown of it."""
         return len(self.windows) * (2 + self.n_wording) * self.n_items
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:

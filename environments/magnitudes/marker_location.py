@@ -41,7 +41,7 @@ class MarkerLocation(Magnitude):
     """
 
     name = "marker_location"
-    summary = "where on a line a marker sits, told in dashes, shown in a picture, or both"
+    summary = "where on a line a marker sits, in dashes, in a picture, or both"
     source = "BayesBench (anonymous authors 2025)"
     shipped = Path(__file__).with_suffix(".toml")
     default_ranges: ClassVar = {"short": (0.1, 0.5), "medium": (0.3, 0.7), "long": (0.5, 0.9)}

@@ -38,7 +38,7 @@ def path(distance: float, number: int, length: float | None = None) -> tuple[Cel
     Place, direction and length are drawn from the number: the length, in steps, unless it is
     given, from `WINDING` times the distance, evenly, to the nearest length that leads from end to
     end (an even or an odd one, and at least that of the shortest way in steps). From one of the
-    shortest ways the path is brought to its length by local changes that leave its ends in place
+    shortest ways the path is brought to its length by local changes that keep its ends
     and never let it cross itself (the moves of Berg and Foerster 1981), and stirred by as many that
     keep the length.
 
@@ -123,7 +123,7 @@ def _ways(square: int) -> list[Cell]:
 
 
 def _wound(cells: list[Cell], length: int, rng: np.random.Generator) -> list[Cell]:
-    """Lengthen a path step by step, and stir it, with its ends in place."""
+    """Lengthen a path step by step, and stir it, with its ends fixed."""
     taken = set(cells)
     stirring = 2 * length
     for _ in range(_TRIES // 250):

@@ -38,7 +38,7 @@ class MazeDistance(Magnitude):
     """
 
     name = "maze_distance"
-    summary = "how far apart the ends of a winding path are, told in moves, in a picture, or both"
+    summary = "how far apart the ends of a winding path are, in moves, in a picture, or both"
     source = "BayesBench (anonymous authors 2025)"
     shipped = Path(__file__).with_suffix(".toml")
     fields = Fields(

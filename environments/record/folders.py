@@ -29,7 +29,7 @@ def check_writable(folder: Path) -> None:
     if not (whole and os.access(existing, os.W_OK)):
         raise ValueError(
             f"Results cannot be written to {folder}: {existing} does not allow it. "
-            "Name another place with --out."
+            "Name another folder with --out."
         )
 
 

@@ -69,7 +69,7 @@ def _answer_rules(environment: Environment, trials: Trials) -> Iterator[TrialRul
                 f"Trials of {name} ask for an action or for a response, by what is shown",
                 np.isnan(trials.numbers(column)) | (given == column),
                 (column,),
-                f"Leave the column {column!r} empty where none is asked for.",
+                f"Leave the column {column!r} empty where none is required.",
             )
     if not environment.feedback and "reward" in trials.frame:
         yield (

@@ -103,7 +103,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("input_tokens", "int", False, "tokens sent", "tokens", 0),
     Column("output_tokens", "int", False, "tokens received", "tokens", 0),
     Column("money", "float", False, "price of the answer in US dollars", "US dollars", 0),
-    Column("prompt_hash", "string", False, "SHA-256 of what was asked"),
+    Column("prompt_hash", "string", False, "SHA-256 of the prompt"),
 )
 _KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
 FIRST = 5  # trials that a notebook shows
@@ -396,7 +396,7 @@ class Trials:
 def _checked(
     trials: Trials, environment: Environment | str | None, settings: dict[str, dict[str, Any]]
 ) -> Trials:
-    """Complete and check trials whose columns are arranged; with them go the settings `told`."""
+    """Complete and check trials whose columns are arranged; with them go the `settings`."""
     if environment is not None and not isinstance(environment, str):
         completed = environment.complete(trials)
         if completed is not trials.frame:
@@ -499,7 +499,7 @@ def _settings_of(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
         row = int(rows.index[0])
         raise ValueError(
             f"The column {SETTINGS!r} holds settings as JSON; row {row + 1} has "
-            f"{rows[SETTINGS].iloc[0]!r}. Leave the column out, and they are told by the trials."
+            f"{rows[SETTINGS].iloc[0]!r}. Leave the column out, and they follow from the trials."
         ) from None
     return _agreed(every)
 
