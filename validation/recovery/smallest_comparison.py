@@ -47,6 +47,12 @@ FREQUENCY = 0.7  # of the most frequent model in groups that should be decided
 GROUPS = (10, 20, 40)  # subjects
 N_GROUPS = 400  # of each kind: the error of a share of .05 is .011
 POINTS = 201  # of the integral of an exceedance probability: its error is below 1e-3
+ANSWERS, TRIED = "Smallest design by number of models", "Designs that were tried"
+EXCEEDANCE = "Exceedance probabilities of groups"
+CAPTION = (
+    "The lowest share of all models with 2 standard errors, against the size of the design. "
+    "Dashed: the target."
+)
 NOTES = (
     "A model's share: data sets simulated from it that it fits best, by the criterion. The lowest "
     "share of all models has to reach the target. Models are added in the order of --model.",
@@ -100,81 +106,83 @@ def _study(question: Confuse, size: int, data_sets: int, name: str) -> Study:
 
 def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
     """Go the way of the search; `rows_of` computes or reads the study of a name."""
-    names = list(start.cells[0].options["rivals"])
-    find = str(question.find)
-    numbers = [(k, i) for k in range(2, len(names) + 1) for i in range(k)]
-    sizes = _sizes(question)
-    starts = {k: -scipy.stats.norm.ppf(1 / k) for k, _ in numbers}
-    curves = {n: Curve(sizes, question.target, starts[n[0]], SPREAD) for n in numbers}
-    tried: list[dict[str, Any]] = []
-    steps: list[Rows] = []
-
-    def measure(size: int, data_sets: int, name: str) -> list[tuple[Score, int]] | None:
-        rows = rows_of(_study(question, size, data_sets, name), name)
-        if rows is None:
-            return None
-        steps.append(rows)
-        part = "fresh run" if name.startswith("confirmation") else "search"
-        shares = _shares(rows, names)
-        for (k, i), (score, n) in shares.items():
-            row = {"part": part, "step": name, find: size, "models": k, "model": names[i]}
-            tried.append({**row, "share": score, "data sets": n})
-            if k < len(names) and part == "search":
-                curves[k, i].add(size, score.value * n, n)
-        return [shares[len(names), i] for i in range(len(names))]
-
-    whole = [curves[len(names), i] for i in range(len(names))]
-    bisection = Bisection(sizes, question.target, question.replicates, whole).follow(measure)
-    if not steps:
-        return Result(_title(question, names), missing=1, options=start.options)
-    table = pd.DataFrame(tried)
-    lowest = table.loc[table.groupby(["step", "models"], sort=False)["share"].apply(
-        lambda scores: scores.map(float).idxmin()
-    )]  # fmt: skip
-    answers = []
-    for k in range(2, len(names) + 1):
-        ends = [curves[k, i].interval for i in range(k)]
-        low, middle, high = (max(end) for end in zip(*ends, strict=True))
-        answers.append(
-            {
-                "models": k,
-                "with": names[k - 1],
-                find: bisection.at_least(middle) if middle <= sizes[-1] else None,
-                **bisection.answer((low, middle, high)),
-            }
-        )
-    score = lowest["share"].iloc[-1]
+    way = _Way(question, list(start.cells[0].options["rivals"]), rows_of)
+    bisection = way.bisection.follow(way.measure)
+    if not way.steps:
+        return Result(_title(question, way.names), missing=1, options=start.options)
+    find, table = str(question.find), pd.DataFrame(way.tried)
+    lowest = table.loc[[
+        group["share"].map(float).idxmin()
+        for _, group in table.groupby(["step", "models"], sort=False)
+    ]]  # fmt: skip
+    answers = way.answers()
+    score, size = lowest["share"].iloc[-1], answers[-1][find]
     held = reason("lowest share", score.value, score.error, question.target)
-    size = answers[-1][find]
-    sized = () if size is None else (f"{size} {question.find}",)
-    word = Verdict(bisection.outcome, (*sized, held))
-    exceedance = _exceedance(steps[-1], names, question)
+    sized = () if size is None else (f"{size} {find}",)
     drawn = lowest.assign(target=question.target)
     return Result(
-        _title(question, names),
-        verdicts={"the smallest design": word},
+        _title(question, way.names),
+        verdicts={"the smallest design": Verdict(bisection.outcome, (*sized, held))},
         tables={
-            "Smallest design by number of models": pd.DataFrame(answers)
-            .astype(object)
-            .set_index("models"),
-            "Designs that were tried": table.drop(columns="step").set_index(
-                ["part", find, "models", "model"]
-            ),
-            "Exceedance probabilities of groups": exceedance,
+            ANSWERS: pd.DataFrame(answers).astype(object).set_index("models"),
+            TRIED: table.drop(columns="step").set_index(["part", find, "models", "model"]),
+            EXCEEDANCE: exceedance_limits(way.steps[-1], way.names, question.seed),
         },
-        figures={
-            "The lowest share of all models with 2 standard errors, against the size of the "
-            "design. Dashed: the target.": Drawing(drawn, draw_shares)
-        },
+        figures={CAPTION: Drawing(drawn, draw_shares)},
         notes=NOTES,
-        attempted=sum(rows.study.replicates * len(rows.study.cells) for rows in steps),
-        failed=sum(int((rows.frame["status"] == "failed").sum()) for rows in steps),
+        attempted=sum(rows.study.replicates * len(rows.study.cells) for rows in way.steps),
+        failed=sum(int((rows.frame["status"] == "failed").sum()) for rows in way.steps),
         missing=int(bisection.outcome == "not finished"),
         options=start.options,
         command=start.command_line(),
-        seconds=float(sum(rows.frame["seconds"].sum() for rows in steps)),
+        seconds=float(sum(rows.frame["seconds"].sum() for rows in way.steps)),
         versions=versions(),
     )
+
+
+class _Way:
+    """What a search has tried, and what it says of each model among the first k of them."""
+
+    def __init__(self, question: Confuse, names: list[str], rows_of: Step):
+        self.question, self.names, self.rows_of = question, names, rows_of
+        sizes, target = _sizes(question), question.target
+        self.curves = {
+            (k, i): Curve(sizes, target, -scipy.stats.norm.ppf(1 / k), SPREAD)
+            for k in range(2, len(names) + 1)
+            for i in range(k)
+        }
+        self.tried: list[dict[str, Any]] = []
+        self.steps: list[Rows] = []
+        whole = [self.curves[len(names), i] for i in range(len(names))]
+        self.bisection = Bisection(sizes, target, question.replicates, whole)
+
+    def measure(self, size: int, data_sets: int, name: str) -> list[tuple[Score, int]] | None:
+        """Return the share of each model among all of them, and take in all shares."""
+        rows = self.rows_of(_study(self.question, size, data_sets, name), name)
+        if rows is None:
+            return None
+        self.steps.append(rows)
+        part = "fresh run" if name.startswith("confirmation") else "search"
+        shares, every = _shares(rows, self.names), len(self.names)
+        for (k, i), (score, n) in shares.items():
+            row = {"part": part, "step": name, str(self.question.find): size}
+            row |= {"models": k, "model": self.names[i], "share": score, "data sets": n}
+            self.tried.append(row)
+            if k < every and part == "search":
+                self.curves[k, i].add(size, score.value * n, n)
+        return [shares[every, i] for i in range(every)]
+
+    def answers(self) -> list[dict[str, Any]]:
+        """Return the size for the first two models, the first three, and so on."""
+        rows = []
+        for k in range(2, len(self.names) + 1):
+            ends = [self.curves[k, i].interval for i in range(k)]
+            low, middle, high = (max(end) for end in zip(*ends, strict=True))
+            within = middle <= self.bisection.sizes[-1]
+            size = self.bisection.at_least(middle) if within else None
+            row = {"models": k, "with": self.names[k - 1], str(self.question.find): size}
+            rows.append(row | self.bisection.answer((low, middle, high)))
+        return rows
 
 
 def _title(question: Confuse, names: Sequence[str]) -> str:
@@ -212,45 +220,36 @@ def _shares(rows: Rows, names: Sequence[str]) -> dict[tuple[int, int], tuple[Sco
     return shares
 
 
-def _exceedance(rows: Rows, names: Sequence[str], question: Confuse) -> pd.DataFrame:
-    """Return limits of exceedance probabilities and their power, a row for each size of group."""
+def exceedance_limits(rows: Rows, names: Sequence[str], seed: int) -> pd.DataFrame:
+    """Return limits of exceedance probabilities and their power, a row for each size of group.
+
+    Empty where the scores are those of whole data sets of several subjects.
+    """
     cell = rows.study.cells[0]
-    if cell.subjects > 1:
-        return pd.DataFrame()  # scores are those of whole data sets
     (criterion,) = cell.options["criteria"]
     sign = 1.0 if CRITERIA[criterion][1] else -0.5
     columns = [f"{criterion}_{name}" for name in names]
     pools = [sign * rows.of(i)[columns].dropna().to_numpy(dtype=float) for i in range(len(names))]
-    if min(map(len, pools)) == 0:
+    if cell.subjects > 1 or min(map(len, pools)) == 0:
         return pd.DataFrame()
-    rng = session_stream(question.seed, 2)
-    table = []
+    rng, m, table = session_stream(seed, 2), len(names), []
+    frequencies = np.full((m, m), (1 - FREQUENCY) / (m - 1))
+    np.fill_diagonal(frequencies, FREQUENCY)
     for size in GROUPS:
-        even = np.array([_group(pools, _equal(rng, size, len(names)), rng).max()
-                         for _ in range(N_GROUPS)])  # fmt: skip
+        equal = [_group(pools, rng.integers(m, size=size), rng).max() for _ in range(N_GROUPS)]
+        limit = float(np.quantile(equal, 1 - ERROR))
         ranks = scipy.stats.binom.ppf([0.025, 0.975], N_GROUPS, 1 - ERROR).astype(int)
-        low, high = np.sort(even)[np.clip(ranks, 0, N_GROUPS - 1)]
-        limit = float(np.quantile(even, 1 - ERROR))
+        low, high = np.sort(equal)[np.clip(ranks, 0, N_GROUPS - 1)]
         above = 0
         for group in range(N_GROUPS):
-            most = group % len(names)
-            probabilities = np.full(len(names), (1 - FREQUENCY) / (len(names) - 1))
-            probabilities[most] = FREQUENCY
-            members = rng.choice(len(names), size, p=probabilities)
-            above += _group(pools, members, rng)[most] > limit
-        table.append(
-            {
-                "subjects": size,
-                "limit": Interval(limit, float(low), float(high)),
-                f"error of {USUAL}": share(int((even > USUAL).sum()), N_GROUPS),
-                "power": share(int(above), N_GROUPS),
-            }
-        )
+            most = group % m
+            members = rng.choice(m, size, p=frequencies[most])
+            above += int(_group(pools, members, rng)[most] > limit)
+        usual = int((np.array(equal) > USUAL).sum())
+        row = {"subjects": size, "limit": Interval(limit, float(low), float(high))}
+        row |= {f"error of {USUAL}": share(usual, N_GROUPS), "power": share(above, N_GROUPS)}
+        table.append(row)
     return pd.DataFrame(table).set_index("subjects")
-
-
-def _equal(rng: np.random.Generator, size: int, models: int) -> NDArray[np.int64]:
-    return rng.integers(models, size=size)
 
 
 def _group(pools: Sequence[Array], members: NDArray[np.int64], rng: np.random.Generator) -> Array:
