@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .design import Design
 from .environment import Environment, Observation, Turn
 from .words.prompt import Message
+
+if TYPE_CHECKING:
+    from .record.trials import Trials
 
 
 class Questions(Environment):
@@ -44,3 +51,15 @@ class Questions(Environment):
                 "with."
             )
         return [], self._prompts[1][text]
+
+
+def positions_of(trials: Trials, column: str, known: tuple[str, ...]) -> NDArray[np.int64]:
+    """Return the positions of the names in a column, [rows]; ValueError if one is unknown."""
+    values = trials.frame[column]
+    wrong = np.flatnonzero(~values.isin(known))
+    if len(wrong):
+        raise ValueError(
+            f"The column {column!r} names one of {', '.join(known)}, or its position there from "
+            f"0; {trials.row_name(wrong[0])} has {values[wrong[0]]!r}. Correct it."
+        )
+    return np.array([known.index(value) for value in values.tolist()])

@@ -22,6 +22,7 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.questions import positions_of
 from knownminds.environments.searched import among
 from knownminds.environments.words.cover_stories import (
     SENSES,
@@ -234,7 +235,7 @@ class Collider(StoryQuestions):
             if name not in frame and len(chosen) == 1:
                 added[name] = known.index(chosen[0])
             elif name in frame and not pd.api.types.is_numeric_dtype(frame[name]):
-                added[name] = _positions(trials, name, known)
+                added[name] = positions_of(trials, name, known)
         return frame.assign(**added) if added else frame
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
@@ -390,15 +391,3 @@ class Collider(StoryQuestions):
 def _opening(phrase: str) -> str:
     """Return a phrase as it opens a sentence."""
     return phrase[:1].upper() + phrase[1:]
-
-
-def _positions(trials: Trials, column: str, known: tuple[str, ...]) -> NDArray[np.int64]:
-    """Return the positions of names."""
-    values = trials.frame[column]
-    wrong = np.flatnonzero(~values.isin(known))
-    if len(wrong):
-        raise ValueError(
-            f"The column {column!r} names one of {', '.join(known)}, or its position there from "
-            f"0; {trials.row_name(wrong[0])} has {values[wrong[0]]!r}. Correct it."
-        )
-    return np.array([known.index(value) for value in values.tolist()])

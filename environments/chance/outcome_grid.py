@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import WORDS, Field, Fields, OneOf, SomeOf, setting
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.questions import Questions
 from knownminds.environments.replies import Replies
 from knownminds.environments.words.answer import Answer, parse_beginning, parse_label
 from knownminds.environments.words.prompt import (
@@ -134,7 +135,7 @@ def options_of(share: Fraction, distractors: str = "published") -> tuple[Fractio
     return shown if distractors == "published" or max(shown) < 1 else None
 
 
-class BrokenOff(Environment):
+class BrokenOff(Questions):
     """A session goes once through a grid of contexts, each with an outcome to tell.
 
     A subclass names in `factors` the columns that say which context it is, each with what it holds
@@ -146,8 +147,6 @@ class BrokenOff(Environment):
     digits: ClassVar[tuple[int, ...]]  # how many digits each of them takes in `cell`
     least: ClassVar[Mapping[str, int]] = {}  # of columns that go below -1
     recorded: ClassVar[Mapping[str, str]]  # the column that records a setting, by its name
-    feedback = False
-    past = "none"
 
     form: Form = setting(
         "question",

@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import WORDS, OneOf, setting
+from knownminds.environments.questions import Questions
 from knownminds.environments.words.answer import Answer, parse_label
 from knownminds.environments.words.final_answers import MARKER, marker_of
 from knownminds.environments.words.history import REASONINGS, Reasoning
@@ -26,7 +27,7 @@ LABELS = ("K", "M")
 Places = Mapping[str, object]  # what stands in the placeholders of a question, but its number
 
 
-class StatedQuestions(Environment):
+class StatedQuestions(Questions):
     """Questions that stand alone and are answered by a label; nothing is paid in between.
 
     A subclass says what stands in the placeholders of its question, which labels its actions
@@ -41,8 +42,6 @@ class StatedQuestions(Environment):
     """
 
     n_actions = 2
-    feedback = False
-    past = "none"
     noun: ClassVar[str] = "option"
     thought: ClassVar[str]
     shipped: Path

@@ -28,7 +28,7 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.questions import Questions
+from knownminds.environments.questions import Questions, positions_of
 from knownminds.environments.recorded import Recorded
 from knownminds.environments.replies import Replies
 from knownminds.environments.searched import among, span
@@ -351,14 +351,7 @@ class Diagnosis(Questions):
         }
         for column, known in (("question", QUESTIONS), ("elicitation", ELICITATIONS)):
             if column in frame and not pd.api.types.is_numeric_dtype(frame[column]):
-                values = frame[column]
-                wrong = np.flatnonzero(~values.isin(known))
-                if len(wrong):
-                    raise ValueError(
-                        f"The column {column!r} names one of {', '.join(known)}, or its position "
-                        f"there from 0; {trials.row_name(wrong[0])} has {values[wrong[0]]!r}."
-                    )
-                added[column] = np.array([known.index(value) for value in values.tolist()])
+                added[column] = positions_of(trials, column, known)
         frame = frame.assign(**added) if added else frame
         if not {"context", "question", "posterior"} <= set(frame):
             return frame
