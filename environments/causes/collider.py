@@ -269,12 +269,11 @@ class Collider(StoryQuestions):
     def _in_words(self, names: Names) -> dict[Context, str]:
         scenes = {
             (d, s): self._scenes[d, s] if not names else self._abstract(names[d], SENSES[s])
-            for d, s in {context[4:6] for context in self._contexts}
+            for d, s in {(c[4], c[5]) for c in self._contexts}
         }
         stories = {key: self._story(scene, *key) for key, scene in scenes.items()}
         return {
-            context: self._question(context, scenes[context[4:6]], stories[context[4:6]])
-            for context in self._contexts
+            c: self._question(c, scenes[c[4], c[5]], stories[c[4], c[5]]) for c in self._contexts
         }
 
     def _abstract(self, names: Sequence[str], sense: str) -> Scene:
