@@ -1,7 +1,7 @@
-"""Build the documentation: `python docs/build.py [FOLDER]` (`site` unless told otherwise).
+"""Build the documentation: `python docs/build.py [FOLDER]` (`site` by default).
 
 Zensical reads the settings of `mkdocs.yml` and runs no code of ours, so the generated parts of the
-pages (`docs/reference.py`) are filled in first, in a folder of their own, beside the five floors as
+pages (`docs/reference.py`) are filled in first, in a separate folder, beside the five floors as
 one package. The site needs no server and no network: pages, pictures and the search open from the
 folder. Any warning ends the build.
 """
@@ -48,17 +48,17 @@ def stand_alone(site: Path) -> None:
     for page in site.rglob("*.html"):
         up = "../" * (len(page.relative_to(site).parts) - 1)
         text = page.read_text(encoding="utf-8").replace(FETCHED, f"{up}offline.js")
-        found = REMOTE.search(text)
-        if found:
-            raise SystemExit(f"{page.name} would fetch from the network: {found[0]}")
+        address = REMOTE.search(text)
+        if address:
+            raise SystemExit(f"{page.name} would fetch from the network: {address[0]}")
         page.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
     """Build into the folder that was named."""
     out = Path(sys.argv[1] if len(sys.argv) > 1 else "site").resolve()
-    with tempfile.TemporaryDirectory(prefix="knownminds-docs-") as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory(prefix="knownminds-docs-") as temporary:
+        folder = Path(temporary)
         lay_out(folder)
         words = [sys.executable, "-m", "zensical", "build", "--strict"]
         plain = {**os.environ, "NO_COLOR": "1"}

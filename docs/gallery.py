@@ -102,7 +102,7 @@ def _links(kind: str, names: Iterable[str]) -> str:
 
 @cache
 def _shipped(name: str) -> Environment:
-    """Build an experiment as it is shipped, once: every model is asked whether it plays it."""
+    """Build an experiment as it is shipped, once: every model says whether it plays it."""
     return make(name)
 
 

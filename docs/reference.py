@@ -35,10 +35,10 @@ GALLERY = "<!-- the gallery -->"
 
 def filled(markdown: str) -> str:
     """Return a page with its generated parts."""
-    markdown = NAMES.sub(lambda found: "\n".join(_names(found[1])), markdown)
-    markdown = PARAMETERS.sub(lambda found: "\n".join(_parameters(found[1])), markdown)
-    markdown = COLUMNS.sub(lambda found: "\n".join(_columns(found[1].split())), markdown)
-    markdown = STORED.sub(lambda found: "\n".join(_runs(found[1].split())), markdown)
+    markdown = NAMES.sub(lambda match: "\n".join(_names(match[1])), markdown)
+    markdown = PARAMETERS.sub(lambda match: "\n".join(_parameters(match[1])), markdown)
+    markdown = COLUMNS.sub(lambda match: "\n".join(_columns(match[1].split())), markdown)
+    markdown = STORED.sub(lambda match: "\n".join(_runs(match[1].split())), markdown)
     for mark, write in ((COMMANDS, _commands), (GALLERY, gallery)):
         if mark in markdown:
             markdown = markdown.replace(mark, "\n".join(write()))
@@ -72,9 +72,9 @@ def _tables(name: str) -> Iterator[str]:
 
     kind = getattr(knownminds.environments, name)
     yield f"\n{kind.fields}\n\n| setting | default | may be | what it does |\n|---|---|---|---|"
-    for attribute, found in kind.setting_table.items():
-        default = json.dumps(found.default, default=str)
-        row = found.called or attribute, f"`{default}`", str(found.rule), found.help
+    for attribute, entry in kind.setting_table.items():
+        default = json.dumps(entry.default, default=str)
+        row = entry.called or attribute, f"`{default}`", str(entry.rule), entry.help
         yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
 
 
@@ -157,14 +157,14 @@ def _commands() -> Iterator[str]:
         for p in options:
             kind, several = _kind(p)
             default = any(p.default is none for none in (None, False, inspect.Parameter.empty))
-            told = "" if default else f"`{p.default}`"
+            default_text = "" if default else f"`{p.default}`"
             names = " ".join(f"`{given}`" for given in _flags(p, kind))
             takes = "" if kind is bool else kind.__name__.lower() + ", several" * several
-            yield f"| {names} | {takes} | {told} | {_plain(_info(p).help)} |"
+            yield f"| {names} | {takes} | {default_text} | {_plain(_info(p).help)} |"
 
 
 def _info(parameter: inspect.Parameter) -> Any:
-    """Return what Typer was told of a parameter."""
+    """Return what Typer knows of a parameter."""
     return get_args(parameter.annotation)[1]
 
 
@@ -182,8 +182,8 @@ def _kind(parameter: inspect.Parameter) -> tuple[type, bool]:
 
 
 def _flags(parameter: inspect.Parameter, kind: type) -> list[str]:
-    told = _info(parameter)  # in an Annotated the first name stands where a default would
-    given = [name for name in (told.default, *(told.param_decls or ())) if _is_flag(name)]
+    info = _info(parameter)  # in an Annotated the first name stands where a default would
+    given = [name for name in (info.default, *(info.param_decls or ())) if _is_flag(name)]
     if given:
         return given
     name = parameter.name.replace("_", "-")

@@ -57,8 +57,8 @@ def main() -> None:
     if PROGRAM is None:
         raise SystemExit("Chromium draws the pictures, and none is installed.")
     PICTURES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         knownminds(RECOVER, folder / "first")
         draw(folder)
 

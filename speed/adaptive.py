@@ -1,7 +1,7 @@
 """Chosen questions beside ADOpy's, on its delay-discounting task; `python speed/adaptive.py`.
 
 Both choose 20 of the same 1,134 questions for the same hyperbolic model under the same prior, for
-the same minds, who answer with the same random numbers. Reported are what the answers tell, by a
+the same agents, which answer with the same random numbers. Reported are what the answers tell, by a
 dense grid that neither uses (the Kullback-Leibler divergence of posterior from prior, in nats, and
 the posterior's standard deviation of log k), and the CPU that choosing and learning take. Needs
 ADOpy (tried with 0.4.1) beside this.
@@ -23,14 +23,14 @@ from knownminds.environments import TemporalDiscounting, session_stream  # noqa:
 from knownminds.inference import Inquiry  # noqa: E402
 
 AMOUNT, QUESTIONS = 800, 20
-SUMS = np.arange(12.5, 800, 12.5)  # ADOpy's own example of sooner sums
+SUMS = np.arange(12.5, 800, 12.5)  # ADOpy's example of sooner sums
 WEEKS = (1, 2, 3, 4, 5, 6, 9, 11, 13, 17, 22, 26, 39, 52, 104, 156, 260, 520)
 PRIOR = HyperbolicDiscounter.parameters
 GRID = (25, 20)  # of ADOpy's parameters: 500 points, as in its example
 FIXED = {"eta": 1.0}
 
 
-def place():
+def questionnaire():
     """Return the experiment; what it calls months are weeks here."""
     # Half dollars: sums are whole numbers.
     shares = tuple((SUMS / AMOUNT).tolist())
@@ -52,11 +52,11 @@ def dense():
     return k[:, None], tau[None, :], weights / weights.sum()
 
 
-def told(asked, answers):
+def information(questions, answers):
     """Return the information of answers in nats, and the posterior sd of log k."""
     k, tau, prior = dense()
     log = np.log(prior)
-    for (sooner, delay), answer in zip(asked, answers, strict=True):
+    for (sooner, delay), answer in zip(questions, answers, strict=True):
         p = np.clip(chance_of_later(k, tau, sooner, 2 * AMOUNT, delay), 1e-300, 1 - 1e-16)
         log = log + np.log(p if answer else 1 - p)
     post = np.exp(log - log.max())
@@ -80,12 +80,14 @@ class Ours:
         self.inquiry = Inquiry(HyperbolicDiscounter, self.environment, self.design, FIXED)
 
     def ask(self):
-        self.place = self.inquiry(self.rows).place
+        self.position = self.inquiry(self.rows).place
         table = self.design.table
-        return float(table["sooner_amount"][self.place]), float(table["later_delay"][self.place])
+        return float(table["sooner_amount"][self.position]), float(
+            table["later_delay"][self.position]
+        )
 
     def learn(self, answer):
-        self.rows.append({"picked": self.place, "action": answer})
+        self.rows.append({"picked": self.position, "action": answer})
 
 
 class Adopy:
@@ -122,11 +124,11 @@ class Adopy:
         self.engine.update(self.design, answer)
 
 
-def lived(way, minds, uniforms):
-    """Ask every mind; return information, sd of log k, and seconds of CPU per question."""
-    found, seconds = [], []
-    for (k, tau), draws in zip(minds, uniforms, strict=True):
-        asked, answers = [], []
+def played(way, agents, uniforms):
+    """Ask every agent; return information, sd of log k, and seconds of CPU per question."""
+    results, seconds = [], []
+    for (k, tau), draws in zip(agents, uniforms, strict=True):
+        questions, answers = [], []
         begin = time.process_time()
         way.begin()
         spent = time.process_time() - begin
@@ -138,11 +140,11 @@ def lived(way, minds, uniforms):
             begin = time.process_time()
             way.learn(answer)
             spent += time.process_time() - begin
-            asked.append((sooner, delay))
+            questions.append((sooner, delay))
             answers.append(answer)
-        found.append(told(asked, answers))
+        results.append(information(questions, answers))
         seconds.append(spent / len(draws))
-    return np.array(found), np.array(seconds)
+    return np.array(results), np.array(seconds)
 
 
 def interval(values):
@@ -155,24 +157,25 @@ if __name__ == "__main__":
     reader = argparse.ArgumentParser()
     reader.add_argument("--minds", type=int, default=100)
     reader.add_argument("--seed", type=int, default=1)
-    asked = reader.parse_args()
-    rng = np.random.default_rng(asked.seed)
-    z = rng.normal(size=(asked.minds, 2))
-    minds = np.exp(PRIOR.mean[:2] + PRIOR.sd[:2] * z)
-    uniforms = rng.random((asked.minds, QUESTIONS))
-    environment = place()
+    arguments = reader.parse_args()
+    rng = np.random.default_rng(arguments.seed)
+    z = rng.normal(size=(arguments.minds, 2))
+    agents = np.exp(PRIOR.mean[:2] + PRIOR.sd[:2] * z)
+    uniforms = rng.random((arguments.minds, QUESTIONS))
+    environment = questionnaire()
     ways = {"chosen": Ours(environment), "ADOpy": Adopy()}
     results = {}
     for name, way in ways.items():
-        lived(way, minds[:1], uniforms[:1])  # compiled and cached
-        results[name] = lived(way, minds, uniforms)
+        played(way, agents[:1], uniforms[:1])  # compiled and cached
+        results[name] = played(way, agents, uniforms)
     print(
-        f"{asked.minds} minds, {QUESTIONS} of {environment.n_trials} questions, seed {asked.seed}"
+        f"{arguments.minds} agents, {QUESTIONS} of {environment.n_trials} questions, "
+        f"seed {arguments.seed}"
     )
     print(f"{'':<16}{'nats':>24}{'sd of log k':>24}{'CPU per question':>20}")
-    for name, (found, seconds) in results.items():
+    for name, (values, seconds) in results.items():
         cpu = f"{1e3 * np.median(seconds):.2f} ms"
-        print(f"{name:<16}{interval(found[:, 0]):>24}{interval(found[:, 1]):>24}{cpu:>20}")
+        print(f"{name:<16}{interval(values[:, 0]):>24}{interval(values[:, 1]):>24}{cpu:>20}")
     for other in ("ADOpy",):
         more = results["chosen"][0][:, 0] - results[other][0][:, 0]
         ratio = np.median(results[other][1]) / np.median(results["chosen"][1])

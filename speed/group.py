@@ -1,9 +1,9 @@
 """Group models side by side: ours and PyMC's NUTS; `python speed/group.py`.
 
-Fifty dual-rate learners of 96 trials, and fifty discounters of 288. Each way runs in a process of
-its own on one core. Reported are the smallest effective sample size over group means and spreads
-per second of CPU spent sampling, once everything is compiled, and the CPU seconds of the whole
-process. What is not installed is
+Fifty dual-rate learners of 96 trials, and fifty discounters of 288. Each way runs in a
+separate process on one core. Reported are the smallest effective sample size over group
+means and spreads per second of CPU spent sampling, once everything is compiled, and the CPU
+seconds of the whole process. What is not installed is
 left out.
 """
 
@@ -114,6 +114,6 @@ if __name__ == "__main__":
     if "--way" in sys.argv:
         child(*sys.argv[sys.argv.index("--way") + 1 :])
     else:
-        with tempfile.TemporaryDirectory() as place:
+        with tempfile.TemporaryDirectory() as folder:
             for case in sys.argv[1:] or CASES:
-                compared(case, place)
+                compared(case, folder)

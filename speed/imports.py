@@ -1,8 +1,8 @@
 """Imports against their bars: `NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 python speed/imports.py`.
 
 A million rows of casinos from one CSV file (10 s of CPU and 1.5 GB at most). Files are made up
-with a seed before anything is timed; seconds are of CPU, memory is the highest of the process of
-its own in which an import runs.
+with a seed before anything is timed; seconds are of CPU, memory is the highest of the process
+that runs one import.
 """
 
 import json
@@ -36,14 +36,14 @@ def imported(files):
     from knownminds.validation.imports.importing import import_tables
 
     start = time.process_time()
-    found = import_tables(list(map(Path, files)), AskImport(files))
+    result = import_tables(list(map(Path, files)), AskImport(files))
     taken = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(json.dumps([taken, peak, len(found.trials), found.account.rows]))
+    print(json.dumps([taken, peak, len(result.trials), result.account.rows]))
 
 
 def measured(files):
-    """Return what `imported` finds in a process of its own."""
+    """Return what `imported` finds in a separate process."""
     words = [sys.executable, __file__, "--import", *map(str, files)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
@@ -52,9 +52,9 @@ def measured(files):
 def main():
     """Make the files, import them, and say whether the bars are kept."""
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        casinos(place / "engine.csv")
-        taken, peak, trials, rows = measured([place / "engine.csv"])
+        path = Path(folder)
+        casinos(path / "engine.csv")
+        taken, peak, trials, rows = measured([path / "engine.csv"])
         print(f"{rows:,} rows of casinos, {trials:,} trials: {taken:.1f} s of CPU, {peak:.2f} GB")
         goal("a million rows, s of CPU", taken, SECONDS, at_most=True)
         goal("a million rows, GB", peak, GIGABYTES, at_most=True)

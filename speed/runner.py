@@ -1,7 +1,7 @@
-"""What runner and ledger add to a plain HTTP client's own cost, and what a kill loses.
+"""What runner and ledger add to the cost of a plain HTTP client, and what a kill loses.
 
 ``python speed/runner.py`` tells CPU per call and the ledger's speed; ``... memory`` the peak memory
-of a run of 1,000 sessions; ``... kills`` what is asked again after a hundred ``kill -9``. Its
+of a run of 1,000 sessions; ``... kills`` which calls are repeated after a hundred ``kill -9``. Its
 server is on the loopback and answers at once, or after half a second. CPU time is that of this
 process.
 """
@@ -31,7 +31,7 @@ from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import run_sessions_in
 
 SESSIONS = 64
-LARGE = 1000  # sessions of the run whose memory is told
+LARGE = 1000  # sessions of the run whose memory is measured
 ROUNDS = 5
 KILLS, AT_ONCE, SLOW = 100, 16, 0.5  # and seconds until an answer comes
 PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4}})
@@ -77,9 +77,9 @@ class Server(asyncio.Protocol):
             note[1] = time.monotonic()
 
 
-async def serve(told, **options):
+async def serve(announce, **options):
     made = await asyncio.get_running_loop().create_server(lambda: Server(**options), "127.0.0.1", 0)
-    told(made.sockets[0].getsockname()[1])
+    announce(made.sockets[0].getsockname()[1])
     await made.serve_forever()
 
 
@@ -121,7 +121,7 @@ async def adapter_alone(url, requests):
 
 
 class Listening(InProcess):
-    """An adapter that keeps the requests it is asked, by session."""
+    """An adapter that keeps its requests, by session."""
 
     def __init__(self, adapter):
         self.adapter = adapter
@@ -135,14 +135,14 @@ class Listening(InProcess):
 
 async def a_run(url, folder, environment, listening=False, n=SESSIONS, concurrency=SESSIONS):
     adapter = load("openai")("m", base_url=url, key_variable=None)
-    asked = Listening(adapter) if listening else adapter
+    participant = Listening(adapter) if listening else adapter
     try:
         run = await run_sessions_in(
-            folder, asked, environment, n, 1, concurrency=concurrency, price=PRICE
+            folder, participant, environment, n, 1, concurrency=concurrency, price=PRICE
         )
     finally:
         await adapter.close()
-    return asked if listening else run
+    return participant if listening else run
 
 
 def against_the_client(url, folder):
@@ -161,10 +161,10 @@ def against_the_client(url, folder):
         for name, way in ways.items():
             seconds[name].append(timed(way(k)))
     print(f"\n{SESSIONS} sessions of {environment.n_trials} trials at once, per call")
-    for name, found in seconds.items():
-        wall, cpu = (median(part) / calls * 1e3 for part in zip(*found, strict=True))
+    for name, times in seconds.items():
+        wall, cpu = (median(part) / calls * 1e3 for part in zip(*times, strict=True))
         print(f"  {name:<48}{cpu:8.2f} ms of CPU {wall:8.2f} ms")
-    plain, adapter, whole = ([cpu for _, cpu in found] for found in seconds.values())
+    plain, adapter, whole = ([cpu for _, cpu in times] for times in seconds.values())
     goal(
         "CPU of the adapter, in units of plain httpx2",
         median(a / p for a, p in zip(adapter, plain, strict=True)),
@@ -201,8 +201,8 @@ def ledger_alone(folder):
     for durable in (False, True):
         rates = []
         for k in range(ROUNDS):
-            place = folder / f"ledger{k}.{durable}"
-            with Ledger.open(place, {"seed": k}, SESSIONS, price=PRICE, durable=durable) as ledger:
+            path = folder / f"ledger{k}.{durable}"
+            with Ledger.open(path, {"seed": k}, SESSIONS, price=PRICE, durable=durable) as ledger:
                 wall, cpu = timed(write(ledger))
             rates.append(SESSIONS * turns / wall)
         waits = "which waits for the disk" if durable else "which outlives a kill"
@@ -219,24 +219,24 @@ def large_run(url, folder):
 
 
 def kills(folder):
-    """Kill a run a hundred times, and tell what was asked again although it had been answered."""
-    asked, ready, port = [], threading.Event(), []
+    """Kill a run a hundred times; count calls that are repeated though they were answered."""
+    calls, ready, port = [], threading.Event(), []
 
-    def told(number):
+    def announce(number):
         port.append(number)
         ready.set()
 
-    work = serve(told, seconds=SLOW, answered=asked)
+    work = serve(announce, seconds=SLOW, answered=calls)
     threading.Thread(target=asyncio.run, args=(work,), daemon=True).start()
     ready.wait()
     rng, url = random.Random(1), f"http://127.0.0.1:{port[0]}/v1"
     words = [sys.executable, __file__, "lives", url]
     n = done = lost = 0
-    answered = set()  # before the process that had asked was killed
+    answered = set()  # before the process was killed
     while n < KILLS:
-        before = len(asked)
+        before = len(calls)
         run = subprocess.Popen([*words, str(folder / f"run{done}")])
-        while len(asked) == before and run.poll() is None:
+        while len(calls) == before and run.poll() is None:
             time.sleep(0.01)
         try:
             run.wait(rng.uniform(0.3, 3.0))
@@ -246,19 +246,19 @@ def kills(folder):
             os.kill(run.pid, signal.SIGKILL)
             run.wait()
             n += 1
-        own = asked[before:]
-        lost += sum(body in answered for body, _ in own)
-        answered = {body for body, when in own if when is not None and when < killed}
-    again = Counter(body for body, _ in asked)
+        after_start = calls[before:]
+        lost += sum(body in answered for body, _ in after_start)
+        answered = {body for body, when in after_start if when is not None and when < killed}
+    again = Counter(body for body, _ in calls)
     repeated = sum(times - 1 for times in again.values())
-    print(f"\n{n} kills, {AT_ONCE} calls at once, {SLOW} s: {len(asked)} calls for {len(again)}")
-    print(f"  asked again: {repeated}, of which had been answered before the kill: {lost}")
-    goal("answers asked again for each kill", lost / n, 1, at_most=True)
+    print(f"\n{n} kills, {AT_ONCE} calls at once, {SLOW} s: {len(calls)} calls for {len(again)}")
+    print(f"  repeated: {repeated}, of which had been answered before the kill: {lost}")
+    goal("answered calls repeated for each kill", lost / n, 1, at_most=True)
 
 
 def main(what):
-    with TemporaryDirectory() as place:
-        folder = Path(place)
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         if what == ["kills"]:
             kills(folder)
             return

@@ -49,8 +49,8 @@ def _told(seconds):
 
 
 def goal(text, value, bound, at_most=False):
-    """Print whether a ratio reaches what was asked for."""
+    """Print whether a ratio reaches the goal."""
     reached = value <= bound if at_most else value >= bound
     sign = "at most" if at_most else "at least"
-    print(f"  -> {text}: {value:.2f}, asked {sign} {bound:g}: {'reached' if reached else 'MISSED'}")
+    print(f"  -> {text}: {value:.2f}, goal {sign} {bound:g}: {'reached' if reached else 'MISSED'}")
     return reached

@@ -36,9 +36,9 @@ def whole_against_fits():
     model = AGENTS[MODEL]
     for intervals, rounds in (("laplace", ROUNDS), ("posterior", 1)):
         with tempfile.TemporaryDirectory() as folder:
-            place = Path(folder)
-            recover(PLACE, MODEL, subjects=10_000, intervals="laplace", out=place / "data")
-            study, _ = read_study(place / "data")
+            path = Path(folder)
+            recover(PLACE, MODEL, subjects=10_000, intervals="laplace", out=path / "data")
+            study, _ = read_study(path / "data")
             everyone = Batch(0, 0, 10_000)
             data = live(study, everyone, draw_subjects(study, everyone)).data(model)
             fit = maximum_a_posteriori if intervals == "laplace" else posterior
@@ -46,7 +46,7 @@ def whole_against_fits():
             ratios = []
             for k in range(rounds):
                 alone = timed(partial(fit, model, data))
-                out = place / f"{intervals}{k}"
+                out = path / f"{intervals}{k}"
                 study_of = partial(recover, PLACE, MODEL, subjects=10_000, intervals=intervals)
                 whole = timed(partial(study_of, out=out))
                 ratios.append(whole / alone)
@@ -66,7 +66,7 @@ def two_workers_against_one():
 
 
 def memory():
-    """Peak memory of studies of 10,000 and 100,000 replicates, each in a process of its own."""
+    """Peak memory of studies of 10,000 and 100,000 replicates, each in a separate process."""
     peaks = {}
     for replicates in (10_000, 100_000):
         words = [sys.executable, "-c", f"import studies; studies.one_study({replicates})"]

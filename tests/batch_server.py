@@ -32,7 +32,7 @@ SUBMISSIONS: dict[str, tuple[bool, int | None]] = {
     "500": (False, 500),
     "drop": (False, None),
     "html": (False, 200),
-    "void": (True, 200),  # taken, and then found to be no batch
+    "void": (True, 200),  # taken, and then refused as no batch
     "expired": (True, 200),  # ends with only half of its requests begun
 }
 _PAGE = 2  # batches on a page of a list
@@ -62,7 +62,7 @@ class BatchServer(FaultServer):
     submissions
         What becomes of each submission, in order; "ok" when it is used up.
     looks
-        How often a batch is found under way before it is over.
+        How many looks see a batch under way before it is over.
     requests
         Most requests of a batch.
     others
@@ -103,7 +103,7 @@ class BatchServer(FaultServer):
         return [batch for batch in self.batches if batch.name != "other"]
 
     @property
-    def asked(self) -> Counter[str]:
+    def counts(self) -> Counter[str]:
         """How often each prompt was taken."""
         return Counter(call.prompt for batch in self.ours for call in batch.calls.values())
 
@@ -140,11 +140,11 @@ class BatchServer(FaultServer):
         return batch.looks > self.looks
 
     def lines(self, batch: Made) -> list[tuple[str, Call]]:
-        """Return what is told of a batch's requests, in an order of its own."""
-        told = {} if batch.name == "other" else batch.calls
-        found = [(key, call) for key, call in told.items() if call.fault != "missing"]
-        random.Random(7).shuffle(found)
-        return found
+        """Return the results of a batch's requests, in another order."""
+        calls = {} if batch.name == "other" else batch.calls
+        lines = [(key, call) for key, call in calls.items() if call.fault != "missing"]
+        random.Random(7).shuffle(lines)
+        return lines
 
     def named(self, id: str) -> Made:
         """Return a batch."""
@@ -169,45 +169,48 @@ class _BatchHandler(Handler):
         elif path == "/v1/batches":
             body = json.loads(raw)
             lines = map(json.loads, self._provider.files[body["input_file_id"]].splitlines())
-            asked = [(line["custom_id"], line["body"]["model"], line["body"]) for line in lines]
-            self._take("openai", body["metadata"]["knownminds"], asked)
+            requests = [(line["custom_id"], line["body"]["model"], line["body"]) for line in lines]
+            self._take("openai", body["metadata"]["knownminds"], requests)
         elif path == "/v1/messages/batches":
-            found = [
+            requests = [
                 (one["custom_id"], one["params"]["model"], one["params"])
                 for one in json.loads(raw)["requests"]
             ]
-            self._take("anthropic", found[0][0].rpartition("-")[0], found)
+            self._take("anthropic", requests[0][0].rpartition("-")[0], requests)
         elif path == "/upload/v1beta/files":
             self._send(200, {}, {"x-goog-upload-url": f"{self._provider.url}/upload/here"})
         elif path == "/upload/here":
             name = f"files/{self._filed(raw)['id']}"
             self._send(200, {"file": {"name": name}}, {"x-goog-upload-status": "final"})
-        elif found := re.fullmatch(r"/v1beta/models/([^/:]+):batchGenerateContent", path):
+        elif match := re.fullmatch(r"/v1beta/models/([^/:]+):batchGenerateContent", path):
             batch = json.loads(raw)["batch"]
             file = batch["inputConfig"]["fileName"].removeprefix("files/")
             lines = map(json.loads, self._provider.files[file].splitlines())
-            asked = [(line["key"], found[1], line["request"]) for line in lines]
-            self._take("google", batch["displayName"], asked)
+            requests = [(line["key"], match[1], line["request"]) for line in lines]
+            self._take("google", batch["displayName"], requests)
         else:
             super().posted(raw)
 
     def do_GET(self) -> None:  # noqa: N802 - as the library calls it
-        provider, place = self._provider, urlsplit(self.path)
-        path, query = place.path, {name: value[0] for name, value in parse_qs(place.query).items()}
+        provider, address = self._provider, urlsplit(self.path)
+        path, query = (
+            address.path,
+            {name: value[0] for name, value in parse_qs(address.query).items()},
+        )
         if path in ("/v1/batches", "/v1/messages/batches", "/v1beta/batches"):
             self._list(path, query)
-        elif (found := re.fullmatch(r"/v1/files/([^/]+)/content", path)) or (
-            found := re.fullmatch(r"/v1beta/files/([^/]+):download", path)
+        elif (match := re.fullmatch(r"/v1/files/([^/]+)/content", path)) or (
+            match := re.fullmatch(r"/v1beta/files/([^/]+):download", path)
         ):
             provider.fetched += 1
-            self._send(200, provider.files[found[1]])
-        elif found := re.fullmatch(r"/v1/messages/batches/([^/]+)/results", path):
+            self._send(200, provider.files[match[1]])
+        elif match := re.fullmatch(r"/v1/messages/batches/([^/]+)/results", path):
             provider.fetched += 1
-            self._send(200, _anthropic_results(provider, provider.named(found[1])))
-        elif found := re.fullmatch(r"/(v1|v1/messages|v1beta)/batches/([^/]+)", path):
-            batch = provider.named(found[2])
+            self._send(200, _anthropic_results(provider, provider.named(match[1])))
+        elif match := re.fullmatch(r"/(v1|v1/messages|v1beta)/batches/([^/]+)", path):
+            batch = provider.named(match[2])
             try:
-                self._send(200, self._told(found[1], batch, provider.look(batch)))
+                self._send(200, self._told(match[1], batch, provider.look(batch)))
             except Broken:
                 self._send(500, {"error": {"message": "no"}})
         else:
@@ -219,9 +222,9 @@ class _BatchHandler(Handler):
         about = {"bytes": len(content), "created_at": 0, "filename": "f", "purpose": "batch"}
         return {"id": id, "object": "file", "status": "processed", **about}
 
-    def _take(self, wire: str, name: str, asked: list[tuple[str, str, dict[str, Any]]]) -> None:
+    def _take(self, wire: str, name: str, requests: list[tuple[str, str, dict[str, Any]]]) -> None:
         provider = self._provider
-        batch, fate = provider.submit(wire, name, asked, self.headers)
+        batch, fate = provider.submit(wire, name, requests, self.headers)
         status = SUBMISSIONS[fate][1]
         if fate.endswith("hang"):
             provider._closing.wait(provider.hang)
@@ -275,7 +278,7 @@ def _uploaded(raw: bytes) -> bytes:
 
 
 def _openai_batch(provider: BatchServer, batch: Made, over: bool) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    content: dict[str, Any] = {
         "id": batch.id,
         "object": "batch",
         "endpoint": "/v1/chat/completions",
@@ -287,10 +290,10 @@ def _openai_batch(provider: BatchServer, batch: Made, over: bool) -> dict[str, A
         "request_counts": {"completed": batch.looks, "failed": 0, "total": len(batch.calls)},
     }
     if not over:
-        return told
+        return content
     if batch.fate == "void":
         error = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached."}
-        return {**told, "status": "failed", "errors": {"object": "list", "data": [error]}}
+        return {**content, "status": "failed", "errors": {"object": "list", "data": [error]}}
     results, errors = [], []
     for key, call in provider.lines(batch):
         line: dict[str, Any] = {"id": f"r-{key}", "custom_id": key, "error": None}
@@ -306,12 +309,12 @@ def _openai_batch(provider: BatchServer, batch: Made, over: bool) -> dict[str, A
             body = {"error": {"message": "no", "type": kind}}
         answer = {"status_code": status, "request_id": f"q-{key}", "body": body}
         (results if status == 200 else errors).append({**line, "response": answer})
-    told["status"] = "expired" if batch.fate == "expired" else "completed"
+    content["status"] = "expired" if batch.fate == "expired" else "completed"
     for name, lines in (("output_file_id", results), ("error_file_id", errors)):
         if lines:
             provider.files[f"{batch.id}-{name}"] = _jsonl(lines)
-            told[name] = f"{batch.id}-{name}"
-    return told
+            content[name] = f"{batch.id}-{name}"
+    return content
 
 
 def _anthropic_batch(provider: BatchServer, batch: Made, over: bool) -> dict[str, Any]:

@@ -6,13 +6,13 @@ import pandas as pd
 
 
 def everyone_everywhere(
-    lived: Callable[[str, str, int], pd.DataFrame],
+    answers: Callable[[str, str, int], pd.DataFrame],
     minds: Iterable[str],
     cells: Iterable[str],
     step: int,
 ) -> pd.DataFrame:
     """Join what each agent did in each cell, with seeds `step` apart from cell to cell."""
     who = tuple(minds)
-    parts = [lived(one, cell, step * k + j) for k, cell in enumerate(cells)
+    parts = [answers(one, cell, step * k + j) for k, cell in enumerate(cells)
              for j, one in enumerate(who)]  # fmt: skip
     return pd.concat(parts, ignore_index=True)

@@ -99,9 +99,9 @@ class Chromium:
 
     def value(self, script):
         """Return what a script says of the page."""
-        told = self.ask("Runtime.evaluate", expression=script, returnByValue=True)
-        assert "exceptionDetails" not in told, told
-        return told["result"].get("value")
+        reply = self.ask("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in reply, reply
+        return reply["result"].get("value")
 
     def screenshot(self):
         """Return the window as PNG."""
@@ -113,13 +113,13 @@ class Chromium:
 
     @property
     def asked_for(self):
-        """Addresses that the page asked for."""
+        """Addresses of the requests of the page."""
         sent = [e["params"] for e in self.events if e["method"] == "Network.requestWillBeSent"]
         return [params["request"]["url"] for params in sent]
 
     @property
     def complaints(self):
-        """What the console was told."""
+        """The lines of the console."""
         return [event for event in self.events if event["method"] in ERRORS]
 
     def _until(self, wanted):

@@ -1,4 +1,4 @@
-"""Commands of `knownminds` in processes of their own, which can be killed, and wait shortly.
+"""Commands of `knownminds` in processes that can be killed, and wait shortly.
 
 A process that has imported the package once begins each command as a child. In these processes
 the clock goes `FASTER` times as fast, so that pauses of seconds take hundredths; a server that
@@ -115,7 +115,7 @@ for line in sys.stdin:
 
 
 def quick_time():
-    """Return the time that commands are told."""
+    """Return the time that commands see."""
     return BEGINNING + FASTER * (time.time() - BEGINNING)
 
 

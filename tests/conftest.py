@@ -54,7 +54,7 @@ def registries_as_they_were():
 def event_loops_as_they_were():
     """No test file leaves asyncio changed, whose `run` would then close no loop any more.
 
-    Inspect does so for the rest of the process where it is called inside a loop of its own, as by
+    Inspect does so for the rest of the process where it is called inside another loop, as by
     `write_eval_log` of a log that is read while it is written.
     """
     yield

@@ -62,11 +62,11 @@ FAULTS: dict[str, bool] = {
     "html": False,
     "blank": False,  # a body of no bytes
     "list": False,  # JSON, and no object
-    "error_200": True,  # an error in the place of an answer
+    "error_200": True,  # an error instead of an answer
     "empty": True,
     "refusal": True,
     "length": True,
-    "garbage": True,  # words in the place of an answer
+    "garbage": True,  # words instead of an answer
     "model_changed": True,
     "no_model": True,
     "no_usage": True,
@@ -117,9 +117,9 @@ class Call:
 def letters(call: Call) -> list[str]:
     """Return the single capital letters in the last line that has any: the options."""
     for line in reversed(call.messages[-1][1].splitlines()):
-        found = re.findall(r"\b[A-Z]\b", line)
-        if found:
-            return found
+        letters_of_line = re.findall(r"\b[A-Z]\b", line)
+        if letters_of_line:
+            return letters_of_line
     return []
 
 
@@ -160,7 +160,7 @@ class FaultServer:
     models
         The models that exist; None takes any.
     serves
-        The model that answers are signed with; None for the one asked for.
+        The model that answers are signed with; None for the one that the call names.
     delay
         Seconds until an answer.
     hang
@@ -170,7 +170,7 @@ class FaultServer:
     complaint
         What a 400 says.
     log_probabilities
-        False to ignore that they are asked for.
+        False to ignore a call for them.
     reasoning_tokens, cached_tokens, written_tokens
         Details of the usage; Google tells nothing of the last.
     """
@@ -362,11 +362,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def posted(self, raw: bytes) -> None:
         """Answer a call with this body."""
-        found = _place(self.path, raw)
-        if found is None:
+        call = _place(self.path, raw)
+        if call is None:
             self._send(404, {"error": {"message": f"Invalid URL (POST {self.path})"}})
             return
-        self._answer(*found)
+        self._answer(*call)
 
     def do_GET(self) -> None:
         self._send(404, {"error": {"message": f"Invalid URL (GET {self.path})"}})
@@ -494,14 +494,14 @@ def _offered_key(call: Call) -> str:
 
 
 def _place(path: str, raw: bytes) -> tuple[str, str, dict[str, Any]] | None:
-    """Return the language of a call, the model asked for and the body."""
+    """Return the language of a call, the model it names and the body."""
     body = json.loads(raw)
     if path == "/v1/chat/completions":
         return "openai", body["model"], body
     if path == "/v1/messages":
         return "anthropic", body["model"], body
-    found = re.fullmatch(r"/v1(?:beta)?/models/([^/:]+):generateContent", path)
-    return ("google", found[1], body) if found else None
+    match = re.fullmatch(r"/v1(?:beta)?/models/([^/:]+):generateContent", path)
+    return ("google", match[1], body) if match else None
 
 
 def _parts(content: Any) -> tuple[str, list[bytes]]:
@@ -525,14 +525,14 @@ def _parts(content: Any) -> tuple[str, list[bytes]]:
 
 
 def _read_openai(body: dict[str, Any]) -> tuple[tuple[Message, ...], Placed]:
-    found = [(message["role"], *_parts(message["content"])) for message in body["messages"]]
-    return _gathered(found)
+    turns = [(message["role"], *_parts(message["content"])) for message in body["messages"]]
+    return _gathered(turns)
 
 
 def _read_anthropic(body: dict[str, Any]) -> tuple[tuple[Message, ...], Placed]:
     system = [("system", *_parts(body["system"]))] if "system" in body else []
-    found = [(message["role"], *_parts(message["content"])) for message in body["messages"]]
-    return _gathered(system + found)
+    turns = [(message["role"], *_parts(message["content"])) for message in body["messages"]]
+    return _gathered(system + turns)
 
 
 def _read_google(body: dict[str, Any]) -> tuple[tuple[Message, ...], Placed]:
@@ -540,26 +540,26 @@ def _read_google(body: dict[str, Any]) -> tuple[tuple[Message, ...], Placed]:
     if "systemInstruction" in body:
         system = [("system", *_parts(body["systemInstruction"]["parts"]))]
     roles = {"user": "user", "model": "assistant"}
-    found = [(roles[c["role"]], *_parts(c["parts"])) for c in body["contents"]]
-    return _gathered(system + found)
+    turns = [(roles[c["role"]], *_parts(c["parts"])) for c in body["contents"]]
+    return _gathered(system + turns)
 
 
 def _gathered(
-    found: Sequence[tuple[str, str, list[bytes]]],
+    turns: Sequence[tuple[str, str, list[bytes]]],
 ) -> tuple[tuple[Message, ...], Placed]:
-    placed = tuple((i, image) for i, (_, _, images) in enumerate(found) for image in images)
-    return tuple((role, text) for role, text, _ in found), placed
+    placed = tuple((i, image) for i, (_, _, images) in enumerate(turns) for image in images)
+    return tuple((role, text) for role, text, _ in turns), placed
 
 
 def _tokens(text: str, k: int) -> list[tuple[str, float, list[tuple[str, float]]]]:
     """Return tokens of a text with log-probabilities, as a model might have had them."""
     tokens = re.findall(r"\s*\S+", text)
-    found = []
+    levels = []
     for i, token in enumerate(tokens):
         level = hashlib.sha256(f"{i}{token}".encode()).digest()[0] / 512  # below one half
         others = [(f"{token}{j}", -1.0 - level - j) for j in range(1, k)]
-        found.append((token, -level, [(token, -level), *others][:k]))
-    return found
+        levels.append((token, -level, [(token, -level), *others][:k]))
+    return levels
 
 
 def _write_openai(provider: FaultServer, call: Call, text: str, why: str) -> dict[str, Any]:
@@ -634,9 +634,9 @@ def _write_google(provider: FaultServer, call: Call, text: str, why: str) -> dic
     if call.fault != "no_finish":
         reasons = {"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
         candidate["finishReason"] = reasons[why]
-    asked = call.body.get("generationConfig", {})
-    if asked.get("responseLogprobs") and _likely(provider, call):
-        tokens = _tokens(text, asked.get("logprobs", 0))
+    options = call.body.get("generationConfig", {})
+    if options.get("responseLogprobs") and _likely(provider, call):
+        tokens = _tokens(text, options.get("logprobs", 0))
         candidate["logprobsResult"] = {
             "chosenCandidates": [{"token": t, "logProbability": v} for t, v, _ in tokens],
             "topCandidates": [

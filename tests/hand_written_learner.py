@@ -125,7 +125,7 @@ def log_likelihood(theta, lapse, n_actions, row, start, action, reward):  # type
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def simulate(theta, lapse, n_actions, row, start, uniforms, payoffs):  # type: ignore[no-untyped-def]
-    """Play the sequences; payoffs[t, a, i] is what action a would pay in place (t, i)."""
+    """Play the sequences; payoffs[t, a, i] is what action a would pay in trial t of sequence i."""
     action = np.empty((start[-1], LANES))
     z = np.empty(N_ROWS * LANES)
     for block in range(len(row)):

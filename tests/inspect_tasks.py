@@ -1,4 +1,4 @@
-"""How tests evaluate a task of Inspect's against a server of their own."""
+"""How tests evaluate a task of Inspect's against a local server."""
 
 import gc
 import warnings

@@ -1,4 +1,4 @@
-"""Sets of magnitude estimates by hand: minds with prior weights and noise that the tests know."""
+"""Sets of magnitude estimates by hand: agents with prior weights and noise that the tests know."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from knownminds.environments import CausalNetwork
 
 
 def ends(mean, error, freedom, bounds):
-    """Both values whose distance from the mean is Student's quantile times their own error.
+    """Both values whose distance from the mean is Student's quantile times their error.
 
     Between bounds the error goes with the root of (mu - low)(high - mu), as Wilson's does.
     """
@@ -48,9 +48,9 @@ def learnt(two_rates, rows):
         rates = 1 / (1 + np.exp(-np.array([z[0], z[-1] if two_rates else z[0]])))
         beta, kappa = np.exp(z[1]), z[2]
         total = 0.0
-        for _, own in given.groupby(["session", "context"]):
+        for _, part in given.groupby(["session", "context"]):
             value, last = [0.5, 0.5], 0.0
-            for action, reward in zip(own["action"].astype(int), own["reward"], strict=True):
+            for action, reward in zip(part["action"].astype(int), part["reward"], strict=True):
                 side = 2 * action - 1
                 total += np.logaddexp(0, -side * (beta * (value[1] - value[0]) + kappa * last))
                 surprise = reward - value[action]
@@ -88,8 +88,8 @@ def explored(kind, released, frame):
 def stays(released, frame):
     """Reward by common transition in the regression of staying, from days side by side."""
     x, y = [], []
-    for _, own in frame.groupby(["subject", "session"], sort=False):
-        at = {row.trial: row for row in own.itertuples()}
+    for _, part in frame.groupby(["subject", "session"], sort=False):
+        at = {row.trial: row for row in part.itertuples()}
         for trial, first in at.items():
             deal, after = at.get(trial + 1), at.get(trial + 2)
             if first.stage != 0 or deal is None or after is None or deal.stage != 1:
@@ -110,12 +110,12 @@ def confident(released, rows):
     As published, a choice is judged by the means of the trial after it, and the last is wrong.
     """
     scores = []
-    for _, own in rows.groupby("session"):
-        right = own["action"].astype(float) == (own["mean_1"] > own["mean_0"]).astype(float)
+    for _, part in rows.groupby("session"):
+        right = part["action"].astype(float) == (part["mean_1"] > part["mean_0"]).astype(float)
         if released:
-            right = right ^ (own["block"].shift(-1).fillna(-1) != own["block"])
-        given = own["action"].notna()
-        said = own.loc[given, "response"].astype(float)
+            right = right ^ (part["block"].shift(-1).fillna(-1) != part["block"])
+        given = part["action"].notna()
+        said = part.loc[given, "response"].astype(float)
         span = said.max() - said.min()
         scaled = (said - said.min()) / span if span else said
         scores += (1 - (right[given].astype(float) - scaled) ** 2).tolist()
@@ -234,19 +234,23 @@ def gambles(loss, likely, rows):
 
 
 def low_rejected(rows):
-    own = rows[(rows["role"] == 0) & (rows["more"] < 0.3 * rows["stake"]) & rows["action"].notna()]
-    return (own["action"] == 0).mean()
+    answers = rows[
+        (rows["role"] == 0) & (rows["more"] < 0.3 * rows["stake"]) & rows["action"].notna()
+    ]
+    return (answers["action"] == 0).mean()
 
 
 def generous(rows):
     gain = {n: rows[f"{n}_chance"] * (rows["stake"] - rows[n]) for n in ("less", "more")}
-    own = rows[(rows["role"] == 1) & (gain["less"] > gain["more"] + 1e-9) & rows["action"].notna()]
-    return (own["action"] == 1).mean()
+    answers = rows[
+        (rows["role"] == 1) & (gain["less"] > gain["more"] + 1e-9) & rows["action"].notna()
+    ]
+    return (answers["action"] == 1).mean()
 
 
 def gives_as_others_do(rows):
-    own = rows[rows["action"].notna()]
-    return np.polyfit(own["others"].astype(float), own["action"].astype(float), 1)[0]
+    answers = rows[rows["action"].notna()]
+    return np.polyfit(answers["others"].astype(float), answers["action"].astype(float), 1)[0]
 
 
 # ------------------------------------------------------------------ causes
@@ -262,13 +266,13 @@ def told_of(rows):
 
 def contrast(plus, minus, pooled, rows):
     """Difference of two tasks, each (other cause, effect), averaged over cells that have both."""
-    own = told_of(rows[rows["response"].notna()])
+    stated = told_of(rows[rows["response"].notna()])
     cells = (
         ["session", "domain", "sense"] if pooled else ["session", "domain", "sense", "direction"]
     )
-    cells = [c for c in cells if c in own and c != "session"]
+    cells = [c for c in cells if c in stated and c != "session"]
     means = [
-        own[own["cause"] & (own["other"] == other) & (own["effect"] == effect)]
+        stated[stated["cause"] & (stated["other"] == other) & (stated["effect"] == effect)]
         .groupby(cells)["response"]
         .mean()
         for other, effect in (plus, minus)
@@ -296,7 +300,7 @@ def exactly(rows, question):
 
 
 def twins(rows, change, counts):
-    """Answers to questions and to their twins, in which one thing that is told is another."""
+    """Answers to questions and to their twins, in which one stated fact is another."""
     means = mean_answers(rows)
     for (query, *known), mean in means.items():
         for v, value in enumerate(known):
@@ -389,9 +393,9 @@ def conflicting(excess, rows):
         return weight
     variance, free = [], []
     for cue in (0, 1):
-        own = given[given["modality"] == cue]
-        line, rest, *_ = np.polyfit(own["value"], own["response"], 1, full=True)
-        free.append(len(own) - 2)
+        part = given[given["modality"] == cue]
+        line, rest, *_ = np.polyfit(part["value"], part["response"], 1, full=True)
+        free.append(len(part) - 2)
         variance.append(rest[0] / free[-1] / line[0] ** 2)
     best = variance[1] / sum(variance)
     # A ratio of variances is biased by the order of one over their degrees of freedom.
@@ -400,7 +404,7 @@ def conflicting(excess, rows):
 
 
 def mean_of_sessions(one, rows):
-    values = np.array([one(own) for _, own in rows.groupby("session", sort=False)], dtype=float)
+    values = np.array([one(part) for _, part in rows.groupby("session", sort=False)], dtype=float)
     return np.nanmean(values) if np.isfinite(values).any() else np.nan
 
 

@@ -9,7 +9,7 @@ WIDE_ENOUGH = 1280  # where every table fits without being pushed
 # another text, the empty box, and, where there is room enough, the table that has to be pushed.
 MEASURE = r"""((across, roomy) => {
   const all = (where, what) => [...where.querySelectorAll(what)];
-  const told = (one) => (one.id ? '#' + one.id + ' ' : '') + one.textContent.trim().slice(0, 50);
+  const label = (one) => (one.id ? '#' + one.id + ' ' : '') + one.textContent.trim().slice(0, 50);
   const seen = (box) => box.width > 0 && box.height > 0;
   const askew = (text) => {
     const turned = (text.getAttribute('transform') || '').match(/rotate\(([-0-9.]+)/);
@@ -24,17 +24,17 @@ MEASURE = r"""((across, roomy) => {
     if (!seen(box) || one.closest('svg, details:not([open])')) continue;
     const holder = one.closest('.wide, code') || one;
     const edge = holder.getBoundingClientRect().right;
-    if (edge > across + 1) faults.push(`beyond the page: ${told(one)}`);
+    if (edge > across + 1) faults.push(`beyond the page: ${label(one)}`);
     if (!one.matches('.wide *, code') && one.scrollWidth > one.clientWidth + 1
         && getComputedStyle(one).overflowX === 'visible' && one.clientWidth > 0
         && !all(one, '.wide, code').length && !one.matches('table'))
-      faults.push(`runs over: ${told(one)}`);
+      faults.push(`runs over: ${label(one)}`);
   }
   for (const wide of all(document, '.wide')) {
     if (!seen(wide.getBoundingClientRect())) continue;
     if (!wide.textContent.trim()) faults.push('an empty box');
     if (roomy && wide.scrollWidth > wide.clientWidth + 1 && wide.clientWidth)
-      faults.push(`a table runs out of its box: ${wide.getAttribute('aria-label')}, ${told(wide)}`);
+      faults.push(`a table leaves its box: ${wide.getAttribute('aria-label')}, ${label(wide)}`);
   }
   for (const svg of all(document, 'svg')) {
     const frame = svg.getBoundingClientRect();

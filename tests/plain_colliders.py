@@ -31,7 +31,7 @@ HERE = np.array(
         for _, known in ASKED.values()
     ]
 )
-THERE = HERE & np.array([[state[asked] == 1 for state in STATES] for asked, _ in ASKED.values()])
+THERE = HERE & np.array([[state[query] == 1 for state in STATES] for query, _ in ASKED.values()])
 C1, C2, E = np.array(STATES).T
 
 
@@ -60,8 +60,8 @@ def fitted(tasks, answers, size, second=None, starts=12):
     """
     second = np.zeros(len(tasks)) if second is None else second
     cells = sorted({(t, bool(s)) for t, s in zip(tasks, second, strict=True)})
-    own = [answers[(tasks == t) & (second == s)] for t, s in cells]
-    mean, weight = np.array([a.mean() for a in own]), np.sqrt([len(a) for a in own])
+    groups = [answers[(tasks == t) & (second == s)] for t, s in cells]
+    mean, weight = np.array([a.mean() for a in groups]), np.sqrt([len(a) for a in groups])
     task, side = zip(*cells, strict=True)
 
     def off(theta):
@@ -82,10 +82,10 @@ def left_out(tasks, answers, size, second=None, starts=12):
     second = np.zeros(len(tasks)) if second is None else second
     mean, off = [], []
     for task in [task for task in ASKED if task in tasks]:
-        own = tasks == task
-        best = fitted(tasks[~own], answers[~own], size, second[~own], starts)
-        off.append(_off(best.x, tasks[own], answers[own], second[own]).mean())
-        mean.append(answers[own].mean())
+        chosen = tasks == task
+        best = fitted(tasks[~chosen], answers[~chosen], size, second[~chosen], starts)
+        off.append(_off(best.x, tasks[chosen], answers[chosen], second[chosen]).mean())
+        mean.append(answers[chosen].mean())
     off, around = np.array(off), np.subtract(mean, np.mean(mean))
     return 1 - (off**2).sum() / (around**2).sum(), np.sqrt((off**2).mean())
 
@@ -94,16 +94,16 @@ ROMAN = {(2, 0, 0): "I", (2, 0, 1): "II", (2, 1, 0): "II", (2, 1, 1): "III"}
 
 
 def plainly(trials):
-    """The rows with task, answer, and whether C2 is asked about (in II: present alone is C1)."""
+    """Rows with task, answer, and whether the question is about C2 (in II: present alone is C1)."""
     frame = trials.to_frame().reset_index(drop=True)
     tasks = []
     c2 = (frame["query"] == 1) | ((frame["query"] == 2) & (frame["first"] > frame["second"]))
     for row in frame.to_dict("records"):
-        told = [row["first"], row["second"], row["third"]]
+        states = [row["first"], row["second"], row["third"]]
         if row["query"] == 2:
-            tasks.append(ROMAN[2, told[0], told[1]])
+            tasks.append(ROMAN[2, states[0], states[1]])
             continue
-        other = told[1 - row["query"]]
+        other = states[1 - row["query"]]
         groups = {1: ("VIII", "VI", "VII"), 0: ("XI", "IX", "X"), -1: ("V", "IV", None)}
-        tasks.append(groups[told[2]][other if other >= 0 else 2])
+        tasks.append(groups[states[2]][other if other >= 0 else 2])
     return frame.assign(task=tasks, answer=frame["response"].astype(float) / 100, c2=c2.to_numpy())

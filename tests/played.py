@@ -1,4 +1,4 @@
-"""A short session of every experiment, played by a known mind; for tests that need one of each."""
+"""A short session of every experiment, played by a known agent; for tests that need one of each."""
 
 from functools import cache
 
@@ -16,15 +16,15 @@ SHORT |= dict.fromkeys(
 
 @cache
 def short(name):
-    place = make(name)
-    return make(name, **({place.size: SHORT[name]} if name in SHORT else {}))
+    environment = make(name)
+    return make(name, **({environment.size: SHORT[name]} if name in SHORT else {}))
 
 
 @cache
 def played(name, seed=3):
     """Return the trials of one subject with one session; nobody may change them."""
-    place = short(name)
-    model = [model for model in AGENTS.values() if model.plays(place)][-1]
+    environment = short(name)
+    model = [model for model in AGENTS.values() if model.plays(environment)][-1]
     [theta] = model.parameters.draw(np.random.default_rng(0), 1)
-    lived = play(model.from_theta(theta, actions=place.n_actions), place, seed, 0)
-    return Trials.from_frame(lived.frame.assign(environment=name))
+    trials = play(model.from_theta(theta, actions=environment.n_actions), environment, seed, 0)
+    return Trials.from_frame(trials.frame.assign(environment=name))

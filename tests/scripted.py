@@ -1,10 +1,10 @@
-"""An adapter that replies as it is told, and failures as adapters raise them."""
+"""An adapter that replies by a script, and failures as adapters raise them."""
 
 from knownminds.llm_adapters import Failed, InProcess, Reply, Sampling, Usage
 
 
 class Scripted(InProcess):
-    """Replies as told, one item after another: texts, replies, or errors; then `rest`."""
+    """Replies in order, one item after another: texts, replies, or errors; then `rest`."""
 
     model, provider = "scripted", "test"
     heeds = frozenset(vars(Sampling()))

@@ -19,15 +19,15 @@ def stored(name):
 
 
 def keep(name, numbers, seed, file):
-    """Store the numbers of a run, if that is asked for; return those that are stored."""
+    """Store the numbers of a run, if the option says so; return those that are stored."""
     if os.environ.get("KNOWNMINDS_STORE"):
-        told = {
+        content = {
             "date": date.today().isoformat(),
             "version": version("knownminds"),
             "seed": seed,
             "command": f"pytest -m long tests/{Path(file).relative_to(FOLDER.parent).as_posix()}",
             "numbers": numbers,
         }
-        text = json.dumps(told, indent=1) + "\n"
+        text = json.dumps(content, indent=1) + "\n"
         (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
     return stored(name)

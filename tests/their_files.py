@@ -23,8 +23,8 @@ class Made:
 
 
 def lines(head, rows, delimiter=",", end="\n"):
-    told = [delimiter.join(head)] + [delimiter.join(map(str, row)) for row in rows]
-    return end.join(told) + end
+    text_lines = [delimiter.join(head)] + [delimiter.join(map(str, row)) for row in rows]
+    return end.join(text_lines) + end
 
 
 def urns(seed=0, runs=12):
@@ -82,13 +82,13 @@ def blocks(seed=0, runs=2):
         trial, better = 0, draw.randint(0, 1)
         for block, length in enumerate((21, 20, 20, 19)):
             better = 1 - better  # the machines change places after every block
-            for place in range(length):
+            for position in range(length):
                 choice, points = draw.randint(0, 1), round(draw.gauss(50, 8), 2)
                 right = int(choice == better)
-                last = place == length - 1
+                last = position == length - 1
                 sure = "" if (run, trial) == (0, 30) else round(draw.random(), 2)
-                told = 1 - right if last else right
-                rows.append((trial, block, place, choice, points, sure, told, run))
+                shown = 1 - right if last else right
+                rows.append((trial, block, position, choice, points, sure, shown, run))
                 ok = sure != ""
                 trials.append({
                     "subject": f"engine/{run}", "session": "0", "trial": trial, "block": block,
@@ -222,7 +222,7 @@ def people_games(seed=0, people=2, n=5):
     return Made("data.csv", lines(head, rows), trials, "horizon", {"ok": len(trials)})
 
 
-# What each task of the collider asks, by hand: letter, asked, what is told of C1, C2 and E.
+# What each task of the collider asks, by hand: letter, query, states of C1, C2 and E (-1 unknown).
 QUESTIONS = [
     ("a", 0, (-1, 1, 1)), ("a", 1, (1, -1, 1)), ("b", 0, (-1, -1, 1)), ("b", 1, (-1, -1, 1)),
     ("c", 0, (-1, 0, 1)), ("c", 1, (0, -1, 1)), ("d", 0, (-1, 1, -1)), ("d", 1, (1, -1, -1)),
@@ -242,15 +242,15 @@ def people_causes(seed=0, people=3):
         order = list(range(20))
         draw.shuffle(order)
         for trial, number in enumerate(order):
-            letter, asked, told = QUESTIONS[number]
-            shown = ",".join(f"{v}={x}" for v, x in zip("XYZ", told, strict=True) if x >= 0)
+            letter, query, states = QUESTIONS[number]
+            shown = ",".join(f"{v}={x}" for v, x in zip("XYZ", states, strict=True) if x >= 0)
             y, rt = 5 * draw.randint(0, 20), f"{draw.random() * 9:.3f}".replace(".", ",")
             theirs = ("economy", "society", "weather")[domain]
-            rows.append((person, theirs, "b", SENSES[sense], letter.upper(), f"{'XYZ'[asked]}|{shown}",  # noqa: E501
+            rows.append((person, theirs, "b", SENSES[sense], letter.upper(), f"{'XYZ'[query]}|{shown}",  # noqa: E501
                          trial, rt, y, "t", "a", '"domain, attr.polarity"', "c"))  # fmt: skip
             trials.append({
-                "subject": str(person), "session": "0", "trial": trial, "query": asked,
-                "first": told[0], "second": told[1], "third": told[2], "domain": domain,
+                "subject": str(person), "session": "0", "trial": trial, "query": query,
+                "first": states[0], "second": states[1], "third": states[2], "domain": domain,
                 "sense": sense, "response": y,
             })  # fmt: skip
     head = ("s", "domain", "diagram", "attr.polarity", "letter.type", "study.type", "trial", "rt",
@@ -264,11 +264,11 @@ def model_causes(seed=0, passes=2):
     rows, trials = [], []
     for again in range(passes):
         for domain in range(3):
-            for place, sense in zip((0, 3, 5, 6), range(4), strict=True):
-                for number, (letter, asked, told) in enumerate(QUESTIONS[:20:3]):
+            for pattern, sense in zip((0, 3, 5, 6), range(4), strict=True):
+                for number, (letter, query, states) in enumerate(QUESTIONS[:20:3]):
                     position = 3 * number
-                    letter, asked, told = QUESTIONS[position]
-                    id_ = 160 * domain + 20 * place + position + 1
+                    letter, query, states = QUESTIONS[position]
+                    id_ = 160 * domain + 20 * pattern + position + 1
                     y = draw.randint(0, 100)
                     fate, answer = "ok", str(y)
                     if (again, domain, sense, number) == (0, 0, 0, 0):
@@ -282,8 +282,8 @@ def model_causes(seed=0, passes=2):
                                  "some-model", "0.7"))  # fmt: skip
                     trials.append({
                         "subject": "some-model", "session": "numeric/0.7" + (f"/{again}" if again else ""),  # noqa: E501
-                        "trial": id_ - 1, "query": asked, "first": told[0], "second": told[1],
-                        "third": told[2], "domain": domain, "sense": sense,
+                        "trial": id_ - 1, "query": query, "first": states[0], "second": states[1],
+                        "third": states[2], "domain": domain, "sense": sense,
                         "response": y if fate == "ok" else None, "outcome": fate,
                     })  # fmt: skip
     head = ("id", "response", "prompt_category", "graph", "domain", "task", "cntbl_cond", "subject",
@@ -394,11 +394,11 @@ def screens(seed=0, people=2):
     draw = random.Random(seed)
     texts, trials = [], []
     for person in range(people):
-        told = [{"trial_type": "instructions", "trial_index": 0, "rt": 5210, "id": f"a{person}"}]
+        pages = [{"trial_type": "instructions", "trial_index": 0, "rt": 5210, "id": f"a{person}"}]
         for index in range(1, 13):
             button, silent = draw.randint(0, 1), index == 5
             points, casino = draw.randint(0, 1), index % 4
-            told.append({
+            pages.append({
                 "trial_type": "html-button-response", "trial_index": index,
                 "rt": None if silent else draw.randint(300, 900),
                 "response": None if silent else {"Q0": "left" if button == 0 else "right"},
@@ -409,6 +409,6 @@ def screens(seed=0, people=2):
                 "action": None if silent else button, "reward": None if silent else points,
                 "outcome": "empty" if silent else "ok",
             })  # fmt: skip
-        texts.append(json.dumps(told))
+        texts.append(json.dumps(pages))
     counted = {"ok": 11 * people, "empty": people}
     return Made("study.txt", "".join(texts), trials, "instrumental_learning", counted)

@@ -1,9 +1,10 @@
 """Walk the documentation as a reader does: `python tests/walked.py BIN [PAGE ...]`.
 
 BIN holds `knownminds` and `python` of an environment in which the package is installed. Each page
-begins in an empty folder outside the checkout; its files are written, each command is a process of
-its own, and its Python blocks are typed into one session, which no command sees. What a block shows
-as output has to have been printed. Without PAGE (`docs/tutorial.md`, ...), all pages are walked.
+begins in an empty folder outside the checkout; its files are written, each command is a
+separate process, and its Python blocks are typed into one session, which no command sees. What a
+block shows as output has to have been printed. Without PAGE
+(`docs/tutorial.md`, ...), all pages are walked.
 """
 
 from __future__ import annotations
@@ -124,18 +125,18 @@ def walk(page: Path, binaries: Path) -> list[str]:
         reader = Reader(binaries, Path(folder))
         try:
             for block in blocks_of(page):
-                place = f"{page.relative_to(ROOT)}, line {block.line}"
+                position = f"{page.relative_to(ROOT)}, line {block.line}"
                 went = True
                 if block.is_file:
                     (reader.folder / block.title).write_text(block.text, encoding="utf-8")
                 elif block.title == OUTPUT:
                     if " ".join(block.text.split()) not in " ".join(printed.split()):
-                        return [f"{place} shows what was not printed. Printed:\n{printed}"]
+                        return [f"{position} shows what was not printed. Printed:\n{printed}"]
                 elif block.title not in NOT_RUN and block.language in ("bash", "python"):
                     do = reader.shell if block.language == "bash" else reader.python
                     went, printed = do(block.text)
                 if not went:
-                    return [f"{place}:\n{printed}"]
+                    return [f"{position}:\n{printed}"]
         finally:
             reader.leave()
     return []

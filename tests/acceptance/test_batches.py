@@ -56,12 +56,12 @@ def test_a_run_in_batches_is_the_run_call_by_call_at_half_the_price(command, tmp
     with serving() as server:
         batched = command(*words_of(wire, server, tmp_path / "batch", 2))
         assert [len(batch.calls) for batch in server.ours] == [2 * TRIALS]
-        asked = server.asked
+        counts = server.counts
     with serving() as server:
         plain = command(*words_of(wire, server, tmp_path / "plain", 2, batch=False))
         assert not server.ours
     assert batched.code == plain.code == 0, batched.err + plain.err
-    assert asked == Counter(call.prompt for call in server.calls)
+    assert counts == Counter(call.prompt for call in server.calls)
     halves = [ended.result["nano_dollars_paid"] for ended in (batched, plain)]
     assert 2 * halves[0] == halves[1] > 0
     frames = [rows(tmp_path / name).drop(columns="money") for name in ("batch", "plain")]
@@ -88,7 +88,7 @@ def test_a_killed_run_finds_its_batch_again_and_submits_it_once(command, tmp_pat
         assert command(*words).code == 0  # a run that is done submits nothing
         assert server.tried == 1
     assert killed == [server.ours[0].id]
-    assert sorted(server.asked.values()) == [1] * TRIALS
+    assert sorted(server.counts.values()) == [1] * TRIALS
     assert ended.result["calls"] == {"ok": TRIALS}
     assert ended.result["batches"] == {"read": 1}
     assert (rows(tmp_path)["outcome"] == "ok").all()
@@ -102,7 +102,7 @@ def test_a_submission_without_an_answer_is_made_again_only_if_there_is_no_batch(
         ended = command(*words_of("openai", server, tmp_path, 1))
     assert ended.code == 0, ended.err
     assert server.tried == (1 if fate.startswith("made") else 2)
-    assert sorted(server.asked.values()) == [1] * TRIALS
+    assert sorted(server.counts.values()) == [1] * TRIALS
     assert ended.result["calls"] == {"ok": TRIALS}
 
 
@@ -128,7 +128,7 @@ def test_requests_without_an_answer_are_errors_that_are_counted_and_cost_nothing
         assert first["answers_without_tokens"] == 1
         again = command(*words, "--retry-errors").result
     assert again["outcomes"]["error"]["count"] == 0
-    assert (server.tried, sum(server.asked.values())) == (2, TRIALS + lost)
+    assert (server.tried, sum(server.counts.values())) == (2, TRIALS + lost)
 
 
 @of_each_wire
@@ -145,10 +145,10 @@ def test_no_cap_is_passed_and_what_was_asked_is_not_asked_again(command, tmp_pat
     with serving() as server:
         for most in (TRIALS // 2, TRIALS):
             ended = command(*words_of("openai", server, tmp_path, 1, "--cap", f"calls={most}"))
-            assert sum(server.asked.values()) == most
+            assert sum(server.counts.values()) == most
             assert sum(ended.result["calls"].values()) == most
         assert ended.code == 0
-    assert set(server.asked.values()) == {1}
+    assert set(server.counts.values()) == {1}
 
 
 def test_what_a_batch_has_reserved_is_free_for_the_next_one(command, tmp_path):

@@ -60,7 +60,7 @@ def test_a_batch_that_is_not_taken_stops_the_run_and_is_asked_anew(tmp_path, wir
         run = go(tmp_path, server, wire, 1)
         assert run.complete
         assert run.account.batches == {"read": 1, "void": 2}
-        assert sum(server.asked.values()) == N_TRIALS
+        assert sum(server.counts.values()) == N_TRIALS
 
 
 @pytest.mark.long
@@ -75,7 +75,7 @@ def test_a_provider_that_fails_for_long_stops_the_run_and_loses_nothing(tmp_path
         # An ordinary start reads what is under way, too, and then asks nothing more.
         run = go(tmp_path, server, n=1, batching=None)
         assert run.complete
-        assert sum(server.asked.values()) == len(server.calls) == N_TRIALS
+        assert sum(server.counts.values()) == len(server.calls) == N_TRIALS
 
 
 def _fail(batch):
