@@ -80,7 +80,7 @@ class Ours:
         self.inquiry = Inquiry(HyperbolicDiscounter, self.environment, self.design, FIXED)
 
     def ask(self):
-        self.position = self.inquiry(self.rows).place
+        self.position = self.inquiry(self.rows).position
         table = self.design.table
         return float(table["sooner_amount"][self.position]), float(
             table["later_delay"][self.position]
