@@ -1,7 +1,7 @@
 """From trials to parameters and posteriors.
 
 Point fits need NumPy and numba alone; what samples (`hierarchical`, NUTS) loads PyMC when it is
-first asked for.
+first used.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -39,7 +39,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class AgentCheck:
-    """What `check_agent` found; prints itself as a table.
+    """The result of `check_agent`; prints itself as a table.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ class AgentCheck:
     def __str__(self) -> str:
         """Write as a table."""
         rows = [f"{rule.name:<58}{rule.off:>10.1e}  {rule.broken or 'kept'}" for rule in self.rules]
-        place = f" in {self.environment}" if self.environment else ""
-        return "\n".join([f"contract of {self.model}{place}", *rows])
+        where = f" in {self.environment}" if self.environment else ""
+        return "\n".join([f"contract of {self.model}{where}", *rows])
 
 
 def check_agent(
@@ -94,19 +94,19 @@ def check_agent(
         text = f"The parameter {shared[0]!r} is called as a column is; rename it."
         names = Rule("parameters are called otherwise than columns", len(shared), text)
         return AgentCheck(model.name, "", (names,))
-    place = given or next((p for name in ENVIRONMENTS if model.plays(p := make(name))), None)
-    if place is None or not model.plays(place):
-        return AgentCheck(model.name, place.name if place else "", (_reads(model, place),))
+    played = given or next((p for name in ENVIRONMENTS if model.plays(p := make(name))), None)
+    if played is None or not model.plays(played):
+        return AgentCheck(model.name, played.name if played else "", (_reads(model, played),))
     rules = [Rule("what it reads is there", 0.0)]
     with np.errstate(all="ignore"):
         try:
-            for rule in _Contract(model, place, seed).rules():
+            for rule in _Contract(model, played, seed).rules():
                 rules.append(rule)
                 if np.isnan(rule.off):
                     break  # what comes after would tell the same
         except ValueError as error:  # no kernel can be made of it in this experiment
             rules.append(Rule("kernels follow from it", 1.0, str(error)))
-    return AgentCheck(model.name, place.name, tuple(rules))
+    return AgentCheck(model.name, played.name, tuple(rules))
 
 
 def _reads(model: type[Agent], environment: Environment | None) -> Rule:
@@ -117,33 +117,35 @@ def _reads(model: type[Agent], environment: Environment | None) -> Rule:
         except ValueError as error:
             return Rule(name, 1.0, str(error))
     known = {"action", "response", "reward"}
-    for place in map(make, ENVIRONMENTS):
-        known |= {*place.fields.stimulus, *place.fields.feedback, *place.drawn}
+    for experiment in map(make, ENVIRONMENTS):
+        known |= {*experiment.fields.stimulus, *experiment.fields.feedback, *experiment.drawn}
     odd = [c for c in (*model.columns, *model.design) if c not in known]
-    told = f"No experiment has {odd[0]!r}" if odd else "No experiment shows all that it reads"
-    return Rule(name, float(len(odd)), f"{told}; name one that does (environment=...).")
+    text = f"No experiment has {odd[0]!r}" if odd else "No experiment shows all that it reads"
+    return Rule(name, float(len(odd)), f"{text}; name one that does (environment=...).")
 
 
 class _Contract:
     """The rules for one model in one experiment."""
 
     def __init__(self, model: type[Agent], environment: Environment, seed: int):
-        self.model, self.place, self.seed = model, environment, seed
+        self.model, self.environment, self.seed = model, environment, seed
         self.rng = np.random.default_rng(seed)
         self.theta = model.parameters.draw(self.rng, N_SUBJECTS)
 
     def rules(self) -> Iterator[Rule]:
-        self.trials = simulate(self.model, self.theta, self.place, self.seed, lapse=LAPSE)
+        self.trials = simulate(self.model, self.theta, self.environment, self.seed, lapse=LAPSE)
         yield self._corners()
         yield self._draws()
-        for lapse, told in ((None, ""), (LAPSE, ", with lapses")):
-            yield self._likelihood(lapse, told)
-            yield self._slopes(lapse, told)
+        for lapse, note in ((None, ""), (LAPSE, ", with lapses")):
+            yield self._likelihood(lapse, note)
+            yield self._slopes(lapse, note)
         yield self._sums()
         yield self._gaps()
 
     def _data(self, trials: Trials) -> ModelData:
-        return ModelData.read(self.model, trials, self.place.n_actions or None, all_trials=True)
+        return ModelData.read(
+            self.model, trials, self.environment.n_actions or None, all_trials=True
+        )
 
     def _judged(self, name: str, off: float, bound: float, broken: str) -> Rule:
         return Rule(name, off, "" if off <= bound else broken)
@@ -164,15 +166,15 @@ class _Contract:
         return Rule("finite at the corners of the prior", 0.0)
 
     def _agent(self, i: int, lapse: float | None) -> Agent:
-        actions = self.place.n_actions or None
+        actions = self.environment.n_actions or None
         return self.model.from_theta(self.theta[i], lapse=lapse or 0.0, actions=actions)
 
     def _draws(self) -> Rule:
         apart = 0.0
         for i in range(2):
-            alone = play(self._agent(i, LAPSE), self.place, self.seed, i).frame
+            alone = play(self._agent(i, LAPSE), self.environment, self.seed, i).frame
             fused = self.trials.frame[self.trials.frame["subject"] == str(i)]
-            for name in answer_columns(self.place):
+            for name in answer_columns(self.environment):
                 pair = [f[name].to_numpy(float, na_value=-9.0) for f in (alone, fused)]
                 same = len(pair[0]) == len(pair[1])
                 apart = max(apart, np.max(np.abs(pair[0] - pair[1])) if same else np.inf)
@@ -199,7 +201,7 @@ class _Contract:
         rows: list[Any] = frame[frame["subject"] == str(i)].to_dict("records")
         for row in rows:
             action, response = (_given(row, name) for name in ("action", "response"))
-            total += agent.log_probability(row, action, response, self.place.response_range)
+            total += agent.log_probability(row, action, response, self.environment.response_range)
             agent.learn(row, -1 if action is None else action, row["reward"])
         return total
 
@@ -210,13 +212,13 @@ class _Contract:
         upper = [*(p.support.upper for p in law), *([1.0] if mixed else [])]
 
         def at(values: Array) -> tuple[Array, Array]:
-            own = values[:, :-1] if mixed else values
-            return data.log_likelihood(own, values[:, -1] if mixed else None)
+            theta = values[:, :-1] if mixed else values
+            return data.log_likelihood(theta, values[:, -1] if mixed else None)
 
         total, gradient = at(values)
         off, worst = 0.0, ""
         for k, name in enumerate([*law.names, *(["lapse"] if mixed else [])]):
-            # Near an end of its support a function may bend within a step of its own size.
+            # Near an end of its support a function may bend within a separate step size.
             room = np.minimum(1.0, np.minimum(np.abs(values[:, k]), upper[k] - values[:, k]))
             apart = np.full(N_SUBJECTS, np.inf)
             for step in STEPS:
@@ -241,7 +243,7 @@ class _Contract:
         if _given(row, "action") is not None:
             sums.append(float(agent.probabilities(row).sum()))
         if _given(row, "response") is not None:
-            low, high = self.place.response_range
+            low, high = self.environment.response_range
             # Whether a number beyond the range becomes its end, of models that say so.
             censored = getattr(self.model, "censored", None)
             if censored is False:  # the law of a number before it is cut off
@@ -264,7 +266,7 @@ class _Contract:
         frame = self.trials.to_frame()
         gone = self.rng.random(len(frame)) < GAPS
         gone &= (frame.groupby("subject").cumcount() > 1).to_numpy()  # a fit takes two of each
-        if self.place.fields.dependent:  # what was shown later hangs on what was answered
+        if self.environment.fields.dependent:  # what was shown later hangs on what was answered
             gone[:] = False
         holes = frame.copy()
         holes.loc[gone, [c for c in ("action", "response", "reward") if c in frame]] = None

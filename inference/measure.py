@@ -63,17 +63,17 @@ class Estimate(Result):
     def __str__(self) -> str:
         """Value, interval, test and exclusions in one line."""
         left = ", ".join(f"{n} excluded ({why})" for why, n in self.excluded.items() if n)
-        told = f"{self.measure} {value_text(self.value, self.low, self.high, self.p_value)}"
-        told += f", {self.n} {self.unit}{'' if self.n == 1 else 's'}"
+        line = f"{self.measure} {value_text(self.value, self.low, self.high, self.p_value)}"
+        line += f", {self.n} {self.unit}{'' if self.n == 1 else 's'}"
         more = [left, f"fits: {counts_text(self.fits)}" if self.fits else "", self.note]
-        return "; ".join([told, *(text for text in more if text)])
+        return "; ".join([line, *(text for text in more if text)])
 
 
 def reason_of(estimate: Estimate) -> str:
     """Say why an estimate has no value, in the words of what was left out."""
     reasons = [why for why, n in estimate.excluded.items() if n]
-    own = [why for why in reasons if why not in ("no answer", UNANSWERED)]
-    return ", ".join(own or reasons) or "no value"
+    distinct = [why for why in reasons if why not in ("no answer", UNANSWERED)]
+    return ", ".join(distinct or reasons) or "no value"
 
 
 def value_text(value: float, low: float, high: float, p_value: float) -> str:
@@ -148,7 +148,7 @@ class Dial:
 
 
 class Measure(ABC):
-    """A number read off the sessions of several subjects, with its own test.
+    """A number read off the sessions of several subjects, with its test.
 
     Besides the estimate a measure says by which known agents it can be audited: the `rational`
     model, for which it has its null value, and the `violator`, whose value grows with a dial.
@@ -303,8 +303,8 @@ class SubjectMeasure(Measure):
                 left_out[one].append(reason)
         estimates = []
         for k, ends in enumerate(bounds):
-            own = Values(*(column[k : k + 1] for column in vars(values).values()))
-            estimate = self._estimate(tests[ends].only(k), own, "session")
+            single = Values(*(column[k : k + 1] for column in vars(values).values()))
+            estimate = self._estimate(tests[ends].only(k), single, "session")
             excluded = counts_of(left_out[k]) if n[k] else dict(estimate.excluded)
             unanswered = {UNANSWERED: int(lost[k])} if lost[k] else {}
             estimates.append(replace(estimate, excluded={**excluded, **unanswered}))
@@ -330,8 +330,8 @@ class SubjectMeasure(Measure):
         rows = np.bincount(subject, minlength=len(n_groups)) * n_groups
         batch = np.where(n_groups > 1, np.cumsum(rows) // ROWS_AT_ONCE, -1)
         for number in np.unique(batch[batch >= 0]):
-            own = (batch == number)[subject]
-            frame, who, left_out = trials.frame[own], subject[own], group[own]
+            chosen = (batch == number)[subject]
+            frame, who, left_out = trials.frame[chosen], subject[chosen], group[chosen]
             parts = []
             for k in range(n_groups[batch == number].max()):
                 rest = (left_out != k) & (n_groups[who] > k)
@@ -377,7 +377,7 @@ def with_columns(trials: Trials, name: str, columns: Sequence[str]) -> pd.DataFr
 def without_interval(n: int, unit: str, error: float) -> str:
     """Say why a value has no interval."""
     if n < 2:
-        why = f"a single {unit}" if n else f"no {unit} has a value of its own"
+        why = f"a single {unit}" if n else f"no {unit} has a separate value"
     else:
         why = "the value lies at its bound" if error > 0 else f"all {unit}s are alike"
     return f"no interval: {why}"
@@ -554,7 +554,7 @@ class FittedMeasure(SubjectMeasure):
 
 
 class ParameterMeasure(FittedMeasure):
-    """A single parameter of a model, as a measure without a null value of its own."""
+    """A single parameter of a model, as a measure without a null separate value."""
 
     def __init__(self, model: type[Agent], parameter: str):
         model.parameters.index(parameter)

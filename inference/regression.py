@@ -65,7 +65,7 @@ def coefficient(
     Parameters
     ----------
     of
-        Name of the regressor that is asked for.
+        Name of the regressor of interest.
     outcome
         0 or 1 in a logistic regression, any number in a linear one; [rows].
     regressors
@@ -78,7 +78,7 @@ def coefficient(
     Coefficient
         NaN with a status where there is no estimate: too few rows, regressors that depend on each
         other, outcomes that do not vary, or that the regressors separate (the estimate is infinite
-        then; found by linear programming, Konis 2007), or a search that does not end. A linear
+        then; by linear programming, Konis 2007), or a search that does not end. A linear
         regression that explains its outcomes to the last digits has a value, and neither error nor
         test: what is left over comes from rounding.
     """
@@ -214,7 +214,7 @@ class RegressionMeasure(Measure):
             simulate(model, np.repeat(theta, each, axis=0), environment, SEED)
         ).value
 
-    def _told(self, found: Coefficient, unanswered: int, clusters: ArrayLike) -> Estimate:
+    def _told(self, coefficient: Coefficient, unanswered: int, clusters: ArrayLike) -> Estimate:
         """Return a coefficient as the estimate of the measure.
 
         Parameters
@@ -226,22 +226,22 @@ class RegressionMeasure(Measure):
         """
         excluded = {"no answer": unanswered}
         note = ""
-        if found.status != "ok":
-            excluded[found.status] = found.n
-        elif not np.isfinite(found.low):
+        if coefficient.status != "ok":
+            excluded[coefficient.status] = coefficient.n
+        elif not np.isfinite(coefficient.low):
             note = "no interval: nothing is left unexplained"
         elif not self.clustered or len(np.unique(np.asarray(clusters))) < 2:
             note = f"{self.unit}s taken as independent"
-        low, high = sorted((self.sign * found.low, self.sign * found.high))
+        low, high = sorted((self.sign * coefficient.low, self.sign * coefficient.high))
         return Estimate(
             measure=self.name,
-            value=self.sign * found.value + 0.0,  # no -0
-            standard_error=found.standard_error,
+            value=self.sign * coefficient.value + 0.0,  # no -0
+            standard_error=coefficient.standard_error,
             low=low,
             high=high,
-            n=found.n,
+            n=coefficient.n,
             unit=self.unit,
-            p_value=found.p_value,
+            p_value=coefficient.p_value,
             excluded=excluded,
             note=note,
         )

@@ -85,7 +85,7 @@ def mean_by(group: Integers, values: Array, n: int) -> Array:
 
 
 class SimulatedMeasure(SubjectMeasure):
-    """A measure whose truth is simulated: the value of an agent in many sessions of its own.
+    """A measure whose truth is simulated: the value of an agent in many separate sessions.
 
     Sessions are from a fixed seed, the same for all agents, so that the truth grows smoothly with a
     dial. It hangs on the design: `in_place` returns the measure whose truth is that of an

@@ -257,7 +257,7 @@ def _split(
     """
     rng = np.random.default_rng(seed)
     tells = {name: bool(freedom) for name, (_, freedom) in squares.items()}
-    # The value first, then the draws; what cannot be told from something finer is unknown.
+    # The value first, then the draws; what cannot be distinguished from something finer is unknown.
     drawn = {
         name: np.append(value, value * df / rng.chisquare(df, _DRAWS))
         if df

@@ -285,8 +285,8 @@ class TemporalDiscounting(Retelling):
         there, answered = np.pad(played.there, room), np.pad(played.answered, room)
         kept = np.zeros(there.shape, dtype=bool)
         for item in range(len(ITEMS)):
-            asked = tables["item"] == item
-            kept |= asked & (there & asked).any(axis=1, keepdims=True)
+            rows = tables["item"] == item
+            kept |= rows & (there & rows).any(axis=1, keepdims=True)
         withheld = there & ~answered
         present = np.ones(there.shape, dtype=bool)
         return {**tables, "withheld": withheld, "present": present, "kept": kept & ~withheld}

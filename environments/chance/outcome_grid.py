@@ -474,24 +474,25 @@ class BrokenOff(Questions):
 
     def _seen(self, text: str) -> dict[str, int] | None:
         """Return what a prompt tells, but for the number of the trial; None if it is none."""
-        told: dict[str, str] | None = {"context": text}
+        read: dict[str, str] | None = {"context": text}
         whole = self.form == "stated" and self.asking == "whole"
         if self.form != "continuation":
-            told = self._words["whole" if whole else self.form].read(text)
-        if told is None:
+            read = self._words["whole" if whole else self.form].read(text)
+        if read is None:
             return None
-        values, place = self._values_told.get(told["context"]), NONE
+        values, outcome = self._values_told.get(read["context"]), NONE
         if whole:
-            values, place = self._whole_told.get((told["context"], told["question"]), (None, NONE))
+            both = read["context"], read["question"]
+            values, outcome = self._whole_told.get(both, (None, NONE))
         if values is None:
             return None
         question = {"asked": NONE, "correct": NONE, "arrangement": NONE}
         if self.form == "stated":
             if not whole:
                 names = list(self._names(values))
-                place = names.index(told["outcome"]) if told["outcome"] in names else NONE
-            options = self._options[values].get(place)
-            lines = told["options"].split("\n")
+                outcome = names.index(read["outcome"]) if read["outcome"] in names else NONE
+            options = self._options[values].get(outcome)
+            lines = read["options"].split("\n")
             if options is None or len(lines) != len(LETTERS):
                 return None
             shown = [f"{float(option):.{DECIMALS}f}" for option in options]
@@ -503,7 +504,7 @@ class BrokenOff(Questions):
             correct = order.index(CORRECT)
             rest = tuple(k for k in order if k != CORRECT)
             arrangement = ARRANGEMENTS.index(rest)
-            question = {"asked": place, "correct": correct, "arrangement": arrangement}
+            question = {"asked": outcome, "correct": correct, "arrangement": arrangement}
         cell = int(self.cells(np.array([values]))[0])
         return {**dict(zip(self.factors, values, strict=True)), "cell": cell, **question}
 

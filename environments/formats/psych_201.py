@@ -48,14 +48,14 @@ def psych_201_records(
     """
     records: dict[tuple[str, str], dict[str, Any]] = {}
     frame = trials.frame
-    for told in psych_101_records(trials, environment, seed=seed):
-        key = told["experiment"], told["participant"]
+    for entry in psych_101_records(trials, environment, seed=seed):
+        key = entry["experiment"], entry["participant"]
         record = records.setdefault(
             key, {"text": "", "experiment": key[0], "participant": key[1], "RTs": []}
         )
-        record["text"] += ("\n\n" if record["text"] else "") + told["text"]
+        record["text"] += ("\n\n" if record["text"] else "") + entry["text"]
         rows = frame[
-            (frame["subject"] == key[1]) & (frame["session"] == told["knownminds"]["session"])
+            (frame["subject"] == key[1]) & (frame["session"] == entry["knownminds"]["session"])
         ]
         if "environment" in rows:
             rows = rows[rows["environment"].fillna(key[0]) == key[0]]

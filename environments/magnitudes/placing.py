@@ -34,9 +34,9 @@ _APART = (50.0, 100.0)  # px, of two lines from the middle
 _FARTHEST = 6  # hundredths: what is drawn is that near to a first guess
 
 
-def placed(size: NDArray[np.float64], place: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+def placed(size: NDArray[np.float64], where: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
     """Return the columns of `PLACED` from uniform numbers."""
-    return {"size": size, "place": (place * _NUMBERS).astype(np.int64)}
+    return {"size": size, "place": (where * _NUMBERS).astype(np.int64)}
 
 
 def indent(seen: Observation, row: int) -> int:

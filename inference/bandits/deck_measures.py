@@ -81,7 +81,7 @@ class NetScoreRise(DeckMeasure):
     def by_session(self, rows: SessionRows) -> Array:
         """Return the rise per 20 cards, [sessions].
 
-        What is left at the end of a session is a block of its own from 10 cards on; fewer belong
+        What is left at the end of a session is a separate block from 10 cards on; fewer belong
         to the block before.
         """
         most = np.zeros(rows.n, dtype=np.int64)

@@ -2,7 +2,7 @@
 
 Coda-Forno, Binz, Wang and Schulz 2024. Each measure of the benchmark says what of the released
 arithmetic is followed, and what cannot be, since an answer that was replaced or thrown together
-with another run's cannot be told from the trials.
+with another run's cannot be distinguished from the trials.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ def trimmed(trials: Trials) -> tuple[Array, NDArray[np.bool_]]:
     response = trials.numbers("response")
     if "raw_text" not in trials.frame:
         return np.clip(response, LEAST, 1.0 - LEAST), np.zeros(len(response), dtype=bool)
-    told = pd.to_numeric(trials.frame["raw_text"], errors="coerce").to_numpy(float, na_value=np.nan)
-    beyond = np.isnan(response) & np.isfinite(told) & ((told < 0.0) | (told > 1.0))
-    return np.clip(np.where(beyond, told, response), LEAST, 1.0 - LEAST), beyond
+    numbers = pd.to_numeric(trials.frame["raw_text"], errors="coerce").to_numpy(
+        float, na_value=np.nan
+    )
+    beyond = np.isnan(response) & np.isfinite(numbers) & ((numbers < 0.0) | (numbers > 1.0))
+    return np.clip(np.where(beyond, numbers, response), LEAST, 1.0 - LEAST), beyond
 
 
 class ReleasedPerformance(Performance):

@@ -90,6 +90,6 @@ class TemporalDiscountingScore(SessionMeasure):
         """Say whether the trials ask what the questionnaire asks at their number."""
         if "item" not in trials.frame:
             return True
-        asked = self.environment.tables(np.zeros((1, self.environment.n_draws)))["item"][0]
+        items = self.environment.tables(np.zeros((1, self.environment.n_draws)))["item"][0]
         item = trials.frame["item"].to_numpy(dtype=float, na_value=np.nan)
-        return bool(np.array_equal(item, asked[trial]))
+        return bool(np.array_equal(item, items[trial]))

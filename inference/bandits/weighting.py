@@ -32,7 +32,7 @@ class Weighting(RegressionMeasure):
         "prior" or "likelihood".
     released
         As in CogBench's released code, which fits no intercept: a general leaning towards the
-        asked urn then goes into the error, and into both weights where designs are lopsided. It
+        target urn then goes into the error, and into both weights where designs are lopsided. It
         also takes any number for an answer, one above 1 for 1 - 1e-5; these are counted.
     """
 

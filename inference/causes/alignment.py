@@ -46,7 +46,7 @@ def alignment(
     agent
         The column that tells agents apart.
     resamples, seed
-        Of the bootstrap; agent i and domain k have random numbers of their own.
+        Of the bootstrap; agent i and domain k have random separate numbers.
     released
         As in Dettki (2025): every answer is an item, repeated ones too, and is set against the
         reference mean of its letter cell (domain, sense and task, both directions together).
@@ -81,9 +81,9 @@ def alignment(
         )
     rows = []
     domains = sorted(answers["domain"].unique())
-    for i, (name, own) in enumerate(both.groupby(agent, sort=False)):
-        parts = [(k + 1, d, own[own["domain"] == d]) for k, d in enumerate(domains)]
-        for k, domain, part in [(0, POOLED, own), *(parts if len(domains) > 1 else [])]:
+    for i, (name, group) in enumerate(both.groupby(agent, sort=False)):
+        parts = [(k + 1, d, group[group["domain"] == d]) for k, d in enumerate(domains)]
+        for k, domain, part in [(0, POOLED, group), *(parts if len(domains) > 1 else [])]:
             if len(part) == 0:
                 continue
             held = part[part["held"]]
@@ -102,7 +102,7 @@ def reference_means(reference: Trials | pd.DataFrame, *, released: bool = False)
     ----------
     reference
         Collider trials; or a table that `causal_answers` reads, with a column "mean" (0 to 100)
-        in place of "response" if it holds means.
+        instead of "response" if it holds means.
     released
         Whether both directions of a task are taken together, as in Dettki (2025).
 

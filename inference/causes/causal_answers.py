@@ -65,8 +65,8 @@ def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
     graph = frame["graph"] if "graph" in frame else pd.Series(0, index=frame.index)
     rows = frame[(graph == 0).to_numpy()]
     if len(rows) == 0:
-        asked = ", ".join(f"{GRAPHS[int(g)]}s" for g in graph.unique())
-        raise ValueError(f"These measures are of colliders; the trials are about {asked}.")
+        graphs = ", ".join(f"{GRAPHS[int(g)]}s" for g in graph.unique())
+        raise ValueError(f"These measures are of colliders; the trials are about {graphs}.")
     question = [rows[name].to_numpy(dtype=np.int64) for name in QUESTION]
     task = task_of(*question)
     if (task < 0).any():
@@ -96,7 +96,7 @@ def answers_by(trials: Trials | pd.DataFrame, agent: str) -> pd.DataFrame:
     answers = causal_answers(trials)
     if agent not in answers:
         raise ValueError(
-            f"Agents are told apart by a column of the trials; there is no {agent!r} among "
+            f"Agents are separated by a column of the trials; there is no {agent!r} among "
             f"{', '.join(map(str, answers.columns))}."
         )
     return answers
@@ -135,7 +135,7 @@ def cell_name(domain: str, sense: str, direction: str) -> str:
     return " ".join(part for part in (domain, sense, direction) if part)
 
 
-def judgements(model: type[Agent], theta: Array, asked: Sequence[Question]) -> Array:
+def judgements(model: type[Agent], theta: Array, questions: Sequence[Question]) -> Array:
     """Return what agents judge of Q questions about a collider before noise and cut, [n, Q].
 
     As shares of 1.
@@ -155,14 +155,14 @@ def judgements(model: type[Agent], theta: Array, asked: Sequence[Question]) -> A
         raise ValueError(
             f"The judgements of {', '.join(known)} are known; got {model.name}. Choose one of them."
         )
-    graph = np.zeros(len(asked))
-    return model.judgements(np.asarray(theta, dtype=float), graph, np.array(asked, dtype=float))
+    graph = np.zeros(len(questions))
+    return model.judgements(np.asarray(theta, dtype=float), graph, np.array(questions, dtype=float))
 
 
 def both_directions(task: str) -> list[Question]:
     """Return the questions of a task (roman number), one or two."""
-    asked = TASKS[ROMAN.index(task)]
-    return [asked.question, *([asked.mirrored] if asked.mirrored else [])]
+    task_name = TASKS[ROMAN.index(task)]
+    return [task_name.question, *([task_name.mirrored] if task_name.mirrored else [])]
 
 
 def _named(frame: pd.DataFrame, column: str) -> NDArray[Any]:

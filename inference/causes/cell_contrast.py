@@ -25,7 +25,7 @@ class CellContrast(SubjectMeasure):
     In each cell (domain, sense and direction of the question) the answers to each task are
     averaged; a subject's value is the mean of the differences over the cells, which all weigh the
     same. Cells that were asked but lack an answer to one of the tasks are counted and named, and
-    nothing is put in their place. With several subjects the test is over subjects, with a single
+    nothing replaces them. With several subjects the test is over subjects, with a single
     one over its cells.
 
     Parameters
@@ -106,8 +106,8 @@ class CellContrast(SubjectMeasure):
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the difference of the judgements themselves, before noise and rounding, [n]."""
-        asked = [both_directions(task) for task in (self.plus, self.minus)]
-        plus, minus = (judgements(model, theta, questions).mean(axis=1) for questions in asked)
+        pair = [both_directions(task) for task in (self.plus, self.minus)]
+        plus, minus = (judgements(model, theta, questions).mean(axis=1) for questions in pair)
         return np.asarray(plus - minus)
 
     def _over_cells(self, cells: pd.DataFrame) -> Values:
@@ -164,7 +164,7 @@ class ExplainingAway(CellContrast):
 class MarkovViolation(CellContrast):
     """IV - V: P(Ci | Cj = 1) - P(Ci | Cj = 0), from raw answers as shares of 1, with its sign.
 
-    As long as nothing is known of their effect, causes that work on their own tell nothing of each
+    As long as nothing is known of their effect, independent causes tell nothing of each
     other: every noisy-OR, whatever its parameters, has 0. An associative reasoner has its share of
     association. Published as a distance; here positive means that causes are taken to go together.
 

@@ -39,7 +39,7 @@ class NetworkContrast(SessionMeasure):
     columns = (*NETWORK, *QUESTION, "response")
 
     @abstractmethod
-    def pairs(self, asked: dict[str, Array]) -> Iterator[Pair]:
+    def pairs(self, questions: dict[str, Array]) -> Iterator[Pair]:
         """Return the pairs among questions, [questions]: answers to the first less the second."""
 
     def of_pairs(self, answered: Array, exact: Array) -> Array:
@@ -60,21 +60,21 @@ class NetworkContrast(SessionMeasure):
         table = pd.DataFrame({name: rows[name] for name in (*NETWORK, *QUESTION)})
         which = table.groupby(list(table), sort=False).ngroup().to_numpy()
         first = np.unique(which, return_index=True)[1]
-        asked = {name: rows[name][first] for name in (*NETWORK, *QUESTION)}
-        pairs = np.array(list(self.pairs(asked)), dtype=np.int64).reshape(-1, 2)
+        questions = {name: rows[name][first] for name in (*NETWORK, *QUESTION)}
+        pairs = np.array(list(self.pairs(questions)), dtype=np.int64).reshape(-1, 2)
         given = np.isfinite(rows["response"])
         cell = (rows.session * len(first) + which)[given]
         means = mean_by(cell, rows["response"][given] / 100.0, rows.n * len(first))
         means = means.reshape(rows.n, len(first))
-        exact = exact_answers(asked)
+        exact = exact_answers(questions)
         return self.of_pairs(
             means[:, pairs[:, 0]] - means[:, pairs[:, 1]], exact[pairs[:, 0]] - exact[pairs[:, 1]]
         )
 
 
-def _twins(asked: dict[str, Array], change: dict[int, int]) -> Iterator[tuple[int, int, int]]:
+def _twins(questions: dict[str, Array], change: dict[int, int]) -> Iterator[tuple[int, int, int]]:
     """Yield question, variable and twin: where what is told of one variable is as `change` says."""
-    table = np.column_stack([asked[name] for name in (*NETWORK, *QUESTION)])
+    table = np.column_stack([questions[name] for name in (*NETWORK, *QUESTION)])
     rows = [tuple(row) for row in table.tolist()]
     at = {row: k for k, row in enumerate(rows)}
     for variable in range(MOST):
@@ -105,16 +105,16 @@ class DoVersusSee(NetworkContrast):
     violator = "network_reasoner_neglect"
     dial = Dial({"neglect": -1.0}, reach=6.0, steps=13)
 
-    def pairs(self, asked: dict[str, Array]) -> Iterator[Pair]:
+    def pairs(self, questions: dict[str, Array]) -> Iterator[Pair]:
         """Return what is seen beside what is made."""
         change = {SEEN_ABSENT: MADE_ABSENT, SEEN_PRESENT: MADE_PRESENT}
-        for seen, _, made in _twins(asked, change):
+        for seen, _, made in _twins(questions, change):
             yield seen, made
 
     def of_pairs(self, answered: Array, exact: Array) -> Array:
         """Return the slope."""
-        told = np.abs(exact) > ALIKE
-        x, y = exact[told], answered[:, told]
+        differs = np.abs(exact) > ALIKE
+        x, y = exact[differs], answered[:, differs]
         held = np.isfinite(y)
         with np.errstate(invalid="ignore", divide="ignore"):
             slope: Array = (np.where(held, y, 0.0) @ x) / (held @ x**2)
@@ -140,12 +140,12 @@ class NetworkMarkovViolation(NetworkContrast):
     violator = "network_reasoner_associative"
     dial = Dial({"k": 1.0}, reach=2.0, steps=9)
 
-    def pairs(self, asked: dict[str, Array]) -> Iterator[Pair]:
+    def pairs(self, questions: dict[str, Array]) -> Iterator[Pair]:
         """Return a variable's presence beside its absence."""
-        told = np.stack([asked[name] for name in QUESTION[1:]])
-        for present, variable, absent in _twins(asked, {SEEN_PRESENT: SEEN_ABSENT}):
-            seen = told[:, present].max() < MADE_ABSENT
-            if seen and separated(asked, variable, present):
+        evidence = np.stack([questions[name] for name in QUESTION[1:]])
+        for present, variable, absent in _twins(questions, {SEEN_PRESENT: SEEN_ABSENT}):
+            seen = evidence[:, present].max() < MADE_ABSENT
+            if seen and separated(questions, variable, present):
                 yield present, absent
 
 
@@ -165,15 +165,15 @@ class NetworkExplainingAway(NetworkContrast):
     violator = "network_reasoner_biased"
     dial = Dial({"strength_scale": 1.0, "base_scale": -1.0}, reach=1.0, steps=9)
 
-    def pairs(self, asked: dict[str, Array]) -> Iterator[Pair]:
+    def pairs(self, questions: dict[str, Array]) -> Iterator[Pair]:
         """Return the other cause's absence beside its presence."""
         for absent, other, present in _twins(
-            asked, {SEEN_ABSENT: SEEN_PRESENT, MADE_ABSENT: MADE_PRESENT}
+            questions, {SEEN_ABSENT: SEEN_PRESENT, MADE_ABSENT: MADE_PRESENT}
         ):
-            query = int(asked["query"][absent])
+            query = int(questions["query"][absent])
             for effect in range(max(query, other) + 1, MOST):
-                told = asked[QUESTION[1 + effect]][absent]
-                strengths = [asked[f"w{c + 1}{effect + 1}"][absent] for c in (query, other)]
-                if told == SEEN_PRESENT and min(strengths) > 0:
+                evidence = questions[QUESTION[1 + effect]][absent]
+                strengths = [questions[f"w{c + 1}{effect + 1}"][absent] for c in (query, other)]
+                if evidence == SEEN_PRESENT and min(strengths) > 0:
                     yield absent, present
                     break

@@ -125,15 +125,15 @@ def reasoner_intervals(
     block = subjects_of(frame, blocks)
     names, parts = [], []
     for i, name in enumerate(whole.subjects):
-        own = frame[(subject == name).to_numpy()]
-        own_block = block[own.index]
+        rows = frame[(subject == name).to_numpy()]
+        own_block = block[rows.index]
         names.append(tuple(sorted(own_block.unique())))
-        parts += [(i, own[own_block != one]) for one in names[-1]]
+        parts += [(i, rows[own_block != one]) for one in names[-1]]
     value, without = _quantities(whole), _without(whole, parts, workers)
     error, low, high = {}, {}, {}
-    n_blocks = np.array([len(own) for own in names])
+    n_blocks = np.array([len(rows) for rows in names])
     for name, bounds in BOUNDS.items():
-        error[name] = np.array([_error(own) for own in without[name]])
+        error[name] = np.array([_error(rows) for rows in without[name]])
         with np.errstate(invalid="ignore", divide="ignore"):  # of errors that are 0
             ends = interval_tests(value[name], error[name], n_blocks - 1.0, n_blocks, bounds=bounds)
         low[name], high[name] = ends.low, ends.high

@@ -114,7 +114,7 @@ def _log_odds(table: BeliefTable, belief: Array, mark: str, contexts: int) -> tu
     # A bias shows if it is more than what temperature and the other biases make.
     if not np.subtract(*(np.linalg.matrix_rank(part, tol=1e-8) for part in parts)) > 0:
         nothing = float("nan")
-        reason = "in these contexts it cannot be told from temperature and other biases"
+        reason = "in these contexts it cannot be distinguished from temperature and other biases"
         return (nothing, nothing, nothing), reason
     position = int(np.flatnonzero(table.free == at)[0])
     freedom = min(len(table.edges) - 1 - len(table.free), contexts - 1)
@@ -223,11 +223,11 @@ class BeliefBias(SimulatedMeasure):
             assert marked is not None
             rows = answered & (frame["cell"] == cell).to_numpy()
             said[rows] = marked[action[rows].astype(np.int64)] - marked.mean()
-        reason = f"no answer where {self.mark} could be told apart"
+        reason = f"no answer where {self.mark} could be separated"
         return Values.means(subject, said, len(names), reason)
 
     def reads(self, trials: Trials) -> NDArray[np.bool_]:
-        """Say which trials are in contexts where the mark could be told apart, [rows]."""
+        """Say which trials are in contexts where the mark could be separated, [rows]."""
         frame = trials.frame
         cell = frame["cell"].to_numpy(dtype=np.int64)
         counting = [c for c in np.unique(cell) if self._marked(context_of(int(c))) is not None]

@@ -64,9 +64,9 @@ def kind_of(scenario: str, context: str) -> str:
 
 def baseline_of(scenario: str, context: str) -> str:
     """Return the name of the context in which nothing went before and nothing is known."""
-    told = values_of_context(context)
-    plain = {name: ABSENT for name in told} | {"kind": 0}
-    plain |= {name: told[name] for name in SHARED[scenario]}
+    values = values_of_context(context)
+    plain = {name: ABSENT for name in values} | {"kind": 0}
+    plain |= {name: values[name] for name in SHARED[scenario]}
     return context_name(plain, list(plain.values()))
 
 
@@ -136,7 +136,7 @@ def increases(table: pd.DataFrame, value: str, by: Sequence[str] = ()) -> pd.Dat
     -------
     DataFrame
         The rows of contexts that are no baseline, with the columns baseline (its name),
-        baseline_value and increase; NaN where either has no value or the baseline was not asked.
+        baseline_value and increase; NaN where either has no value or the baseline has no question.
     """
     keys = [*by, "scenario"]
     names = [baseline_of(s, c) for s, c in zip(table["scenario"], table["context"], strict=True)]

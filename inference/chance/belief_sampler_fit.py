@@ -123,7 +123,8 @@ class BeliefTable:
     def free(self) -> Integers:
         """Positions of the parameters that the contexts can tell, [K].
 
-        What is the same for all outcomes of each context cannot be told; nor what others make up.
+        What is the same for all outcomes of each context is not identified; nor what others make
+        up.
 
         Raises
         ------

@@ -37,14 +37,14 @@ def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> pd.D
     one), or a fact that names a number ("aside"). The shift is the share of the named outcome with
     the evidence minus its share in the context that lacks it alone: above 0 towards what is named,
     below 0 away from it. An agent that is not moved has 0, whatever else it believes. Flagged
-    contexts, and those whose baseline was not asked or is flagged, are left out.
+    contexts, and those whose baseline has no question or is flagged, are left out.
 
     Returns
     -------
     DataFrame
         One row per context with such evidence: scenario, evidence ("earlier outcome" or "idle
         fact"), context, baseline, outcome, its share with the evidence (belief) and without
-        (baseline_belief), value, and its own interval of this mass: Newcombe's for sampled
+        (baseline_belief), value, and its interval of this mass: Newcombe's for sampled
         beliefs, all that is possible for top-k tables, a point for exact ones.
     """
     if not 0 < mass < 1:

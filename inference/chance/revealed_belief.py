@@ -25,7 +25,7 @@ SOURCES: tuple[str, ...] = get_args(Source)
 
 LITTLE_MASS = 0.5  # below it, the outcomes together are less probable than anything else
 CONFIDENCE = 0.95  # of the intervals of sampled shares
-ROUNDING = 1e-6  # by which told probabilities may exceed 1 together
+ROUNDING = 1e-6  # by which reported probabilities may exceed 1 together
 NOTHING = 1e-12  # probability that is left by rounding alone
 NOT_COUNTED = -1
 # Columns of a table that `of_frame` reads.
@@ -83,13 +83,13 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
     """
     if not isinstance(environment, BrokenOff):
         raise ValueError(
-            "Beliefs are revealed where an outcome has to be told, whose probability is known; "
+            "Beliefs are revealed where an outcome has to be stated, whose probability is known; "
             f"{environment.name} asks for none. Use coins, dice, choice, preference, "
             "counts or linked_coins."
         )
     if environment.form == "stated":
         raise ValueError(
-            "Beliefs are revealed by the outcomes that are told; these questions ask for their "
+            "Beliefs are revealed by the outcomes that are stated; these questions ask for their "
             "probability. Their errors are those of distribution_distance.stated_errors."
         )
     result = []
@@ -466,7 +466,7 @@ Tables = dict[tuple[str, ...], dict[str, float]]
 
 
 def _tables(replies: Iterable[Sequence[ListedToken] | None], name: str) -> Tables:
-    """Return the probabilities that were told, by the tokens before."""
+    """Return the probabilities that were reported, by the tokens before."""
     tables: Tables = {}
     for reply in replies:
         if reply is None:
@@ -475,11 +475,11 @@ def _tables(replies: Iterable[Sequence[ListedToken] | None], name: str) -> Table
                 f"{name!r} has none. Ask for them (top_log_probabilities), or sample and count."
             )
         path: tuple[str, ...] = ()
-        for told in reply:
+        for entry in reply:
             table = tables.setdefault(path, {})
-            for token, value in ((told.token, told.log_probability), *told.alternatives):
+            for token, value in ((entry.token, entry.log_probability), *entry.alternatives):
                 table.setdefault(token, float(np.exp(value)))
-            path = (*path, told.token)
+            path = (*path, entry.token)
     if not tables:
         raise ValueError(f"Beliefs are read from at least one token; no reply to {name!r} has any.")
     for path, table in tables.items():

@@ -58,7 +58,7 @@ def joined_wordings(several: Sequence[RevealedBeliefs]) -> RevealedBeliefs:
 
 
 def split_wordings(beliefs: RevealedBeliefs, *, seed: int = 0) -> pd.DataFrame:
-    """Split the variance of beliefs that were asked for in several wordings, by scenario.
+    """Split the variance of beliefs that come in several wordings, by scenario.
 
     With y = m + context + wording + both together + error, all random, components and their 95%
     intervals are those of `inference.stability.split_scores`, where a context stands for a model:
@@ -93,9 +93,9 @@ def wording_effects(beliefs: RevealedBeliefs) -> pd.DataFrame:
         interval over contexts (low, high), and contexts.
     """
     parts = []
-    for _, own in _values(beliefs).groupby(KEYS, sort=False):
-        several = own["wording"].nunique()
-        whole = own.dropna(subset=["y"])
+    for _, group in _values(beliefs).groupby(KEYS, sort=False):
+        several = group["wording"].nunique()
+        whole = group.dropna(subset=["y"])
         same = whole.groupby("context")["y"]
         whole = whole.assign(effect=whole["y"] - same.transform("mean"))
         parts.append(whole[(same.transform("size") == several) & (several > 1)])
@@ -122,13 +122,13 @@ def split_models(several: Mapping[str, RevealedBeliefs], *, seed: int = 0) -> pd
     """
     tables = [_values(beliefs).assign(model=name) for name, beliefs in several.items()]
     cells, parts = ["model", "wording"], []
-    for key, own in pd.concat(tables).groupby(KEYS, sort=False) if len(tables) > 1 else ():
-        every = len(own[cells].drop_duplicates())
-        own = own.dropna(subset=["y", "error"])
-        own = own[own.groupby("context")["y"].transform("size") == every]
-        if own["model"].nunique() < 2:
+    for key, rows in pd.concat(tables).groupby(KEYS, sort=False) if len(tables) > 1 else ():
+        every = len(rows[cells].drop_duplicates())
+        rows = rows.dropna(subset=["y", "error"])
+        rows = rows[rows.groupby("context")["y"].transform("size") == every]
+        if rows["model"].nunique() < 2:
             continue
-        mean = own.groupby(cells, sort=False).agg(
+        mean = rows.groupby(cells, sort=False).agg(
             y=("y", "mean"), error=("error", "sum"), freedom=("freedom", "sum"), n=("y", "size")
         )
         mean = mean.assign(error=mean["error"] / mean["n"] ** 2).reset_index()
@@ -177,10 +177,10 @@ def _values(beliefs: RevealedBeliefs) -> pd.DataFrame:
 def _split(table: pd.DataFrame, unit: str, seed: int) -> pd.DataFrame:
     """Return the components of each value that has two wordings, where units stand for models."""
     rows: list[dict[str, Any]] = []
-    for key, own in table.groupby(KEYS, sort=False):
+    for key, group in table.groupby(KEYS, sort=False):
         try:
             split = split_scores(
-                own.assign(error=np.sqrt(own["error"])), "y", "error", model=unit,
+                group.assign(error=np.sqrt(group["error"])), "y", "error", model=unit,
                 template="wording", freedom="freedom", exact=True, seed=seed,
             )  # fmt: skip
         except ValueError:  # too few have a value

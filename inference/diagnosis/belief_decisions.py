@@ -16,8 +16,8 @@ from knownminds.environments.later import pandas as pd
 
 ELICITATIONS = ("plain", "squared", "absolute", "bayesian")
 BELIEF, DECISION, PART, GIVEN, SHARE = range(5)  # what a trial asks
-# How P(z in B_j | x) was asked for, and the columns of the answers: all in one distribution, as
-# published, or each part in a question of its own.
+# How P(z in B_j | x) was wanted, and the columns of the answers: all in one distribution, as
+# published, or each part in a separate question.
 PART_COLUMNS = {"distribution": "share", "separate": "part"}
 ACTIONS = ("Yes", "Defer", "No")
 NEEDED = ("context", "repetition", "question", "elicitation", "part", "posterior", "state")
@@ -43,7 +43,7 @@ class BeliefDecisions:
         state (0 or 1), posterior (exact probability of state 1), action (0 Yes, 1 Defer, 2 No),
         the belief under each elicitation (`ELICITATIONS`), and for the parts j of the law of
         iterated expectation given_j = P(state 1 | x, z in B_j), and P(z in B_j | x) as share_j
-        where it was asked for in one distribution and as part_j where in a question of its own,
+        where it was wanted in one distribution and as part_j where in a separate question,
         with the exact values exact_given_j, exact_share_j and exact_part_j. NaN where nothing
         readable was said or nothing was asked. Further columns of the trials that are constant
         within a context are kept.
@@ -70,7 +70,7 @@ class BeliefDecisions:
         Raises
         ------
         ValueError
-            If a column is missing, a question was asked twice in a repetition, an answer is no
+            If a column is missing, a question came twice in a repetition, an answer is no
             probability or no action, or a context has two states; naming the trial.
         """
         frame = trials.frame if isinstance(trials, Trials) else trials
@@ -130,14 +130,16 @@ class BeliefDecisions:
 
     @property
     def part_elicitations(self) -> tuple[str, ...]:
-        """In which ways P(z in B_j | x) was asked for, of `PART_COLUMNS`; in that order."""
+        """In which ways P(z in B_j | x) was wanted, of `PART_COLUMNS`; in that order."""
         answered = self.frame.columns[self.frame.notna().any()]
-        asked = {str(name).rpartition("_")[0] for name in (*self.counts["question"], *answered)}
-        return tuple(how for how, column in PART_COLUMNS.items() if column in asked)
+        elicitations = {
+            str(name).rpartition("_")[0] for name in (*self.counts["question"], *answered)
+        }
+        return tuple(how for how, column in PART_COLUMNS.items() if column in elicitations)
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """The parts j of the law of iterated expectation that were asked; () if none were."""
+        """The parts j of the law of iterated expectation that came; () if none did."""
         if not self.part_elicitations:
             return ()
         column = PART_COLUMNS[self.part_elicitations[0]]
@@ -154,9 +156,9 @@ class BeliefDecisions:
             )
 
     def with_evidence(self, environment: Diagnosis) -> BeliefDecisions:
-        """Return the same with what was told of each node: columns told_NODE, -1 if nothing.
+        """Return the same with the evidence on each node: columns told_NODE, -1 if nothing.
 
-        Nodes of which nothing is told in any row have no column.
+        Nodes without evidence in any row have no column.
 
         Raises
         ------
@@ -167,7 +169,7 @@ class BeliefDecisions:
         if "evidence" not in self.frame or self.frame["evidence"].isna().any():
             raise ValueError(
                 "Evidence is known by the column 'evidence', the number of a context of the "
-                "network; it is missing. Name columns of your own as features instead."
+                "network; it is missing. Name columns of yours as features instead."
             )
         code = self.frame["evidence"].to_numpy(dtype=np.int64)
         known = environment.contexts.evidence
@@ -176,11 +178,11 @@ class BeliefDecisions:
                 f"The network {environment.network} has the contexts 0 to {len(known) - 1}; the "
                 f"trials have {code.min()} to {code.max()}. Give the experiment that was played."
             )
-        told = known[code]
+        shown = known[code]
         columns = {
-            f"told_{name}": told[:, i]
+            f"told_{name}": shown[:, i]
             for i, name in enumerate(environment.belief_network.names)
-            if (told[:, i] >= 0).any()
+            if (shown[:, i] >= 0).any()
         }
         kept = self.frame.drop(columns=self.evidence)
         return BeliefDecisions(pd.concat([kept, pd.DataFrame(columns)], axis=1), self.counts)
@@ -196,12 +198,12 @@ class BeliefDecisions:
         Raises
         ------
         ValueError
-            If a column was never asked for, or no row has all.
+            If a column never came, or no row has all.
         """
         unknown = [name for name in names if name not in self.frame]
         if unknown:
             raise ValueError(
-                f"This test reads the columns {', '.join(names)}; {unknown[0]!r} was not asked. "
+                f"This test reads the columns {', '.join(names)}; {unknown[0]!r} did not come. "
                 f"There are {', '.join(self.total('asked'))}."
             )
         rows = np.ones(len(self.frame), dtype=np.bool_)
@@ -241,7 +243,7 @@ class BeliefDecisions:
         return p[complete], action[complete].astype(np.int64), state, context
 
     def numbers(self, name: str) -> Array:
-        """Return a column, [n]; NaN throughout where it was never asked for."""
+        """Return a column, [n]; NaN throughout where it never came."""
         if name not in self.frame:
             return np.full(len(self.frame), np.nan)
         return self.frame[name].to_numpy(dtype=float)
@@ -262,7 +264,7 @@ def _checked(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
         )
     if by is not None and by not in frame:
         raise ValueError(
-            f"Participants are told apart by a column; {by!r} is none of "
+            f"Participants are separated by a column; {by!r} is none of "
             f"{', '.join(map(str, frame.columns))}."
         )
     full = frame.assign(
@@ -313,7 +315,7 @@ def _drawn(n: int, rounds: int, seed: int) -> Integers:
 
 
 def _check_answers(frame: pd.DataFrame, question: Integers, answer: Array, names: Names) -> None:
-    """Refuse answers that are none, and questions that were asked twice."""
+    """Refuse answers that are none, and questions that came twice."""
     decision = np.isfinite(answer) & (question == DECISION)
     strange = decision & ~np.isin(answer, np.arange(len(ACTIONS)))
     _refuse(frame, strange, f"Actions are {_listed(ACTIONS)}; {{}} has {{:g}}.", answer)
@@ -322,7 +324,7 @@ def _check_answers(frame: pd.DataFrame, question: Integers, answer: Array, names
     _refuse(frame, strange, rule, answer)
     twice = frame.assign(question=names).duplicated([*ROW, "question"]).to_numpy()
     rule = (
-        "A question is asked once in a context and repetition; {} asks for {} again. Give "
+        "A question comes once in a context and repetition; {} asks for {} again. Give "
         "repetitions their numbers."
     )
     _refuse(frame, twice, rule, names)
@@ -345,7 +347,7 @@ def _names(frame: pd.DataFrame, question: Integers) -> Names:
 def _counts(
     participant: pd.Series[Any], names: Names, gap: NDArray[np.bool_], order: list[str]
 ) -> pd.DataFrame:
-    """Count by participant and kind of question what was asked and what is missing."""
+    """Count by participant and kind of question questions and missing answers."""
     person = pd.Categorical(participant, participant.unique())
     kind = pd.Categorical(names, order)
     table = pd.DataFrame({"participant": person, "question": kind, "missing": gap})
@@ -359,7 +361,7 @@ def _state(frame: pd.DataFrame, position: Integers, n: int) -> Array:
     state = frame["state"].to_numpy(dtype=float)
     first = frame.groupby(list(UNIT), sort=False)["state"].transform("first").to_numpy(dtype=float)
     rule = "The state is drawn once per context; {} has {:g}, an earlier trial of the same context "
-    rule += "another one. Give contexts their own numbers."
+    rule += "another one. Give contexts their numbers."
     _refuse(frame, state != first, rule, state)
     values = np.empty(n)
     values[position] = state

@@ -24,11 +24,11 @@ def calibration(data: BeliefDecisions) -> pd.DataFrame:
     DataFrame
         Columns elicitation, rmse, low, high, error (standard error), bias (mean of p - p*),
         bias_low, bias_high, contexts
-        and answers; a row for each of `ELICITATIONS` that was asked for, NaN without an answer.
+        and answers; a row for each of `ELICITATIONS` that was wanted, NaN without an answer.
     """
     rows = []
-    asked = [name for name in ELICITATIONS if name in data.frame]
-    for name in asked:
+    names = [name for name in ELICITATIONS if name in data.frame]
+    for name in names:
         off = data.frame[name] - data.frame["posterior"]
         context = pd.Series(data.context, index=off.index)
         squares = (off**2).groupby(context).mean().to_numpy(dtype=float)

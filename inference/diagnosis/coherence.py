@@ -54,7 +54,7 @@ class Coherence(Measure):
     """A measure of each subject's answers to `diagnosis`, with a test of a single subject.
 
     Of several subjects it is the mean, with the interval of `t_tests` over them. Contexts are a
-    subject's own, so those of different subjects are never compared.
+    subject's, so those of different subjects are never compared.
 
     What known agents have of it hangs on the design and has no closed form: their truth is the mean
     over simulated sessions of the experiment, the same draws for all agents.
@@ -267,7 +267,7 @@ class PredictiveGain(Coherence):
 
 
 class MonotoneChoice(Coherence):
-    """Share of pairs of belief bins between which choice turns against its own direction.
+    """Share of pairs of belief bins between which choice turns against its direction.
 
     Quantile bins of belief; for each pair of actions the share of the first may rise with belief or
     fall, but not both: after Holm's correction, the rarer of significant rises and falls counts.
@@ -336,7 +336,7 @@ class ElicitationConsistency(Coherence):
     """
 
     name = "elicitation_consistency"
-    summary = "squared distance between beliefs that are asked for in other words"
+    summary = "squared distance between beliefs in other words"
     published = "distance of mean answers from the plain ones, noise included"
     asks = ("belief",)
     elicited = ELICITATIONS
@@ -384,10 +384,10 @@ class IteratedExpectation(Coherence):
     It is a t test over contexts. Noise of s log odds raises what is stated of p by about
     s^2 p (1 - p) (1 - 2p) / 2, which does not cancel in full between the whole and its parts: the
     difference of rational deciders is -.0000, -.0004 and -.0016 for s = .1, .3 and .6, in sessions
-    of 200 contexts x 5 (.0005, .004 and .013 where parts are asked for in separate questions, whose
+    of 200 contexts x 5 (.0005, .004 and .013 where parts are wanted in separate questions, whose
     sum noise lifts above 1): more than nothing to a test over many subjects.
 
-    What is asked for as published, p(z_j | x) in one distribution, is read wherever a subject was
+    What is elicited as published, p(z_j | x) in one distribution, is read wherever a subject was
     asked so; where none was, what was asked part by part. Subjects who were asked otherwise than
     the others have no value.
 
@@ -461,7 +461,7 @@ def _placed(measure: Coherence, settings: str) -> Coherence:
     return placed
 
 
-@lru_cache(maxsize=64)  # contexts are found once for each
+@lru_cache(maxsize=64)  # contexts are computed once for each
 def _made(settings: str) -> Diagnosis:
     environment = make("diagnosis", **json.loads(settings))
     assert isinstance(environment, Diagnosis)

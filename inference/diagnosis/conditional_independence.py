@@ -235,7 +235,7 @@ class _Problem:
         group = np.concatenate([[0], np.cumsum(np.diff(values) > CLOSE)])
         first = np.concatenate([[True], np.diff(group) > 0])
         self.values = values[first]
-        self.place = group[position].astype(np.int64)
+        self.cell = group[position].astype(np.int64)
         self.action = np.asarray(action, dtype=np.int64)
         self.n_actions = int(self.action.max()) + 1
         self.k, self.calibrated = k, calibrated
@@ -243,12 +243,12 @@ class _Problem:
     def estimates(self, state: Integers, weight: Integers | None = None) -> Array:
         """Return the estimate for each row of states[R, n] or weights[R, n], [R]."""
         if weight is None:
-            weight = np.ones((1, len(self.place)), dtype=np.int64)
+            weight = np.ones((1, len(self.cell)), dtype=np.int64)
         n = int(weight.sum(axis=1).max())
         psi = np.zeros(n + 1)
         psi[1:] = digamma(np.arange(1, n + 1))
         values: Array = _estimates(
-            self.values, self.place, self.action, read_only(state, np.int64),
+            self.values, self.cell, self.action, read_only(state, np.int64),
             read_only(weight, np.int64), self.n_actions, self.k, self.calibrated, psi,
         )  # fmt: skip
         return values
@@ -258,7 +258,7 @@ class _Problem:
     ) -> float:
         """Return the standard error of the estimate, by random halves of the contexts.
 
-        A bootstrap of contexts makes rows their own neighbours, and a jackknife that leaves out
+        A bootstrap of contexts makes rows neighbours of themselves, and a jackknife that leaves out
         one at a time overstates the spread by half, since neighbours change abruptly; leaving
         out half of them does neither (Shao & Wu 1989).
         """
@@ -273,9 +273,9 @@ class _Problem:
 
 
 @compiled()
-def _estimates(values, place, action, state, weight, n_actions, k, calibrated, psi):  # type: ignore[no-untyped-def]
+def _estimates(values, cell, action, state, weight, n_actions, k, calibrated, psi):  # type: ignore[no-untyped-def]
     """Return the estimate for each replicate; states or weights may be the same in all."""
-    n, m = len(place), len(values)
+    n, m = len(cell), len(values)
     replicates = max(len(state), len(weight))
     result = np.empty(replicates)
     cells = 2 * n_actions  # cell = 2 action + state
@@ -294,11 +294,11 @@ def _estimates(values, place, action, state, weight, n_actions, k, calibrated, p
         times = weight[min(r, len(weight) - 1)]
         levels = m
         if calibrated:
-            levels = _pool(place, theta, times, m, size, ones, height, level)
+            levels = _pool(cell, theta, times, m, size, ones, height, level)
         count[:] = 0
         total = 0
         for i in range(n):
-            count[2 * action[i] + theta[i], level[place[i]]] += times[i]
+            count[2 * action[i] + theta[i], level[cell[i]]] += times[i]
             total += times[i]
         for v in range(levels):
             of_all[v + 1] = of_all[v]
@@ -360,7 +360,7 @@ def _radius(height, occupied, filled, count, q, k):  # type: ignore[no-untyped-d
 
 
 @compiled()
-def _pool(place, state, weight, m, size, ones, height, level):  # type: ignore[no-untyped-def]
+def _pool(cell, state, weight, m, size, ones, height, level):  # type: ignore[no-untyped-def]
     """Isotonic regression of the state on the values: heights of its levels, level of each value.
 
     Adjacent violators are pooled (Ayer et al. 1955). Values without rows belong to the level
@@ -369,9 +369,9 @@ def _pool(place, state, weight, m, size, ones, height, level):  # type: ignore[n
     for v in range(m):
         size[v] = 0.0
         ones[v] = 0.0
-    for i in range(len(place)):
-        size[place[i]] += weight[i]
-        ones[place[i]] += weight[i] * state[i]
+    for i in range(len(cell)):
+        size[cell[i]] += weight[i]
+        ones[cell[i]] += weight[i] * state[i]
     last = -1
     for v in range(m):
         if size[v] == 0.0:

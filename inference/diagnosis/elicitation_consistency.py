@@ -1,4 +1,4 @@
-"""Whether the same belief is stated however it is asked for."""
+"""Whether the same belief is stated in every elicitation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def elicitation_consistency(
     Raises
     ------
     ValueError
-        If the plain question, or every other, was not asked or never answered.
+        If the plain question, or every other, did not come or never answered.
     """
     answers = _answered(data)
     plain = answers.pop(PLAIN)
@@ -55,7 +55,7 @@ def elicitation_consistency(
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.sqrt(weight @ squares / (weight @ np.where(count > 1, count - 1, 0)))
     repeated = int((count > 1).sum())
-    status = "ok" if np.isfinite(spread[0]) else "no context was asked about twice"
+    status = "ok" if np.isfinite(spread[0]) else "no context came twice"
     rows = [reading(SPREAD, resampled(spread), n=repeated, unit="context", status=status)]
     missing, rounds = data.total("missing"), []
     for i, (name, other) in enumerate(answers.items()):
@@ -78,7 +78,7 @@ def elicitation_distances(data: BeliefDecisions) -> dict[str, tuple[float, float
     Raises
     ------
     ValueError
-        If the plain question, or every other, was not asked or never answered.
+        If the plain question, or every other, did not come or never answered.
     """
     answers = _answered(data)
     plain = answers.pop(PLAIN)

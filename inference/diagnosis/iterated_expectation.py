@@ -57,14 +57,14 @@ def iterated_expectation(
     forest
         Whether to train it; needs scikit-learn.
     elicitation
-        "distribution" or "separate": by which answers; None for the first that was asked.
+        "distribution" or "separate": by which answers; None for the first that came.
     bootstraps, seed
         Of the intervals.
 
     Raises
     ------
     ValueError
-        If no parts were asked for, no row has all answers, or the forest has nothing to learn
+        If no parts came, no row has all answers, or the forest has nothing to learn
         from.
     """
     parts = data.parts
@@ -76,7 +76,7 @@ def iterated_expectation(
     how = elicitation or data.part_elicitations[0]
     if how not in data.part_elicitations:
         raise ValueError(
-            f"Answers were asked for as {' and '.join(data.part_elicitations)}; got "
+            f"Answers were wanted as {' and '.join(data.part_elicitations)}; got "
             f"{elicitation!r}. Choose one of these, or None."
         )
     stem = PART_COLUMNS[how]
@@ -181,15 +181,15 @@ def _forest(features: Array, truth: _Beliefs, context: NDArray[np.int64], seed: 
     scikit_learn("The random-forest baseline")
     parts = givens.shape[1]
     first = np.unique(context, return_index=True)[1]  # repetitions have the same exact beliefs
-    x, p, g, own = features[first], whole[first], givens[first], context[first]
+    x, p, g, context_of = features[first], whole[first], givens[first], context[first]
     part = np.eye(parts)
-    fold = folds_of(own, FOLDS, seed)
+    fold = folds_of(context_of, FOLDS, seed)
     of_whole, of_given = np.empty(len(first)), np.empty((len(first), parts))
     for f in range(fold.max() + 1):
         learn, tell = fold != f, fold == f
         of_whole[tell] = _grown(x[learn], p[learn], x[tell], seed)
-        learnt, told = (_crossed(some, part) for some in (x[learn], x[tell]))
-        of_given[tell] = _grown(learnt, g[learn].ravel(), told, seed).reshape(-1, parts)
+        learnt, test_part = (_crossed(some, part) for some in (x[learn], x[tell]))
+        of_given[tell] = _grown(learnt, g[learn].ravel(), test_part, seed).reshape(-1, parts)
     return _Beliefs(of_whole[context], weights, of_given[context])
 
 

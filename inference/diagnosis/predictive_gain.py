@@ -70,7 +70,7 @@ def predictive_gain(
         Columns of evidence for the second comparison; text is taken as categories.
     learner
         "gradient_boosting" (scikit-learn's HistGradientBoosting), "catboost", "tree" (one decision
-        tree, quick), or a function of a seed that returns a classifier of one's own.
+        tree, quick), or a function of a seed that returns a classifier of the user.
     bootstraps, replicates, seed
         Of the intervals, and of the exchanges (0 for none).
 
@@ -103,14 +103,14 @@ def predictive_gain(
     for of, x in known.items():
         without = _losses(make, x, action, fold, seed)
         losses = _losses_by_state(make, x, state, action, fold, seed)
-        told = losses[np.arange(len(state)), state]
+        loss = losses[np.arange(len(state)), state]
         value, p_value, null_mean = NONE, np.nan, np.nan
         if others is not None:
             null = losses[np.arange(len(state)), others]
             totals = null.sum(axis=1)
-            p_value = (1 + int((totals <= told.sum() + 1e-9).sum())) / (len(others) + 1)
+            p_value = (1 + int((totals <= loss.sum() + 1e-9).sum())) / (len(others) + 1)
             null_mean = 100 * float(1 - totals.mean() / without.sum())
-            value = _percent(told, null.mean(axis=0), draws)
+            value = _percent(loss, null.mean(axis=0), draws)
         rows.append(
             reading(
                 of,
@@ -118,7 +118,7 @@ def predictive_gain(
                 null=0.0,
                 p_value=p_value,
                 n=len(p),
-                published=_percent(told, without, draws),
+                published=_percent(loss, without, draws),
                 excluded=excluded,
                 without=float(without.mean()),
                 null_mean=null_mean,
@@ -142,13 +142,13 @@ def saved_share(
     """
     fold = folds_of(context, min(FOLDS, int(context.max()) + 1), 0)
     losses = _losses_by_state(_tree, p[:, None], state, action, fold, 0)
-    told = losses[np.arange(len(state)), state]
+    loss = losses[np.arange(len(state)), state]
     if against_belief:
         other = _losses(_tree, p[:, None], action, fold, 0)
     else:
         others = exchanged_states(p, state, context, EXCHANGES, session_stream(0, 36), fold)
         other = losses[np.arange(len(state)), others].mean(axis=0)
-    return float(1 - told.sum() / other.sum())
+    return float(1 - loss.sum() / other.sum())
 
 
 def _percent(values: Array, other: Array, draws: NDArray[np.int64]) -> Resampled:
@@ -278,8 +278,8 @@ def _losses_by_state(
 ) -> Array:
     """Return the log-loss of each row as it would be in either state, [n, 2]."""
     x = np.column_stack([known, state])
-    told = [np.column_stack([known, np.full(len(known), theta)]) for theta in (0, 1)]
-    return _predicted(make, x, told, action, fold, seed)
+    with_state = [np.column_stack([known, np.full(len(known), theta)]) for theta in (0, 1)]
+    return _predicted(make, x, with_state, action, fold, seed)
 
 
 def single(x: Array) -> Any:
@@ -290,17 +290,17 @@ def single(x: Array) -> Any:
 def _predicted(
     make: Callable[[int], Classifier],
     x: Array,
-    told: Sequence[Array],
+    designs: Sequence[Array],
     action: NDArray[np.int64],
     fold: NDArray[np.int64],
     seed: int,
 ) -> Array:
-    """Learn from x[n, F] in the other folds; return the loss of each row of each of `told`."""
-    loss = np.empty((len(action), len(told)))
+    """Learn from x[n, F] in the other folds; return the loss of each row of each of `designs`."""
+    loss = np.empty((len(action), len(designs)))
     n = len(ACTIONS)
     given: dict[str, Any] = {}
     if make is _tree and np.isfinite(x).all():  # it computes in single precision, and need not look
-        x, *told = (single(one) for one in (x, *told))
+        x, *designs = (single(one) for one in (x, *designs))
         given["check_input"] = False
     with nullcontext() if make is _tree else _one_thread():
         for f in range(int(fold.max()) + 1):
@@ -309,13 +309,14 @@ def _predicted(
             model: Any = make(seed)
             if len(seen) > 1:
                 model.fit(x[learn], action[learn], **given)
-            predicted = np.zeros((len(told), len(tell), n))
+            predicted = np.zeros((len(designs), len(tell), n))
             if len(seen) == 1:
                 predicted[..., seen[0]] = 1.0
             else:
                 classes = np.asarray(model.classes_, dtype=np.int64)
-                chances = model.predict_proba(np.concatenate([one[tell] for one in told]), **given)
-                predicted[..., classes] = np.asarray(chances).reshape(len(told), len(tell), -1)
+                rows = np.concatenate([one[tell] for one in designs])
+                chances = np.asarray(model.predict_proba(rows, **given))
+                predicted[..., classes] = chances.reshape(len(designs), len(tell), -1)
             # An action that was never seen before must not cost infinitely much.
             mixed = (1 - FLOOR) * predicted + FLOOR / n
             loss[tell] = -np.log(mixed[:, np.arange(len(tell)), action[tell]]).T

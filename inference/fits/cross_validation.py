@@ -90,7 +90,7 @@ class Folds:
             text = " and ".join(columns)
             raise ValueError(
                 "Cross-validation leaves out one sequence at a time and needs at least 2 of each "
-                f'subject; subject "{names[few[0]]}" has {count[few[0]]}, told apart by {text}. '
+                f'subject; subject "{names[few[0]]}" has {count[few[0]]}, separated by {text}. '
                 "Take 2 or more sessions (--sessions 2), or rivals that keep the same columns "
                 "separate."
             )
@@ -152,7 +152,7 @@ class SequenceData:
         if not _same_likelihood(data, cut):
             raise ValueError(
                 f"Sequences that are left out must be independent given the parameters; "
-                f"{data.model.name} carries something over between those told apart by "
+                f"{data.model.name} carries something over between those separated by "
                 f"{' and '.join(folds.by)}. Give its class to Folds.read as well."
             )
         return cls(cut, number, folds)
@@ -184,8 +184,8 @@ class SequenceData:
         subject, fold = (each[chosen] for each in self.pairs)
         data = self.data.repeat(subject)
         parts = data.sequences
-        own = self.number[parts.order[parts.begin]] == fold[parts.subject]
-        keep = ~own if left_out else own
+        held_out = self.number[parts.order[parts.begin]] == fold[parts.subject]
+        keep = ~held_out if left_out else held_out
         kept = Sequences(
             parts.order, parts.begin[keep], parts.length[keep], parts.subject[keep], len(chosen)
         )

@@ -64,10 +64,10 @@ class Identifiability(Result):
     @cached_property
     def standard_error(self) -> Array:
         """Standard error on the z scale from one session without a prior, [K]; infinite if null."""
-        told = _complement(self.null)
+        informed = _complement(self.null)
         mean = self.information[self._usable].mean(axis=0)
-        part = told.T * self.parameters.sd
-        variance = (part * np.linalg.solve(told.T @ mean @ told, part)).sum(axis=0)
+        part = informed.T * self.parameters.sd
+        variance = (part * np.linalg.solve(informed.T @ mean @ informed, part)).sum(axis=0)
         lost = [self._is_lost(weights) for weights in np.diag(self.parameters.sd)]
         return np.where(lost, np.inf, np.sqrt(variance))
 
@@ -162,15 +162,15 @@ class Identifiability(Result):
             if not len(block):
                 continue
             values, vectors = np.linalg.eigh(projection[np.ix_(block, block)])
-            told = vectors[:, values < 0.5] / self.parameters.sd[block, None]
+            informed = vectors[:, values < 0.5] / self.parameters.sd[block, None]
             parameters = [self.parameters[self.names[k]] for k in block]
             names = " and ".join(p.name for p in parameters)
-            if not told.shape[1]:
+            if not informed.shape[1]:
                 yield f"{names}: not at all"
-            elif told.shape[1] > 1:
-                yield f"{names} only through {told.shape[1]} combinations"
+            elif informed.shape[1] > 1:
+                yield f"{names} only through {informed.shape[1]} combinations"
             else:
-                yield f"{names} only through {_expression(parameters, told[:, 0])}"
+                yield f"{names} only through {_expression(parameters, informed[:, 0])}"
 
 
 def identifiability(

@@ -154,7 +154,7 @@ def missing_answer_bounds(
 class Completed(ModelData):
     """Trials as a model reads them, together with answers that are assumed.
 
-    Row by row, `given` holds for each assumed answer the trials before it and, last, its own trial
+    Row by row, `given` holds for each assumed answer the trials before it and, last, its trial
     with that answer; `before` holds the same without the last. The difference of their
     likelihoods is that of the assumed answers, from which nothing is learned.
     """
@@ -163,22 +163,22 @@ class Completed(ModelData):
     before: ModelData
 
     @classmethod
-    def of(cls, own: ModelData, given: ModelData, before: ModelData) -> Completed:
-        """Put assumed answers beside the trials `own`."""
-        parts: dict[str, Any] = {field.name: getattr(own, field.name) for field in fields(own)}
+    def of(cls, data: ModelData, given: ModelData, before: ModelData) -> Completed:
+        """Put assumed answers beside the trials `data`."""
+        parts: dict[str, Any] = {field.name: getattr(data, field.name) for field in fields(data)}
         return cls(**parts, given=given, before=before)
 
     def repeat(self, subjects: ArrayLike) -> Completed:
         """Return the data in which row k stands for subject number `subjects[k]`."""
-        own = super().repeat(subjects)
-        return Completed.of(own, self.given.repeat(subjects), self.before.repeat(subjects))
+        repeated = super().repeat(subjects)
+        return Completed.of(repeated, self.given.repeat(subjects), self.before.repeat(subjects))
 
     def read_by(self, model: type[Agent]) -> ModelData:
         """Return trials and assumed answers as another model reads them."""
         given, before = self.given.read_by(model), self.before.read_by(model)
-        own = super().read_by(model)
-        assert isinstance(own, Completed)
-        return replace(own, given=given, before=before)
+        data = super().read_by(model)
+        assert isinstance(data, Completed)
+        return replace(data, given=given, before=before)
 
     def log_likelihood(self, theta: Array, lapse: Array | None = None) -> tuple[Array, Array]:
         """Log-likelihood [N] of theta [N, P] and its gradient on the natural scale."""
@@ -196,7 +196,7 @@ class Gaps:
     ----------
     data : The trials; those without an answer add nothing.
     subject : Subject of each of the M missing answers, in order of subjects, [M].
-    given : The trials before each missing answer and, last, its own trial with action a; row m *
+    given : The trials before each missing answer and, last, its trial with action a; row m *
         n_actions + a is answer m with action a.
     before : The trials before each missing answer, row m.
     """
@@ -253,8 +253,11 @@ class Gaps:
             flat = dict(zip(model.columns, (column[trial] for column in data.flat), strict=True))
             given = data.answered[trial]
             if with_answer:
-                own = {**{n: column[chosen] for n, column in columns.items()}, "action": action}
-                flat = {name: np.append(flat[name], own[name]) for name in model.columns}
+                completed = {
+                    **{n: column[chosen] for n, column in columns.items()},
+                    "action": action,
+                }
+                flat = {name: np.append(flat[name], completed[name]) for name in model.columns}
                 row = np.append(row, np.arange(len(chosen)))
                 given = np.append(given, np.ones(len(chosen), dtype=bool))
             return ModelData.of_columns(
@@ -288,11 +291,11 @@ class Gaps:
         row, answer, action
             Of each assumed answer: its row, its number, and what is assumed, [pairs].
         """
-        own = self.data.repeat(subjects)
-        given = _gathered(self.given, answer * self.data.n_actions + action, row, own)
-        before = _gathered(self.before, answer, row, own)
-        n_trials = own.n_trials + np.bincount(row, minlength=len(subjects))
-        return Completed.of(replace(own, n_trials=n_trials), given, before)
+        data = self.data.repeat(subjects)
+        given = _gathered(self.given, answer * self.data.n_actions + action, row, data)
+        before = _gathered(self.before, answer, row, data)
+        n_trials = data.n_trials + np.bincount(row, minlength=len(subjects))
+        return Completed.of(replace(data, n_trials=n_trials), given, before)
 
     def scores(self, unknowns: Unknowns, answer: Integers, theta: Array) -> Array:
         """Gradient [pairs, n_actions, K] of the log-probability of each action at theta[pairs, K].
@@ -447,7 +450,7 @@ class _Search:
 
 
 def _usable(fit: PointFit) -> Array:
-    """Inverse information [N, K, K], the prior's included: a runaway has none of its own."""
+    """Inverse information [N, K, K], the prior's included: a runaway has separate none."""
     prior = np.diag(fit.parameters.sd**2)
     finite = np.asarray(np.isfinite(fit.covariance).all(axis=(1, 2)))
     covariance = np.where(finite[:, None, None], fit.covariance, prior)

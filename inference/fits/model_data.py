@@ -250,7 +250,7 @@ class Unknowns:
     ----------
     parameters : the estimated parameters, in order; the lapse rate last if it is estimated
     full : values of all model parameters, NaN where estimated
-    columns : positions of the estimated parameters in the model's own order
+    columns : positions of the estimated parameters in the model's order
     lapse : whether the lapse rate is estimated
     """
 
@@ -263,26 +263,26 @@ class Unknowns:
     def of(
         cls, model: type[Agent], fixed: Mapping[str, float] | None = None, lapse: bool = False
     ) -> Unknowns:
-        """Hold the parameters named in `fixed` and estimate the rest (and `lapse`, if asked)."""
-        own = model.parameters
-        full = np.full(len(own), np.nan)
+        """Hold the parameters named in `fixed` and estimate the rest (and `lapse`, if wanted)."""
+        parameters = model.parameters
+        full = np.full(len(parameters), np.nan)
         for name, value in (fixed or {}).items():
-            k = own.index(name)
-            if not own[name].support.contains(np.asarray(value, dtype=float)):
+            k = parameters.index(name)
+            if not parameters[name].support.contains(np.asarray(value, dtype=float)):
                 raise ValueError(
-                    f"{name} lies in {own[name].support}; got {value:g}. "
+                    f"{name} lies in {parameters[name].support}; got {value:g}. "
                     "Fix it at a value inside its support."
                 )
             full[k] = value
         columns = np.flatnonzero(np.isnan(full))
-        free: list[Any] = [p for p, v in zip(own, full, strict=True) if np.isnan(v)]
+        free: list[Any] = [p for p, v in zip(parameters, full, strict=True) if np.isnan(v)]
         return cls(Parameters(*free, *([LAPSE] if lapse else [])), full, columns, lapse)
 
     def around(self, mean: Array, sd: Array) -> Unknowns:
         """Return the same with other normal priors on the unconstrained scale, [K] each."""
         law = zip(self.parameters, mean.tolist(), sd.tolist(), strict=True)
-        own = [replace(parameter, mean=m, sd=s) for parameter, m, s in law]
-        return replace(self, parameters=Parameters(*own))
+        shifted = [replace(parameter, mean=m, sd=s) for parameter, m, s in law]
+        return replace(self, parameters=Parameters(*shifted))
 
     def held(self, model: type[Agent]) -> dict[str, float]:
         """Return the values at which parameters are held, by name."""
@@ -297,10 +297,10 @@ class Unknowns:
 
     def log_likelihood(self, data: ModelData, theta: Array) -> tuple[Array, Array]:
         """Log-likelihood [N] of the estimated values theta [N, K], and its gradient [N, K]."""
-        own, lapse = (theta[:, :-1], theta[:, -1]) if self.lapse else (theta, None)
+        values, lapse = (theta[:, :-1], theta[:, -1]) if self.lapse else (theta, None)
         if len(self.columns) == len(self.full):
-            return data.log_likelihood(own, lapse)
-        total, gradient = data.log_likelihood(self.whole(own), lapse)
+            return data.log_likelihood(values, lapse)
+        total, gradient = data.log_likelihood(self.whole(values), lapse)
         return total, gradient[:, [*self.columns, *([len(self.full)] if self.lapse else [])]]
 
 

@@ -13,7 +13,7 @@ from knownminds.agents.parameters import Array
 
 from .model_data import Unknowns
 
-REACH = 10.0  # prior sds around the prior mean within which a search stays, for its own sake
+REACH = 10.0  # prior sds around the prior mean within which a search stays, for its sake
 DISTANT = 16.0  # the same where an inner model lies at infinity
 
 
@@ -52,9 +52,9 @@ def reach_of(model: type[Agent], unknowns: Unknowns) -> Array:
 
 def embedded(nesting: Nesting, unknowns: Unknowns, theta: Array) -> Array:
     """Return where estimates of an inner model [N, P (+ 1)] lie in the unknowns, z [N, K]."""
-    own, lapse = (theta[:, :-1], theta[:, -1:]) if unknowns.lapse else (theta, theta[:, :0])
+    given, lapse = (theta[:, :-1], theta[:, -1:]) if unknowns.lapse else (theta, theta[:, :0])
     parameters = unknowns.parameters
-    values = np.concatenate([nesting.embed(own)[:, unknowns.columns], lapse], axis=1)
+    values = np.concatenate([nesting.embed(given)[:, unknowns.columns], lapse], axis=1)
     with np.errstate(all="ignore"):
         z = parameters.unconstrain(values)
     reach = reach_of(nesting.outer, unknowns)

@@ -165,7 +165,7 @@ def maximum_a_posteriori(
     starts: int = STARTS,
     workers: int | None = None,
 ) -> PointFit:
-    """Fit each subject's most probable parameters under the model's own priors.
+    """Fit each subject's most probable parameters under the model's priors.
 
     The maximum is that of the posterior density on the unconstrained scale. Parameters as in
     `maximum_likelihood`.
@@ -260,8 +260,8 @@ def _starting_points(
         for values in named
         if set(values) & set(parameters.names)
     ]
-    own = parameters.unconstrain(np.unique(more, axis=0)) if more else spread[:0]
-    return np.concatenate([parameters.mean[None], spread, own])
+    wanted = parameters.unconstrain(np.unique(more, axis=0)) if more else spread[:0]
+    return np.concatenate([parameters.mean[None], spread, wanted])
 
 
 def _nested_points(
@@ -269,7 +269,7 @@ def _nested_points(
 ) -> list[Array]:
     """Fit the models that lie within this one, and begin at their estimates too.
 
-    Searches of their own have ended below them, where answers are few, alike or at the ends of
+    Searches of their have ended below them, where answers are few, alike or at the ends of
     the scale. For "mle" alone: where priors count, an outer model may well be less probable.
     """
     points = []
@@ -433,11 +433,11 @@ def inverted(matrices: Array) -> Array:
 
 
 def statuses(
-    parameters: Parameters, method: str, found: Optimum, n_trials: NDArray[np.int64]
+    parameters: Parameters, method: str, optimum: Optimum, n_trials: NDArray[np.int64]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Name the status of each fit, the worst that applies, and say why."""
     names = np.array(parameters.names, dtype=object)
-    n = len(found.z)
+    n = len(optimum.z)
     status = np.full(n, "ok", dtype=object)
     message = np.full(n, "", dtype=object)
 
@@ -446,13 +446,13 @@ def statuses(
         message[which] = why[which]
 
     def listed(mask: NDArray[np.bool_], sentence: str) -> NDArray[np.object_]:
-        told = [sentence.format(", ".join(names[row])) if row.any() else "" for row in mask]
-        return np.array(told, dtype=object)
+        sentences = [sentence.format(", ".join(names[row])) if row.any() else "" for row in mask]
+        return np.array(sentences, dtype=object)
 
     if len(names):
-        scaled = found.precision * parameters.sd[:, None] * parameters.sd
+        scaled = optimum.precision * parameters.sd[:, None] * parameters.sd
         if method == "map":
-            share = np.sqrt(np.diagonal(found.covariance, axis1=1, axis2=2)) / parameters.sd
+            share = np.sqrt(np.diagonal(optimum.covariance, axis1=1, axis2=2)) / parameters.sd
             flat = ~(share <= FLAT_POSTERIOR)
             why = "the trials say next to nothing about {}: the prior speaks"
         else:
@@ -461,12 +461,12 @@ def statuses(
             flat = (np.abs(direction) > 0.5) & (weakest < FLAT_LIKELIHOOD)[:, None]
             why = "the likelihood is flat along {}"
         mark(np.any(flat, axis=1), "flat", listed(flat, why))
-        far: NDArray[np.bool_] = np.abs(found.z - parameters.mean) > BOUNDARY * parameters.sd
+        far: NDArray[np.bool_] = np.abs(optimum.z - parameters.mean) > BOUNDARY * parameters.sd
         mark(np.any(far, axis=1), "boundary", listed(far, "{} runs to the end of its support"))
-        unfinished: NDArray[np.bool_] = ~(found.promise <= UNFINISHED) & (status == "ok")
+        unfinished: NDArray[np.bool_] = ~(optimum.promise <= UNFINISHED) & (status == "ok")
         mark(unfinished, "failed", np.full(n, "no start reached an optimum", dtype=object))
     silent: NDArray[np.bool_] = n_trials < 1
     mark(silent, "failed", np.full(n, "no trial has a response", dtype=object))
-    lost: NDArray[np.bool_] = ~np.isfinite(found.value)
+    lost: NDArray[np.bool_] = ~np.isfinite(optimum.value)
     mark(lost, "failed", np.full(n, "the likelihood is not finite", dtype=object))
     return tuple(status.tolist()), tuple(message.tolist())

@@ -1,4 +1,4 @@
-"""Minimise many small smooth functions at once, each with its own BFGS."""
+"""Minimise many small smooth functions at once, each with its BFGS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 
-# (z[M, K], rows[M]) -> values[M], gradients[M, K]; `rows` says which problems are asked for.
+# (z[M, K], rows[M]) -> values[M], gradients[M, K]; `rows` says which problems are wanted.
 Objective = Callable[[Array, NDArray[np.int64]], tuple[Array, Array]]
 
 SUFFICIENT = 1e-4  # Armijo's share of the decrease that the slope promises

@@ -31,7 +31,7 @@ QUARTILES = (0.25, 0.75)
 class Contrast:
     """A parameter of the group's typical member under two values of a column, one less the other.
 
-    Typical is a member without deviations of its own, so that with the links of bounded parameters
+    Typical is a member without separate deviations, so that with the links of bounded parameters
     it is the difference of medians. It is averaged over the subjects as they are in all other
     columns.
 

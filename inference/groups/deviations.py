@@ -56,7 +56,7 @@ class Deviations:
 
     @property
     def simple(self) -> bool:
-        """Whether each subject has a row of its own, and a deviation of each parameter alone."""
+        """Whether each subject has a separate row, and a deviation of each parameter alone."""
         return self.weight.shape[0] == self.n_subjects and len(self.names) == self.n_parameters
 
     @property
@@ -121,9 +121,9 @@ class Deviations:
         root[:, np.arange(q), np.arange(q)] = rest
         return root
 
-    def enter(self, own: Array) -> Array:
+    def enter(self, values: Array) -> Array:
         """Return what deviations [..., N, Q] add to all rows of parameters, [..., M, K]."""
-        added: Array = (self.weight * own[..., self.subject, :]) @ np.eye(self.n_parameters)[
+        added: Array = (self.weight * values[..., self.subject, :]) @ np.eye(self.n_parameters)[
             self.moved
         ]
         return added
@@ -172,7 +172,7 @@ class Deviations:
         covariance = np.linalg.inv(whole + prior)
         variance = np.diagonal(covariance, axis1=1, axis2=2)
         share = covariance / variance[:, :, None]
-        own = np.zeros(variance.shape)
-        np.add.at(own, self.subject, (enters * score[:, None, :]).sum(axis=2))
-        gathered_score = (share @ own[:, :, None])[:, :, 0]
+        total = np.zeros(variance.shape)
+        np.add.at(total, self.subject, (enters * score[:, None, :]).sum(axis=2))
+        gathered_score = (share @ total[:, :, None])[:, :, 0]
         return 1.0 / variance - spread**-2.0, gathered_score, share[self.subject] @ pulls

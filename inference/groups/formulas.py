@@ -1,7 +1,7 @@
 """Formulas of a group: which columns move which parameter, and in what subjects differ.
 
 The notation is that of lme4 and brms: `alpha ~ drug + (drug | subject)`. What stands before the
-parentheses moves the group's mean; within them, what each subject has a deviation of its own in.
+parentheses moves the group's mean; within them, what each subject has a separate deviation in.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class GroupDesign:
         unit: Sequence[str] = (OWN,),
         correlated: bool = False,
     ) -> GroupDesign:
-        """Read formulas against the trials, whose `subject` names what has deviations of its own.
+        """Read formulas against the trials, whose `subject` names what has separate deviations.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class GroupDesign:
         """Return the design of some of its subjects, by position, with the same terms."""
         rows = np.flatnonzero(np.isin(self.deviations.subject, subjects))
         regressors = replace(self.regressors, by_subject=self.regressors.by_subject[rows])
-        own = np.unique(self.deviations.subject[rows], return_inverse=True)[1]
+        numbers = np.unique(self.deviations.subject[rows], return_inverse=True)[1]
         return replace(
             self,
             subjects=tuple(self.subjects[i] for i in subjects),
@@ -178,7 +178,9 @@ class GroupDesign:
             of_trial=self.of_trial[self.of_trial.isin([self.rows[k] for k in rows])],
             frame=self.frame.iloc[rows],
             regressors=regressors,
-            deviations=replace(self.deviations, subject=own, weight=self.deviations.weight[rows]),
+            deviations=replace(
+                self.deviations, subject=numbers, weight=self.deviations.weight[rows]
+            ),
         )
 
     def between(self, column: str) -> bool:
@@ -208,7 +210,7 @@ def read_formulas(formula: str | Sequence[str], parameters: Parameters) -> tuple
         inner = names[0]
         if len(names) > 1 or not (inner.startswith("(") and inner.endswith(")")):
             raise ValueError(
-                "Deviations of subjects stand in parentheses of their own, once in a formula, "
+                "Deviations of subjects stand in separate parentheses, once in a formula, "
                 f'such as "{name} ~ drug + (drug | subject)"; got {text!r}.'
             )
         what, bars, group = inner[1:-1].partition("||")
@@ -283,7 +285,7 @@ def _check_group(term: Term, unit: Sequence[str]) -> None:
     whole = ":".join(unit)
     if term.own is not None and term.group not in (OWN, whole):
         raise ValueError(
-            f"Behind the bar stands what has deviations of its own, {whole}; got {term.group!r} in "
+            f"Behind the bar stands what has separate deviations, {whole}; got {term.group!r} in "
             f"{term.text!r}. Name it there, or let its levels deviate (--crossed {term.group})."
         )
 
@@ -326,7 +328,7 @@ def _check_sequences(
         raise ValueError(
             f"{model.name} carries what it learned from trial to trial, so its parameters last for "
             f"a session; {' and '.join(map(repr, within))} changed within one ({where}). Name "
-            "sessions by it, if each value has trials of its own, or take a model that carries "
+            "sessions by it, if each value has separate trials, or take a model that carries "
             "nothing on."
         )
 
@@ -353,7 +355,7 @@ def _regressors(terms: Sequence[Term], frame: pd.DataFrame, parameters: Paramete
             if np.ptp(values) == 0:
                 raise ValueError(
                     f"A regressor must differ between subjects; {column!r} in {term.text!r} is "
-                    f"{values[0]:g} for all. Its weight could not be told from the mean."
+                    f"{values[0]:g} for all. Its weight could not be distinguished from the mean."
                 )
             names.append(f"{term.parameter} ~ {column}")
             positions.append(parameters.index(term.parameter))
@@ -362,11 +364,11 @@ def _regressors(terms: Sequence[Term], frame: pd.DataFrame, parameters: Paramete
         return Regressors((), np.zeros(0, dtype=np.int64), np.zeros((len(frame), 0)))
     full = np.column_stack([np.ones(len(frame)), *columns])
     for k in set(positions):
-        own = full[:, [0, *(j + 1 for j, p in enumerate(positions) if p == k)]]
-        if np.linalg.matrix_rank(own) < own.shape[1]:
+        of_parameter = full[:, [0, *(j + 1 for j, p in enumerate(positions) if p == k)]]
+        if np.linalg.matrix_rank(of_parameter) < of_parameter.shape[1]:
             raise ValueError(
                 f"The regressors of {parameters.names[k]} depend on each other, so their "
-                "weights cannot be told apart. Drop one."
+                "weights cannot be separated. Drop one."
             )
     return Regressors(tuple(names), np.array(positions), np.column_stack(columns))
 
@@ -397,10 +399,10 @@ def _deviations(
     names, moved = list(parameters.names), list(range(k))
     weights = [np.ones(m) for _ in range(k)]
     block = [0 if correlated else ALONE] * k
-    for number, (term, own) in enumerate(zip(terms, slopes, strict=True)):
+    for number, (term, slope) in enumerate(zip(terms, slopes, strict=True)):
         position = parameters.index(term.parameter)
         joined = 0 if correlated else number
-        for name, values in own.items():
+        for name, values in slope.items():
             names.append(name)
             moved.append(position)
             weights.append(values)

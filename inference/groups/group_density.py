@@ -168,8 +168,8 @@ class GroupDensity:
         """Return the log density of a point [D], up to a constant, and its slope [D]."""
         slope, rows = np.empty(self.size), np.empty((len(self.group.subject), self.shape[0]))
         point = np.ascontiguousarray(point, dtype=float)
-        own = np.empty((self.shape[6], self.shape[1]))
-        return float(density(point, slope, rows, own, *self.problem)), slope
+        subject_rows = np.empty((self.shape[6], self.shape[1]))
+        return float(density(point, slope, rows, subject_rows, *self.problem)), slope
 
     def rows(self, posterior: xr.Dataset) -> tuple[Array, Array]:
         """Return parameters of rows [S, M, K], unconstrained, and deviations [S, N, Q] at draws."""
@@ -180,8 +180,8 @@ class GroupDensity:
             ],
             axis=1,
         )
-        z, own = rows_at((self.group, self.shape), points)
-        return z, own
+        z, rows = rows_at((self.group, self.shape), points)
+        return z, rows
 
     def start(self, seed: int) -> Array:
         """Draw a point [D] to begin a chain at.

@@ -49,9 +49,10 @@ def group_graph(
             onto = np.eye(len(parameters))[regressors.parameter]
             expected += pt.dot(regressors.by_subject * effect, onto)
         sd = pm.Normal("signed_sd", 0.0, spread, dims="deviation")
-        own = _deviations(deviations, gathered, expected, sd)
+        offsets = _deviations(deviations, gathered, expected, sd)
         entered = pt.dot(
-            deviations.weight * own[deviations.subject], np.eye(len(parameters))[deviations.moved]
+            deviations.weight * offsets[deviations.subject],
+            np.eye(len(parameters))[deviations.moved],
         )
         z = pm.Deterministic("z", expected + entered, dims=("unit", "parameter"))
         trials = [pm.Data(name, x) for name, x in kernel_inputs(data, unknowns.lapse).items()]
@@ -96,7 +97,7 @@ def _deviations(
     root = _correlations(deviations) if len(deviations.pairs) else np.eye(n_deviations)
     together = set(map(tuple, deviations.pairs.tolist()))
     standard: list[Any] = []
-    own, density = [], 0.0
+    offsets, density = [], 0.0
     for q in range(n_deviations):
         earlier = [root[q, j] * standard[j] for j in range(q) if (q, j) in together]
         m, t, known = sd[q] * sum(earlier), sd[q] * root[q, q], information[:, q]
@@ -104,9 +105,9 @@ def _deviations(
         v = t * (pull[:, q] - known * m) / square + u[:, q] / pt.sqrt(square)
         density += (pm.logp(pm.Normal.dist(), v) - 0.5 * pt.log(square)).sum()  # and d v / d u
         standard.append(v)
-        own.append(m + t * v)
+        offsets.append(m + t * v)
     pm.Potential("law_of_the_deviations", density)
-    return pm.Deterministic("own", pt.stack(own, axis=1), dims=("owner", "deviation"))
+    return pm.Deterministic("own", pt.stack(offsets, axis=1), dims=("owner", "deviation"))
 
 
 def _correlations(deviations: Deviations) -> Any:
@@ -141,11 +142,11 @@ def _with_levels(levels: Levels, parameters: Parameters, coordinates: SubjectCoo
         "group_centre", parameters.mean, pt.sqrt(parameters.sd**2 + common), dims="parameter"
     )
     u = pm.Flat("level_eta", dims=("contrast", "parameter"))
-    own, error = sd[levels.of_contrast], coordinates.level_error
-    standard = in_units(own, u, coordinates.level, error)
-    density = pm.logp(pm.Normal.dist(), standard) + 0.5 * pt.log(error / (own**2 + error))
+    spread, error = sd[levels.of_contrast], coordinates.level_error
+    standard = in_units(spread, u, coordinates.level, error)
+    density = pm.logp(pm.Normal.dist(), standard) + 0.5 * pt.log(error / (spread**2 + error))
     pm.Potential("law_of_the_levels", density.sum())
-    level = pt.dot(levels.contrasts, own * standard)
+    level = pt.dot(levels.contrasts, spread * standard)
     expected = centre + level[levels.of_subject[:, 0]]
     for column in levels.of_subject.T[1:]:
         expected = expected + level[column]

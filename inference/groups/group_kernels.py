@@ -1,6 +1,6 @@
 """The density of a group, compiled once for all models and kept by numba's cache.
 
-A model enters as the address of its own compiled likelihood and its trials as theirs, so that
+A model enters as the separate address compiled likelihood and its trials as theirs, so that
 neither is compiled for the other.
 """
 
@@ -30,7 +30,7 @@ class Group(NamedTuple):
     mean, sd : prior of the group's means, [K]
     spread : scale of the prior of the deviations' spreads, [Q]
     kind, lower, upper : support of each parameter (0 identity, 1 log, 2 logit), [K]
-    full, places : values of the model's own parameters where held, and where the free ones stand
+    full, places : values of the model's parameters where held, and where the free ones stand
     moved : parameter that a deviation moves, [Q]
     subject : of each row, [M]
     weight : by which a deviation enters a row, [M, Q]
@@ -60,7 +60,7 @@ class Group(NamedTuple):
     design: Array
     effect_sd: Array
     level: Integers
-    count: Integers  # type: ignore[assignment]  # a field, not the tuple's own method
+    count: Integers  # type: ignore[assignment]  # a field, not the tuple's method
     factor: Integers
     contrasts: Array
     estimate: Array
@@ -110,13 +110,13 @@ def _expected(g, mean, effect, level_sd, level_eta, mu, deviation):  # type: ign
     levels = np.zeros((len(g.contrasts), k))
     for c in range(len(g.factor)):
         for j in range(k):
-            own = level_sd[g.factor[c], j]
-            whole = own * own + g.error[c, j]
+            spread = level_sd[g.factor[c], j]
+            whole = spread * spread + g.error[c, j]
             deviation[c, j] = (
-                g.estimate[c, j] * own / whole + sqrt(g.error[c, j] / whole) * level_eta[c, j]
+                g.estimate[c, j] * spread / whole + sqrt(g.error[c, j] / whole) * level_eta[c, j]
             )
             for m in range(len(levels)):
-                levels[m, j] += g.contrasts[m, c] * own * deviation[c, j]
+                levels[m, j] += g.contrasts[m, c] * spread * deviation[c, j]
     for r in range(n_rows):
         for j in range(k):
             mu[r, j] = mean[j]
@@ -141,23 +141,23 @@ def _levels_back(g, by_mu, centre, level_sd, level_eta, deviation, slopes):  # t
     by_sd[:] = 0.0
     for c in range(len(g.factor)):
         for j in range(k):
-            own, error = level_sd[g.factor[c], j], g.error[c, j]
-            whole = own * own + error
+            spread, error = level_sd[g.factor[c], j], g.error[c, j]
+            whole = spread * spread + error
             by_product = 0.0
             for m in range(len(by_level)):
                 by_product += g.contrasts[m, c] * by_level[m, j]
             d = deviation[c, j]
-            by_d = by_product * own - d
+            by_d = by_product * spread - d
             value += -0.5 * d * d + 0.5 * log(error / whole)
             share = sqrt(error / whole)
             by_eta[c, j] = by_d * share
             by_sd[g.factor[c], j] += (
                 by_product * d
-                - own / whole
+                - spread / whole
                 + by_d
                 * (
-                    g.estimate[c, j] * (error - own * own) / (whole * whole)
-                    - level_eta[c, j] * share * own / whole
+                    g.estimate[c, j] * (error - spread * spread) / (whole * whole)
+                    - level_eta[c, j] * share * spread / whole
                 )
             )
     for j in range(k):
@@ -278,10 +278,10 @@ def _trials(g, kernel, lapses, n_actions, trials, z, by_z):  # type: ignore[no-u
     """Write the slopes of z [M, K]; return the log-likelihood of all trials."""
     n_rows, k = z.shape
     theta = np.empty((n_rows, k))
-    own = np.empty((n_rows, len(g.full)))
+    theta_row = np.empty((n_rows, len(g.full)))
     for r in range(n_rows):
         for j in range(len(g.full)):
-            own[r, j] = g.full[j]
+            theta_row[r, j] = g.full[j]
         for j in range(k):
             if g.kind[j] == 0:
                 theta[r, j], by_z[r, j] = z[r, j], 1.0
@@ -293,8 +293,8 @@ def _trials(g, kernel, lapses, n_actions, trials, z, by_z):  # type: ignore[no-u
                 theta[r, j] = g.lower[j] + width * share
                 by_z[r, j] = width * share * (1.0 - share)
             if g.places[j] < len(g.full):
-                own[r, g.places[j]] = theta[r, j]
-    total, gradient = kernel(own, _lapse_of(theta, lapses), n_actions, trials)
+                theta_row[r, g.places[j]] = theta[r, j]
+    total, gradient = kernel(theta_row, _lapse_of(theta, lapses), n_actions, trials)
     for r in range(n_rows):
         for j in range(k):
             by_z[r, j] *= gradient[r, g.places[j]]

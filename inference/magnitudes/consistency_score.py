@@ -47,7 +47,7 @@ def prior_weight(answers: Answers) -> Array:
 
     The static Bayesian observer answers (1 - w) x + w mu_p; its most likely w is 1 minus the
     least-squares slope of answers on stimuli, held in [0, 1], with a prior mean, and so an
-    intercept, of its own in each window.
+    intercept, separate in each window.
     """
     return np.clip(1.0 - slopes(answers)[0], 0.0, 1.0)
 
@@ -199,7 +199,7 @@ def consistency_score(
     The score alone says little: an observer that makes no error at all earns the maximum, and one
     that never adapts earns 0 only on average, with a wide spread, since the comparisons share
     their base. So it comes with the scores of known agents in the same design: the same stimuli,
-    the same trials answered, the participant's own noise.
+    the same trials answered, the participant's noise.
 
     Parameters
     ----------

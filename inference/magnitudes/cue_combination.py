@@ -96,7 +96,7 @@ def cue_cells(
 ) -> tuple[Answers, Answers, Answers] | None:
     """Return the answers to text, to image and to both; None unless all were played.
 
-    Noise blurs images and leaves texts as they are: where texts were not asked for again under it,
+    Noise blurs images and leaves texts as they are: where texts were not shown again under it,
     those of the base condition serve.
     """
     text, image, both = (
@@ -112,7 +112,7 @@ def pair(text: Answers, image: Answers, both: Answers) -> CuePairs:
     """Find the answers to the same stimuli.
 
     Stimuli of a session that was shown in all modalities are the same where they have the same
-    window, number and value. Where the modalities were played apart, on stimuli of their own, the
+    window, number and value. Where the modalities were played apart, on separate stimuli, the
     k-th of each value in a window is taken for the same.
     """
     cues = ("text", "image", "both")

@@ -153,7 +153,8 @@ class CueWeightExcess(CueWeight):
 
 
 class CueEfficiency(CueMeasure):
-    """Error of the best combination of one's own answers over that of the answers to both (RRE).
+    """Error of the best combination of the answers to single cues over that of the answers to both
+    (RRE).
 
     The best combination weighs by the inverse variances of the errors. 1 is as good as it, more is
     better.

@@ -88,13 +88,13 @@ def equal_blur(trials: Trials, *, seed: int = 0) -> EqualBlur:
     answered = np.isfinite(columns["response"])
     cues = []
     for cue, name in ((TEXT, "words"), (IMAGE, "pictures")):
-        own = {k: c[answered & (columns["modality"] == cue)] for k, c in columns.items()}
-        if len(own["value"]) < LEAST:
+        by_cue = {k: c[answered & (columns["modality"] == cue)] for k, c in columns.items()}
+        if len(by_cue["value"]) < LEAST:
             raise ValueError(
                 f"The blur of equal reliability takes {LEAST} answers to {name} alone; got "
-                f"{len(own['value'])}. Run cue_conflict with modality=all."
+                f"{len(by_cue['value'])}. Run cue_conflict with modality=all."
             )
-        cues.append(own)
+        cues.append(by_cue)
     text, image = cues
     if np.ptp(image["blur"]) == 0.0:
         raise ValueError(
@@ -108,7 +108,7 @@ def equal_blur(trials: Trials, *, seed: int = 0) -> EqualBlur:
     if why:
         result[0], low, high = np.nan, np.nan, np.nan
     blur, words, sharp, grows = result
-    n_text, n_image = (len(own["value"]) for own in cues)
+    n_text, n_image = (len(by_cue["value"]) for by_cue in cues)
     return EqualBlur(blur, float(low), float(high), words, sharp, grows, n_text, n_image, why)
 
 
@@ -125,16 +125,16 @@ def _found(text: dict[str, Array], image: dict[str, Array]) -> tuple[list[float]
     return [sqrt((words - sharp) / grows), *spreads], ""
 
 
-def _squares(own: dict[str, Array]) -> Array:
+def _squares(columns: dict[str, Array]) -> Array:
     """Return squared residuals of answers around their line by window, in units of the value.
 
     Their mean is unbiased: they are divided by the share of degrees of freedom that is left.
     """
-    windows = np.unique(own["window"])
-    lines = [own["value"], *((own["window"] == window).astype(float) for window in windows)]
+    windows = np.unique(columns["window"])
+    lines = [columns["value"], *((columns["window"] == window).astype(float) for window in windows)]
     design = np.column_stack(lines)
-    result, *_ = np.linalg.lstsq(design, own["response"], rcond=None)
-    rest = (own["response"] - design @ result) / result[0]
+    result, *_ = np.linalg.lstsq(design, columns["response"], rcond=None)
+    rest = (columns["response"] - design @ result) / result[0]
     squares: Array = rest**2 * len(rest) / max(len(rest) - len(result), 1)
     return squares
 
@@ -157,8 +157,8 @@ def _two_variances(squares: Array, by: Array) -> tuple[float, float]:
     return float(a), float(b)
 
 
-def _again(own: dict[str, Array], rng: np.random.Generator) -> dict[str, Array]:
+def _again(columns: dict[str, Array], rng: np.random.Generator) -> dict[str, Array]:
     """Draw as many answers with replacement."""
-    n = len(own["value"])
+    n = len(columns["value"])
     at: NDArray[np.int64] = rng.integers(n, size=n)
-    return {name: column[at] for name, column in own.items()}
+    return {name: column[at] for name, column in columns.items()}

@@ -143,16 +143,16 @@ def _null(fits: Mapping[str, PointFit], factor: str, i: int) -> str:
 def _line(
     fits: Mapping[str, PointFit], name: str, i: int, rows: pd.DataFrame
 ) -> tuple[Array, float]:
-    """Return the mean of each answer on the observer's own scale, and its noise."""
-    own = dict(zip(fits[name].names, fits[name].estimate[i].tolist(), strict=True))
+    """Return the mean of each answer on the observer's scale, and its noise."""
+    estimates = dict(zip(fits[name].names, fits[name].estimate[i].tolist(), strict=True))
     x = rows["value"].to_numpy(dtype=float) / rows["unit"].to_numpy(dtype=float)
     x = np.log(x + EPSILON) if name.endswith("_log") else x
-    if "b" in own:
-        return own["w"] * x + own["b"], own["sigma"]
-    means = np.array([own[f"mu_{window}"] for window in WINDOWS])
+    if "b" in estimates:
+        return estimates["w"] * x + estimates["b"], estimates["sigma"]
+    means = np.array([estimates[f"mu_{window}"] for window in WINDOWS])
     mu = means[rows["window"].to_numpy(dtype=np.int64)]
-    belief = (1.0 - own["w_prior"]) * x + own["w_prior"] * mu
-    return own.get("gain", 1.0) * belief + own.get("offset", 0.0), own["sigma"]
+    belief = (1.0 - estimates["w_prior"]) * x + estimates["w_prior"] * mu
+    return estimates.get("gain", 1.0) * belief + estimates.get("offset", 0.0), estimates["sigma"]
 
 
 def _held(answers: Array, rows: pd.DataFrame, logarithmic: bool) -> Array:

@@ -210,7 +210,7 @@ def _labelled(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
             )
     if by is not None and by not in frame:
         raise ValueError(
-            f"Participants are told apart by a column of the trials; there is no {by!r} among "
+            f"Participants are separated by a column of the trials; there is no {by!r} among "
             f"{', '.join(frame.columns)}. Name one with --by."
         )
     for task in frame["environment"].unique():

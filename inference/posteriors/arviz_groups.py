@@ -38,22 +38,26 @@ STATISTICS = {
 }
 
 
-def statistics_of(found: xr.Dataset) -> xr.Dataset:
-    """Return what a sampler told of each draw, by the names that ArviZ looks for."""
+def statistics_of(dataset: xr.Dataset) -> xr.Dataset:
+    """Return what a sampler reports of each draw, by the names that ArviZ looks for."""
     kept: dict[str, Any] = {}
-    for name, own in STATISTICS.items():
-        if name in found and set(found[name].dims) == {"chain", "draw"} and own not in kept:
-            kept[own] = found[name]
+    for name, statistic in STATISTICS.items():
+        if (
+            name in dataset
+            and set(dataset[name].dims) == {"chain", "draw"}
+            and statistic not in kept
+        ):
+            kept[statistic] = dataset[name]
     return xr.Dataset(kept)
 
 
 def log_likelihood_group(fit: HierarchicalFit) -> xr.Dataset:
     """Return log-likelihoods of some draws, evenly from each chain.
 
-    `trial` [chain, draw, row] is that of each trial given those before it and the subject's own
+    `trial` [chain, draw, row] is that of each trial given those before it and the subject's
     parameters; `subject` [chain, draw, subject] that of a subject's trials given the group alone,
     its parameters integrated out, so that `arviz.loo` leaves subjects out. `trial` is missing where
-    a model's trials have no likelihoods of their own.
+    a model's trials have no separate likelihoods.
     """
     from .comparison import marginal_log_likelihood
 
@@ -86,7 +90,7 @@ def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> A
     """Log-likelihood of each trial given those before it, [S, rows], for theta [S, N, K].
 
     Rows are in the order of `Sequences.in_order`. That of a trial is the difference between those
-    of its sequence with it and up to it. None if they do not add up to the subjects' own.
+    of its sequence with it and up to it. None if they do not add up to the subjects'.
     """
     sequence, within, position = data.sequences.in_order()
     subject = data.sequences.subject[sequence]
@@ -98,11 +102,11 @@ def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> A
     edges = np.unique([0, *cut, len(sequence)])
     for a, b in pairwise(edges.tolist()):
         rows = np.arange(a, b)
-        own = length[rows]
-        owner = np.repeat(np.arange(len(rows)), own)
-        inner = np.arange(own.sum()) - np.repeat(np.cumsum(own) - own, own)
-        place = position[begin[rows][owner] + inner]
-        columns = dict(zip(data.model.columns, (c[place] for c in data.flat), strict=True))
+        n_trials = length[rows]
+        owner = np.repeat(np.arange(len(rows)), n_trials)
+        inner = np.arange(n_trials.sum()) - np.repeat(np.cumsum(n_trials) - n_trials, n_trials)
+        row = position[begin[rows][owner] + inner]
+        columns = dict(zip(data.model.columns, (c[row] for c in data.flat), strict=True))
         prefix = ModelData.of_columns(
             data.model, [str(k) for k in rows], owner, [np.zeros_like(owner)], columns,
             data.n_actions,
@@ -125,10 +129,10 @@ def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
     """
     parameters, n, k = fit.parameters, len(fit.owners), len(fit.names)
     rng, dims = np.random.default_rng([seed, 11]), ("chain", "draw")
-    own = fit.design.deviations
+    deviations = fit.design.deviations
     drawn = HyperpriorDraws.of(parameters, fit.design, DRAWS, rng)
-    away = rng.standard_normal((DRAWS, n, len(own.names)))
-    z = (drawn.expected + own.enter(away @ np.swapaxes(drawn.roots(own), 1, 2)))[None]
+    away = rng.standard_normal((DRAWS, n, len(deviations.names)))
+    z = (drawn.expected + deviations.enter(away @ np.swapaxes(drawn.roots(deviations), 1, 2)))[None]
     mean, sd = drawn.mean[None], drawn.spread[None, :, :k]
     more: dict[str, Any] = {}
     if fit.effects:
@@ -136,7 +140,7 @@ def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
     if fit.slopes:
         more["slope_sd"] = ((*dims, "slope"), drawn.spread[None, :, k:])
     if fit.correlated:
-        correlation = own.correlations(drawn.turn, np.ones_like(drawn.spread))
+        correlation = deviations.correlations(drawn.turn, np.ones_like(drawn.spread))
         more["correlation"] = ((*dims, "pair"), correlation[None])
     values = {
         "group_mean": ((*dims, "parameter"), mean),

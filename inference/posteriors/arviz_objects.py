@@ -34,8 +34,8 @@ def arviz_object(
 
     Groups: `posterior`, with z [chain, draw, subject, parameter] on the unconstrained scale, theta
     the same on the natural one and, for a group, group_mean, group_sd and the other group terms;
-    `sample_stats`, what the sampler told of each draw, with ArviZ's names; `observed_data`, a row
-    per trial; of a group also `log_likelihood`, of each `trial` and each `subject` (see
+    `sample_stats`, what the sampler reports of each draw, with ArviZ's names; `observed_data`, a
+    row per trial; of a group also `log_likelihood`, of each `trial` and each `subject` (see
     `log_likelihood_group`), `prior`, and `posterior_predictive` if there are answers `predicted`;
     `constant_data`, the number of trials of each subject and, for single subjects, how their draws
     were made and whether they are to be trusted. Attributes: model, method, seed, versions and the
@@ -147,7 +147,7 @@ def _of_group(fit: HierarchicalFit) -> dict[str, xr.Dataset]:
     theta = fit.parameters.constrain(posterior["z"].transpose(*dims).to_numpy())
     posterior = posterior.assign(theta=(dims, theta)).assign_coords(subject=list(fit.subjects))
     groups = {"posterior": posterior}
-    # One flag per draw, where the fit keeps what its sampler told of each.
+    # One flag per draw, where the fit keeps what its sampler reports of each.
     statistics: xr.Dataset | None = getattr(fit, "sample_stats", None)
     if statistics is not None:
         groups["sample_stats"] = statistics
@@ -200,13 +200,16 @@ def _attributes(fit: HierarchicalFit | Posterior) -> dict[str, Any]:
     from .posterior import Posterior
 
     versions = {name: version(name) for name in LIBRARIES}
-    told: dict[str, Any] = {"inference_library": "knownminds", "versions": json.dumps(versions)}
-    told["inference_library_version"] = versions["knownminds"]
-    told["parameters"] = json.dumps(list(fit.names))
+    attributes: dict[str, Any] = {
+        "inference_library": "knownminds",
+        "versions": json.dumps(versions),
+    }
+    attributes["inference_library_version"] = versions["knownminds"]
+    attributes["parameters"] = json.dumps(list(fit.names))
     if isinstance(fit, Posterior):
-        return told | {"model": fit.fit.model, "method": "posterior of each subject"}
+        return attributes | {"model": fit.fit.model, "method": "posterior of each subject"}
     settings = asdict(fit.settings)
-    return told | {
+    return attributes | {
         "model": fit.model,
         "method": fit.method,
         "seed": settings["seed"],

@@ -83,7 +83,7 @@ def leave_one_sequence_out(
     workers: int | None = None,
     refit: bool = True,
 ) -> LeaveOneOut:
-    """Estimate by PSIS how well each subject's own posterior predicts its sequences left out.
+    """Estimate by PSIS how well each subject's posterior predicts its sequences left out.
 
     The sum over sequences k of log p(y_k | y without y_k), from draws of each subject's
     posterior given all its trials, weighted by 1 / p(y_k | draw) (Vehtari, Gelman and Gabry
@@ -124,15 +124,15 @@ def _leave_out(
     cut: SequenceData, unknowns: Unknowns, draw_from: Callable[[ModelData], Posterior], refit: bool
 ) -> tuple[Array, Array, NDArray[np.int64]]:
     """Return elpd, worst Pareto k and the number of refitted sequences of each subject, [N]."""
-    own = draw_from(cut.data)
+    draws = draw_from(cut.data)
     n, (subject, _) = len(cut.data), cut.pairs
     elpd, pareto_k = np.empty(len(subject)), np.empty(len(subject))
     for chosen in cut.chunks():  # bounds the memory: draws x pairs
-        at_draws = LikelihoodAtPoints(cut.only(chosen), unknowns, len(own.z_draws))
-        log_likelihood = at_draws(own.z_draws[:, subject[chosen]]).T
+        at_draws = LikelihoodAtPoints(cut.only(chosen), unknowns, len(draws.z_draws))
+        log_likelihood = at_draws(draws.z_draws[:, subject[chosen]]).T
         log_weights, pareto_k[chosen] = smooth_weights(-log_likelihood)
         elpd[chosen] = logsumexp(log_weights + log_likelihood, axis=1)
-    lost = np.array(own.status) == "failed"
+    lost = np.array(draws.status) == "failed"
     poor: NDArray[np.bool_] = ~(pareto_k <= LARGEST_PARETO_K) & ~lost[subject]
     again = np.flatnonzero(poor & refit).astype(np.int64)
     if len(again):
@@ -212,7 +212,7 @@ class GroupLaw:
         )
 
     def standardised(self, fit: HierarchicalFit) -> Array:
-        """Return the fit's own deviations from this law in units of their spread, [S, N, Q]."""
+        """Return the fit's deviations from this law in units of their spread, [S, N, Q]."""
         if self.rows is None:
             away = fit.z_draws - self.expected
         else:
@@ -225,7 +225,7 @@ class GroupLaw:
     def marginals(
         self, at_once: LikelihoodAtPoints, standard: Array, chosen: NDArray[np.int64], seed: int
     ) -> Array:
-        """Integrate subjects' likelihoods over their own deviations, [chosen, N].
+        """Integrate subjects' likelihoods over their deviations, [chosen, N].
 
         By proposals that are matched to draws of their standardised deviations, [D, N, Q].
         """
@@ -255,11 +255,11 @@ def _proposals(standard: Array, seed: int, count: int) -> tuple[Array, Array]:
     eta = np.empty((count, n, k))
     log_weight = np.empty((count, n))
     for i in range(n):
-        own = standard[:, i]
-        factor = np.linalg.cholesky(np.atleast_2d(np.cov(own.T)) + 1e-9 * np.eye(k))
+        column = standard[:, i]
+        factor = np.linalg.cholesky(np.atleast_2d(np.cov(column.T)) + 1e-9 * np.eye(k))
         eta[: count // 2, i] = scipy.stats.norm.ppf(points)
-        eta[count // 2 :, i] = own.mean(axis=0) + heavy @ factor.T
-        back = np.linalg.solve(factor, (eta[:, i] - own.mean(axis=0)).T).T
+        eta[count // 2 :, i] = column.mean(axis=0) + heavy @ factor.T
+        back = np.linalg.solve(factor, (eta[:, i] - column.mean(axis=0)).T).T
         matched = (
             scipy.stats.t.logpdf(back, DEGREES_OF_FREEDOM).sum(axis=1)
             - np.log(np.diag(factor)).sum()

@@ -64,13 +64,13 @@ def group_terms(posterior: xr.Dataset, effects: Sequence[str]) -> dict[str, Arra
         if variable not in posterior or (variable == "effect" and not effects):
             continue
         for name in map(str, posterior[dimension].to_numpy()):
-            own = posterior[variable].sel({dimension: name})
-            terms[pattern.format(name)] = own.transpose("chain", "draw").to_numpy()
+            term = posterior[variable].sel({dimension: name})
+            terms[pattern.format(name)] = term.transpose("chain", "draw").to_numpy()
     if "level_sd" in posterior:
         for factor in map(str, posterior["factor"].to_numpy()):
             for name in map(str, posterior["parameter"].to_numpy()):
-                own = posterior["level_sd"].sel(factor=factor, parameter=name)
-                terms[f"sd({name} | {factor})"] = own.transpose("chain", "draw").to_numpy()
+                term = posterior["level_sd"].sel(factor=factor, parameter=name)
+                terms[f"sd({name} | {factor})"] = term.transpose("chain", "draw").to_numpy()
     return terms
 
 

@@ -105,7 +105,7 @@ class Levels:
         ------
         ValueError
             If a factor is no column, varies within a subject, has a single level, or has as many
-            levels as there are subjects, whose deviations it could not be told from.
+            levels as there are subjects, whose deviations it could not be distinguished from.
         """
         first = np.flatnonzero(~subject.duplicated().to_numpy())
         names: list[str] = []
@@ -155,7 +155,7 @@ def units_of(trials: Trials, unit: Sequence[str]) -> pd.Series:
     for name in unit:
         if name not in trials.frame:
             raise ValueError(
-                f"Units are told apart by columns of the trials; there is no {name!r} among "
+                f"Units are separated by columns of the trials; there is no {name!r} among "
                 f"{', '.join(trials.frame.columns)}."
             )
         lost = np.flatnonzero(trials.frame[name].isna())

@@ -120,7 +120,7 @@ def evidence_given(
     *,
     points: int = POINTS,
 ) -> Array:
-    """Integrate over all unknowns but some, each subject's own values of which are known.
+    """Integrate over all unknowns but some, each subject's values of which are known.
 
     Parameters
     ----------
@@ -142,9 +142,9 @@ def evidence_given(
     def log_density(z: Array, chosen: NDArray[np.int64]) -> Array:
         full = np.empty((*z.shape[:2], k))
         full[:, :, free], full[:, :, known] = z, z_held[chosen][:, None]
-        own = (z - parameters.mean[free]) / parameters.sd[free]
+        standard = (z - parameters.mean[free]) / parameters.sd[free]
         constant = np.log(parameters.sd[free] * np.sqrt(2 * np.pi))
-        prior: Array = -(0.5 * own**2 + constant).sum(axis=2)
+        prior: Array = -(0.5 * standard**2 + constant).sum(axis=2)
         return _log_likelihood(data, unknowns, chosen, full) + prior
 
     everyone = np.arange(len(data))
@@ -211,8 +211,8 @@ def _moments(z: Array, log_weights: Array) -> tuple[Array, ...]:
     for j in range(k):
         order = np.argsort(z[:, :, j], axis=1)
         values = np.take_along_axis(z[:, :, j], order, axis=1)
-        own = np.take_along_axis(weights, order, axis=1)
-        reached = np.cumsum(own, axis=1) - own / 2
+        sorted_weights = np.take_along_axis(weights, order, axis=1)
+        reached = np.cumsum(sorted_weights, axis=1) - sorted_weights / 2
         for e, share in enumerate((0.05, 0.95)):
             ends[e, :, j] = [np.interp(share, c, v) for c, v in zip(reached, values, strict=True)]
     log_evidence = np.where(np.isfinite(total), total - np.log(points), np.nan)

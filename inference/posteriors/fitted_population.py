@@ -34,20 +34,20 @@ class FittedPopulation:
         return self.parameters.constrain(rng.normal(self.mean, self.sd, size=(n, len(self.mean))))
 
 
-def fitted_population(found: Posterior) -> FittedPopulation:
+def fitted_population(fit: Posterior) -> FittedPopulation:
     """Return the group that subjects show whose posteriors under the model's prior are known.
 
     Estimates of maximum likelihood spread more than the truth, since errors add to it, and those
     with a prior less, since they are drawn to it. So neither is taken. A subject's draws, weighted
     by the density of a group over that of the prior, are draws under that group (Hogg, Myers and
-    Bovy 2010); the group's means and spreads are found by expectation and maximisation over them.
-    They have the hyperpriors of `hierarchical`, Normal(mean, prior sd) for means and half-normal
-    of scale `group_sd` for spreads, the latter times the spread, which keeps the mode off 0 (Chung
-    et al. 2013): that nobody differs is no finding of few subjects.
+    Bovy 2010); the group's means and spreads are estimated by expectation and maximisation over
+    them. They have the hyperpriors of `hierarchical`, Normal(mean, prior sd) for means and
+    half-normal of scale `group_sd` for spreads, the latter times the spread, which keeps the mode
+    off 0 (Chung et al. 2013): that nobody differs is no finding of few subjects.
 
     Parameters
     ----------
-    found
+    fit
         Subjects whose fit failed are passed over.
 
     Raises
@@ -55,15 +55,15 @@ def fitted_population(found: Posterior) -> FittedPopulation:
     ValueError
         If no subject is left.
     """
-    parameters = found.fit.parameters
-    usable = np.array([status != "failed" for status in found.status])
-    usable &= np.isfinite(found.z_draws).all(axis=(0, 2))
+    parameters = fit.fit.parameters
+    usable = np.array([status != "failed" for status in fit.status])
+    usable &= np.isfinite(fit.z_draws).all(axis=(0, 2))
     n = int(usable.sum())
     if n == 0:
-        raise ValueError("A group is found from usable fits; all have failed.")
-    thin = max(len(found.z_draws) // DRAWS, 1)
+        raise ValueError("A group is estimated from usable fits; all have failed.")
+    thin = max(len(fit.z_draws) // DRAWS, 1)
     # In units of the prior, where it is standard normal.
-    z = (found.z_draws[::thin, usable].swapaxes(0, 1) - parameters.mean) / parameters.sd
+    z = (fit.z_draws[::thin, usable].swapaxes(0, 1) - parameters.mean) / parameters.sd
     powers = np.concatenate([z, z**2], axis=2)
     scale = np.array([p.group_sd for p in parameters]) / parameters.sd
     mean, sd = np.zeros(len(parameters)), np.ones(len(parameters))

@@ -56,10 +56,10 @@ class HierarchicalFit(Result):
         Names of what has parameters: the N subjects or, where a formula names a column within
         subjects, a row for each of its values, "p1 | on"; the K estimated parameters.
     posterior
-        Draws of group_mean, group_sd, z, effect (if there are regressors), correlation (if asked
+        Draws of group_mean, group_sd, z, effect (if there are regressors), correlation (if wanted
         for), level_sd and deviation (if there are crossed factors), with the dimensions chain,
         draw, parameter, subject, term, pair, factor, level; all on the unconstrained scale. With
-        columns within subjects also slope_sd, spreads of subjects' own effects (slope), and
+        columns within subjects also slope_sd, spreads of subjects' effects (slope), and
         own, each subject's deviations (owner, own_deviation).
     convergence
         R-hat, effective sample sizes, divergences and the verdict.
@@ -68,9 +68,9 @@ class HierarchicalFit(Result):
     data, unknowns, design, levels
         What was fitted, for whatever is computed from the draws.
     sample_stats
-        What the sampler told of each draw, with ArviZ's names.
+        What the sampler reports of each draw, with ArviZ's names.
     tried
-        A line per round of sampling: how it was sampled, and what was found, or why it was
+        A line per round of sampling: how it was sampled, and the result, or why it was
         broken off.
     """
 
@@ -110,7 +110,7 @@ class HierarchicalFit(Result):
 
     @property
     def slopes(self) -> tuple[str, ...]:
-        """What subjects have effects of their own in: "alpha ~ drug[T.on]"."""
+        """What subjects have separate effects in: "alpha ~ drug[T.on]"."""
         return self.design.deviations.slopes
 
     @cached_property
@@ -212,7 +212,7 @@ class HierarchicalFit(Result):
         return frame.join(self.convergence.table)
 
     def terms(self) -> list[tuple[str, Array, Support | None]]:
-        """Return what describes the group: name, draws [S], and the scale they are told on."""
+        """Return what describes the group: name, draws [S], and their scale."""
         supports = {name: self.parameters[name].support for name in self.names}
         terms = group_terms(self.posterior, self.effects)
         return [(name, draws.ravel(), supports.get(name)) for name, draws in terms.items()]
@@ -324,10 +324,10 @@ def hierarchical(
         drug + (drug | subject)"; with || deviations do not go together, and (1 | subject) moves
         all subjects alike. See `GroupDesign`.
     unit
-        Columns whose values together name what has parameters of its own, such as ("subject",
+        Columns whose values together name what has separate parameters, such as ("subject",
         "condition"); the subject alone by default.
     crossed
-        Columns, constant within units, whose levels have deviations of their own besides the
+        Columns, constant within units, whose levels have separate deviations besides the
         unit's: with ("subject", "condition") a unit is what both make and what is left.
     fixed, lapse
         As in `maximum_likelihood`.
@@ -368,7 +368,7 @@ class GroupModel:
     Attributes
     ----------
     pymc_model
-        The same density as a PyMC model, written down when it is first asked for: to be read, to
+        The same density as a PyMC model, written down when it is first used: to be read, to
         be extended, and to be held against.
     """
 
@@ -467,9 +467,9 @@ class GroupModel:
                 f"The model was built for {len(self.data)} subjects of {self.data.model.name}; got "
                 f"{len(data)} of {data.model.name}. Build another GroupModel."
             )
-        own: Any = {"tune": TUNE, **sampling}
-        rounds, seconds = own.pop("rounds", ROUNDS), own.pop("seconds", None)
-        tell, settings = own.pop("tell", None), Settings(**own)
+        options: Any = {"tune": TUNE, **sampling}
+        rounds, seconds = options.pop("rounds", ROUNDS), options.pop("seconds", None)
+        tell, settings = options.pop("tell", None), Settings(**options)
         if rounds < 1:
             raise ValueError(f"Sampling needs at least one round; got rounds={rounds}.")
         fit: HierarchicalFit | None = None
@@ -506,17 +506,18 @@ class GroupModel:
         return replace(fit, tried=tuple(tried))
 
     def coordinates(
-        self, data: ModelData, found: HierarchicalFit | None = None
+        self, data: ModelData, fit: HierarchicalFit | None = None
     ) -> SubjectCoordinates:
         """Return the coordinates to sample in, from the priors or from the group as estimated.
 
         The expansion of a subject's likelihood, not the posterior, hangs on it. Subjects who
         stand far apart, or close together, lie elsewhere than the priors would have them.
         """
-        unknowns, own = self.unknowns, self.unknowns.parameters
-        if found is not None:
-            every = found.z_draws.reshape(-1, len(own))
-            spread = np.clip(every.std(axis=0), LEAST_SPREAD * own.sd, MOST_SPREAD * own.sd)
+        unknowns, parameters = self.unknowns, self.unknowns.parameters
+        if fit is not None:
+            every = fit.z_draws.reshape(-1, len(parameters))
+            least, most = LEAST_SPREAD * parameters.sd, MOST_SPREAD * parameters.sd
+            spread = np.clip(every.std(axis=0), least, most)
             unknowns = unknowns.around(every.mean(axis=0), spread)
         return SubjectCoordinates.of(data, unknowns, self.levels)
 
@@ -524,7 +525,7 @@ class GroupModel:
         self, data: ModelData, trace: Any, settings: Settings, chosen: SubjectCoordinates
     ) -> HierarchicalFit:
         posterior = dataset_of(trace, "posterior")
-        rows, own = self.density(data, chosen).rows(posterior)
+        rows, subject_rows = self.density(data, chosen).rows(posterior)
         deviations, effects = self.design.deviations, self.design.regressors.names
         if self.levels is not None:
             posterior = _with_deviations(
@@ -554,7 +555,10 @@ class GroupModel:
         if not deviations.simple:
             kept = kept.assign(
                 slope_sd=((*dims, "slope"), spread[:, k:].reshape(*shape, -1)),
-                own=((*dims, "owner", "own_deviation"), own.reshape(*shape, *own.shape[1:])),
+                own=(
+                    (*dims, "owner", "own_deviation"),
+                    subject_rows.reshape(*shape, *subject_rows.shape[1:]),
+                ),
             )
             names["slope"] = list(deviations.slopes)
             names["owner"] = list(self.design.subjects)
@@ -589,8 +593,9 @@ def _with_deviations(
     """Replace what was sampled of the levels by group_mean, level and level_sd."""
     shape = (posterior.sizes["chain"], posterior.sizes["draw"])
     sd = stacked(posterior, "signed_level_sd", "factor", "parameter")
-    own, eta = sd[:, levels.of_contrast], stacked(posterior, "level_eta", "contrast", "parameter")
-    contrast = own * in_units(own, eta, chosen.level, chosen.level_error)
+    spread = sd[:, levels.of_contrast]
+    eta = stacked(posterior, "level_eta", "contrast", "parameter")
+    contrast = spread * in_units(spread, eta, chosen.level, chosen.level_error)
     centre = stacked(posterior, "group_centre", "parameter")
     group, level = levels.spread_out(centre, sd, contrast, parameters.mean, parameters.sd, seed)
     dims = ("chain", "draw")
@@ -615,6 +620,6 @@ def expected_of(
         weighted = stacked(posterior, "effect", "term")[:, None] * regressors.by_subject
         expected = expected + weighted @ np.eye(len(parameters))[regressors.parameter]
     if levels is not None:
-        own = stacked(posterior, "deviation", "level", "parameter")[:, levels.of_subject]
-        expected = expected + own.sum(axis=2)
+        offsets = stacked(posterior, "deviation", "level", "parameter")[:, levels.of_subject]
+        expected = expected + offsets.sum(axis=2)
     return expected

@@ -1,4 +1,4 @@
-"""Subjects predicted by a model from the others, their own parameters integrated out."""
+"""Subjects predicted by a model from the others, their parameters integrated out."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ class PredictedSubjects:
 
         Of rows that are expected elsewhere, by a formula, any is as likely as any other.
         """
-        own = rng.normal(size=(n, len(self.root))) @ self.root.T
+        deviations = rng.normal(size=(n, len(self.root))) @ self.root.T
         which = np.zeros(n, dtype=np.int64)
         if len(self.expected) > 1:
             which = rng.integers(len(self.expected), size=n)
         if self.rows is not None:
             onto = np.eye(len(self.unknowns.parameters))[self.rows.moved]
-            own = (self.rows.weight[which] * own) @ onto
-        return self.unknowns.parameters.constrain(self.expected[which] + own)
+            deviations = (self.rows.weight[which] * deviations) @ onto
+        return self.unknowns.parameters.constrain(self.expected[which] + deviations)
 
 
 def predict_left_out(

@@ -65,7 +65,7 @@ class LogLikelihood(Op):  # type: ignore[misc]
         return [[k == 0, False] for k in range(len(node.inputs))]
 
     def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
-        """Scale the kernel's own gradient by the cotangent of the log-likelihood."""
+        """Scale the kernel's gradient by the cotangent of the log-likelihood."""
         rest = [DisconnectedType()() for _ in inputs[1:]]
         if isinstance(cotangents[0].type, DisconnectedType):
             return [DisconnectedType()(), *rest]
@@ -116,14 +116,14 @@ def _compiled(model: type[Agent], n_actions: int, unknowns: Unknowns) -> Any:
     @njit
     def call(z, *data):  # type: ignore[no-untyped-def]
         theta, slope = _natural(z, kind, lower, upper)
-        own = np.empty((len(z), len(full)))
+        natural = np.empty((len(z), len(full)))
         # Number by number: the error message of an assignment to slices takes seconds to compile.
         for n in range(len(z)):
             for k in range(len(full)):
-                own[n, k] = full[k]
+                natural[n, k] = full[k]
             for k in range(len(columns)):
-                own[n, columns[k]] = theta[n, k]
-        total, gradient = kernel(own, lapse_of(theta), n_actions, *data)
+                natural[n, columns[k]] = theta[n, k]
+        total, gradient = kernel(natural, lapse_of(theta), n_actions, *data)
         for n in range(len(z)):
             for k in range(len(places)):
                 slope[n, k] *= gradient[n, places[k]]

@@ -107,8 +107,8 @@ def _most_frequent(counts: Array, points: int) -> Array:
     """
     u = (np.arange(points) + 0.5) / points
     result = np.empty(len(counts))
-    for k, own in enumerate(counts):
-        x = scipy.stats.gamma.ppf(u, own)
+    for k, shape in enumerate(counts):
+        x = scipy.stats.gamma.ppf(u, shape)
         below = [scipy.stats.gamma.logcdf(x, other) for j, other in enumerate(counts) if j != k]
         result[k] = np.exp(np.sum(below, axis=0)).mean() if below else 1.0
     total: Array = result / result.sum()

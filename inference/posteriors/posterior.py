@@ -30,7 +30,7 @@ ROUNDS = (1, 1, 4, 16)  # how many times the points of the first round
 
 @dataclass(frozen=True)
 class Posterior(Result):
-    """Independent posteriors of N subjects under the model's own priors.
+    """Independent posteriors of N subjects under the model's priors.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def posterior(
     workers: int | None = None,
     nuts: bool = True,
 ) -> Posterior:
-    """Draw from each subject's posterior under the model's own priors.
+    """Draw from each subject's posterior under the model's priors.
 
     Proposals come from a multivariate t around the MAP with the inverse observed information as
     its scale; importance weights are Pareto-smoothed and the draws resampled by them. Where the

@@ -65,9 +65,11 @@ class Settings:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What samplers are told, but for the seed; `cores` is how many chains run at a time."""
-        own = {name: getattr(self, name) for name in ("chains", "draws", "tune", "target_accept")}
-        return own | {"cores": min(self.chains, self.cores or os.cpu_count() or 1)}
+        """Options of samplers, but for the seed; `cores` is how many chains run at a time."""
+        options = {
+            name: getattr(self, name) for name in ("chains", "draws", "tune", "target_accept")
+        }
+        return options | {"cores": min(self.chains, self.cores or os.cpu_count() or 1)}
 
 
 def compile_for_nutpie(model: pm.Model) -> Any:
@@ -159,21 +161,21 @@ def so_far(trace: Any) -> dict[str, xr.Dataset] | None:
     Chains that had hardly begun are left out.
     """
     try:
-        posterior, told = (dataset_of(trace, name) for name in ("posterior", "sample_stats"))
+        posterior, statistics = (dataset_of(trace, name) for name in ("posterior", "sample_stats"))
     except (KeyError, AttributeError):
         return None
     if "draw" not in posterior.sizes or not posterior.sizes["draw"]:
         return None
     there = np.ones((posterior.sizes["chain"], posterior.sizes["draw"]), dtype=bool)
     for values in posterior.data_vars.values():
-        own = values.transpose("chain", "draw", ...).to_numpy()
-        there &= np.isfinite(own.reshape(*own.shape[:2], -1)).all(axis=2)
+        array = values.transpose("chain", "draw", ...).to_numpy()
+        there &= np.isfinite(array.reshape(*array.shape[:2], -1)).all(axis=2)
     count = there.cumprod(axis=1).sum(axis=1)
     begun = np.flatnonzero(count >= LEAST_STOPPED)
     if not len(begun):
         return None
     some: dict[str, Any] = {"chain": begun, "draw": slice(0, int(count[begun].min()))}
-    return {"posterior": posterior.isel(some), "sample_stats": told.isel(some)}
+    return {"posterior": posterior.isel(some), "sample_stats": statistics.isel(some)}
 
 
 def kernel_inputs(data: ModelData, lapse: bool = False) -> dict[str, NDArray[Any]]:

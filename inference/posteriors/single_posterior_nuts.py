@@ -26,8 +26,8 @@ _COMPILED: dict[str, Any] = {}
 def sample_separately(data: ModelData, unknowns: Unknowns, draws: int, seed: int) -> Array:
     """Sample z [draws, N, K] of subjects who share nothing but the model's priors.
 
-    Each subject has four chains of its own and the same seed, so that no result depends on who
-    else is sampled; draws beyond the asked-for number are dropped. A process compiles a model
+    Each subject has four separate chains and the same seed, so that no result depends on who
+    else is sampled; draws beyond the wanted number are dropped. A process compiles a model
     once.
     """
     parameters = unknowns.parameters

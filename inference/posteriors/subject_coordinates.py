@@ -17,7 +17,7 @@ MOST_INFORMATION = 1e8  # in units of the prior's
 
 @dataclass(frozen=True)
 class SubjectCoordinates:
-    """What each subject's own trials say of each of its parameters.
+    """What each subject's trials say of each of its parameters.
 
     Near its mode the likelihood of a parameter, the others averaged out, is that of a normal
     estimate with the information L and the score h. Given a group with the mean mu and the spread

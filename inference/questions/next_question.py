@@ -2,7 +2,7 @@
 
 The information that an answer y to a question d carries about parameters theta is their mutual
 information under the posterior so far, H(y | d) - E[H(y | d, theta)] (Lindley 1956; MacKay 1992;
-Myung, Cavagnaro and Pitt 2013). The likelihoods are the model's own kernels, one row for each
+Myung, Cavagnaro and Pitt 2013). The likelihoods are the model's kernels, one row for each
 question and answer. The posterior is kept by particles (`Particles`).
 
 Actions are few, so their sum is exact. Of numbers answers are drawn, each by a particle, and the
@@ -233,8 +233,8 @@ class Inquiry:
             given = {n: row[n] for n in ("action", "response") if row.get(n) is not None}
             if given:
                 kind = self._kind[int(row["picked"])]
-                asked = {name: float(column[kind]) for name, column in self._columns.items()}
-                one = asked | {name: float(value) for name, value in given.items()}
+                shown = {name: float(column[kind]) for name, column in self._columns.items()}
+                one = shown | {name: float(value) for name, value in given.items()}
                 if self.particles.take_in(self._log_likelihood([one])(self.particles.theta)):
                     self._told.append(one)
         self._seen = len(rows)
@@ -253,9 +253,9 @@ class Inquiry:
         if self.model.given == "action":
             n_actions = self.environment.n_actions
             if particles.generation == 0:
-                asked = tuple((name, column.tobytes()) for name, column in self._columns.items())
+                key = tuple((name, column.tobytes()) for name, column in self._columns.items())
                 fixed = tuple(sorted(self.unknowns.held(self.model).items()))
-                return _prior_table(self.model, asked, n_actions, fixed, particles.n)
+                return _prior_table(self.model, key, n_actions, fixed, particles.n)
             theta, generation = particles.theta, particles.generation
             return _Actions.of(
                 self.unknowns, self.model, self._columns, n_actions, theta, generation
@@ -292,7 +292,7 @@ def _questions_of(model: type[Agent], environment: Environment, design: Design) 
     depends = {name: brought[name] for name in environment.fields.dependent if name in brought}
     shown = {**design.table, **depends}
     result = {name: np.asarray(shown[name], dtype=float) for name in wanted if name in shown}
-    if environment.given == "either":  # whether an action or a number is asked for
+    if environment.given == "either":  # whether an action or a number is wanted
         seen = {name: np.asarray(shown[name]) for name in environment.fields.stimulus}
         result["asks_action"] = (np.asarray(environment.asks(seen)) == "action").astype(float)
     return result or {"alike": np.zeros(n)}
@@ -301,7 +301,7 @@ def _questions_of(model: type[Agent], environment: Environment, design: Design) 
 def _data(
     model: type[Agent], flat: Mapping[str, Array], subject: NDArray[np.int64], n_actions: int
 ) -> ModelData:
-    """Return rows as the model reads them, each a sequence of its own."""
+    """Return rows as the model reads them, each a separate sequence."""
     n = int(subject.max(initial=-1)) + 1
     rows = np.arange(len(subject))
     whole = dict(flat)
@@ -358,7 +358,7 @@ class _Actions:
 @lru_cache(maxsize=8)
 def _prior_table(
     model: type[Agent],
-    asked: tuple[tuple[str, bytes], ...],
+    columns_key: tuple[tuple[str, bytes], ...],
     n_actions: int,
     fixed: tuple[tuple[str, float], ...],
     n: int,
@@ -366,7 +366,7 @@ def _prior_table(
     """Return the table of the prior's points, which sessions with the same questions share."""
     unknowns = Unknowns.of(model, dict(fixed))
     theta = Particles(unknowns.parameters, n).theta
-    columns = {name: np.frombuffer(column) for name, column in asked}
+    columns = {name: np.frombuffer(column) for name, column in columns_key}
     return _Actions.of(unknowns, model, columns, n_actions, theta, 0)
 
 
@@ -411,9 +411,9 @@ class _Numbers:
         most = table.max(axis=1, keepdims=True)
         table -= np.where(np.isfinite(most), most, 0.0)
         whole = table.reshape(ANSWERS, kinds, particles.n).swapaxes(0, 1)
-        own = whole[:, np.arange(ANSWERS), source]
+        numbers = whole[:, np.arange(ANSWERS), source]
         begun = particles.weights[source].copy()
-        return cls(np.exp(whole), own, source, begun, particles.generation)
+        return cls(np.exp(whole), numbers, source, begun, particles.generation)
 
     def spent(self, particles: Particles) -> bool:
         """Whether the points are no more, or too few of the answers are still likely."""

@@ -107,10 +107,10 @@ class StoppingRule:
             raise ValueError(f"width is a number above 0; got {self.width!r}. Say how narrow.")
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> StoppingRule:
-        """Make a rule of names and values, as `told` gives them or a file holds them."""
-        given = dict(told)
-        known = [own.name for own in fields(cls)]
+    def of(cls, content: Mapping[str, Any]) -> StoppingRule:
+        """Make a rule of names and values, as `content` gives them or a file holds them."""
+        given = dict(content)
+        known = [one.name for one in fields(cls)]
         for name in given:
             if name not in known:
                 raise ValueError(unknown("entry of a stopping rule", name, known))
@@ -140,13 +140,13 @@ class StoppingRule:
         """Read a rule from a TOML file: `kind`, `looks`, and what the kind goes by."""
         path = Path(file)
         try:
-            told = tomllib.loads(path.read_text(encoding="utf-8"))
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise ValueError(f"A stopping rule is a TOML file; {path}: {error.strerror}.") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"A stopping rule is a TOML file; {path}: {error}.") from None
         try:
-            return cls.of(told)
+            return cls.of(content)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 

@@ -9,7 +9,7 @@ distribution: differences have mean 0 whatever the design, which paired t tests 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -107,7 +107,7 @@ def predicted(rows: Rows) -> Result:
     return rows.result(title, verdicts=verdicts, tables={"Predictions": table}, command="")
 
 
-def _row(key: tuple[object, ...], model: pd.Series, rival: pd.Series) -> Mapping[str, object]:
+def _row(key: tuple[object, ...], model: pd.Series, rival: pd.Series) -> dict[str, object]:
     """Return means and their paired difference; nothing where fewer than 3 subjects have both."""
     difference = (model - rival).dropna()
     if len(difference) < 3 or not difference.std():
