@@ -208,9 +208,9 @@ class Environment(ABC):
         By the numbers of trials, from 0 or 1; where these number something else, so that most
         positions are free, rows stand one after the other. `session` numbers the sessions.
         """
-        rank = frame.groupby(session, sort=False).cumcount().to_numpy(np.int64)
+        rank: NDArray[np.int64] = np.asarray(frame.groupby(session, sort=False).cumcount())
         number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
-        number = number - min(int(number.min()), 1)
+        number = np.subtract(number, min(int(number.min()), 1), dtype=np.int64)
         dense = number.min() >= 0 and number.max() <= 2 * rank.max() + 1
         positions: NDArray[np.int64] = number if dense else rank
         return positions

@@ -269,7 +269,7 @@ def _shares(rows: Rows) -> Points:
     """How often each action is chosen, as trials go by."""
     action, k = _answered(rows["action"]), rows.environment.n_actions
     chosen = np.where(np.isfinite(action), action == np.arange(k)[:, None], np.nan)
-    row, x = (np.tile(values, k) for values in (np.arange(len(rows)), rows.number))
+    row, x = np.tile(np.arange(len(rows)), k), np.tile(rows.number, k)
     return Points(row, x, chosen.ravel(), np.repeat(np.arange(k), len(rows)))
 
 
