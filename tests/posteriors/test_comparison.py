@@ -49,7 +49,7 @@ def test_all_rivals_leave_out_what_the_most_brooding_of_them_keeps_apart():
     once, twice = sessions(Perseverator, 2), sessions(Perseverator, 2, count=2)
     assert Folds.read([Perseverator, RescorlaWagner], once).count.tolist() == [4, 4]
     assert Folds.read([Perseverator, Brooder], twice).count.tolist() == [2, 2]
-    with pytest.raises(ValueError, match=r'subject "0" has 1, told apart by session.*--sessions 2'):
+    with pytest.raises(ValueError, match=r'subject "0" has 1, separated by session.*--sessions 2'):
         Folds.read([Perseverator, Brooder], once)
 
 
