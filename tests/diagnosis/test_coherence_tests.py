@@ -90,7 +90,7 @@ def test_violators_are_found_out_by_their_test_alone(battery) -> None:
 def test_what_is_missing_is_left_out_and_counted_where_it_belongs(battery, result) -> None:
     asked = result.part("answers").rows
     asked = asked[asked["kind"] == "decision"].set_index("participant")
-    assert (asked["n"] - asked["read"]).tolist() == [2, 0, 0]
+    assert (asked["questions"] - asked["read"]).tolist() == [2, 0, 0]
     first = row(battery, "random_utility", "conditional independence")
     assert (first["n"], first["excluded"]) == (298, "2 no action")
     gap = row(battery, "random_utility", "iterated expectation", "parts over whole")

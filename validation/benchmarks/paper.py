@@ -250,11 +250,11 @@ def counted_answers(trials: pd.DataFrame, *conditions: str) -> tuple[pd.DataFram
     """
     keys = [WHO, *conditions]
     whole = trials.assign(read=readable(trials).to_numpy())
-    rows = whole.groupby(keys, sort=False)["read"].agg(n="size", read="sum").reset_index()
+    rows = whole.groupby(keys, sort=False)["read"].agg(questions="size", read="sum").reset_index()
     rows["read"] = rows["read"].astype(int)
 
     def cell(row: Mapping[Any, Any]) -> str:
-        return f"{row['read']:,} of {row['n']:,}" if row["read"] else "no readable answer"
+        return f"{row['read']:,} of {row['questions']:,}" if row["read"] else "no readable answer"
 
     title = "Answers that could be read, of all questions"
     return rows, Grid(title, keys[-1], keys[:-1], cell)
