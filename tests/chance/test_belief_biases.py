@@ -97,7 +97,7 @@ def test_a_bias_that_looks_like_another_is_not_told():
     counts = RevealedBeliefs((Belief.counted(set_up, [30, 20], 0),))
     for bias in belief_biases(counts).itertuples():
         assert np.isnan(bias.log_odds)
-        assert "cannot be told from temperature and other biases" in bias.reason
+        assert "cannot be distinguished from temperature and other biases" in bias.reason
         assert bias.value == pytest.approx(0.1)
 
 

@@ -65,7 +65,7 @@ def test_two_workers_and_the_report_after_a_restart_know_a_model_of_a_users_file
     folder = str(tmp_path / "study")
     asked = ("--model", "of_workers", "--plugin", plugin, "--workers", "2", "--out", folder)
     assert run(*COMMAND, "24", *asked) == 0
-    assert "recovery of of_workers in instrumental_learning" in capsys.readouterr().out
+    assert "Can of_workers be recovered from instrumental_learning" in capsys.readouterr().out
     del AGENTS["of_workers"], sys.modules["of_workers"]  # as after a restart
     monkeypatch.setattr(members, "_files", [])
     assert run("report", folder) == 0
