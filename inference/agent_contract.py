@@ -218,7 +218,7 @@ class _Contract:
         total, gradient = at(values)
         off, worst = 0.0, ""
         for k, name in enumerate([*law.names, *(["lapse"] if mixed else [])]):
-            # Near an end of its support a function may bend within a separate step size.
+            # Near an end of its support a function may bend within a step of its size.
             room = np.minimum(1.0, np.minimum(np.abs(values[:, k]), upper[k] - values[:, k]))
             apart = np.full(N_SUBJECTS, np.inf)
             for step in STEPS:

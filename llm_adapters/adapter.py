@@ -193,7 +193,7 @@ class Failed(Exception):  # noqa: N818 - it says what has happened to a call
 
 
 def refused(message: str) -> Failed:
-    """Return what it means that an adapter refuses what is wanted, before any call."""
+    """Return what it means that an adapter refuses an option, before any call."""
     return Failed(message, "stop", "setting", charged=False)
 
 

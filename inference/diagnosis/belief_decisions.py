@@ -16,7 +16,7 @@ from knownminds.environments.later import pandas as pd
 
 ELICITATIONS = ("plain", "squared", "absolute", "bayesian")
 BELIEF, DECISION, PART, GIVEN, SHARE = range(5)  # what a trial asks
-# How P(z in B_j | x) was wanted, and the columns of the answers: all in one distribution, as
+# How P(z in B_j | x) was elicited, and the columns of the answers: all in one distribution, as
 # published, or each part in a separate question.
 PART_COLUMNS = {"distribution": "share", "separate": "part"}
 ACTIONS = ("Yes", "Defer", "No")
@@ -43,7 +43,7 @@ class BeliefDecisions:
         state (0 or 1), posterior (exact probability of state 1), action (0 Yes, 1 Defer, 2 No),
         the belief under each elicitation (`ELICITATIONS`), and for the parts j of the law of
         iterated expectation given_j = P(state 1 | x, z in B_j), and P(z in B_j | x) as share_j
-        where it was wanted in one distribution and as part_j where in a separate question,
+        where it was elicited in one distribution and as part_j where in a separate question,
         with the exact values exact_given_j, exact_share_j and exact_part_j. NaN where nothing
         readable was said or nothing was asked. Further columns of the trials that are constant
         within a context are kept.

@@ -384,7 +384,7 @@ class IteratedExpectation(Coherence):
     It is a t test over contexts. Noise of s log odds raises what is stated of p by about
     s^2 p (1 - p) (1 - 2p) / 2, which does not cancel in full between the whole and its parts: the
     difference of rational deciders is -.0000, -.0004 and -.0016 for s = .1, .3 and .6, in sessions
-    of 200 contexts x 5 (.0005, .004 and .013 where parts are wanted in separate questions, whose
+    of 200 contexts x 5 (.0005, .004 and .013 where parts are elicited in separate questions, whose
     sum noise lifts above 1): more than nothing to a test over many subjects.
 
     What is elicited as published, p(z_j | x) in one distribution, is read wherever a subject was

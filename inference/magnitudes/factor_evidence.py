@@ -27,7 +27,7 @@ VARIANTS: dict[str, dict[str, bool | str]] = {
     for weber in (False, True)
 }
 # The factors, and what is held when the best variants with and without one are set against each
-# other. Only Bayesian variants can be sequential or have an separate output, so that neither
+# other. Only Bayesian variants can be sequential or have a separate output, so that neither
 # is held for the first.
 NUISANCE: dict[str, tuple[str, ...]] = {
     "bayesian": ("weber",),

@@ -90,7 +90,7 @@ def test_a_model_that_breaks_the_contract_is_asked_nothing_else(knownminds, plan
     assert verdicts_of(knownminds, plant(name), *SMALL) == {"contract": "broken"}
 
 
-def test_parameters_of_which_no_session_speaks_are_named(plant):
+def test_a_probability_that_depends_on_nothing_counts_in_the_likelihood(plant):
     load_file(plant("always_lapses"))
     assert check_agent(AGENTS["always_lapses"], make("instrumental_learning")).ok
 

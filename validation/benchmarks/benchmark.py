@@ -138,7 +138,7 @@ def begin(
         usual = {name: stored["options"].get(name) for name in same}
         if before != plan.text or usual != same:
             raise ValueError(
-                f"A folder holds one plan; that in {folder} is another than is wanted now "
+                f"A folder holds one plan; that in {folder} is another than this one "
                 "(or --small, --seed or --paraphrases differs). Name another folder."
             )
         models = list(dict.fromkeys([*stored["models"], *models]))
@@ -327,7 +327,7 @@ def _cell_of(
 
 
 def _read(file: Path) -> pd.DataFrame:
-    """Read trials that were checked when they were written, in a separate folder."""
+    """Read trials that were checked when knownminds wrote them."""
     try:
         with ParquetFile(file.absolute()) as whole:
             names = [name for name in whole.schema_arrow.names if name not in _LEFT_OUT]

@@ -51,7 +51,7 @@ def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
 
 
 def _combined(model: type[Agent], theta: Array, environment: Magnitude, seed: int) -> pd.DataFrame:
-    """Let an agent that combines its answers to words and to pictures live a cell of one modality.
+    """Let an agent that combines its answers to words and to pictures take a cell of one modality.
 
     It answers to words, pictures and both in one session, of which the cell's part is kept. Each
     part has its stream, the same in every cell, so that what it combines is what it answers in

@@ -55,7 +55,7 @@ class About:
     people
         A file with answers or values of people, see each paper; None without.
     paraphrases
-        In how many wordings each experiment was put.
+        Number of wordings of each experiment.
     seed
         Of what is drawn to compute, such as bootstraps.
     options

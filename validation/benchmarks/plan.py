@@ -133,7 +133,7 @@ def read_plan(
     seed
         Instead of the plan's.
     paraphrases
-        In how many wordings every cell is put, the shipped one first.
+        Number of wordings of every cell, the shipped one first.
 
     Raises
     ------

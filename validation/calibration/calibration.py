@@ -136,7 +136,7 @@ def calibration_cell(question: Calibrate) -> Cell:
 
 
 def _check_method(question: Calibrate, size: int) -> None:
-    """Raise ValueError if the method does not do something that is wanted."""
+    """Raise ValueError if the method lacks what an option needs."""
     grouped = question.method == "hierarchical"
     if grouped and size < 2:
         raise ValueError(f"A hierarchical fit needs at least 2 subjects; got {size}.")

@@ -45,7 +45,7 @@ class RevealQuestion(Question["Revealed"]):
     distractors
         published or plausible: the wrong probabilities on offer.
     asking
-        whole or gap: how probabilities are wanted. "whole" is as the original does, see
+        whole or gap: how probabilities are elicited. "whole" is as the original does, see
         `BrokenOff`.
     even_faces
         Leave odd dice out.

@@ -173,7 +173,7 @@ def reveal(
     Raises
     ------
     ValueError
-        If the model cannot do something that is wanted, or nothing is wanted.
+        If the model cannot do what the options need, or they need nothing.
     """
     begin = time.perf_counter()
     several: Any = [llm] if isinstance(llm, str) or hasattr(llm, "complete") else llm

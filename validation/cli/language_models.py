@@ -200,7 +200,7 @@ class AskBenchmark(Calling):
     seed
         Everything random follows from it; the plan's, if left out.
     paraphrases
-        In how many wordings everything is put; the page then says what wording moves.
+        Number of wordings of every question; the page then says how much wording matters.
     images
         PROVIDER:MODEL that sees pictures; for one not known.
     caps

@@ -563,7 +563,7 @@ def _checks(
 
 
 def _rivals(task: Task, relived: Relived, estimates: Estimates) -> Result:
-    """Return how rivals predict subjects that are left out, if any were wanted."""
+    """Return how rivals predict subjects that are left out, if rivals are named."""
     question = task.question
     if not (question.against or question.rivals) or not (estimates.subjects["n_trials"] > 0).any():
         return Result("")

@@ -317,7 +317,7 @@ def _about_collider(environment: Environment) -> bool:
 
 
 def _names_of(environment: Environment, released: bool) -> list[str]:
-    """Return the measures of an experiment and its performance, in the form that is wanted."""
+    """Return the measures of an experiment and its performance, in the form that is chosen."""
     names = []
     for name, measure in MEASURES.items():
         if environment.name not in measure.environments or name.endswith(RELEASED):

@@ -201,10 +201,10 @@ def check_truth(parameters: Parameters, truth: Mapping[str, float] | None) -> di
 
 
 def selection_of(model: type[Agent], all_trials: bool) -> Selection | None:
-    """Return the trials to which a model is fitted; ValueError if all are wanted in vain."""
+    """Return the trials to which a model is fitted; ValueError if all are fitted anyway."""
     if all_trials and model.selection is None:
         raise ValueError(
-            f"All trials are wanted of models that are fitted to some of them; {model.name} is "
+            f"--all-trials is for models that are fitted to some trials; {model.name} is "
             "fitted to all as it is. Leave it out (--all-trials)."
         )
     return None if all_trials else model.selection

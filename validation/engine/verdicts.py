@@ -209,7 +209,7 @@ def judge(
     n
         Fits that the numbers rest on.
     unit, size
-        What more is wanted, and how many fits one of it brings on average.
+        What more is needed, and how many fits one of it brings on average.
     """
     reasons = tuple(one.reason for one in held if one.reason)
     first, last = (max(one.words[k] for one in held) for k in (0, 1))

@@ -64,10 +64,10 @@ NOTES = (
 def study(question: Audit) -> Study:
     """Ask what a participant reaches by each shortcut of an experiment alone.
 
-    A number is wanted: the right answer is regressed on one thing that can be counted (the
+    A trial needs a number: the right answer is regressed on one thing that can be counted (the
     trial's number, the length of the question, the right answer of the trial before, and what the
     experiment names), within windows if there are any; the slope comes from the other sessions.
-    An action is wanted: rules that do not look at what is shown play the sessions, and so does
+    A trial needs an action: rules that do not look at what is shown play the sessions, and so does
     somebody who picks at random. Where nothing is right or wrong, the score is how probable the
     outcome was that was picked, or else how often the rule agrees with the first of the
     experiment's models, at the means of its priors, in what that model finds most probable.
