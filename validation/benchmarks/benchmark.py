@@ -26,11 +26,11 @@ from knownminds.llm_adapters.runs.runner import TRIALS, read_run
 from knownminds.validation.costs.wordings import SHIPPED
 from knownminds.validation.data.trials_of_runs import BY, put_together, with_columns
 from knownminds.validation.engine.study import versions
+from knownminds.validation.pages.views import WHO
 
 from .known import live
 from .paper import CELL, KNOWN, VARIANT, About
 from .plan import Cell, Plan, read_plan
-from .views import WHO
 
 FILE = "benchmark.json"
 PLAN = "plan.toml"

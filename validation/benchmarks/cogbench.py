@@ -20,12 +20,12 @@ from knownminds.validation.data.score_scale import (
     scaled,
     with_random,
 )
+from knownminds.validation.pages.views import WHO, Cell, Dots, Draw, Grid, Rows, View, ends
 
 from .features import features_part
 from .measures import measures
 from .paper import NORMAL, VARIANT, About, Answers, Paper, Shown
 from .plan import BASE
-from .views import WHO, Cell, Dots, Draw, Grid, Rows, View, ends
 
 EXPERIMENTS = (
     "probabilistic_reasoning", "horizon", "restless_bandit", "instrumental_learning", "two_step",

@@ -24,6 +24,7 @@ from knownminds.validation.causes.causal_profile import (
     causal_profile,
     read_reference,
 )
+from knownminds.validation.pages.views import WHO, Cell, Curves, Dots, Grid, Rows, ends, quantiles
 
 from .paper import (
     CELL,
@@ -35,7 +36,6 @@ from .paper import (
     joined,
     told_apart,
 )
-from .views import WHO, Cell, Curves, Dots, Grid, Rows, ends, quantiles
 
 SETTING, PROMPT, PEOPLE = "setting", "prompt", "people"
 WHERE = (SETTING, PROMPT)

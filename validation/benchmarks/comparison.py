@@ -13,9 +13,9 @@ from statsmodels.stats.multitest import multipletests
 
 from knownminds.validation.data.trials_of_runs import CONDITIONS
 from knownminds.validation.engine.result import Part
+from knownminds.validation.pages.views import WHO, Cell, Rows, ends
 
 from .paper import CELL, SEVERAL, About, part_of
-from .views import WHO, Cell, Rows, ends
 
 LEVEL = 0.05
 MOST_ROWS = 60  # of the table on the page; the CSV has all

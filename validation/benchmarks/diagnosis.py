@@ -35,6 +35,7 @@ from knownminds.validation.diagnosis.coherence_tests import (
     coherence_tests,
     findings,
 )
+from knownminds.validation.pages.views import WHO, Cell, Curves, Dots, Grid, Rows, ends
 
 from .paper import (
     CELL,
@@ -48,7 +49,6 @@ from .paper import (
     readable,
     told_apart,
 )
-from .views import WHO, Cell, Curves, Dots, Grid, Rows, ends
 
 KINDS = ("belief", "decision", "part", "given", "share")  # of questions, by number
 MODELS: tuple[type[Agent], ...] = (

@@ -8,9 +8,9 @@ import pandas as pd
 
 from knownminds.validation.data.feature_regression import regress_on_features
 from knownminds.validation.data.score_scale import read_csv
+from knownminds.validation.pages.views import WHO, Cell, Dots, Rows, ends
 
 from .paper import About, Shown
-from .views import WHO, Cell, Dots, Rows, ends
 
 NONE_GIVEN = (
     "Scores are regressed on features of models where a table of these is given: --features FILE, "

@@ -17,11 +17,11 @@ from knownminds.environments.streams import session_uniforms
 from knownminds.inference import maximum_a_posteriori
 from knownminds.llm_adapters.runs.participant import RUN, conditions
 from knownminds.validation.engine.result import Part
+from knownminds.validation.pages.views import WHO, Rows, ends
+from knownminds.validation.pages.views import Cell as Written
 
 from .paper import CELL, About, part_of, readable
 from .plan import Cell, Plan, stream_of, theta_of
-from .views import WHO, Rows, ends
-from .views import Cell as Written
 
 LEVEL = 0.95  # of the intervals
 STARTS = 2

@@ -35,9 +35,9 @@ from knownminds.inference.magnitudes.magnitude_composite import (
 from knownminds.inference.magnitudes.normalised_error import bias_and_variance, normalised_error
 from knownminds.inference.magnitudes.observer_fits import fit_observers
 from knownminds.inference.resampling import percentile_interval
+from knownminds.validation.pages.views import WHO
 
 from .paper import Answers, joined
-from .views import WHO
 
 KEY = [WHO, "task", "condition", "modality"]
 LINES = 39  # straight lines beside each evidence: two of 40 at or above it make p .05

@@ -28,12 +28,12 @@ from knownminds.inference.magnitudes.magnitude_answers import (
 )
 from knownminds.inference.magnitudes.magnitude_composite import BAYES, MASS
 from knownminds.inference.resampling import percentile_interval
+from knownminds.validation.pages.views import WHO, Cell, Curves, Dots, Grid, Rows, ends
 
 from . import magnitude_frames as frames
 from .features import features_part
 from .magnitude_frames import whole_modality
 from .paper import CELL, SEVERAL, About, Answers, Paper, Shown, counted_answers, joined
-from .views import WHO, Cell, Curves, Dots, Grid, Rows, ends
 
 STEERED = (BASE, "verbal", "numeric", "numeric_biased")
 NOISY = (BASE, "constant_noise", "gradual_noise")

@@ -11,10 +11,10 @@ from knownminds.environments import Environment, Trials
 from knownminds.inference import MEASURES
 from knownminds.validation.data.score_scale import metric_of
 from knownminds.validation.data.scores_of_trials import PERFORMANCE, measured
+from knownminds.validation.pages.views import WHO
 
 from .paper import CELL, VARIANT, Answers, own_columns
 from .plan import BASE
-from .views import WHO
 
 
 def measures(data: Answers, *names: str) -> pd.DataFrame:

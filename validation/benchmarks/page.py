@@ -11,6 +11,7 @@ from knownminds.validation.costs.wordings import SHIPPED
 from knownminds.validation.engine.question import command_line
 from knownminds.validation.engine.result import Part, Result
 from knownminds.validation.engine.verdicts import Verdict
+from knownminds.validation.pages.views import Cell, Rows
 
 from .benchmark import FINISHED, UNREAD, Played, read_benchmark
 from .comparison import comparison
@@ -18,7 +19,6 @@ from .known import recovery
 from .paper import Paper, part_of
 from .registry import paper_of
 from .stability import stability
-from .views import Cell, Rows
 
 NOTES = (
     "Known agents play the sessions that models play; their parameters stand in the plan. Trials "

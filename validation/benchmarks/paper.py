@@ -18,8 +18,7 @@ import pandas as pd
 
 from knownminds.environments import ANSWERED, Environment
 from knownminds.validation.engine.result import Drawing, Part
-
-from .views import WHO, Figure, Grid, Table, View
+from knownminds.validation.pages.views import WHO, Figure, Grid, Table, View
 
 CELL, KNOWN, VARIANT = "cell", "known_mind", "variant"
 SEVERAL = " + "  # between the cells of a score that is computed from several

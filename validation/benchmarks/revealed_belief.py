@@ -42,9 +42,7 @@ from knownminds.validation.chance.context_words import in_words, observation_wor
 from knownminds.validation.chance.revealed import Revealed
 from knownminds.validation.chance.stated_answers import shares_of
 from knownminds.validation.pages import figures as draw
-
-from .paper import About, Answers, Paper, Shown, counted_answers, joined, readable
-from .views import (
+from knownminds.validation.pages.views import (
     WHO,
     Cell,
     Curves,
@@ -59,6 +57,8 @@ from .views import (
     looks_of,
     quantiles,
 )
+
+from .paper import About, Answers, Paper, Shown, counted_answers, joined, readable
 
 FORM, VARIANT, STATED = "form", "variant", "stated"
 EVERY = ("scenario", "context")

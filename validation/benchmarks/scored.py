@@ -26,12 +26,12 @@ from knownminds.validation.data.trials_of_runs import ALONE, BY, read_all
 from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions
+from knownminds.validation.pages.views import WHO
 
 from .comparison import comparison
 from .magnitude_frames import LINES
 from .paper import CELL, About
 from .registry import paper_of
-from .views import WHO
 
 FILE = "paper_score.json"
 ANSWERS = "answers.parquet"

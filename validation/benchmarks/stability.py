@@ -12,9 +12,9 @@ import pandas as pd
 from knownminds.environments import Environment, Trials
 from knownminds.inference.stability import VarianceSplit, split_scores, split_variance
 from knownminds.validation.engine.result import Part
+from knownminds.validation.pages.views import WHO, Cell, Rows, ends
 
 from .paper import CELL, About, Paper, own_columns, part_of
-from .views import WHO, Cell, Rows, ends
 
 TITLE = "How stable are the scores?"
 WORDING = "template"  # the column that names the wording of a trial

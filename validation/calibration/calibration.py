@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
@@ -35,10 +34,10 @@ from knownminds.validation.engine.population import (
     live,
 )
 from knownminds.validation.engine.question import verb
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.verdicts import HALF_WIDTH, MOST_FAILURES, NOTICED
-from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.views import Curves
 
 from .around import around_options, truths_around, with_observed
 from .questions import Calibrate
@@ -81,11 +80,12 @@ NOTES = (
     f"deviations. Fewer ranks than needed do not notice a width of {HALF_WIDTH}, and are not "
     "judged.",
 )
-CAPTION = (
-    "Share of the ranks below a value minus that value; shaded, where all of it lies if the "
-    f"posterior is right (simultaneous over ranks and quantities, {1 - LEVEL:.0%}). Squares lie "
-    "outside."
-)
+ECDF = Curves(
+    "Share of the ranks below a value minus that value, and the ends between which all of it lies "
+    f"if the posterior is right (simultaneous over ranks and quantities, {1 - LEVEL:.0%}).",
+    ("rank / 100", "ECDF - uniform"), "z", "value", ("quantity",), ("of",), steps=True,
+    limits=(0.0,),
+)  # fmt: skip
 
 calibrate = verb(Calibrate, __name__)
 
@@ -326,7 +326,7 @@ def say(rows: Rows) -> Result:
     figures = {}
     if ecdfs:
         ecdf = pd.concat(ecdfs, names=["quantity"]).reset_index("quantity")
-        figures[CAPTION] = Drawing(ecdf, draw_ranks)
+        figures = ECDF.drawings(ecdf.melt(["quantity", "z"], var_name="of"))
     source = FROM_HYPERPRIORS if cell.method == "hierarchical" else FROM_PRIOR
     return rows.result(
         f"Are the posteriors of {cell.model} in {cell.environment} calibrated?",
@@ -355,20 +355,3 @@ def _noticed_table(n: int, level: float) -> pd.DataFrame:
     row = {"needed": least_replicates(N_RANKS, level), "level": level}
     row |= {"narrow": narrow, "wide": wide, "shift": shift}
     return pd.DataFrame([row], index=pd.Index([n], name="ranks"))
-
-
-def draw_ranks(ecdf: pd.DataFrame) -> Figure:
-    """Draw the ECDF of the ranks minus the uniform one, with its band, a panel per quantity."""
-    figure, panels = draw.panel_each(ecdf, "quantity", height=2.5)
-    for axis, rows in panels:
-        draw.limit(axis, 0, "-")
-        axis.fill_between(
-            rows["z"], rows["lower"], rows["upper"], color=draw.GREY, alpha=0.25, linewidth=0
-        )
-        axis.plot(rows["z"], rows["difference"], color=draw.BLUE, linewidth=1.2)
-        out = rows[(rows["difference"] < rows["lower"]) | (rows["difference"] > rows["upper"])]
-        axis.plot(out["z"], out["difference"], "s", color=draw.ORANGE, markersize=3)
-        axis.set_xticks([0, 0.5, 1])
-        axis.set_xlabel("rank / 100")
-    panels[0][0].set_ylabel("ECDF - uniform")
-    return figure

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
@@ -47,7 +46,7 @@ from knownminds.validation.engine.population import (
     draw_subjects,
     live,
 )
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import coverage
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.usual_models import usual_model
@@ -62,7 +61,7 @@ from knownminds.validation.engine.verdicts import (
     reason,
     too_few,
 )
-from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.views import Curves
 from knownminds.validation.reading import read_rates
 
 if TYPE_CHECKING:
@@ -77,7 +76,6 @@ CONTAMINANTS = (
 MASS = 0.9
 RATES_LEVEL = 0.05  # of the test that outcome rates are those of the dials, over a whole study
 SESSIONS_PER_BATCH = 20  # two seconds
-MOST_POINTS = 300  # of each set of contaminants and panel
 NOTES = (
     "Both paths have the same random numbers, so that no trial may differ: before the first answer "
     "that is not read, from the compiled simulation; after it, from the step interface with the "
@@ -380,7 +378,10 @@ def say(rows: Rows) -> Result:
             tables.setdefault(title, []).append(part.assign(contaminants=label))
     whole = {title: pd.concat(parts, ignore_index=True) for title, parts in tables.items()}
     points = whole.pop(CAPTION, pd.DataFrame())
-    figures = {CAPTION: Drawing(points, draw_words_against_direct)} if len(points) else {}
+    curves = Curves(
+        CAPTION, ("directly", "in words"), "direct", "in words", ("parameter",), ("contaminants",),
+        joined=False, diagonal=True,
+    )  # fmt: skip
     names = ("contaminants", "outcome", "parameter")
     return rows.result(
         f"Does {first.model} come through the words of {first.environment} as it is?",
@@ -390,7 +391,7 @@ def say(rows: Rows) -> Result:
             for title, table in whole.items()
         }
         | rows.statuses("subjects"),
-        figures=figures,
+        figures=curves.drawings(points) if len(points) else {},
         notes=NOTES,
     )
 
@@ -490,17 +491,3 @@ def _points(usable: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         for name in (names if len(usable) else ())
     ]
     return pd.concat(parts) if parts else pd.DataFrame()
-
-
-def draw_words_against_direct(points: pd.DataFrame) -> Figure:
-    """Draw each parameter's estimate from words against the direct one, with its bounds."""
-    figure, panels = draw.panel_each(points)
-    labels = list(points["contaminants"].unique())
-    looks = dict(zip(labels, draw.styles(len(labels)), strict=True))
-    for axis, rows in panels:
-        for label, group in rows.groupby("contaminants", sort=False):
-            draw.dots(axis, group, "direct", "in words", looks[str(label)], str(label), MOST_POINTS)
-        draw.diagonal(axis, rows, "direct", "in words")
-        axis.set(xlabel="directly", ylabel="in words")
-    draw.key(figure, panels[0][0], columns=2)
-    return figure

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from knownminds.environments.record.plots import symbol
-from knownminds.validation.benchmarks.views import Dots, draw_dots
 from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.views import Dots, draw_dots
 
 LONGEST = 30  # characters of a line under a panel
 ROOM = 0.13  # of a panel's height, for each row of its key

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
 
 from knownminds.inference import MEASURES
-from knownminds.validation.benchmarks.views import Dots, draw_dots, quantiles
 from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.views import Dots, draw_dots, quantiles
 
 SPAN = (-2.0, 3.0)  # of the normalised scale; what lies beyond has an arrow
 LONGEST = 34  # letters of a line above a radar

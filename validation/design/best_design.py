@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS
 from knownminds.environments import Environment, make
 from knownminds.validation.engine.arguments import (
     changed_settings,
@@ -24,12 +23,12 @@ from knownminds.validation.engine.arguments import (
 from knownminds.validation.engine.engine import Step, computed_steps, stored_steps
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import command_line, verb
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import NOTHING, Score
 from knownminds.validation.engine.study import Cell, Rows, Study, read_study, versions
 from knownminds.validation.engine.verdicts import CONFIRMED, Held, Verdict, judge, not_judged
-from knownminds.validation.pages import figures as draw
-from knownminds.validation.power.pilot import Pilot, check_not_stated, model_of, read_pilot
+from knownminds.validation.pages.views import Curves
+from knownminds.validation.power.pilot import Pilot, pilot_of
 from knownminds.validation.power.power_study import notes_of, sought_in
 from knownminds.validation.power.questions import Power
 
@@ -96,7 +95,8 @@ def _start(question: Design) -> Study:
     rivals = [AGENTS[name] for name in goal.names] if goal.kind == "models" else [model]
     for one in rivals:
         one.check_plays(environment)
-    pilot = _pilot(question, environment, rivals)
+    stated = {"--set": question.truth}
+    pilot = pilot_of(question.pilot, question.unconverged, environment.name, rivals, stated, DRAWS)
     truth: dict[str, float] = {}
     for one in rivals:
         true_values = {k: v for k, v in (question.truth or {}).items() if k in one.parameters.names}
@@ -151,20 +151,6 @@ def _shares(question: Design, goal: Goal) -> Shares:
             f"--subjects {question.subjects} and --sessions. Leave one out."
         )
     return Shares(None, question.sessions or 1, conditions, 2)
-
-
-def _pilot(
-    question: Design, environment: Environment, models: Sequence[type[Agent]]
-) -> Pilot | None:
-    """Read the pilot of a search, if it has one: a fit of the model, or of one of the rivals."""
-    if question.pilot is None:
-        if question.unconverged:
-            raise ValueError("--unconverged is said of a pilot; add --from FIT.")
-        return None
-    check_not_stated({"--set": question.truth})
-    fitted = model_of(question.pilot)
-    model = next((one for one in models if one.name == fitted), models[0])
-    return read_pilot(question.pilot, environment.name, model, question.unconverged, DRAWS)
 
 
 def _sought(question: Design, goal: Goal, environment: Environment, pilot: Pilot | None) -> Any:
@@ -327,18 +313,22 @@ class _Search:
         changed = type(base)(**base.settings | given)
         return resolve_environment(changed, options.get("trials")).settings
 
+    @property
+    def cost(self) -> str:
+        """The column of what a design costs."""
+        return f"cost in {str(self.start.question['budget']).partition('=')[0]}"
+
     def row(self, name: str, cell: Cell, part: int, measured: Measured) -> dict[str, Any]:
         """Return a design at a part of the budget as a row of a table."""
         subjects, sessions, cost = cell.options["sizes"][part]
         shipped = self.shipped_settings
         changed = {k: v for k, v in cell.settings.items() if v != shipped.get(k)}
-        unit = str(self.start.question["budget"]).partition("=")[0]
         return {
             "design": name,
             "subjects": subjects,
             "sessions": sessions,
             "trials": cell.make().n_trials,
-            f"cost in {unit}": cost,
+            self.cost: cost,
             "data sets": measured.attempted,
             "failed": measured.failed,
             JUDGED_BY[self.goal.kind]: measured["score"],
@@ -372,15 +362,17 @@ class _Search:
             frame = pd.concat(
                 [frame, score_tables["Fresh run"].assign(run=score_tables["Fresh run"]["design"])]
             )
-        if not searched:
-            frame = pd.DataFrame()
-        caption = "Against cost, with 2 standard errors of the fresh run. Dots: the search."
+        judged = (JUDGED_BY[self.goal.kind], *(() if self.goal.kind == "effect" else ("bits",)))
+        curves = Curves(
+            "Against cost, with 2 standard errors.", (self.cost, ""), self.cost, judged,
+            series=("run",), joined=False, ticks=True,
+        )  # fmt: skip
         start = self.start
         return Result(
             f"Which design serves best for {self.goal}?",
             verdicts=verdicts,
             tables={k: t.set_index(t.columns[0]) for k, t in tables.items() if len(t)},
-            figures={caption: Drawing(frame, draw_frontier)} if len(frame) else {},
+            figures=curves.drawings(frame) if searched else {},
             notes=[*notes_of(start.cells[0]), *NOTES],
             attempted=sum(m.attempted for m in measured.values()),
             failed=sum(m.failed for m in measured.values()),
@@ -499,23 +491,3 @@ def _root(square: Score) -> Score:
     """Return the root of a mean square, by the delta method."""
     root = square.value**0.5
     return Score(root, square.error / (2 * root) if root > 0 else 0.0)
-
-
-def draw_frontier(designs: pd.DataFrame) -> Figure:
-    """Draw score and information against cost: all designs, and the fresh run's with errors."""
-    cost = next(name for name in designs if str(name).startswith("cost in "))
-    judged = [name for name in (*JUDGED_BY.values(), "bits") if name in designs]
-    names = [name for name in judged if np.isfinite(designs[name].map(float)).any()]
-    figure, axes = draw.panels(len(names))
-    figure.set_size_inches(3.6 * len(names), 3.2)
-    searched = designs[designs["run"] == "searched"]
-    fresh = list(designs[designs["run"] != "searched"].groupby("run", sort=False))
-    for axis, name in zip(axes, names, strict=True):
-        dots = searched[np.isfinite(searched[name].map(float))]
-        values = [float(value) for value in dots[name]]
-        draw.line(axis, list(dots[cost]), values, (draw.GREY, ".", "none"), "searched", 3)
-        for (run_of, rows), style in zip(fresh, draw.styles(len(fresh)), strict=True):
-            draw.curve(axis, list(rows[cost]), list(rows[name]), style, str(run_of))
-        axis.set(xscale="log", xlabel=str(cost).removeprefix("cost in "), ylabel=name)
-    draw.key(figure, axes[0])
-    return figure

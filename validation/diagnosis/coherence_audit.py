@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Diagnosis, session_stream
 from knownminds.inference.diagnosis.coherence import answers_of
 from knownminds.validation.engine.arguments import check_settings, one_of
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import NOTHING, share_of
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
-from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.views import Curves
 
 from .coherence_tests import (
     CALIBRATED,
@@ -174,32 +173,16 @@ def say(rows: Rows) -> Result:
             row = {"decider": cell.model, "dial": cell.law["dial"], "test": test, **shares}
             table.append(row | {"data sets": len(cell_rows)})
     frame = pd.DataFrame(table)
+    curves = Curves(
+        f"Share rejected, by dial. Dashed: {LEVEL}.", ("dial", "share rejected"), "dial",
+        "rejected", ("test",), ("decider",), limits=(LEVEL,),
+    )  # fmt: skip
     return rows.result(
         "What do the tests of coherence do to known deciders?",
         tables={"Findings": frame.set_index(["decider", "dial", "test"])} if table else {},
-        figures={f"Share rejected, by dial. Dashed: {LEVEL}.": Drawing(frame, draw_rejections)}
-        if table
-        else {},
+        figures=curves.drawings(frame.sort_values("dial")) if table else {},
         notes=NOTES,
     )
-
-
-def draw_rejections(frame: pd.DataFrame) -> Figure:
-    """Draw how often each test rejects, a panel each, against the dial."""
-    deciders = list(dict.fromkeys(frame["decider"]))
-    looks = dict(zip(deciders, draw.styles(len(deciders)), strict=True))
-    groups = list(frame.groupby("test", sort=False))
-    figure, axes = draw.panels(len(groups))
-    for axis, (test, whole) in zip(axes, groups, strict=True):
-        for decider, part in whole.sort_values("dial").groupby("decider", sort=False):
-            scores = part["rejected"].tolist()
-            draw.curve(axis, part["dial"].tolist(), scores, looks[decider], str(decider))
-        draw.limit(axis, LEVEL)
-        draw.entitle(axis, str(test))
-        axis.set_xlabel("dial")
-    axes[0].set_ylabel("share rejected")
-    draw.key(figure, axes[0], columns=3)
-    return figure
 
 
 def minds(model: str, value: float, first: int, last: int, seed: int) -> Array:

@@ -18,7 +18,18 @@ from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, ParamSpec, TypeVar, cast, dataclass_transform
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeVar,
+    cast,
+    dataclass_transform,
+)
 
 import typer
 
@@ -30,6 +41,9 @@ from knownminds.validation.reading import (
     resolve_experiment,
 )
 from knownminds.validation.studies import AUDITS
+
+if TYPE_CHECKING:
+    from .study import Study
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
@@ -387,6 +401,22 @@ class ExperimentQuestion(StudyQuestion[R]):
         """Return the names of the models that were typed."""
         names: Sequence[str] = arguments.get("models") or [arguments["model"]]
         return names
+
+    @classmethod
+    def of_study(cls, study: Study, **arguments: Any) -> Self:
+        """Return the question of a study from its options; `arguments` replace them."""
+        from knownminds.environments import make
+
+        cell, options = study.cells[0], study.question
+        names = {field.name for field in fields(cls)}
+        given = {
+            name: options[option.name]
+            for name, option in cls.options().items()
+            if name in names and options.get(option.name) is not None
+        }
+        given["environment"] = make(cell.environment, **cell.settings)
+        given["truth"] = {k: v for k, v in options["set"].items() if k not in cell.settings}
+        return cls(**{**given, **arguments})
 
     def option_values(self) -> dict[str, Any]:
         """The options: names, not things, and no setting at its default."""

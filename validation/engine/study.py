@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -202,6 +202,19 @@ class Study:
         """The options by name, the experiment first."""
         options = dict(self.question)
         return {"experiment": options.pop("subject_matter", ""), **options}
+
+    def result(self, title: str, steps: Sequence[Rows], **parts: Any) -> Result:
+        """Return a result of the steps of a search that is named by this study."""
+        frames = [step.frame for step in steps]
+        given: dict[str, Any] = {
+            "attempted": sum(map(len, frames)),
+            "failed": sum(int((frame["status"] == "failed").sum()) for frame in frames),
+            "options": self.options,
+            "command": self.command_line(),
+            "seconds": float(sum(frame["seconds"].sum() for frame in frames)),
+            "versions": versions(),
+        }
+        return Result(title, **given | parts)
 
     def command_line(self) -> str:
         """Return the command line that computes the study again."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS
@@ -25,10 +24,10 @@ from knownminds.inference.magnitudes.consistency_score import (
 )
 from knownminds.inference.magnitudes.magnitude_answers import BASE, BOTH, IMAGE, MULTIMODAL
 from knownminds.validation.engine.arguments import check_settings, several
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import mean, share_of
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
-from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.views import Curves
 
 if TYPE_CHECKING:
     from knownminds.validation.power.questions import Audit
@@ -150,27 +149,16 @@ def say(rows: Rows) -> Result:
             }
         )
     frame = pd.DataFrame(table)
+    curves = Curves(
+        "Expected score over trials per condition.", ("trials per condition", "score"), "trials",
+        "expected", series=("observer",), limits=(0.0,), ticks=True,
+    )  # fmt: skip
     return rows.result(
         "What does the consistency score give to known agents?",
         tables={"Scores of known agents": frame.set_index(["observer", "trials"])} if table else {},
-        figures={"Expected score over trials per condition.": Drawing(frame, draw_expected)}
-        if table
-        else {},
+        figures=curves.drawings(frame.sort_values("trials")) if table else {},
         notes=NOTES,
     )
-
-
-def draw_expected(frame: pd.DataFrame) -> Figure:
-    """Draw the expected score of each kind of agent against the number of trials."""
-    groups = list(frame.sort_values("trials").groupby("observer", sort=False))
-    figure, (axis,) = draw.panels(1)
-    for (observer, rows), style in zip(groups, draw.styles(len(groups)), strict=True):
-        draw.curve(axis, rows["trials"].tolist(), rows["expected"].tolist(), style, str(observer))
-    draw.scale(axis, frame["trials"].tolist())
-    draw.limit(axis, 0)
-    axis.set(xlabel="trials per condition", ylabel="score")
-    draw.key(figure, axis, columns=2)
-    return figure
 
 
 def _weights(

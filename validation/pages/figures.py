@@ -14,7 +14,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
-from knownminds.environments.record.text_table import counted
 from knownminds.validation.engine.scores import Score
 
 # Okabe and Ito's palette: distinct under all common colour blindness, and in grey.
@@ -30,8 +29,6 @@ WIDTH = PAGE_WIDTH / 3  # of a panel
 SMALL, TITLE = 8, 9  # points of letters
 ERRORS = 2  # standard errors that error bars show to either side
 
-SIZES = ("subjects", "sessions", "trials")
-Size = tuple[int, int, int]
 Style = tuple[str, str, str]  # colour, marker, dash
 
 
@@ -48,17 +45,6 @@ def panels(n: int, *, height: float = 2.6, columns: int = 3) -> tuple[Figure, li
         axis.xaxis.label.set_fontsize(SMALL + 1)
         axis.yaxis.label.set_fontsize(SMALL + 1)
     return figure, axes
-
-
-def panel_each(
-    frame: pd.DataFrame, by: str = "parameter", *, height: float = 2.6, columns: int = 3
-) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
-    """Return a figure with a titled panel for each value of a column, and the rows of each."""
-    groups = list(frame.groupby(by, sort=False))
-    figure, axes = panels(len(groups), height=height, columns=columns)
-    for axis, (name, _) in zip(axes, groups, strict=True):
-        entitle(axis, str(name))
-    return figure, [(axis, rows) for axis, (_, rows) in zip(axes, groups, strict=True)]
 
 
 def dots(
@@ -80,14 +66,6 @@ def dots(
         some[x], some[y], marker, label=label or None, color=colour, markersize=2.5, alpha=0.6,
         linewidth=0, rasterized=True,
     )  # fmt: skip
-
-
-def diagonal(axis: Axes, rows: pd.DataFrame, x: str, y: str) -> None:
-    """Let a panel be a square from the least to the most of two columns, with its diagonal."""
-    low, high = limits(rows[x].to_numpy(), rows[y].to_numpy())
-    axis.plot([low, high], [low, high], color=GREY, linewidth=1, zorder=0)
-    axis.set(xlim=(low, high), ylim=(low, high))
-    axis.set_box_aspect(1)
 
 
 def leftmost(axis: Axes) -> bool:
@@ -147,29 +125,6 @@ def line(
         linewidth=1.2,
         label=label or None,
     )
-
-
-def size_curves(axis: Axes, sizes: Sequence[Size], scores: Sequence[Score]) -> None:
-    """Draw scores against the size of which there are most values; a curve for each of the others.
-
-    Parameters
-    ----------
-    sizes
-        Subjects, sessions and trials of each design.
-    scores
-        Score of each.
-    """
-    varied = [len({size[k] for size in sizes}) for k in range(len(SIZES))]
-    across = max(range(len(SIZES)), key=lambda k: (varied[k], k))
-    curves: dict[str, list[int]] = {}
-    for i, size in enumerate(sizes):
-        rest = [counted(size[k], SIZES[k][:-1]) for k in range(3) if k != across and varied[k] > 1]
-        curves.setdefault(", ".join(rest), []).append(i)
-    for (label, members), style in zip(curves.items(), styles(len(curves)), strict=True):
-        members = sorted(members, key=lambda i: sizes[i])
-        curve(axis, [sizes[i][across] for i in members], [scores[i] for i in members], style, label)
-    scale(axis, [size[across] for size in sizes])
-    axis.set_xlabel(SIZES[across])
 
 
 def scale(axis: Axes, values: Sequence[float], named: float | None = None) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from math import hypot
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from knownminds.agents import AGENTS
 from knownminds.environments import Environment, unknown
@@ -27,7 +25,7 @@ from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.scores import NOTHING, Score
 from knownminds.validation.engine.study import Cell, Rows, Study
 from knownminds.validation.engine.verdicts import LEAST_SIZE, MOST_SIZE, Verdict, judge_size
-from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.views import Curves
 from knownminds.validation.studies import AUDITS
 
 from .aims import LEVEL
@@ -222,63 +220,30 @@ def by_chance(n: int) -> tuple[float, float]:
     return max(LEVEL - half, 0.0), LEVEL + half
 
 
-# Figures
-
-
-def _figures(sizes: pd.DataFrame, characteristics: pd.DataFrame) -> Mapping[str, Drawing]:
-    figures = {}
-    if len(sizes):
-        figures[
-            "Share of the data sets without an effect in which the test rejects, with 2 standard "
-            f"errors. Line: the {LEVEL:.0%} that are promised; shaded: 95% of exact tests by "
-            "chance."
-        ] = Drawing(sizes, draw_size)
-    if len(sizes) < len(characteristics):
-        figures[
-            "By the true value (at the left, agents without the effect): share of data sets that "
-            "reject, bias, reported standard error over the spread, and coverage of 95% "
-            "intervals; with 2 standard errors."
-        ] = Drawing(characteristics[characteristics["effect"].notna()], draw_characteristics)
+def _figures(sizes: pd.DataFrame, table: pd.DataFrame) -> dict[str, Drawing]:
+    """Return how often tests reject without an effect, and all characteristics by the effect."""
+    by_size = Curves(
+        "Share of the data sets without an effect in which the test rejects, with 2 standard "
+        f"errors. Line: the {LEVEL:.0%} that are promised; shaded: 95% of exact tests by chance.",
+        ("trials", "rejected without an effect"), "trials", "rejected", series=(),
+        zone=by_chance(int(sizes["data sets"].iloc[0])) if len(sizes) else None,
+        limits=(LEVEL,), ticks=True,
+    )  # fmt: skip
+    honesty = "standard error / spread"
+    references = {"rejected": (LEVEL,), "bias": (0.0,), honesty: (1.0,), "95% covers": (0.95,)}
+    by_effect = Curves(
+        "By the true value (at the left, agents without the effect): share of data sets that "
+        "reject, bias, reported standard error over the spread, and coverage of 95% intervals; "
+        "with 2 standard errors.", ("true value", ""), "effect", tuple(references),
+        series=("trials",), limits=references, shares=("rejected",),
+    )  # fmt: skip
+    figures = by_size.drawings(sizes)
+    if len(sizes) < len(table):
+        known = table[table["effect"].notna()].sort_values("effect")
+        pairs = zip(known["standard error"], known["spread"], strict=True)
+        known = known.assign(**{honesty: [_honesty(*pair) for pair in pairs]})
+        figures |= by_effect.drawings(known)
     return figures
-
-
-def draw_size(sizes: pd.DataFrame) -> Figure:
-    """Draw how often the test rejects a true null hypothesis, against the number of trials."""
-    figure, (axis,) = draw.panels(1)
-    low, high = sizes[["least by chance", "most by chance"]].iloc[0]
-    axis.axhspan(low, high, color=draw.GREY, alpha=0.25, linewidth=0)
-    draw.limit(axis, LEVEL, "-")
-    trials = sizes["trials"].tolist()
-    draw.curve(axis, trials, sizes["rejected"].tolist(), draw.styles(1)[0])
-    draw.scale(axis, trials)
-    top = max(2 * LEVEL, axis.get_ylim()[1])
-    axis.set(xlabel="trials", ylabel="rejected without an effect", ylim=(0, top))
-    return figure
-
-
-def draw_characteristics(frame: pd.DataFrame) -> Figure:
-    """Draw power, bias, and how honest errors and intervals are, against the true value."""
-    figure, axes = draw.panels(4)
-    pairs = zip(frame["standard error"], frame["spread"], strict=True)
-    honesty = pd.Series([_honesty(*pair) for pair in pairs], frame.index)
-    frame = frame.assign(honesty=honesty).sort_values("effect")
-    groups = list(frame.groupby("trials"))
-    shown = (
-        ("rejected", "rejected", LEVEL),
-        ("bias", "bias", 0.0),
-        ("honesty", "standard error / spread", 1.0),
-        ("95% covers", "95% intervals cover", 0.95),
-    )
-    for axis, (column, title, reference) in zip(axes, shown, strict=True):
-        for (trials, rows), style in zip(groups, draw.styles(len(groups)), strict=True):
-            effects = rows["effect"].tolist()
-            draw.curve(axis, effects, rows[column].tolist(), style, f"{trials} trials")
-        draw.limit(axis, reference)
-        draw.entitle(axis, title)
-        axis.set_xlabel("true value")
-    axes[0].set_ylim(0, 1.02)
-    draw.key(figure, axes[0])
-    return figure
 
 
 def _honesty(score: Score, actual: Score) -> Score:

@@ -9,7 +9,11 @@ import numpy as np
 import scipy
 
 from knownminds.agents.parameters import Array
+from knownminds.environments import Environment
+from knownminds.validation.engine.arguments import resolve_environment
+from knownminds.validation.engine.engine import Step
 from knownminds.validation.engine.scores import Score
+from knownminds.validation.engine.study import Rows, Study
 
 DATA_SETS = 100  # of a step: Monte-Carlo error of a share .05 at most, so steps stay cheap
 STEPS = 30  # at most
@@ -127,6 +131,54 @@ class Bisection:
         low, _, high = self.interval if interval is None else interval
         ends = {"low": low, "high": high}
         return {k: self.at_least(v) if v <= self.sizes[-1] else None for k, v in ends.items()}
+
+
+def sizes_to_try(environment: Environment, find: str, most: int, least: int = 1) -> list[int]:
+    """Return the sizes that a search considers, ascending; numbers of trials that can be played."""
+
+    def possible(size: int) -> bool:
+        try:
+            resolve_environment(environment, size if find == "trials" else None)
+        except ValueError:
+            return False
+        return True
+
+    sizes = list(filter(possible, range(least, most + 1)))
+    if not sizes:
+        raise ValueError(f"No number of {find} up to {most} can be tested.")
+    return sizes
+
+
+def followed(
+    bisection: Bisection,
+    study: Callable[[int, int, str], Study],
+    rows_of: Step,
+    shares: Callable[[Rows], Sequence[tuple[Score, int]]],
+) -> list[tuple[str, int, Rows]]:
+    """Go the way of a search; return part (search or fresh run), size and rows of each step.
+
+    Parameters
+    ----------
+    study
+        Returns the study of a size, a number of data sets and the name of a step, to which its data
+        sets belong alone.
+    rows_of
+        Computes or reads it.
+    shares
+        Returns what each curve counts in its rows.
+    """
+    steps: list[tuple[str, int, Rows]] = []
+
+    def measure(size: int, data_sets: int, name: str) -> Sequence[tuple[Score, int]] | None:
+        rows = rows_of(study(size, data_sets, name), name)
+        if rows is None:
+            return None
+        part = "fresh run" if name.startswith("confirmation") else "search"
+        steps.append((part, size, rows))
+        return shares(rows)
+
+    bisection.follow(measure)
+    return steps
 
 
 class Curve:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,19 +166,34 @@ def read_pilot(
     return _drawn(folder, folder / POSTERIOR, model, fit_result, draws)
 
 
-def model_of(fit: str | os.PathLike[str]) -> str:
-    """Return the name of the model that a pilot was fitted with."""
-    return str(_read(fit)[1].options["model"])
+def pilot_of(
+    fit: str | os.PathLike[str] | None,
+    unconverged: bool,
+    environment: str,
+    models: Sequence[type[Agent]],
+    stated: Mapping[str, Mapping[str, float] | None],
+    draws: int = DRAWS,
+) -> Pilot | None:
+    """Return the pilot of a study, a fit of one of its models; None without one.
 
-
-def check_not_stated(stated: Mapping[str, Mapping[str, float] | None]) -> None:
-    """Raise ValueError if a group is stated beside a pilot's."""
+    Raises
+    ------
+    ValueError
+        If a group is stated beside the pilot's; see also `read_pilot`.
+    """
+    if fit is None:
+        if unconverged:
+            raise ValueError("--unconverged is said of a pilot; add --from FIT.")
+        return None
     for name, value in stated.items():
         if value:
             raise ValueError(
                 f"With --from the group is the pilot's; got {name} for {', '.join(value)}. "
                 "Leave one of them out."
             )
+    fitted = str(_read(fit)[1].options["model"])
+    model = next((one for one in models if one.name == fitted), models[0])
+    return read_pilot(fit, environment, model, unconverged, draws)
 
 
 def _read(fit: str | os.PathLike[str]) -> tuple[Path, Fit]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
@@ -28,10 +27,10 @@ from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.group_law import checked_correlations
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import verb
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study, read_study
 from knownminds.validation.engine.verdicts import Verdict, reason
-from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.views import Curves, against_size
 from knownminds.validation.recovery.questions import Confuse
 
 from .aims import Aim
@@ -43,7 +42,7 @@ from .operating_characteristics import (
     dial_of,
     test_batch,
 )
-from .pilot import Pilot, check_not_stated, read_pilot
+from .pilot import Pilot, pilot_of
 from .questions import PILOT, SIZES, Power
 
 if TYPE_CHECKING:
@@ -182,16 +181,17 @@ def say(rows: Rows) -> Result:
     frame = pd.DataFrame(table)
     step = study.cells[0].law.get("part_of_search")
     part = ["One step of a search for the smallest design."] if step else []
-    figures = {}
-    if len(frame) > 1:
-        figures["Against the size of the design, with 2 standard errors. Dashed: 0.8, and 1."] = (
-            Drawing(frame, draw_designs)
-        )
+    name, (across, drawn) = share_name(frame), against_size(frame)
+    curves = Curves(
+        "Against the size of the design, with 2 standard errors. Dashed: 0.8, and 1.",
+        (across, ""), across, (name, "95% width", "exaggeration"), series=("design",),
+        limits={name: (USUAL,), "exaggeration": (1.0,)}, shares=(name,), ticks=True,
+    )  # fmt: skip
     return rows.result(
         title,
         verdicts=readings(frame),
         tables={"Designs": frame.set_index(list(SIZES)), **rows.statuses("data sets")},
-        figures=figures,
+        figures=curves.drawings(drawn) if len(frame) > 1 else {},
         notes=[*part, *notes_of(study.cells[0]), *NOTES],
     )
 
@@ -254,22 +254,10 @@ def notes_of(cell: Cell) -> list[str]:
     return notes
 
 
-def draw_designs(frame: pd.DataFrame) -> Figure:
-    """Draw power, width of the intervals, and exaggeration against the size of the design."""
-    name = frame.columns[list(frame.columns).index("data sets") + 1]
-    names = [n for n in (name, "95% width", "exaggeration") if n in frame]
-    sizes = list(frame[list(SIZES)].itertuples(index=False, name=None))
-    figure, axes = draw.panels(len(names))
-    for axis, column in zip(axes, names, strict=True):
-        draw.size_curves(axis, sizes, list(frame[column]))
-        draw.entitle(axis, column)
-        axis.set_ylim(bottom=0)
-    draw.limit(axes[0], USUAL)
-    axes[0].set_ylim(0, 1.02)
-    if "exaggeration" in names:
-        draw.limit(axes[-1], 1)
-    draw.key(figure, axes[0])
-    return figure
+def share_name(designs: pd.DataFrame) -> str:
+    """Return what the share that reaches the aim is called: the column after "data sets"."""
+    columns = list(designs.columns)
+    return str(columns[columns.index("data sets") + 1])
 
 
 @dataclass(frozen=True)
@@ -497,18 +485,14 @@ def _observed(question: Power, environment: Environment) -> Observed | None:
 
 
 def _pilot_of(question: Power, environment: Environment, agent: type[Agent]) -> Pilot | None:
-    """Read the pilot of a study, if it has one; what would contradict it is refused."""
-    if question.pilot is None:
-        if question.unconverged:
-            raise ValueError("--unconverged is said of a pilot; add --from FIT.")
-        return None
+    """Return the pilot of a study, if it has one; what would contradict it is refused."""
     if isinstance(question.pilot, Pilot):
         return question.pilot
-    if question.stop is not None:
+    if question.pilot is not None and question.stop is not None:
         raise ValueError("A stopping rule is studied with a stated group; leave --from out.")
     stated = {"--set": question.truth, "--spread": question.spread}
-    check_not_stated(stated | {"--correlation": question.correlation})
-    return read_pilot(question.pilot, environment.name, agent, question.unconverged)
+    stated |= {"--correlation": question.correlation}
+    return pilot_of(question.pilot, question.unconverged, environment.name, [agent], stated)
 
 
 def _own_sizes(question: Power, pilot: Pilot | None, measure: Measure) -> Array:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
@@ -17,9 +16,9 @@ from knownminds.inference import StoppingRule, SubjectMeasure
 from knownminds.validation.engine import scores
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
-from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.views import Curves
 
 from .aims import LEVEL, sample_tests
 from .dials import resolve_measure
@@ -170,8 +169,8 @@ def say(rows: Rows) -> Result:
         n, estimated = len(frame), frame[np.isfinite(frame["estimate"])]
         truth = estimated["effect"]
         held = (estimated["low"] <= truth) & (truth <= estimated["high"])
-        stops = [int((frame["look"] == k).sum()) for k in range(len(rule.looks))]
-        shares: list[Any] = [scores.share(k, n) for k in stops]
+        counts = [int((frame["look"] == k).sum()) for k in range(len(rule.looks))]
+        shares: list[Any] = [scores.share(k, n) for k in counts]
         looks[f"stops, {name}"] = shares
         table.append(
             {
@@ -190,6 +189,14 @@ def say(rows: Rows) -> Result:
     title = f"How does the stopping rule behave for {study.cells[-1].options['measure']}?"
     if not table:
         return rows.result(title)
+    names = [str(name) for name in looks if str(name).startswith("stops, ")]
+    stops = looks.melt(unit, names, "data sets", "stopped").assign(
+        stopped=lambda rows: rows["stopped"].map(float).groupby(rows["data sets"]).cumsum()
+    )
+    curves = Curves(
+        "Share of data sets that have stopped by each look.", (unit, "stopped"), unit, "stopped",
+        series=("data sets",), shares=("",),
+    )  # fmt: skip
     return rows.result(
         title,
         tables={
@@ -198,18 +205,6 @@ def say(rows: Rows) -> Result:
             "Rule": pd.DataFrame({"rule": [str(rule)]}),
             **rows.statuses("data sets"),
         },
-        figures={"Share of data sets that have stopped by each look.": Drawing(looks, draw_stops)},
+        figures=curves.drawings(stops),
         notes=NOTES,
     )
-
-
-def draw_stops(looks: pd.DataFrame) -> Figure:
-    """Draw the share of data sets that have stopped against the units so far."""
-    figure, (axis,) = draw.panels(1)
-    unit, _, *names = looks.columns
-    for name, style in zip(names, draw.styles(len(names)), strict=True):
-        stopped = np.cumsum([float(share) for share in looks[name]])
-        draw.line(axis, list(looks[unit]), stopped.tolist(), style, name.removeprefix("stops, "))
-    axis.set(xlabel=unit, ylabel="stopped", ylim=(0, 1.02))
-    draw.key(figure, axis)
-    return figure

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -23,10 +22,10 @@ from knownminds.environments import (
 )
 from knownminds.environments.design import Design
 from knownminds.environments.shortcuts import LAST, Right, Rule, habits, looks
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score, mean
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
-from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.views import Dots
 
 if TYPE_CHECKING:
     from .questions import Audit
@@ -47,7 +46,7 @@ _SUMS = ("xx", "xy", "yy")
 _GROUP = "window"  # ranges that everybody notices: a shortcut has to tell values apart within them
 _RANDOM = 2  # of the stream by which a random player chooses
 OPTIONS = ("environment",)  # of `audit` that this one takes besides settings, replicates and seed
-MOST_BARS = 24  # of the figure
+MOST_DRAWN = 24  # of the figure
 LOOKS = "Numbers: what is looked at instead of the question"
 HABITS = "Actions: rules that look at nothing"
 NOTES = (
@@ -136,16 +135,32 @@ def say(rows: Rows) -> Result:
         scored[LOOKS if looking else HABITS] += _shortcuts_of(frame, cell, looking)
     names = ["experiment", "stimuli", "shortcut"]
     tables = {title: pd.DataFrame(scores) for title, scores in scored.items() if scores}
-    looks = tables.get(LOOKS, pd.DataFrame())
-    drawing = Drawing(looks, draw_looks)
+    dots = Dots(
+        "Gain of the looks that reach most, with 2 standard errors.",
+        "share of squared error taken away", series="verdict", along="name", null=0.0,
+    )  # fmt: skip
     return rows.result(
         "What does each shortcut reach?",
         tables={title: table.set_index(names) for title, table in tables.items()},
-        figures={"Gain of the looks that reach most. Grey: no difference.": drawing}
-        if len(looks)
-        else {},
+        figures=dots.drawings(_most(scored[LOOKS])) if scored[LOOKS] else {},
         notes=NOTES,
     )
+
+
+def _most(looks: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return the looks that reach most, as they are drawn."""
+    rows = [
+        {
+            "name": f"{', '.join(filter(None, (look['experiment'], look['stimuli'])))}: "
+            f"{look['shortcut']}",
+            "verdict": look["verdict"],
+            "value": look["gain"].value,
+            "low": look["gain"].value - 2 * look["gain"].error,
+            "high": look["gain"].value + 2 * look["gain"].error,
+        }
+        for look in looks
+    ]
+    return pd.DataFrame(rows).nlargest(MOST_DRAWN, "value")
 
 
 def _check_audited(environment: Environment) -> None:
@@ -273,20 +288,3 @@ def _habit(rows: pd.DataFrame, name: str) -> dict[str, Any]:
     score, chance = (rows[f"{one}|score"].to_numpy(dtype=float) for one in (name, CHANCE))
     means = {"score": float(score.mean()), "at random": float(chance.mean())}
     return {**means, "gain": mean(score - chance)}
-
-
-def draw_looks(looks: pd.DataFrame) -> Figure:
-    """Draw the gain of the looks that reach most, a bar each."""
-    gains = looks["gain"].map(float)
-    most = looks.loc[gains.nlargest(MOST_BARS).index[::-1]]
-    names = [
-        f"{row['experiment']}{', ' + row['stimuli'] if row['stimuli'] else ''}: {row['shortcut']}"
-        for row in most.to_dict("records")
-    ]
-    figure, (axis,) = draw.panels(1)
-    figure.set_size_inches(7.2, 1.0 + 0.24 * len(names))
-    colours = np.where((most["verdict"] == FOUND).to_numpy(), "C0", "0.75").tolist()
-    axis.barh(range(len(names)), gains[most.index].clip(lower=0), color=colours)
-    axis.set_yticks(range(len(names)), names, fontsize=draw.SMALL)
-    axis.set(xlim=(0, 1), xlabel="share of squared error taken away")
-    return figure

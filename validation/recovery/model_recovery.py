@@ -65,7 +65,7 @@ from knownminds.validation.engine.verdicts import (
     too_few,
 )
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.power.pilot import Pilot, check_not_stated, model_of, read_pilot
+from knownminds.validation.power.pilot import pilot_of
 
 from .questions import Confuse
 
@@ -125,7 +125,9 @@ def confusion_study(question: Confuse) -> Study:
     check_rivals(rivals, environment)
     _check_criteria(question.criteria)
     held = truth_by_model(rivals, question.truth)
-    pilot = _pilot(question, environment, rivals)
+    pilot = pilot_of(
+        question.pilot, question.unconverged, environment.name, rivals, {"--set": question.truth}
+    )
     grids = {name: several(getattr(question, name)) for name in SIZES}
     cells = []
     for subjects, sessions, trials in product(*grids.values()):
@@ -174,20 +176,6 @@ def _options(
         options["separate"] = list(kept_apart(data, _stimuli(played, rivals)))
         _folds(played, options["separate"])
     return options
-
-
-def _pilot(
-    question: Confuse, environment: Environment, rivals: Sequence[type[Agent]]
-) -> Pilot | None:
-    """Read the pilot, a fit of one of the models."""
-    if question.pilot is None:
-        if question.unconverged:
-            raise ValueError("--unconverged is said of a pilot; add --from FIT.")
-        return None
-    check_not_stated({"--set": question.truth})
-    fitted = model_of(question.pilot)
-    model = next((one for one in rivals if one.name == fitted), rivals[0])
-    return read_pilot(question.pilot, environment.name, model, question.unconverged)
 
 
 def check_rivals(rivals: Sequence[type[Agent]], environment: Environment) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy
-from matplotlib.figure import Figure
 
 from knownminds.agents import Parameter, Parameters
 from knownminds.agents.parameters import Array
@@ -29,13 +28,12 @@ from knownminds.validation.engine.verdicts import (
     judge_recovery,
     judge_region,
 )
-from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.views import Curves, against_size
 
 from .readable_range import unreadable
 
 MASSES = (0.5, 0.8, 0.9, 0.95)
 REGIONS = 3
-LOOK = draw.styles(1)[0]
 SIZES = ["subjects", "sessions", "trials"]
 NOTES = (
     "Monte-Carlo standard errors in parentheses. bias, rmse: mean and root mean square of estimate "
@@ -280,141 +278,65 @@ def _size_text(size: tuple[int, ...] | None) -> str:
 
 def recovery_figures(rows: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> dict[str, Drawing]:
     """Return the figures of one design."""
-    names = list(tables["Estimates"]["parameter"])
     usable = rows[rows["status"] != "failed"]
-    if len(usable) == 0:
-        return {}
+    columns = {"truth": "true_{}", "estimate": "{}", "low": "low_90_{}", "high": "high_90_{}"}
     pairs = pd.concat(
         [
-            pd.DataFrame(
-                {
-                    "parameter": name,
-                    "truth": usable[f"true_{name}"],
-                    "estimate": usable[name],
-                    "low": usable[f"low_90_{name}"],
-                    "high": usable[f"high_90_{name}"],
-                }
+            pd.DataFrame({new: usable[old.format(name)] for new, old in columns.items()}).assign(
+                parameter=name
             )
-            for name in names
+            for name in tables["Estimates"]["parameter"]
         ],
         ignore_index=True,
     )
+    errors = pairs[["parameter", "truth"]].assign(error=pairs["estimate"] - pairs["truth"])
     covers = (
         tables["Intervals"].drop(columns="width of 90%").melt("parameter", None, "mass", "share")
     )
-    covers["mass"] = covers["mass"].str.removesuffix("% covers").astype(float) / 100
+    mass = covers["mass"].str.removesuffix("% covers").astype(float) / 100
+    less = [Score(s.value - m, s.error) for s, m in zip(covers["share"], mass, strict=True)]
+    by: Any = {"panel": ("parameter",), "series": (), "joined": False}
+    estimates = Curves(
+        "Estimate against truth, with 90% intervals.", ("truth", "estimate"), "truth", "estimate",
+        **by, diagonal=True,
+    )  # fmt: skip
+    off = Curves(
+        "Error against truth.", ("truth", "estimate - truth"), "truth", "error", **by, limits=(0.0,)
+    )
+    coverage = Curves(
+        "Coverage of the intervals less their mass, with 2 standard errors.",
+        ("nominal mass of the interval", "coverage - nominal"), "mass", "less",
+        series=("parameter",), joined=False, limits=(0.0,),
+    )  # fmt: skip
     return {
-        "Estimate against truth, with 90% intervals.": Drawing(pairs, draw_estimates),
-        "Error against truth; the line joins means of groups.": Drawing(pairs, draw_errors),
-        "Coverage of the intervals less their mass, with 2 standard errors.": Drawing(
-            covers.assign(n=len(usable)), draw_coverage
-        ),
+        **estimates.drawings(pairs),
+        **off.drawings(errors),
+        **coverage.drawings(covers.assign(mass=mass, less=less)),
     }
-
-
-def draw_estimates(pairs: pd.DataFrame) -> Figure:
-    """Draw estimate against truth, a panel per parameter, with 90% intervals lightly."""
-    figure, panels = draw.panel_each(pairs)
-    for axis, rows in panels:
-        draw.dots(axis, rows, "truth", "estimate", LOOK)
-        draw.diagonal(axis, rows, "truth", "estimate")
-        axis.set(xlabel="truth", ylabel="estimate")
-    return figure
-
-
-def draw_errors(pairs: pd.DataFrame) -> Figure:
-    """Draw error against truth, with the mean error in groups of subjects, ten if they are 100."""
-    errors = pairs.assign(error=pairs["estimate"] - pairs["truth"]).drop(columns=["low", "high"])
-    figure, panels = draw.panel_each(errors)
-    for axis, rows in panels:
-        draw.limit(axis, 0, "-")
-        draw.dots(axis, rows, "truth", "error", LOOK)
-        truth, error = rows["truth"].to_numpy(), rows["error"].to_numpy()
-        tenths = np.array_split(np.argsort(truth), max(min(10, len(truth) // 10), 1))
-        axis.plot(
-            [truth[t].mean() for t in tenths], [error[t].mean() for t in tenths],
-            color=draw.ORANGE, linewidth=1.6,
-        )  # fmt: skip
-        axis.set(xlim=draw.limits(truth), ylim=draw.limits(error))
-        axis.set(xlabel="truth", ylabel="estimate - truth")
-    return figure
-
-
-def draw_coverage(covers: pd.DataFrame) -> Figure:
-    """Draw coverage less mass, with the band in which 95% of exact intervals would lie."""
-    figure, (axis,) = draw.panels(1)
-    figure.set_size_inches(6.4, 2.9)
-    grid = np.linspace(0.45, 0.98, 60)
-    half = 1.96 * np.sqrt(grid * (1 - grid) / covers["n"].iloc[0])
-    axis.fill_between(grid, -half, half, color=draw.GREY, alpha=0.2, label="95% by chance")
-    draw.limit(axis, 0, "-")
-    groups = list(covers.groupby("parameter", sort=False))
-    shifts = np.linspace(-0.008, 0.008, len(groups))
-    for (name, rows), shift, style in zip(groups, shifts, draw.styles(len(groups)), strict=True):
-        shares = [
-            Score(s.value - m, s.error) for s, m in zip(rows["share"], rows["mass"], strict=True)
-        ]
-        draw.curve(axis, list(rows["mass"] + shift), shares, (*style[:2], "none"), str(name))
-    axis.set(xlabel="nominal mass of the interval", ylabel="coverage - nominal")
-    axis.set_xticks(MASSES, [f"{mass:.0%}" for mass in MASSES])
-    axis.legend(frameon=False, fontsize=draw.SMALL, loc="center left", bbox_to_anchor=(1, 0.5))
-    return figure
 
 
 def surface_figures(tables: Mapping[str, pd.DataFrame]) -> dict[str, Drawing]:
     """Return the figures of a grid of designs."""
-    estimates, intervals = tables["Estimates"], tables["Intervals"]
-    r = estimates[["parameter", *SIZES]].assign(score=estimates["r"])
-    covers = intervals[["parameter", *SIZES]].assign(score=intervals["90% covers"])
-    return {
-        f"Correlation of estimate and truth, with 2 standard errors. Dashed: {WEAK_R} (weak) and "
-        f"{RECOVERABLE_R} (recoverable).": Drawing(r, draw_correlations),
-        "Share of the 90% intervals that hold the truth, with 2 standard errors. Dashed: "
-        f"{LOWEST_COVERAGE} and {HIGHEST_COVERAGE}.": Drawing(covers, draw_shares),
-        "Width of the 90% intervals over that of the prior, by region of true values (rows) "
-        "and design (subjects x sessions x trials).": Drawing(
-            tables["Regions of true values"], draw_regions
-        ),
-    }
-
-
-def draw_correlations(frame: pd.DataFrame) -> Figure:
-    """Draw r against the size of the design."""
-    return _size_curves(frame, (WEAK_R, RECOVERABLE_R), "r", 0.0, 1.02)
-
-
-def draw_shares(frame: pd.DataFrame) -> Figure:
-    """Draw the coverage of 90% intervals against the size of the design."""
-    return _size_curves(frame, (LOWEST_COVERAGE, HIGHEST_COVERAGE), "90% covers", 0.78, 1.0)
-
-
-def _size_curves(
-    frame: pd.DataFrame, limits: Sequence[float], label: str, low: float, high: float
-) -> Figure:
-    figure, panels = draw.panel_each(frame, height=2.5)
-    for axis, rows in panels:
-        draw.size_curves(
-            axis, list(rows[SIZES].itertuples(index=False, name=None)), list(rows["score"])
-        )
-        for value in limits:
-            draw.limit(axis, value)
-        axis.set_ylim(min(low, axis.get_ylim()[0]), max(high, axis.get_ylim()[1]))
-    panels[0][0].set_ylabel(label)
-    draw.key(figure, panels[0][0])
-    return figure
-
-
-def draw_regions(regions: pd.DataFrame) -> Figure:
-    """Draw the relative width in each region of true values (rows) of each design (columns)."""
-    groups = list(regions.groupby("parameter", sort=False))
-    designs = [" x ".join(map(str, size)) for size in regions[SIZES].drop_duplicates().to_numpy()]
-    figure, axes = draw.panels(len(groups), columns=1, height=1.1)
-    figure.set_size_inches(max(5.0, 1.6 + 0.55 * len(designs)), 1.15 * len(groups) + 0.7)
-    for axis, (name, part) in zip(axes, groups, strict=True):
-        widths = part["relative_width"].map(float).to_numpy().reshape(len(designs), REGIONS).T
-        ends = part[["low", "high"]].to_numpy()[:REGIONS]
-        rows = [f"{low:.2g} to {high:.2g}".replace("inf", "∞") for low, high in ends]
-        last = axis is axes[-1]
-        draw.heat_map(axis, widths, rows, designs if last else [""] * len(designs))
-        draw.entitle(axis, str(name), "left")
-    return figure
+    figures = {}
+    for title, column, caption, limits in (
+        ("Estimates", "r", "Correlation of estimate and truth", (WEAK_R, RECOVERABLE_R)),
+        ("Intervals", "90% covers", "Share of the 90% intervals that hold the truth",
+         (LOWEST_COVERAGE, HIGHEST_COVERAGE)),
+        ("Regions of true values", "relative_width",
+         "Width of the 90% intervals over that of the prior, by region of true values",
+         (RECOVERABLE_WIDTH, WEAK_WIDTH)),
+    ):  # fmt: skip
+        across, rows = against_size(tables[title])
+        series = ["design"] if rows["design"].any() else []
+        if "low" in rows:
+            ends = [f"{low:.2g} to {high:.2g}" for low, high in rows[["low", "high"]].to_numpy()]
+            rows, series = (
+                rows.drop(columns=["low", "high"]).assign(region=ends),
+                ["region", *series],
+            )
+        figures |= Curves(
+            f"{caption}, with 2 standard errors. Dashed: {limits[0]} and {limits[1]}.",
+            (across, column.replace("_", " ")), across, column, ("parameter",), series,
+            limits=limits, ticks=True,
+        ).drawings(rows)  # fmt: skip
+    return figures

@@ -14,28 +14,34 @@ equally frequent, which are drawn from the subjects of the fresh run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import make, session_stream
+from knownminds.environments import session_stream
 from knownminds.inference.posteriors.model_weights import protected_exceedance
 from knownminds.validation.engine.arguments import one_of, resolve_environment, several
 from knownminds.validation.engine.engine import Step, computed_steps, stored_steps
 from knownminds.validation.engine.population import check_step_loop
-from knownminds.validation.engine.result import Drawing, Result
+from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Interval, Score, share
-from knownminds.validation.engine.study import Rows, Study, read_study, versions
+from knownminds.validation.engine.study import Rows, Study, read_study
 from knownminds.validation.engine.verdicts import Verdict, reason
-from knownminds.validation.pages import figures as draw
-from knownminds.validation.power.bisection import ABOUT, Bisection, Curve, check_target
+from knownminds.validation.pages.views import Curves
+from knownminds.validation.power.bisection import (
+    ABOUT,
+    Bisection,
+    Curve,
+    check_target,
+    followed,
+    sizes_to_try,
+)
 
 from .model_recovery import CRITERIA, SIZES, confusion_study, score_batch, winners
 from .questions import Confuse
@@ -81,17 +87,7 @@ def search(question: Confuse) -> Result:
 def read_search(folder: str | Path) -> Result:
     """Return what the search in a folder says, as far as it went."""
     start, _ = read_study(folder)
-    options, cell = dict(start.question), start.cells[0]
-    named = {
-        "models": options["model"],
-        "criteria": options["criterion"],
-        "environment": make(cell.environment, **cell.settings),
-        "truth": {k: v for k, v in options["set"].items() if k not in cell.settings},
-        "pilot": None,
-    }
-    same = {field.name: options[field.name] for field in fields(Confuse) if field.name in options}
-    question = Confuse(**{k: v for k, v in {**same, **named}.items() if v is not None})
-    return _follow(question, start, stored_steps(Path(folder)))
+    return _follow(Confuse.of_study(start, pilot=None), start, stored_steps(Path(folder)))
 
 
 def _study(question: Confuse, size: int, data_sets: int, name: str) -> Study:
@@ -105,106 +101,69 @@ def _study(question: Confuse, size: int, data_sets: int, name: str) -> Study:
 
 
 def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
-    """Go the way of the search; `rows_of` computes or reads the study of a name."""
-    way = _Way(question, list(start.cells[0].options["rivals"]), rows_of)
-    bisection = way.bisection.follow(way.measure)
-    if not way.steps:
-        return Result(_title(question, way.names), missing=1, options=start.options)
-    find, table = str(question.find), pd.DataFrame(way.tried)
-    lowest = table.loc[[
-        group["share"].map(float).idxmin()
-        for _, group in table.groupby(["step", "models"], sort=False)
-    ]]  # fmt: skip
-    answers = way.answers()
-    score, size = lowest["share"].iloc[-1], answers[-1][find]
-    held = reason("lowest share", score.value, score.error, question.target)
+    """Go the way of the search, and return its result, as far as it went."""
+    names, find, target = (
+        list(start.cells[0].options["rivals"]),
+        str(question.find),
+        question.target,
+    )
+    environment = resolve_environment(question.environment)
+    sizes, every = sizes_to_try(environment, find, question.most), len(names)
+    curves = {
+        (k, i): Curve(sizes, target, -scipy.stats.norm.ppf(1 / k), SPREAD)
+        for k in range(2, every + 1)
+        for i in range(k)
+    }
+    whole = [curves[every, i] for i in range(every)]
+    bisection = Bisection(sizes, target, question.replicates, whole)
+    steps = followed(
+        bisection,
+        lambda *step: _study(question, *step),
+        rows_of,
+        lambda rows: [_shares(rows, names)[every, i] for i in range(every)],
+    )
+    title = f"How many {find} tell {', '.join(names[:-1])} and {names[-1]} apart?"
+    if not steps:
+        return Result(title, missing=1, options=start.options)
+    tried = []
+    for number, (part, size, rows) in enumerate(steps):
+        for (k, i), (score, n) in _shares(rows, names).items():
+            row = {"part": part, "step": number, find: size, "models": k, "model": names[i]}
+            tried.append(row | {"share": score, "data sets": n})
+            if k < every and part == "search":
+                curves[k, i].add(size, score.value * n, n)
+    table = pd.DataFrame(tried)
+    by_step = table.groupby(["step", "models"], sort=False)["share"]
+    lowest = table.loc[by_step.agg(lambda shares: shares.map(float).idxmin())]
+    answers = []
+    for k in range(2, every + 1):
+        ends = [curves[k, i].interval for i in range(k)]
+        low, middle, high = (max(end) for end in zip(*ends, strict=True))
+        size = bisection.at_least(middle) if middle <= sizes[-1] else None
+        answer = {"models": k, "with": names[k - 1], find: size}
+        answers.append(answer | bisection.answer((low, middle, high)))
+    score = lowest["share"].iloc[-1]
+    held = reason("lowest share", score.value, score.error, target)
     sized = () if size is None else (f"{size} {find}",)
-    drawn = lowest.assign(target=question.target)
-    return Result(
-        _title(question, way.names),
+    drawn = Curves(
+        CAPTION, (find, "lowest share"), find, "share", series=("models",), limits=(target,),
+        ticks=True, shares=("",),
+    )  # fmt: skip
+    all_rows = [rows for *_, rows in steps]
+    return start.result(
+        title,
+        all_rows,
         verdicts={"the smallest design": Verdict(bisection.outcome, (*sized, held))},
         tables={
             ANSWERS: pd.DataFrame(answers).astype(object).set_index("models"),
             TRIED: table.drop(columns="step").set_index(["part", find, "models", "model"]),
-            EXCEEDANCE: exceedance_limits(way.steps[-1], way.names, question.seed),
+            EXCEEDANCE: exceedance_limits(all_rows[-1], names, question.seed),
         },
-        figures={CAPTION: Drawing(drawn, draw_shares)},
+        figures=drawn.drawings(lowest.sort_values(find)),
         notes=NOTES,
-        attempted=sum(rows.study.replicates * len(rows.study.cells) for rows in way.steps),
-        failed=sum(int((rows.frame["status"] == "failed").sum()) for rows in way.steps),
+        attempted=sum(rows.study.replicates * len(rows.study.cells) for rows in all_rows),
         missing=int(bisection.outcome == "not finished"),
-        options=start.options,
-        command=start.command_line(),
-        seconds=float(sum(rows.frame["seconds"].sum() for rows in way.steps)),
-        versions=versions(),
     )
-
-
-class _Way:
-    """What a search has tried, and what it says of each model among the first k of them."""
-
-    def __init__(self, question: Confuse, names: list[str], rows_of: Step):
-        self.question, self.names, self.rows_of = question, names, rows_of
-        sizes, target = _sizes(question), question.target
-        self.curves = {
-            (k, i): Curve(sizes, target, -scipy.stats.norm.ppf(1 / k), SPREAD)
-            for k in range(2, len(names) + 1)
-            for i in range(k)
-        }
-        self.tried: list[dict[str, Any]] = []
-        self.steps: list[Rows] = []
-        whole = [self.curves[len(names), i] for i in range(len(names))]
-        self.bisection = Bisection(sizes, target, question.replicates, whole)
-
-    def measure(self, size: int, data_sets: int, name: str) -> list[tuple[Score, int]] | None:
-        """Return the share of each model among all of them, and take in all shares."""
-        rows = self.rows_of(_study(self.question, size, data_sets, name), name)
-        if rows is None:
-            return None
-        self.steps.append(rows)
-        part = "fresh run" if name.startswith("confirmation") else "search"
-        shares, every = _shares(rows, self.names), len(self.names)
-        for (k, i), (score, n) in shares.items():
-            row = {"part": part, "step": name, str(self.question.find): size}
-            row |= {"models": k, "model": self.names[i], "share": score, "data sets": n}
-            self.tried.append(row)
-            if k < every and part == "search":
-                self.curves[k, i].add(size, score.value * n, n)
-        return [shares[every, i] for i in range(every)]
-
-    def answers(self) -> list[dict[str, Any]]:
-        """Return the size for the first two models, the first three, and so on."""
-        rows = []
-        for k in range(2, len(self.names) + 1):
-            ends = [self.curves[k, i].interval for i in range(k)]
-            low, middle, high = (max(end) for end in zip(*ends, strict=True))
-            within = middle <= self.bisection.sizes[-1]
-            size = self.bisection.at_least(middle) if within else None
-            row = {"models": k, "with": self.names[k - 1], str(self.question.find): size}
-            rows.append(row | self.bisection.answer((low, middle, high)))
-        return rows
-
-
-def _title(question: Confuse, names: Sequence[str]) -> str:
-    return f"How many {question.find} tell {', '.join(names[:-1])} and {names[-1]} apart?"
-
-
-def _sizes(question: Confuse) -> list[int]:
-    """Return the sizes that are considered, ascending."""
-    sizes = list(range(1, question.most + 1))
-    if question.find == "trials":
-        sizes = [n for n in sizes if _possible(question, n)]
-    if not sizes:
-        raise ValueError(f"No number of {question.find} up to {question.most} can be played.")
-    return sizes
-
-
-def _possible(question: Confuse, trials: int) -> bool:
-    try:
-        resolve_environment(question.environment, trials)
-    except ValueError:
-        return False
-    return True
 
 
 def _shares(rows: Rows, names: Sequence[str]) -> dict[tuple[int, int], tuple[Score, int]]:
@@ -256,18 +215,3 @@ def _group(pools: Sequence[Array], members: NDArray[np.int64], rng: np.random.Ge
     """Return the exceedance probabilities of a group whose members follow these models."""
     evidence = np.stack([pools[model][rng.integers(len(pools[model]))] for model in members])
     return protected_exceedance(evidence, points=POINTS).exceedance
-
-
-def draw_shares(lowest: pd.DataFrame) -> Figure:
-    """Draw the lowest share against the size, a curve for each number of models."""
-    figure, (axis,) = draw.panels(1)
-    find = lowest.columns[2]
-    numbers = list(dict.fromkeys(lowest["models"]))
-    for number, style in zip(numbers, draw.styles(len(numbers)), strict=True):
-        rows = lowest[lowest["models"] == number].sort_values(find)
-        draw.curve(axis, list(rows[find]), list(rows["share"]), style, f"{number} models")
-    draw.limit(axis, lowest["target"].iloc[0])
-    draw.scale(axis, list(lowest[find]))
-    axis.set(xlabel=find, ylabel="lowest share", ylim=(0, 1.02))
-    draw.key(figure, axis)
-    return figure

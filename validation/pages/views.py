@@ -1,4 +1,4 @@
-"""Views of tidy frames: tables and figures that every paper uses."""
+"""Views of tidy frames: the tables and figures of papers and studies."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Plot
 
+from knownminds.environments.record.text_table import counted
 from knownminds.validation.engine.result import Drawing
-from knownminds.validation.engine.scores import Interval
-from knownminds.validation.pages import figures as draw
+from knownminds.validation.engine.scores import Interval, Score
+
+from . import figures as draw
 
 WHO = "participant"
 PEOPLE_COLOUR = "#CC79A7"
 NAMES = (WHO, "model", "of", "who")  # columns whose values are written as they are
-MOST_PANELS = 12
+MOST_PANELS = 24
+SIZES = ("subjects", "sessions", "trials")
 LEAST_WIDE = 5.5  # inches
 LETTERS = 28  # of a line of a panel's title
 KEY = 90  # letters in a row of a figure's key
+MANY = 100  # points of a line from which on they are pixels, not vectors
 Cell = str | Callable[[Mapping[Any, Any]], Any]  # the name of a column, or what is made of a row
 
 
@@ -320,14 +324,17 @@ def quantiles(
 class Curves(Figure):
     """Lines or points over x, a panel and a colour for each condition.
 
-    Intervals are drawn where there are columns: low and high of y, x_low and x_high of x.
+    Intervals are drawn where there are columns: low and high of y, x_low and x_high of x; of
+    scores, 2 standard errors.
 
     Parameters
     ----------
     labels
         Names of x and y.
-    x, y
-        Columns. Texts and dates are an axis as well.
+    x
+        A column. Texts and dates are an axis as well.
+    y
+        A column, or several, each of which has a panel.
     panel, series
         Columns that together name a panel, and a line.
     joined
@@ -344,13 +351,19 @@ class Curves(Figure):
         Column that is written beside each point; "" for none.
     zone
         Ends of a shaded range of y.
+    limits
+        Lines across, of all panels or by panel.
+    ticks
+        Whether x is logarithmic, with ticks at its values.
+    shares
+        Panels, by their titles, in which y is between 0 and 1; "" for a single panel.
     people
         Value, low and high of people by axis, "x" and "y": a line and a band.
     """
 
     labels: tuple[str, str]
     x: str
-    y: str
+    y: str | Sequence[str]
     panel: Sequence[str] = ()
     series: Sequence[str] = (WHO,)
     joined: bool = True
@@ -360,6 +373,9 @@ class Curves(Figure):
     unit: bool = False
     named: str = ""
     zone: tuple[float, float] | None = None
+    limits: Sequence[float] | Mapping[str, Sequence[float]] = ()
+    ticks: bool = False
+    shares: Sequence[str] = ()
     people: Mapping[str, Mapping[str, float] | None] = field(default_factory=dict)
 
     def drawing(self, rows: pd.DataFrame) -> Drawing | None:
@@ -367,29 +383,45 @@ class Curves(Figure):
         return Drawing(rows, partial(draw_curves, view=self)) if len(rows) else None
 
 
+def against_size(rows: pd.DataFrame) -> tuple[str, pd.DataFrame]:
+    """Return the size of designs that has most values, and rows in which `design` has the others.
+
+    Sizes are numbers of subjects, sessions and trials.
+    """
+    varied = {size: rows[size].nunique() for size in SIZES}
+    across = max(SIZES, key=lambda size: (varied[size], SIZES.index(size)))
+    others = [size for size in SIZES if size != across and varied[size] > 1]
+    names = [
+        ", ".join(counted(row[size], size[:-1]) for size in others)
+        for row in rows.to_dict("records")
+    ]
+    return across, rows.assign(design=names).sort_values(across, kind="stable")
+
+
 def draw_curves(rows: pd.DataFrame, view: Curves) -> Plot:
     """Draw the curves of a view."""
-    panels = list(rows.groupby(list(view.panel) or np.zeros(len(rows)), sort=False))[:MOST_PANELS]
-    names = rows[list(view.series)].astype(str).agg(", ".join, axis=1)
-    looks = looks_of(list(dict.fromkeys(names)))
+    several = [view.y] if isinstance(view.y, str) else [y for y in view.y if y in rows]
+    panels = [
+        (_named_by(view.panel, values) if isinstance(view.y, str) else y, y, part)
+        for y in several
+        for values, part in rows.groupby(list(view.panel) or np.zeros(len(rows)), sort=False)
+    ][:MOST_PANELS]
+    names = rows[list(view.series)].astype(str).agg(", ".join, axis=1) if view.series else None
+    looks = looks_of([""] if names is None else list(dict.fromkeys(names)))
     figure, axes = wide_panels(len(panels), height=2.6)
-    for axis, (values, panel_rows) in zip(axes, panels, strict=True):
-        if view.diagonal:
-            span = (0, 1) if view.unit else draw.limits(panel_rows[view.x].to_numpy(dtype=float))
-            axis.plot(span, span, "--", color=draw.GREY, linewidth=1)
-        if view.zone is not None:
-            axis.axhspan(*view.zone, color=draw.GREY, alpha=0.2, zorder=0, linewidth=0)
-        for end, people in view.people.items():
-            if people is not None:
-                mark_people(axis, people, across=end == "y")
-        for name, line in panel_rows.groupby(names[panel_rows.index], sort=False):
-            _draw_line(axis, line, view, looks[str(name)], str(name))
+    for axis, (title, y, part) in zip(axes, panels, strict=True):
+        _draw_background(axis, title, part, view)
+        groups = [("", part)] if names is None else part.groupby(names[part.index], sort=False)
+        for name, line in groups:
+            _draw_line(axis, line, view, y, looks[str(name)], str(name))
+        entitle(axis, title)
+        axis.set_xlabel(view.labels[0], fontsize=draw.SMALL)
+        if view.ticks:
+            draw.scale(axis, part[view.x].tolist())
         if view.unit:
             axis.set(xlim=(-0.02, 1.02), ylim=(-0.03, 1.03))
-        if view.panel:
-            titles = zip(view.panel, values, strict=True)
-            entitle(axis, ", ".join(worded(column, value) for column, value in titles))
-        axis.set_xlabel(view.labels[0], fontsize=draw.SMALL)
+        if title in view.shares:
+            axis.set_ylim(0, 1.02)
         if pd.api.types.is_datetime64_any_dtype(rows[view.x]):
             axis.tick_params(axis="x", labelrotation=30)
     axes[0].set_ylabel(view.labels[1], fontsize=draw.SMALL)
@@ -397,14 +429,43 @@ def draw_curves(rows: pd.DataFrame, view: Curves) -> Plot:
     return figure
 
 
-def _draw_line(axis: Axes, line: pd.DataFrame, view: Curves, look: draw.Style, name: str) -> None:
+def _named_by(columns: Sequence[str], values: Any) -> str:
+    """Return the title of a panel: its values of some columns."""
+    several = values if isinstance(values, tuple) else (values,)
+    return ", ".join(worded(column, value) for column, value in zip(columns, several, strict=False))
+
+
+def _draw_background(axis: Axes, title: str, rows: pd.DataFrame, view: Curves) -> None:
+    """Draw what lies behind the curves of a panel."""
+    if view.diagonal:
+        span = (0, 1) if view.unit else draw.limits(rows[view.x].to_numpy(dtype=float))
+        axis.plot(span, span, "--", color=draw.GREY, linewidth=1)
+    if view.zone is not None:
+        axis.axhspan(*view.zone, color=draw.GREY, alpha=0.2, zorder=0, linewidth=0)
+    limits = view.limits.get(title, ()) if isinstance(view.limits, Mapping) else view.limits
+    for value in limits:
+        draw.limit(axis, value)
+    for end, people in view.people.items():
+        if people is not None:
+            mark_people(axis, people, across=end == "y")
+
+
+def _draw_line(
+    axis: Axes, line: pd.DataFrame, view: Curves, column: str, look: draw.Style, name: str
+) -> None:
     """Draw one line of a panel with its intervals."""
     colour, marker, dash = look
-    x, y = line[view.x].to_list(), line[view.y].astype(float).to_list()
+    if not view.joined and len(line) > MANY:
+        draw.dots(axis, line, view.x, column, look, name)
+        return
+    x, y = line[view.x].to_list(), line[column].astype(float).to_list()
     if view.steps:
         axis.step(x, y, where="post", color=colour, linestyle=dash, label=name)
         return
     draw.line(axis, x, y, look if view.joined else (colour, marker, "none"), name, 3)
+    if isinstance(line[column].iloc[0], Score):
+        errors = draw.ERRORS * line[column].map(lambda score: score.error).astype(float)
+        line = line.assign(low=np.array(y) - errors, high=np.array(y) + errors)
     if {"low", "high"} <= set(line):
         axis.vlines(x, line["low"], line["high"], color=colour, linewidth=0.8)
     if {"x_low", "x_high"} <= set(line):
