@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Choice, Environment, Given, Observation
 
 from .parameters import LAPSE, Array, Parameters
-from .recommended_design import RecommendedDesign
+from .recommended_design import Recommended
 
 Kernel = Callable[..., Any]
 Integers = NDArray[np.int64]
@@ -155,7 +155,7 @@ class Agent(ABC):
     n_actions: ClassVar[int | None] = None
     remembers: ClassVar[bool] = True
     selection: ClassVar[Selection | None] = None
-    recommended: ClassVar[RecommendedDesign | None] = None
+    recommended: ClassVar[Any] = Recommended()
     prepare: ClassVar[
         staticmethod[[Integers, Integers, tuple[Array, ...], bool], Prepared] | None
     ] = None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 
@@ -37,3 +40,18 @@ class RecommendedDesign:
     control: str = ""
     uncalibrated: str = ""
     note: str = ""
+
+
+@cache
+def _shipped() -> dict[str, RecommendedDesign]:
+    text = Path(__file__).with_name("recommended.toml").read_text(encoding="utf-8")
+    return {name: RecommendedDesign(**design) for name, design in tomllib.loads(text).items()}
+
+
+class Recommended:
+    """The design of a model as a class attribute: that of `recommended.toml`, or of its base."""
+
+    def __get__(self, instance: object, owner: type) -> RecommendedDesign | None:
+        """Return it; None if there is none."""
+        names = [vars(base).get("name") for base in owner.__mro__]
+        return next((_shipped()[name] for name in names if name in _shipped()), None)

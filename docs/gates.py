@@ -3,8 +3,8 @@
     python docs/gates.py                         # all of them, before a release: two CPU hours
     python docs/gates.py rescorla_wagner --small # one, a tenth of the size: to see that it works
 
-A model is put through its gates in its recommended design (the attribute `recommended` of its
-class). The table is written as CSV with date and version; `docs/gallery.py` shows it.
+A model is put through its gates in its recommended design (`agents/recommended.toml`). The
+table is written as CSV with date and version; `docs/gallery.py` shows it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ FAILURES = (ArithmeticError, ValueError, RuntimeError)
 def design_of(model: type[Agent]) -> RecommendedDesign:
     """Return the recommended design of a model; ValueError if it has none."""
     if model.recommended is None:
-        raise ValueError(f"{model.name} has no recommended design; add one to its class.")
+        raise ValueError(
+            f"{model.name} has no recommended design; add one to agents/recommended.toml."
+        )
     return model.recommended
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 
 __all__ = ["BalloonPumper"]
 
@@ -26,7 +25,6 @@ class BalloonPumper(Model):
 
     summary = "learns from pumps and bursts how safe a pump is, and inflates up to a target"
     source = "van Ravenzwaaij, Dutilh and Wagenmakers 2011; Wallsten, Pleskac and Lejuez 2005"
-    recommended = RecommendedDesign("balloon_risk", sessions=3, note="30 balloons of each type.")
     separate = ("type",)
 
     phi = unit(

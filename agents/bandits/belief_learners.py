@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import real, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 
 from .rescorla_wagner import RescorlaWagner
 
@@ -26,9 +25,6 @@ class LeakyBeta(Model):
 
     summary = "Bayesian belief in each action's rate of wins, which fades; seeks the unsure"
     source = "Raj and Kalyani 2017 (fading counts); Gershman 2018 (bonus)"
-    recommended = RecommendedDesign(
-        "instrumental_learning", trials=1200, note="300 visits to each casino."
-    )
     n_actions = None
 
     leak = unit(

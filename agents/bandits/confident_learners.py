@@ -18,7 +18,6 @@ from knownminds.agents.compiler.definition import (
     unit,
 )
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.environments.environment import Environment
 
 __all__ = ["ChangePointObserver", "RescorlaWagnerConfidence"]
@@ -110,7 +109,6 @@ class ChangePointObserver(ConfidentLearner):
 
     summary = "Bayesian belief in which machine is the better one; says how sure it is"
     source = "Behrens, Woolrich, Walton and Rushworth 2007, with two states; Fleming and Lau 2014"
-    recommended = RecommendedDesign("restless_bandit")
 
     h = unit(
         "hazard: probability, as believed, that the machines swap after a trial", mean=-3.0, sd=1.0
@@ -163,7 +161,6 @@ class RescorlaWagnerConfidence(ConfidentLearner):
 
     summary = "Rescorla-Wagner learner that says how sure it is of each choice"
     source = "Rescorla and Wagner 1972, with the confidence of Fleming and Lau 2014"
-    recommended = RecommendedDesign("restless_bandit", trials=160)
 
     alpha = unit("learning rate: share of the surprise that enters the value", mean=0.0, sd=1.0)
     beta = positive(

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from knownminds.agents.compiler.definition import positive
-from knownminds.agents.recommended_design import RecommendedDesign
 
 from .discounters import SMALLEST, ExponentialDiscounter, HyperbolicDiscounter
 
@@ -46,11 +45,6 @@ class GeneralisedHyperbolicDiscounter(ExponentialDiscounter):
 
     summary = "discounts by a hyperbola of any bend, V = A / (1 + k D)^s"
     source = "Myerson and Green 1995; Loewenstein and Prelec 1992"
-    recommended = RecommendedDesign(
-        "temporal_discounting",
-        settings={"design": "grid", "n_repeats": 4},
-        note="The grid four times: rate and bend make nearly the same curves.",
-    )
 
     k = _rate("discount rate per month", "Myerson and Green 1995")
     s = _bend("bend of the curve; 1 is the hyperbola of Mazur", "Myerson and Green 1995")
@@ -69,7 +63,6 @@ class RachlinDiscounter(ExponentialDiscounter):
 
     summary = "discounts by a hyperbola of a delay felt as a power, V = A / (1 + k D^s)"
     source = "Rachlin 2006"
-    recommended = RecommendedDesign("temporal_discounting", settings={"design": "grid"})
 
     k = _rate("discount rate at a delay of one month", "Rachlin 2006")
     s = _bend("sensitivity to delays: exponent of months", "Rachlin 2006")
@@ -88,7 +81,6 @@ class ConstantSensitivityDiscounter(ExponentialDiscounter):
 
     summary = "discounts by impatience and by sensitivity to time, V = A exp(-(k D)^s)"
     source = "Ebert and Prelec 2007"
-    recommended = RecommendedDesign("temporal_discounting", settings={"design": "grid"})
 
     k = _rate("impatience: one over the months after which 1/e remains", "Ebert and Prelec 2007")
     s = _bend("sensitivity to time; 1 discounts at a constant rate", "Ebert and Prelec 2007")
@@ -108,11 +100,6 @@ class FixedCostDiscounter(HyperbolicDiscounter):
 
     summary = "discounts hyperbolically, and any wait costs the same, V = A / (1 + k D) - b"
     source = "Benhabib, Bisin and Schotter 2010"
-    recommended = RecommendedDesign(
-        "temporal_discounting",
-        settings={"design": "grid", "n_repeats": 4},
-        note="The grid four times: over the first months a cost looks like a rate.",
-    )
 
     k = HyperbolicDiscounter.k
     b = positive(

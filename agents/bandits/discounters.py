@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 
 __all__ = ["ExponentialDiscounter", "HyperbolicDiscounter", "QuasiHyperbolicDiscounter"]
 
@@ -25,11 +24,6 @@ class ExponentialDiscounter(Model):
 
     summary = "discounts at a constant rate, V = A exp(-k D)"
     source = "Samuelson 1937"
-    recommended = RecommendedDesign(
-        "temporal_discounting",
-        settings={"design": "grid"},
-        note="The published questionnaire gives no parameter back.",
-    )
     separate = ()
 
     k = positive("discount rate per month", mean=-3.0, sd=1.0, source="Samuelson 1937")

@@ -10,7 +10,6 @@ from knownminds.agents.agent import Integers, Prepared, Selection
 from knownminds.agents.compiler.definition import positive, real
 from knownminds.agents.compiler.model import Model
 from knownminds.agents.parameters import Array
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.agents.sequences import LANES
 
 __all__ = ["HorizonExplorer", "HorizonBlind"]
@@ -62,15 +61,6 @@ class HorizonExplorer(Model):
 
     summary = "explores for information and at random, more or less where plays are left"
     source = "Wilson, Geana, White, Ludvig and Cohen 2014"
-    recommended = RecommendedDesign(
-        "horizon",
-        trials=1200,
-        kept={"B": "One machine is chosen more often than the other, in whatever order."},
-        note=(
-            "200 games, of which the first free choices are fitted; at 100, the published "
-            "number, A_6 comes back weakly (r .80)."
-        ),
-    )
     separate = ("game",)
     selection = FIRST_FREE_CHOICES
     prepare = staticmethod(deal)
@@ -112,9 +102,6 @@ class HorizonBlind(HorizonExplorer):
     summary = "explores for information and at random, however many plays are left"
     nested_in = "horizon_explorer"
     source = "Wilson, Geana, White, Ludvig and Cohen 2014, without the effect of the horizon"
-    recommended = RecommendedDesign(
-        "horizon", kept={"B": "One machine is chosen more often than the other, in whatever order."}
-    )
 
     A = real("information bonus, in tens of points", mean=0.25, sd=0.7, source=WILSON)
     B = HorizonExplorer.B

@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.environments.bandits.iowa_gambling import N_DECKS
 
 __all__ = [
@@ -49,7 +48,6 @@ class ExpectancyValence(DeckLearner):
 
     summary = "weighted gains and losses, delta rule, choices stricter or looser with time (EV)"
     source = "Busemeyer and Stout 2002"
-    recommended = RecommendedDesign("iowa_gambling", trials=400)
 
     weight = unit("attention to losses, w", mean=0.0, sd=0.8, source="Busemeyer and Stout 2002")
     rate = unit("learning rate A", mean=-1.0, sd=1.0)
@@ -78,14 +76,6 @@ class ProspectValenceDelta(DeckLearner):
 
     summary = "prospect utility of the net outcome, delta rule (PVL-delta)"
     source = "Ahn, Busemeyer, Wagenmakers and Stout 2008; Fridberg et al. 2010"
-    recommended = RecommendedDesign(
-        "iowa_gambling",
-        trials=400,
-        note=(
-            "At 100 cards, the usual number, alpha and the weight of losses are weak (r .62 "
-            "and .65)."
-        ),
-    )
 
     alpha = unit("shape of utility: 1 is linear, 0 counts gains and losses", mean=0.0, sd=0.8)
     loss_aversion = positive("weight of losses, lambda", mean=0.0, sd=0.6)
@@ -113,11 +103,6 @@ class ProspectValenceDecay(ProspectValenceDelta):
 
     summary = "prospect utility of the net outcome, values decay (PVL-decay)"
     source = "Erev and Roth 1998; Ahn, Busemeyer, Wagenmakers and Stout 2008"
-    recommended = RecommendedDesign(
-        "iowa_gambling",
-        trials=400,
-        open={"alpha": "a steeper utility and stricter choices do nearly the same"},
-    )
 
     alpha, loss_aversion = ProspectValenceDelta.alpha, ProspectValenceDelta.loss_aversion
     rate = unit("share of a value that remains after each card, A", mean=0.8, sd=1.0)
@@ -138,17 +123,6 @@ class ValuePlusPerseverance(ProspectValenceDelta):
 
     summary = "values by the delta rule beside perseverance (VPP)"
     source = "Worthy, Pang and Byrne 2013"
-    recommended = RecommendedDesign(
-        "iowa_gambling",
-        trials=400,
-        open=dict.fromkeys(
-            ("alpha", "loss_aversion", "rate", "decay", "weight", "beta"),
-            (
-                "eight parameters are more than 400 cards hold: values and perseverance "
-                "explain the same choices"
-            ),
-        ),
-    )
 
     alpha, loss_aversion = ProspectValenceDelta.alpha, ProspectValenceDelta.loss_aversion
     rate = ProspectValenceDelta.rate
@@ -186,20 +160,6 @@ class OutcomeRepresentation(DeckLearner):
 
     summary = "expected value, win frequency and perseverance (ORL)"
     source = "Haines, Vassileva and Ahn 2018"
-    recommended = RecommendedDesign(
-        "iowa_gambling",
-        trials=400,
-        open={
-            "decay": (
-                "it shows in the few cards after a change of decks alone, and nowhere if "
-                "beta_perseverance is near 0"
-            )
-        },
-        note=(
-            "At 100 cards, the usual number, only rate_loss and beta_frequency are "
-            "recoverable (r .90 and .92, the others .22 to .78)."
-        ),
-    )
 
     rate_gain = unit("learning rate after net gains", mean=-1.0, sd=1.0)
     rate_loss = unit("learning rate after net losses", mean=-1.5, sd=1.0)
@@ -240,16 +200,6 @@ class ValuePlusExploration(DeckLearner):
 
     summary = "decaying values beside sequential exploration (VSE)"
     source = "Ligneul 2019"
-    recommended = RecommendedDesign(
-        "iowa_gambling",
-        trials=400,
-        open={
-            "alpha": (
-                "how fast the pull grows and how strong it becomes do nearly the same while "
-                "decks are changed often"
-            )
-        },
-    )
 
     sensitivity = unit("sensitivity to value, theta: 1 is linear", mean=0.0, sd=0.8)
     delta = unit("share of a value that remains after each card", mean=0.8, sd=1.0)

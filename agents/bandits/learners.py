@@ -12,7 +12,6 @@ import numpy as np
 from knownminds.agents.choice_trace import ALPHA_C, BETA_C, follow_choice
 from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 
 from .rescorla_wagner import RescorlaWagner
 
@@ -57,13 +56,6 @@ class ForgettingLearner(ValueLearner):
 
     summary = "Rescorla-Wagner learner who forgets what was not chosen"
     source = "Ito and Doya 2009"
-    recommended = RecommendedDesign(
-        "instrumental_learning",
-        trials=1200,
-        note=(
-            "300 visits to each casino: forgetting shows on the rare choices of the other machine."
-        ),
-    )
 
     alpha = unit(
         "learning rate of the chosen action", mean=-0.5, sd=1.0, source="Ito and Doya 2009"
@@ -94,14 +86,6 @@ class PearceHall(ValueLearner):
 
     summary = "learns fast of what has been surprising and slowly of what has not"
     source = "Pearce and Hall 1980; Li, Schiller, Schoenbaum, Phelps and Daw 2011"
-    recommended = RecommendedDesign(
-        "instrumental_learning",
-        trials=2400,
-        note=(
-            "600 visits to each casino: the course of the learning rate takes far more to "
-            "tell than its size."
-        ),
-    )
 
     alpha = unit(
         "learning rate where the associability is 1", mean=0.0, sd=1.0, source="Li et al. 2011"
@@ -137,9 +121,6 @@ class DecayingRateLearner(ValueLearner):
 
     summary = "learns by less each time, as who takes the mean of all rewards"
     source = "Even-Dar and Mansour 2003; Sutton and Barto 2018, section 2.5"
-    recommended = RecommendedDesign(
-        "instrumental_learning", trials=800, note="200 visits to each casino."
-    )
 
     omega = positive(
         "decay of the learning rate; at 1 all rewards count alike",
@@ -170,11 +151,6 @@ class ActorCritic(ValueLearner):
 
     summary = "prefers actions that brought more than their context is worth"
     source = "Barto, Sutton and Anderson 1983; Sutton and Barto 1998, section 2.8"
-    recommended = RecommendedDesign(
-        "instrumental_learning",
-        trials=384,
-        note="96 visits to each casino; more add little, as choices become sure.",
-    )
 
     alpha_critic = unit(
         "learning rate of the context's value", mean=-0.5, sd=1.0, source="Barto et al. 1983"
@@ -213,26 +189,6 @@ class OutcomeSensitivity(ValueLearner):
 
     summary = "Rescorla-Wagner learner to whom wins and their absence matter differently"
     source = "Seymour, Daw, Roiser, Dayan and Dolan 2012"
-    recommended = RecommendedDesign(
-        "instrumental_learning",
-        trials=1200,
-        settings={
-            "win_probability": [
-                [0.25, 0.25],
-                [0.25, 0.75],
-                [0.75, 0.25],
-                [0.75, 0.75],
-                [0.25, 0.25],
-                [0.25, 0.75],
-                [0.75, 0.25],
-                [0.75, 0.75],
-            ]
-        },
-        note=(
-            "The two sensitivities differ in how choices begin, before both machines are "
-            "known: eight casinos of 150 visits tell more of it than four of 300."
-        ),
-    )
 
     alpha = unit("learning rate", mean=-0.5, sd=1.0, source="Seymour et al. 2012")
     rho_win = positive(
@@ -267,14 +223,6 @@ class RescorlaWagnerChoiceKernel(ValueLearner):
 
     summary = "Rescorla-Wagner learner with a trace of all earlier choices"
     source = "Wilson and Collins 2019, model 5; Lau and Glimcher 2005"
-    recommended = RecommendedDesign(
-        "instrumental_learning",
-        trials=2400,
-        note=(
-            "600 visits to each casino: how fast the trace follows choices (alpha_c) shows "
-            "only where it weighs much, beta_c away from 0."
-        ),
-    )
 
     alpha = unit("learning rate of values", mean=-0.5, sd=1.0, source="Wilson and Collins 2019")
     beta = ValueLearner.beta

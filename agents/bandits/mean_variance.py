@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 
 __all__ = ["MeanVariancePumper"]
 
@@ -25,16 +24,6 @@ class MeanVariancePumper(Model):
 
     summary = "weighs the mean and the variance of each pump; beliefs move to what was seen"
     source = "Park, Yang, Vassileva and Ahn 2021"
-    recommended = RecommendedDesign(
-        "balloon_risk",
-        sessions=4,
-        settings={"maxima": [128, 64, 32, 16, 8]},
-        note=(
-            "Ten balloons of each of five types, four times: prior belief and its weight show"
-            " in the first balloons of a session. Even so xi and rho come back weakly (r .77 "
-            "and .76)."
-        ),
-    )
     separate = ("type",)
 
     phi = unit("prior belief that a pump bursts", mean=-3.0, sd=1.0, source="Park et al. 2021")

@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import LogitNormal, declared, real
 from knownminds.agents.parameters import interval
-from knownminds.agents.recommended_design import RecommendedDesign
 
 from .weighted_bayes import WeightedBayes
 
@@ -25,7 +24,6 @@ class ConservativeBayes(WeightedBayes):
     summary = "states probabilities by Bayes' rule with one weight on all evidence"
     nested_in = "weighted_bayes"
     source = "Edwards 1968; Zhang and Maloney 2012"
-    recommended = RecommendedDesign("probabilistic_reasoning", trials=20)
 
     b_0 = WeightedBayes.b_0
     b = real("weight of all log-odds; 1 by Bayes' rule", mean=0.7, sd=0.5, source="Edwards 1968")
@@ -43,7 +41,6 @@ class ProbabilityNoise(WeightedBayes):
 
     summary = "states Bayes' posterior as misread at a rate d"
     source = "Costello and Watts 2014; Zhu, Sanborn and Chater 2020"
-    recommended = RecommendedDesign("probabilistic_reasoning", trials=20)
 
     b_0 = b_prior = b_likelihood = None
     d = declared(

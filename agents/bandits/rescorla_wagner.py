@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 
 __all__ = ["RescorlaWagner", "RescorlaWagnerDual"]
 
@@ -23,14 +22,6 @@ class RescorlaWagnerDual(Model):
 
     summary = "Rescorla-Wagner learner with separate rates for good and for bad surprises"
     source = "Lefebvre, Lebreton, Meyniel, Bourgeois-Gironde and Palminteri 2017"
-    recommended = RecommendedDesign(
-        "instrumental_learning",
-        trials=600,
-        note=(
-            "150 visits to each casino; at 24, the published number, the rates are between "
-            "weak and not identified (r .57 and .59)."
-        ),
-    )
 
     alpha_positive = unit(
         "learning rate where the reward exceeds the value",
@@ -80,11 +71,6 @@ class RescorlaWagner(RescorlaWagnerDual):
     summary = "Rescorla-Wagner learner with one learning rate"
     nested_in = "rescorla_wagner_dual"
     source = "Rescorla and Wagner 1972; Sutton and Barto 2018, chapter 2"
-    recommended = RecommendedDesign(
-        "instrumental_learning",
-        trials=384,
-        note="96 visits to each casino; at 24, the published number, alpha comes back weakly.",
-    )
 
     alpha = unit(
         "learning rate: share of the surprise that enters the value",

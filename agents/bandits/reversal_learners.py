@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 
 __all__ = [
     "RewardPunishment",
@@ -31,14 +30,6 @@ class RewardPunishment(Model):
     source = (
         "den Ouden, Daw, Fernandez, Elshout, Rijpkema, Hoogman, Franke and Cools 2013, "
         "reward-punishment model"
-    )
-    recommended = RecommendedDesign(
-        "reversal_learning",
-        trials=1000,
-        note=(
-            "At 120 plays, as shipped, the rates are between weak and not identified (r .64) "
-            "and weak (.69)."
-        ),
     )
 
     alpha_reward = unit("learning rate after wins", mean=-0.3, sd=1.0)
@@ -66,7 +57,6 @@ class FictitiousUpdateDual(Model):
 
     summary = "takes what was not chosen to bring the opposite, with two learning rates"
     source = "Glaescher, Hampton and O'Doherty 2009; den Ouden et al. 2013"
-    recommended = RecommendedDesign("reversal_learning", trials=600)
 
     eta_positive = unit("learning rate where the outcome is no worse than expected", -0.3, 1.0)
     eta_negative = unit("learning rate where the outcome is worse than expected", -0.3, 1.0)
@@ -97,11 +87,6 @@ class FictitiousUpdate(FictitiousUpdateDual):
 
     summary = "takes what was not chosen to bring the opposite"
     source = "Glaescher, Hampton and O'Doherty 2009"
-    recommended = RecommendedDesign(
-        "reversal_learning",
-        trials=400,
-        kept={"bias": "One machine is chosen more often than the other, in whatever order."},
-    )
 
     eta = unit("learning rate of both values", mean=-0.3, sd=1.0)
     bias, beta = FictitiousUpdateDual.bias, FictitiousUpdateDual.beta
@@ -117,16 +102,6 @@ class ExperienceWeightedAttraction(Model):
 
     summary = "experience-weighted attraction: what was tried often moves little"
     source = "Camerer and Ho 1999; den Ouden et al. 2013"
-    recommended = RecommendedDesign(
-        "reversal_learning",
-        trials=1000,
-        open={
-            "rho": (
-                "more weight on one outcome and stricter choices do nearly the same, and "
-                "longer sessions help little"
-            )
-        },
-    )
 
     phi = unit("share that remains of the former value", mean=0.5, sd=1.0)
     rho = unit("share that remains of the former experience", mean=0.0, sd=1.0)
@@ -156,16 +131,6 @@ class HiddenStateReversal(Model):
 
     summary = "infers which action is the better one now, and expects reversals"
     source = "Hampton, Bossaerts and O'Doherty 2006"
-    recommended = RecommendedDesign(
-        "reversal_learning",
-        trials=1000,
-        open={
-            "certainty": (
-                "surer beliefs and stricter choices do nearly the same, and longer sessions "
-                "help little"
-            )
-        },
-    )
 
     hazard = unit("probability of a reversal after each trial", mean=-2.0, sd=1.0)
     certainty = unit("rate of wins of the better one less that of the other", mean=0.5, sd=0.7)

@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.agents.variants import holding
 
 __all__ = ["TwoStepHybrid", "TwoStepModelFree", "TwoStepModelBased", "TwoStepReduced"]
@@ -44,11 +43,6 @@ class TwoStepHybrid(Model):
 
     summary = "plans and caches: the seven-parameter mixture for the two-step task"
     source = "Daw, Gershman, Seymour, Dayan and Dolan 2011"
-    recommended = RecommendedDesign(
-        "two_step",
-        trials=4000,
-        note="2,000 days; at 20, the published number, no parameter comes back.",
-    )
     kinds = ("stage", (0, 1))
     separate = ()
 
@@ -95,7 +89,6 @@ class TwoStepHybrid(Model):
 TwoStepModelFree = holding(
     TwoStepHybrid, "two_step_model_free", "caches and never plans: the hybrid with w = 0", w=0.0
 )
-TwoStepModelFree.recommended = RecommendedDesign("two_step", trials=600, note="300 days.")
 TwoStepModelBased = holding(
     TwoStepHybrid,
     "two_step_model_based",
@@ -104,7 +97,6 @@ TwoStepModelBased = holding(
     lambda_=0.0,
     w=1.0,
 )
-TwoStepModelBased.recommended = RecommendedDesign("two_step", trials=2000, note="1,000 days.")
 
 
 class TwoStepReduced(TwoStepHybrid):
@@ -115,9 +107,6 @@ class TwoStepReduced(TwoStepHybrid):
 
     summary = "the hybrid with four parameters: one alpha, one beta, lambda = 1"
     nested_in = "two_step_hybrid"
-    recommended = RecommendedDesign(
-        "two_step", trials=600, note="At 20 days, the published number, no parameter comes back."
-    )
     alpha = _rate("learning rate of all values")
     beta = _temperature("both stages")
     w, pi = TwoStepHybrid.w, TwoStepHybrid.pi

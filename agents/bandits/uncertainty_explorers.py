@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import real
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.agents.variants import holding
 from knownminds.environments.environment import Environment
 
@@ -41,15 +40,6 @@ class UncertaintyExplorer(Model):
 
     summary = "explores what is less known, and at random where little is known"
     source = "Gershman 2018; Speekenbrink and Konstantinidis 2015; Daw et al. 2006"
-    recommended = RecommendedDesign(
-        "horizon",
-        trials=3000,
-        settings={"long_horizon": 20, "long_share": 0.9},
-        note=(
-            "150 games of mostly 20 free plays: with 1 or 6, the published numbers, the total"
-            " uncertainty hardly changes, and value and value relative to it are one."
-        ),
-    )
     separate = ()
 
     w_value = real("weight of the difference in value", mean=1.0, sd=1.0, source="Gershman 2018")
@@ -92,11 +82,6 @@ UpperConfidenceExplorer = holding(
     source="Gershman 2018; Auer, Cesa-Bianchi and Fischer 2002",
     w_random=0.0,
 )
-UpperConfidenceExplorer.recommended = RecommendedDesign(
-    "horizon",
-    trials=1200,
-    note="200 games; at 100, the published number, w_directed comes back weakly.",
-)
 # Thompson sampling proper is w_random near 1.7, the logistic's scale of the probit.
 ThompsonExplorer = holding(
     UncertaintyExplorer,
@@ -106,4 +91,3 @@ ThompsonExplorer = holding(
     w_value=0.0,
     w_directed=0.0,
 )
-ThompsonExplorer.recommended = RecommendedDesign("horizon")

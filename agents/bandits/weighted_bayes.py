@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import LogitNormal, positive, real
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 
 __all__ = ["WeightedBayes"]
 
@@ -23,11 +22,6 @@ class WeightedBayes(Model):
 
     summary = "states probabilities by Bayes' rule with weights on prior and likelihood"
     source = "Grether 1980; Dasgupta, Schulz, Tenenbaum and Gershman 2020"
-    recommended = RecommendedDesign(
-        "probabilistic_reasoning",
-        trials=20,
-        note="The two problems of the published design leave the weights weak and sigma open.",
-    )
     separate = ()
 
     b_0 = real("bias towards the queried urn, in log-odds", mean=0.0, sd=0.5)

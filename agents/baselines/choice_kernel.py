@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from knownminds.agents.choice_trace import ALPHA_C, BETA_C, follow_choice
-from knownminds.agents.recommended_design import RecommendedDesign
 
 from .perseverator import Perseverator
 
@@ -21,14 +20,6 @@ class ChoiceKernel(Perseverator):
 
     summary = "repeats what was chosen often of late, whatever the rewards"
     source = "Wilson and Collins 2019, model 4; Lau and Glimcher 2005"
-    recommended = RecommendedDesign(
-        "instrumental_learning",
-        trials=1200,
-        note=(
-            "300 visits to each casino: how fast the trace follows choices (alpha_c) shows "
-            "only where it weighs much, beta_c away from 0."
-        ),
-    )
 
     kappa = None
     alpha_c, beta_c = ALPHA_C, BETA_C

@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import real
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.environments.environment import Environment
 
 __all__ = ["Perseverator"]
@@ -19,7 +18,6 @@ class Perseverator(Model):
 
     summary = "repeats (or, with negative kappa, alternates) whatever the rewards"
     source = "Lau and Glimcher 2005, choice kernel of length one"
-    recommended = RecommendedDesign("instrumental_learning")
     n_actions = None
     separate = ("context", "stage", "game")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.environments.environment import Choice, Observation
 
 from .random_responder import NullModel, action_at, likelihood
@@ -18,7 +17,6 @@ class RandomResponderConfidence(NullModel):
     name = "random_responder_confidence"
     summary = "picks uniformly among actions and confidences; no parameters"
     source = "the null model of choices with a confidence"
-    recommended = RecommendedDesign("restless_bandit", note="It has no parameters.")
     columns = ("action", "response")
     given = "both"
     span = (0.0, 1.0)

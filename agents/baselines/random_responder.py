@@ -10,7 +10,6 @@ import numpy as np
 from knownminds.agents.agent import Agent
 from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array, Parameters
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.environments.environment import Choice, Observation
 
 __all__ = ["RandomResponder", "RandomRater", "RandomJudge"]
@@ -69,7 +68,6 @@ class RandomResponder(NullModel):
     name = "random_responder"
     summary = "picks uniformly among the actions; no parameters"
     source = "the null model of every choice task"
-    recommended = RecommendedDesign("instrumental_learning", note="It has no parameters.")
     columns = ("action",)
     log_likelihood = staticmethod(likelihood(1.0, acts=True))
 
@@ -85,7 +83,6 @@ class RandomRater(NullModel):
     name = "random_rater"
     summary = "states any number from 0 to 1, evenly; no parameters"
     source = "the null model of every experiment that asks for a number"
-    recommended = RecommendedDesign("probabilistic_reasoning", note="It has no parameters.")
     columns = ("response",)
     given = "response"
     span = (0.0, 1.0)
@@ -106,7 +103,6 @@ class RandomJudge(RandomRater):
     name = "random_judge"
     summary = "states any number from 0 to 100, evenly; no parameters"
     source = "the null model of every experiment that asks for a number up to 100"
-    recommended = RecommendedDesign("collider", note="It has no parameters.")
     span = (0.0, 100.0)
     width = 100.0
     log_likelihood = staticmethod(likelihood(100.0, acts=False))

@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import Probabilities, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 
 __all__ = ["WinStayLoseShift"]
 
@@ -22,7 +21,6 @@ class WinStayLoseShift(Model):
 
     summary = "repeats what has just paid and leaves what has not, each with a probability"
     source = "Worthy, Hawthorne and Otto 2013; the noisy rule of Wilson and Collins 2019"
-    recommended = RecommendedDesign("instrumental_learning")
     n_actions = None
 
     p_stay = unit("probability of repeating a choice that has just paid", mean=1.0, sd=1.0)

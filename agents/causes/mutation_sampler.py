@@ -21,7 +21,6 @@ from knownminds.agents.compiler.definition import SMALLEST
 from knownminds.agents.compiler.model import Model
 from knownminds.agents.exponential import hazard_of, log_ndtr_of, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, Array, Parameter, Parameters
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.agents.sequences import Sequences
 from knownminds.environments.environment import Observation
 
@@ -373,7 +372,6 @@ class MutationSampler(CausalReasoner, Model):
     name = "mutation_sampler"
     summary = "samples states of a noisy-OR by a short random walk from its prototypes"
     source = "Davis and Rehder 2020"
-    recommended = RecommendedDesign("collider")
     columns = ("response", "graph", "query", "first", "second", "third")
     design = ("graph", "query", "first", "second", "third")
     separate = ()

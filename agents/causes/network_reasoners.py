@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from knownminds.agents.compiler.definition import positive, unit
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.agents.variants import holding
 from knownminds.environments.causes.network_questions import BASES, MADE_ABSENT, TOLD
 
@@ -54,15 +53,6 @@ class NetworkReasoner(PercentJudge):
     name = "network_reasoner"
     summary = "neglects interventions, misjudges strengths and associates, each by a parameter"
     source = "Cheng 1997; Novick and Cheng 2004; Pearl 2000; Waldmann and Hagmayer 2005"
-    recommended = RecommendedDesign(
-        "causal_inference",
-        settings={"graph": "diamond"},
-        control="it is not computed yet",
-        note=(
-            "Sixty questions about a common effect leave the neglect of interventions weak; "
-            "192 about a diamond do not."
-        ),
-    )
 
     neglect = unit(
         "share by which what was brought about counts as merely observed",
@@ -132,9 +122,6 @@ NetworkReasonerExact = holding(
     base_scale=1.0,
     k=0.0,
 )
-NetworkReasonerExact.recommended = RecommendedDesign(
-    "causal_inference", control="it is not computed yet"
-)
 # Reasons backwards from every intervention, to what would have caused it.
 NetworkReasonerSeeing = holding(
     NetworkReasoner,
@@ -145,9 +132,6 @@ NetworkReasonerSeeing = holding(
     base_scale=1.0,
     k=0.0,
 )
-NetworkReasonerSeeing.recommended = RecommendedDesign(
-    "causal_inference", control="it is not computed yet"
-)
 NetworkReasonerNeglect = holding(
     NetworkReasoner,
     "network_reasoner_neglect",
@@ -156,18 +140,12 @@ NetworkReasonerNeglect = holding(
     base_scale=1.0,
     k=0.0,
 )
-NetworkReasonerNeglect.recommended = RecommendedDesign(
-    "causal_inference", settings={"graph": "diamond"}, control="it is not computed yet"
-)
 NetworkReasonerBiased = holding(
     NetworkReasoner,
     "network_reasoner_biased",
     "takes strengths and base rates for other than stated, and is exact otherwise",
     neglect=0.0,
     k=0.0,
-)
-NetworkReasonerBiased.recommended = RecommendedDesign(
-    "causal_inference", control="it is not computed yet"
 )
 # Whatever is present speaks for whatever is queried, also where the network screens it off: a
 # violation of the Markov condition of the size k.
@@ -178,7 +156,4 @@ NetworkReasonerAssociative = holding(
     neglect=0.0,
     strength_scale=1.0,
     base_scale=1.0,
-)
-NetworkReasonerAssociative.recommended = RecommendedDesign(
-    "causal_inference", control="it is not computed yet"
 )

@@ -17,7 +17,6 @@ from scipy.special import expit
 from knownminds.agents.agent import Agent
 from knownminds.agents.compiler.definition import real, unit
 from knownminds.agents.parameters import Array
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.environments.causes.causal_graph import GRAPHS, Graph
 from knownminds.environments.environment import Environment
 
@@ -168,10 +167,6 @@ class NoisyOr(LeakyNoisyOr):
     name = "noisy_or"
     summary = "reasons by a leaky noisy-OR: prior, leak, two strengths, noise"
     nested_in = "noisy_or_five"
-    recommended = RecommendedDesign(
-        "collider",
-        note="Twenty answers (domains = weather, senses = ppp) give p, b, m1 and m2 back as well.",
-    )
     sigma = NOISE
 
 
@@ -180,7 +175,6 @@ class NoisyOrFive(NoisyOr):
 
     name = "noisy_or_five"
     summary = "a leaky noisy-OR with a prior and a strength for each cause"
-    recommended = RecommendedDesign("collider")
     graphs = ("collider",)
 
     p = None
@@ -195,7 +189,6 @@ class NoisyOrThree(NoisyOr):
     name = "noisy_or_three"
     summary = "a leaky noisy-OR with one strength for both edges"
     nested_in = "noisy_or"
-    recommended = RecommendedDesign("collider")
 
     m = prior("strength of both edges")
     m1 = m2 = property(lambda self: self.m)
@@ -212,20 +205,6 @@ class NoisyOrGaussian(NoisyOr):
 
     name = "noisy_or_gaussian"
     summary = "a leaky noisy-OR fitted as if answers were not cut off at 0 and 100"
-    recommended = RecommendedDesign(
-        "collider",
-        open=dict.fromkeys(
-            ("p", "b", "m1", "m2", "sigma"),
-            (
-                "its likelihood does not know that answers are cut off at 0 and 100: "
-                "intervals are too narrow"
-            ),
-        ),
-        uncalibrated=(
-            "Its posteriors are too narrow: its likelihood leaves out that answers stop at 0 "
-            "and 100. Use `noisy_or`."
-        ),
-    )
     censored = False
 
 
@@ -239,7 +218,6 @@ class NoisyOrPooled(NoisyOr):
 
     name = "noisy_or_pooled"
     summary = "a leaky noisy-OR that answers both directions of a task by the formula of C1"
-    recommended = RecommendedDesign("collider")
     graphs = ("collider",)
 
     def question(self, trial: Any) -> tuple[Any, tuple[Any, Any, Any]]:
@@ -259,7 +237,6 @@ class AssociativeReasoner(LeakyNoisyOr):
     name = "associative_reasoner"
     summary = "mixes a noisy-OR with the share of observed variables that are present"
     source = "association as the rival of causal inference; Rehder and Waldmann 2017"
-    recommended = RecommendedDesign("collider")
 
     k = unit("share of association in an answer", mean=-1.0, sd=1.5)
     sigma = NOISE
@@ -282,7 +259,6 @@ class LogisticCollider(GraphReasoner):
     name = "logistic_collider"
     summary = "reasons by a logistic function of the causes: prior, intercept, two weights, noise"
     source = "logistic regression as a causal mechanism; the additive rival of Cheng 1997"
-    recommended = RecommendedDesign("collider")
 
     p = prior("probability of a cause before anything is shown")
     b_0 = real("log odds of an effect without causes", mean=0.0, sd=1.5)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.agents.variants import holding
 
 from .percentages import NOISE, PercentJudge
@@ -29,7 +28,6 @@ class StrengthJudge(PercentJudge):
 
     source = "Jenkins and Ward 1965; Cheng 1997"
     summary = "mixes causal power with the contrast: weight, noise"
-    recommended = RecommendedDesign("causal_strength", trials=56)
 
     w: Any = unit("weight of causal power; that of the contrast is 1 - w", mean=0.0, sd=1.3)
     sigma = NOISE
@@ -70,7 +68,6 @@ class CausalSupport(PercentJudge):
     name = "causal_support"
     source = "Griffiths and Tenenbaum 2005, with a logistic scale"
     summary = "judges strength by the evidence for a cause: bias, gain, noise"
-    recommended = RecommendedDesign("causal_strength", trials=56)
 
     bias: Any = real("log odds of the answer, as a share, where the evidence is even", sd=0.7)
     gain: Any = positive("log odds per unit of the support", mean=-0.5, sd=0.5)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from knownminds.agents.agent import Agent, Integers, merging
 from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Array, Parameter, Parameters
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.environments.chance.outcome_grid import LETTERS, MARKS
 from knownminds.environments.chance.scenarios import context_of
 from knownminds.environments.environment import Environment, Observation
@@ -376,18 +375,6 @@ class BeliefSampler(Agent):
     name = "belief_sampler"
     summary = "draws outcomes by the true probabilities, bent by temperature and six biases"
     source = "Mondal and others 2024 tell of the biases; the model is ours"
-    recommended = RecommendedDesign(
-        "dice",
-        sessions=40,
-        settings={"n_dice": 2, "n_faces": 12},
-        open=dict.fromkeys(
-            ("bias_heads", "bias_left"), "dice show neither heads nor left; preference does"
-        ),
-        note=(
-            "Preference has heads and left; each experiment gives back the biases whose marks"
-            " it shows."
-        ),
-    )
     parameters = Parameters(*_OWN)
     columns = ("cell", "correct", "action")
     design = ("cell", "correct")
@@ -452,27 +439,5 @@ class BeliefSamplerStated(BeliefSampler):
 
     name = "belief_sampler_stated"
     summary = "a belief sampler that also states probabilities, right or by the letter's position"
-    recommended = RecommendedDesign(
-        "dice",
-        sessions=20,
-        settings={"form": "stated"},
-        open=dict.fromkeys(
-            (
-                "temperature",
-                "bias_first",
-                "bias_middle",
-                "bias_round",
-                "bias_repeat",
-                "bias_heads",
-                "bias_left",
-                "leak",
-            ),
-            (
-                "no outcome is said where probabilities are stated; the design of "
-                "belief_sampler has it"
-            ),
-        ),
-        kept=dict.fromkeys(("bias_b", "bias_d", "bias_e"), "how often each letter is chosen stays"),
-    )
     parameters = Parameters(*_OWN, *_STATED)
     prepare = staticmethod(merging(partial(merge, states=True)))

@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.agents.variants import holding
 from knownminds.environments.chance.counts import MOST, PERCENT, TENTHS
 from knownminds.environments.environment import Environment
@@ -57,14 +56,6 @@ class EvidenceWeigher(Weigher):
     name = "evidence_weigher"
     summary = "tells counts, with a weight of earlier counts and a pull of facts that do not matter"
     source = "weight of evidence: Phillips and Edwards 1966; the model is ours"
-    recommended = RecommendedDesign(
-        "counts",
-        sessions=40,
-        note=(
-            "The weight of evidence shows in the six contexts of a session in which a mean "
-            "has to be learned."
-        ),
-    )
     n_actions = MOST + 1
 
     temperature = _temperature()
@@ -129,7 +120,6 @@ class CorrelationWeigher(Weigher):
     name = "correlation_weigher"
     summary = "tells how many linked coins show a face, and heeds their correlation more or less"
     source = "correlation neglect: Enke and Zimmermann 2019; the model is ours"
-    recommended = RecommendedDesign("linked_coins", sessions=10)
     n_actions = None
 
     temperature = _temperature()

@@ -6,7 +6,6 @@ from typing import Any
 
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 
 __all__ = ["AmbiguityNeutral", "AlphaMaxmin", "AmbiguityInsensitive"]
 
@@ -25,7 +24,6 @@ class AmbiguityNeutral(Model):
     summary = "bets by the middle of what may be red"
     nested_in = "alpha_maxmin"
     source = "Savage 1954"
-    recommended = RecommendedDesign("ambiguity")
     separate = ()
 
     alpha: Any = 0.5
@@ -66,11 +64,6 @@ class AmbiguityInsensitive(AmbiguityNeutral):
     name = "ambiguity_insensitive"
     summary = "bets with aversion to what is unknown, and insensitive to how likely it seems"
     source = "Dimmock, Kouwenberg and Wakker 2016; Chateauneuf, Eichberger and Grant 2007"
-    recommended = RecommendedDesign(
-        "ambiguity",
-        settings={"repeats": 2},
-        note="Asked once, insensitivity is between recoverable and weak (r = .76).",
-    )
 
     alpha = None
     aversion = real("ambiguity aversion, b; 0: none", mean=0.1, sd=0.3)

@@ -9,7 +9,6 @@ import numpy as np
 from knownminds.agents.compiler.definition import Probabilities, positive, unit
 from knownminds.agents.compiler.model import Model
 from knownminds.agents.probability_weights import prelec, tversky_kahneman
-from knownminds.agents.recommended_design import RecommendedDesign
 
 __all__ = [
     "ExpectedValue",
@@ -49,7 +48,6 @@ class ExpectedValue(Model):
     summary = "chooses between gambles by expected value"
     nested_in = "expected_utility"
     source = "Bernoulli 1738, who argues against it"
-    recommended = RecommendedDesign("risky_choice")
     separate = ()
 
     alpha: Any = 1.0
@@ -176,7 +174,6 @@ class Minimax(Model):
     name = "minimax"
     summary = "chooses the gamble whose worst outcome is better"
     source = "Wald 1945"
-    recommended = RecommendedDesign("risky_choice")
     separate = ()
 
     error = unit("share of choices that are made by lot", mean=-1.5, sd=0.7)
@@ -206,13 +203,6 @@ class PriorityHeuristic(Minimax):
     name = "priority_heuristic"
     summary = "chooses between gambles by the first of three reasons that decides"
     source = "Brandstaetter, Gigerenzer and Hertwig 2006"
-    recommended = RecommendedDesign(
-        "risky_choice",
-        note=(
-            "Its calibration is that of seed 2; with seed 1 the ranks of error had p = .021 "
-            "in 200 replicates, which 1,000 more (p = .29) did not bear out."
-        ),
-    )
 
     error = Minimax.error
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.agents.variants import holding
 
 __all__ = [
@@ -59,14 +58,6 @@ class InequityAverse(Model):
     name = "inequity_averse"
     summary = "accepts and makes offers by its share, less envy and guilt"
     source = FEHR
-    recommended = RecommendedDesign(
-        "ultimatum",
-        settings={"repeats": 2},
-        note=(
-            "A responder alone (roles = responder) does not tell guilt: r = .47 from 90 "
-            "answers, between weak and not identified."
-        ),
-    )
     separate = ()
 
     alpha: Any = _envy()
@@ -92,7 +83,6 @@ Selfish = holding(
     alpha=0.0,
     beta=0.0,
 )
-Selfish.recommended = RecommendedDesign("ultimatum", settings={"repeats": 2})
 
 
 class InequityAverseContributor(Model):
@@ -107,15 +97,6 @@ class InequityAverseContributor(Model):
     name = "inequity_averse_contributor"
     summary = "contributes by what it earns, less envy and guilt towards the others"
     source = FEHR
-    recommended = RecommendedDesign(
-        "public_goods",
-        settings={"multipliers": [1.2, 1.6, 2.4, 3.2, 5.2, 6.4, 8.8]},
-        note=(
-            "Three multipliers above the size of the group: a token then brings its owner "
-            "more than it costs, and who puts in less than that because the others have less "
-            "shows envy. Without them envy comes back weakly (r = .61)."
-        ),
-    )
     separate = ()
     n_actions = None
 
@@ -141,10 +122,6 @@ SelfishContributor = holding(
     alpha=0.0,
     beta=0.0,
 )
-SelfishContributor.recommended = RecommendedDesign(
-    "public_goods",
-    kept={"tau": "how far contributions spread over the endowment, in whatever order"},
-)
 
 
 class ConditionalCooperator(Model):
@@ -158,7 +135,6 @@ class ConditionalCooperator(Model):
     name = "conditional_cooperator"
     summary = "contributes along a line of what the others put in, with noise"
     source = "Fischbacher, Gaechter and Fehr 2001"
-    recommended = RecommendedDesign("public_goods")
     separate = ()
     n_actions = None
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real
 from knownminds.agents.probability_weights import prelec, tversky_kahneman
-from knownminds.agents.recommended_design import RecommendedDesign
 
 from .belief_places import BELIEF, CONDITIONAL
 from .decider import Decider
@@ -29,14 +28,6 @@ __all__ = [
 # squared error, absolute error, Bayesian.
 FRAMES = (0.0, 1.0, -1.0, 0.5)
 
-# A plain belief and a decision about each context, twice.
-DECISIONS: dict[str, Any] = {
-    "n_contexts": 100,
-    "elicitations": ["plain"],
-    "questions": ["belief", "decision"],
-    "repeats": 2,
-}
-
 
 class RandomUtility(Decider):
     """Chooses Yes, Defer or No by softmax over V(a) = p u(a, 1) + (1 - p) u(a, 0).
@@ -56,11 +47,6 @@ class RandomUtility(Decider):
     name = "random_utility"
     summary = "decides by expected utility and softmax, and states what it believes"
     source = "McFadden 1974; Luce 1959"
-    recommended = RecommendedDesign(
-        "diagnosis",
-        settings=DECISIONS,
-        kept={"c": "stated beliefs keep their mean"},
-    )
 
 
 class ProspectUtility(Decider):
@@ -83,16 +69,6 @@ class ProspectUtility(Decider):
     name = "prospect_utility"
     summary = "decides as random_utility does, with probabilities weighed by Prelec's function"
     source = "Prelec 1998"
-    recommended = RecommendedDesign(
-        "diagnosis",
-        settings=DECISIONS | {"n_contexts": 200},
-        open={
-            "gamma": (
-                "where Yes and Defer are nearly as good at p = 0 as at p = 1, nothing hangs on it"
-            )
-        },
-        kept={"c": "stated beliefs keep their mean"},
-    )
 
     gamma = positive(
         "exponent of the weight of probabilities; 1: none, below 1: flat in the middle",
@@ -132,11 +108,6 @@ class OutcomePeeker(Decider):
     name = "outcome_peeker"
     summary = "decides by more than it states: its decisions know the state"
     source = "violates the independence of action and state given the belief"
-    recommended = RecommendedDesign(
-        "diagnosis",
-        settings=DECISIONS,
-        kept={"c": "stated beliefs keep their mean"},
-    )
     decides_by_state = True
 
     delta = real("by how much the belief acted on is nearer to the state", sd=0.3)
@@ -157,9 +128,6 @@ class Misreporter(Decider):
     name = "misreporter"
     summary = "states another belief than the one it decides by"
     source = "violates the agreement of stated and acted-on belief"
-    recommended = RecommendedDesign(
-        "diagnosis", settings={"n_contexts": 100, "elicitations": ["plain"], "repeats": 2}
-    )
 
     kappa = real("log odds by which stated beliefs exceed those held", sd=0.7)
     dial = property(lambda self: self.kappa)
@@ -184,22 +152,6 @@ class NoisyReporter(Decider):
     name = "noisy_reporter"
     summary = "decides by a belief that it states with much noise"
     source = "a rational decider, whose reports violate independence"
-    recommended = RecommendedDesign(
-        "diagnosis",
-        settings=DECISIONS,
-        open=dict.fromkeys(
-            ("u_yes_1", "u_yes_0", "u_defer_1", "u_defer_0"),
-            (
-                "decisions follow the belief and not what is stated of it, so that intervals "
-                "are too narrow where reports are noisy"
-            ),
-        ),
-        kept={"c": "stated beliefs keep their mean"},
-        uncalibrated=(
-            "Its posteriors are too narrow: its likelihood takes the stated belief for the "
-            "belief that is decided by."
-        ),
-    )
 
     s_report = positive("standard deviation of stated around believed log odds", -0.5, 0.7)
 
@@ -214,9 +166,6 @@ class IncoherentBeliever(Decider):
     name = "incoherent_believer"
     summary = "has beliefs given a part that do not average to the belief before it"
     source = "violates the law of iterated expectation"
-    recommended = RecommendedDesign(
-        "diagnosis", settings={"n_contexts": 100, "elicitations": ["plain"], "repeats": 2}
-    )
 
     kappa = real("log odds by which beliefs given a part are too high", sd=0.7)
     dial = property(lambda self: self.kappa)
@@ -236,9 +185,6 @@ class FrameDependent(Decider):
     name = "frame_dependent"
     summary = "states a belief that moves with the elicitation"
     source = "violates the sameness of beliefs over elicitations"
-    recommended = RecommendedDesign(
-        "diagnosis", settings={"n_contexts": 100, "questions": ["belief", "decision"], "repeats": 2}
-    )
 
     kappa = real("log odds by which the elicitation moves the belief", sd=0.7)
     dial = property(lambda self: self.kappa)
@@ -260,11 +206,6 @@ class NonMonotoneDecider(Decider):
     name = "non_monotone_decider"
     summary = "defers at the wrong beliefs: where it is sure"
     source = "violates monotone pairwise choice"
-    recommended = RecommendedDesign(
-        "diagnosis",
-        settings=DECISIONS | {"n_contexts": 200},
-        kept={"c": "stated beliefs keep their mean"},
-    )
 
     kappa = real("what deferring is worth more where p is 0 or 1", sd=3.0)
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 
 from .observers import Estimate
 
@@ -42,7 +41,6 @@ class CueCombiner(Model):
     name = "cue_combiner"
     summary = "answers to both cues with a weighted mean of its answers to either"
     source = "Ernst and Banks 2002"
-    recommended = RecommendedDesign("marker_location", settings={"modality": "all"})
     separate = ("window", "item")
     censored: ClassVar[bool] = True
 

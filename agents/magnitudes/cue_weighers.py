@@ -10,7 +10,6 @@ from scipy.special import log_ndtr
 
 from knownminds.agents.compiler.definition import HALF_LOG_2_PI, Law, positive, real, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.agents.variants import holding
 
 __all__ = [
@@ -55,7 +54,6 @@ class CueWeigher(Model):
     name = "cue_weigher"
     summary = "weighs cues that may disagree, whatever their precision"
     source = ERNST
-    recommended = RecommendedDesign("cue_conflict")
 
     alpha = unit("weight of the text; that of the picture is 1 - alpha", mean=0.0, sd=1.0)
     sigma_text = positive("standard deviation of answers to text alone", mean=-3.2, sd=0.5)
@@ -124,9 +122,6 @@ class CueWeigherBlurred(CueWeigherOptimal):
 
     name = "cue_weigher_blurred"
     summary = "weighs cues by their precision, which blur takes from pictures"
-    recommended = RecommendedDesign(
-        "cue_conflict", settings={"condition": "gradual_noise", "repeats": 6}
-    )
 
     per_pixel = positive("standard deviation that blur adds, per pixel", mean=-5.3, sd=0.5)
 

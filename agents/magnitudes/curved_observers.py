@@ -9,7 +9,6 @@ from scipy.special import expit, ndtr
 
 from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.compiler.model import Model
-from knownminds.agents.recommended_design import RecommendedDesign
 
 from .cue_weighers import Share
 
@@ -38,7 +37,6 @@ class UniformObserver(Model):
     name = "uniform_observer"
     summary = "uniform prior of magnitudes, answers with the posterior mean"
     source = JAZAYERI
-    recommended = RecommendedDesign("marker_location", trials=396)
 
     middle = unit("middle of the prior", mean=0.0, sd=0.3)
     width = positive("width of the prior", mean=-0.7, sd=0.3)
@@ -68,7 +66,6 @@ class BimodalObserver(Model):
     name = "bimodal_observer"
     summary = "prior of magnitudes with two modes, answers with the posterior mean"
     source = "Acerbi, Vijayakumar and Wolpert 2014"
-    recommended = RecommendedDesign("marker_location", trials=396)
 
     w_prior = unit("weight of a mode against a measurement", mean=0.0, sd=0.7)
     middle = unit("middle between both modes", mean=0.0, sd=0.3)
@@ -104,7 +101,6 @@ class WeberObserver(Model):
     name = "weber_observer"
     summary = "noise of measurements and answers in proportion to the magnitude"
     source = "Petzschner, Glasauer and Stephan 2015; " + JAZAYERI
-    recommended = RecommendedDesign("marker_location", trials=396)
 
     rho = positive("Weber fraction over the standard deviation of the prior", mean=0.0, sd=0.5)
     mu = unit("mean of the prior", mean=0.0, sd=0.5)
@@ -127,14 +123,6 @@ class TwoScaleObserver(Model):
     name = "two_scale_observer"
     summary = "drawn to stimuli of late and of long ago: sequential effects with two time scales"
     source = "Petzschner and Glasauer 2011; Hachen, Reinartz, Brasselet, Stroligo and Diamond 2021"
-    recommended = RecommendedDesign(
-        "marker_location",
-        trials=396,
-        open={
-            "rate_fast": "neighbouring stimuli of a window are much alike",
-            "rate_slow": "the slow trace hardly moves within a window",
-        },
-    )
 
     w_fast = unit("weight of the fast trace", mean=-1.0, sd=0.5)
     weight_slow = unit("weight of the slow trace in what is left", mean=-1.0, sd=0.5)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from knownminds.agents.compiler.definition import positive
-from knownminds.agents.recommended_design import RecommendedDesign
 
 from .observers import MagnitudeObserver, centre, spread_of_answers, variant
 
@@ -22,10 +21,6 @@ __all__ = [
 
 PETZSCHNER = "Petzschner and Glasauer 2011"
 
-# Parameters of the belief before a window, and why few of them are given back.
-BELIEFS = ("p0_over_r", "mu_short", "mu_medium", "mu_long")
-FIRST_TRIALS = "only the first trials of a window speak of it, and longer windows do not help"
-
 
 class KalmanObserver(MagnitudeObserver):
     """Follows the stimuli with a Kalman filter, which begins anew in each window.
@@ -40,10 +35,6 @@ class KalmanObserver(MagnitudeObserver):
     nested_in = "kalman_observer_gain"
     summary = "follows the stimuli with a Kalman filter that begins anew in each window"
     source = PETZSCHNER
-    recommended = RecommendedDesign(
-        "marker_location",
-        open=dict.fromkeys(BELIEFS, FIRST_TRIALS),
-    )
     separate = ("window", "modality")
     centres = "belief at the beginning"
     # Slow and fast, certain and uncertain: searches from the prior alone have ended far below.
@@ -91,20 +82,12 @@ KalmanObserverGain = variant(
     KalmanObserver,
     "follows the stimuli with a Kalman filter and scales its answers",
     output="gain",
-    open={
-        "q_over_r": "a gain explains a part of what it would",
-        **dict.fromkeys(BELIEFS, FIRST_TRIALS),
-    },
 )
 KalmanObserverGainLog = variant(KalmanObserver, "the same on a log scale", output="gain", log=True)
 KalmanObserverAffine = variant(
     KalmanObserver,
     "follows the stimuli with a Kalman filter, scales and shifts its answers",
     output="affine",
-    open={
-        "q_over_r": "a gain explains a part of what it would",
-        **dict.fromkeys(BELIEFS, FIRST_TRIALS),
-    },
 )
 KalmanObserverAffineLog = variant(
     KalmanObserver, "the same on a log scale", output="affine", log=True
@@ -113,12 +96,10 @@ KalmanObserverShared = variant(
     KalmanObserver,
     "follows the stimuli with a Kalman filter, from one belief in all windows",
     shared=True,
-    open=dict.fromkeys(("p0_over_r", "mu_prior"), FIRST_TRIALS),
 )
 KalmanObserverSharedLog = variant(
     KalmanObserver,
     "the same on a log scale",
     shared=True,
     log=True,
-    open=dict.fromkeys(("p0_over_r", "mu_prior"), FIRST_TRIALS),
 )

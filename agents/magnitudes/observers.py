@@ -19,7 +19,6 @@ from knownminds.agents.compiler.definition import (
 )
 from knownminds.agents.compiler.model import Model
 from knownminds.agents.parameters import Array
-from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.environments.environment import Choice, Observation
 
 __all__ = [
@@ -41,7 +40,6 @@ WINDOWS = ("short", "medium", "long")  # as the environments number them
 MIDDLES = (0.3, 0.5, 0.7)  # of the windows, in fractions of the unit
 STEVENS = "Stevens 1957"
 REVIEW = "Petzschner, Glasauer and Stephan 2015"
-FEWER = "weight, means and gain of the prior are distinguished by fewer combinations than there are"
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,6 @@ class LinearObserver(MagnitudeObserver):
     name = "linear_observer"
     summary = "answers along a straight line, w x + b"
     source = "the null model of magnitude estimation"
-    recommended = RecommendedDesign("marker_location")
 
     w = real("slope of answers on values; 1 for a perfect observer", 1.0, 0.5, group_sd=0.25)
     b = real("intercept, as a fraction of the unit", 0.0, 0.24, group_sd=0.12)
@@ -240,7 +237,6 @@ class StaticBayesObserver(MagnitudeObserver):
     nested_in = "static_bayes_observer_gain"
     summary = "draws its answers towards the mean of a fixed prior in each window"
     source = REVIEW
-    recommended = RecommendedDesign("marker_location")
 
     w_prior = unit(
         "weight of the prior, tau_prior / (tau_prior + tau_measurement)", -1.0, 1.0, source=REVIEW
@@ -266,11 +262,6 @@ class NoisyBayesObserver(MagnitudeObserver):
     name = "noisy_bayes_observer"
     summary = "measures with noise and weights its prior by that noise"
     source = "Jazayeri and Shadlen 2010; " + REVIEW
-    recommended = RecommendedDesign(
-        "marker_location",
-        open={"sigma_prior": "three spreads are known through two numbers"},
-        note="It is there to generate data; the static observer is what fits them.",
-    )
     n_uniforms = 3
     design = ("window", "value", "unit", "ceiling")
 
@@ -336,7 +327,6 @@ def variant(
     output: str = "",
     shared: bool = False,
     log: bool = False,
-    **recommended: Any,
 ) -> Any:
     """Make an observer with other options, and name it by them.
 
@@ -348,8 +338,6 @@ def variant(
         Whether all windows have one mean, mu_prior.
     log
         Whether values and answers are taken as logarithms.
-    recommended
-        What the recommended design does not give back or keeps; that of the family if nothing.
     """
     scale = ["log"] if log else []
     options = [option for option in (output, "shared" if shared else "", *scale) if option]
@@ -372,8 +360,6 @@ def variant(
         "nested_in": None if wider is None else "_".join([family.name, *wider, *scale]),
         "log_scale": log,
     }
-    if recommended:
-        body["recommended"] = RecommendedDesign("marker_location", **recommended)
     title = family.__name__ + "".join(option.capitalize() for option in options)
     return type(title, (family,), body | attributes | {"sigma": spread_of_answers(log)})
 
@@ -385,39 +371,23 @@ StaticBayesObserverGain = variant(
     StaticBayesObserver,
     "draws its answers towards a fixed prior and scales them; not identified",
     output="gain",
-    open=dict.fromkeys(
-        ("mu_medium", "mu_long"),
-        FEWER,
-    ),
-    kept={"gain": "answers keep their mean and spread"},
 )
 StaticBayesObserverGainLog = variant(
     StaticBayesObserver,
     "the same on a log scale; not identified",
     output="gain",
     log=True,
-    open={"mu_short": FEWER},
-    kept={"gain": "answers keep their mean and spread"},
 )
 StaticBayesObserverAffine = variant(
     StaticBayesObserver,
     "draws its answers towards a fixed prior, scales and shifts them; not identified",
     output="affine",
-    open=dict.fromkeys(
-        ("mu_short", "mu_medium", "mu_long"),
-        FEWER,
-    ),
 )
 StaticBayesObserverAffineLog = variant(
     StaticBayesObserver,
     "the same on a log scale; not identified",
     output="affine",
     log=True,
-    open=dict.fromkeys(
-        ("w_prior", "mu_short", "mu_medium", "mu_long"),
-        FEWER,
-    ),
-    kept={"gain": "answers keep their mean and spread", "offset": "answers keep their mean"},
 )
 StaticBayesObserverShared = variant(
     StaticBayesObserver,
