@@ -6,30 +6,34 @@ from pathlib import Path
 from typing import Any
 
 from knownminds.environments import unknown
+from knownminds.validation.engine.kept_result import RESULT
 from knownminds.validation.engine.study import Rows, read_study
 from knownminds.validation.pages.result_page import write_page
 
 from .engine.question import StudyQuestion, load
-from .studies import FOLDERS, SEARCHES, STUDIES, STUDY
+from .studies import FOLDERS, SEARCHES, STUDIES, STUDY, files_in
 
 
 def report(folder: str | Path) -> Path:
     """Draw the page of a folder again, from what it holds; return the page's path.
 
-    Of a study that is not finished, the page shows what there is, and counts what is missing.
+    Of a study that is not finished, the page shows what there is, and counts what is missing. A
+    score, or another result that was written whole, has the page that it has.
 
     Raises
     ------
     ValueError
         If the folder holds no study, fit, budget, scores or run.
     """
+    if files_in(Path(folder)) == [RESULT]:
+        return Path(folder) / "report.html"
     return write_page(read_result(folder), folder)
 
 
 def read_result(folder: str | Path) -> Any:
     """Return the result a folder holds, whatever command made it; nothing is computed anew."""
     path, names = Path(folder), list(FOLDERS)
-    held = [name for name in names if (path / name).is_file()]
+    held = files_in(path)
     rule = f"A report is drawn from a folder with a {', a '.join(names[:-1])} or a {names[-1]}"
     if not held:
         raise ValueError(f"{rule}; {path} has none of them.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 STUDY = "study.json"
 # Studies by command: the module whose `say` makes a result of rows.
 STUDIES = {
@@ -23,12 +25,20 @@ FOLDERS = {
     STUDY: ("study", ""),
     "referee.json": ("answer of the referee", "referee.referee:read_referee"),
     "fit.json": ("fit", "data.fit:read_fit"),
-    "measures.json": ("score", "data.scores_of_trials:read_score"),
-    "paper_score.json": ("score of a paper", "benchmarks.scored:read_score"),
     "revealed.json": ("result of reveal", "chance.revealed:read_result"),
     "benchmark.json": ("benchmark", "benchmarks.page:read_result"),
     "ledger.sqlite": ("run", "costs.run_page:read_page"),
+    "result.json": ("result", "engine.kept_result:read_result"),  # that all others leave as well
 }
+
+
+def files_in(folder: Path) -> list[str]:
+    """Return the files by which a folder is known; its result only where nothing else tells."""
+    *known, result = (name for name in FOLDERS)
+    there = [name for name in known if (folder / name).is_file()]
+    return there or [name for name in (result,) if (folder / name).is_file()]
+
+
 # What `audit` looks at besides single measures: modules with `study`, `work` and `say`, and
 # OPTIONS, the options that they take besides --set, --replicates and --seed.
 AUDITS = {

@@ -22,7 +22,7 @@ def bent():
 @pytest.mark.parametrize("space", [0.0, 1.0])
 @pytest.mark.parametrize("tokens", TOKENISATIONS)
 def test_a_uniform_sampler_comes_out_uniform_and_by_the_naive_reading_it_does_not(tokens, space):
-    question = RevealQuestion(("dice",), only=DIE, tokens=tokens, space=space, leak=0.3)
+    question = RevealQuestion(scenarios=("dice",), only=DIE, tokens=tokens, space=space, leak=0.3)
     grid = question.environments("continuation")
     agents = {environment: RandomResponder(actions=12) for environment in grid}
     items = contexts_of(grid, plain=True)[:3]

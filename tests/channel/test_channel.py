@@ -140,8 +140,7 @@ def test_the_same_agents_speak_with_each_set_of_contaminants(spoken):
 def test_what_there_is_of_a_study_is_judged_as_in_the_end(spoken, folder):
     rows = Rows.read(folder)
     assert say(rows).to_json() == spoken.to_json()
-    own = {batch: part for batch, part in rows.parts.items() if batch.cell == 2}
-    some = say(Rows(rows.study, own, rows.versions))
+    some = say(Rows(rows.study, rows.of(2), rows.versions))
     assert some.missing == 24
     for title in ("Trials", "Outcomes", "Intervals at 90%"):
         label = spoken["Trials"].index[2]
@@ -151,11 +150,8 @@ def test_what_there_is_of_a_study_is_judged_as_in_the_end(spoken, folder):
 def test_where_every_subject_failed_nothing_is_confirmed(folder, spoken):
     rows = Rows.read(folder)
     address = ["cell", "replicate", "subject", "seconds"]
-    parts = {
-        batch: part[address].assign(status="failed", message="planted")
-        for batch, part in rows.parts.items()
-    }
-    result = say(Rows(rows.study, parts, rows.versions))
+    failed = rows.frame[address].assign(status="failed", message="planted")
+    result = say(Rows(rows.study, failed, rows.versions))
     assert (result.attempted, result.failed) == (36, 36)
     assert result["Messages"].loc["planted", "subjects"] == 36
     assert {one.word for one in result.verdicts.values()} == {"not judged"}

@@ -6,7 +6,7 @@ import pytest
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import make
-from knownminds.validation.benchmarks.scored import keep_score, read_score, score_of_paper
+from knownminds.validation.benchmarks.scored import score_of_paper
 from knownminds.validation.data.questions import AskScore
 from knownminds.validation.diagnosis.coherence_tests import TESTS
 
@@ -96,8 +96,3 @@ def test_what_is_missing_is_left_out_and_counted_where_it_belongs(battery, resul
     gap = row(battery, "random_utility", "iterated expectation", "parts over whole")
     assert gap["excluded"] == ""
     assert result["Outcomes"].loc["random_utility", "malformed"] == 2
-
-
-def test_what_was_saved_gives_the_same_again(question, result, tmp_path) -> None:
-    keep_score(question, result, tmp_path)
-    assert read_score(tmp_path).to_dict()["parts"] == result.to_dict()["parts"]

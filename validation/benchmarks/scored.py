@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pyarrow import ArrowException
 
 from knownminds.environments import (
     ENVIRONMENTS,
@@ -18,8 +15,6 @@ from knownminds.environments import (
     answer_columns,
     environment_of,
 )
-from knownminds.environments.record.folders import writable, write_text
-from knownminds.environments.record.result import plain
 from knownminds.inference.magnitudes.magnitude_answers import TASKS
 from knownminds.validation.data.questions import AskScore
 from knownminds.validation.data.trials_of_runs import ALONE, BY, read_all
@@ -33,8 +28,6 @@ from .magnitude_frames import LINES
 from .paper import CELL, About
 from .registry import paper_of
 
-FILE = "paper_score.json"
-ANSWERS = "answers.parquet"
 # Experiments whose answers are scored by all parts of their paper.
 PAPER_OF: Mapping[str, str] = {
     "diagnosis": "diagnosis",
@@ -76,26 +69,6 @@ def score_of_paper(question: AskScore) -> Result | None:
         return None
     trials, by = _answers(frame, paper, question)
     return _result(paper, trials, by, question)
-
-
-def keep_score(question: AskScore, result: Result, folder: str | Path) -> None:
-    """Keep the answers of a score and the question; `read_score` reads both."""
-    content = {option.name: getattr(question, option.name) for option in fields(question)}
-    with writable(folder) as path:
-        result.rows.to_parquet(path / ANSWERS, index=False)
-        write_text(path / FILE, json.dumps(plain(content), indent=1, default=str))
-
-
-def read_score(folder: str | Path) -> Result:
-    """Compute the parts of what `keep_score` left; files are not read anew."""
-    file = Path(folder) / FILE
-    try:
-        question = AskScore(**json.loads(file.read_text(encoding="utf-8")))
-        trials = pd.read_parquet((file.parent / ANSWERS).absolute())
-    except (OSError, ValueError, TypeError, ArrowException) as error:
-        raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
-    paper = PAPER_OF[str(trials["environment"].iloc[0])]
-    return _result(paper, trials, question.by or _participants(trials), question)
 
 
 def _paper_for(frame: pd.DataFrame, environment: str | None) -> str | None:

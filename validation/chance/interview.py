@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -36,6 +36,7 @@ from knownminds.validation.costs.connect import (
     run,
     wait_for,
 )
+from knownminds.validation.reading import read_caps
 
 from .chance_items import ChanceItem, contexts_of, question_about, questions_of
 from .questions import GRID, RevealQuestion
@@ -48,7 +49,6 @@ SENT = {
     "messages": "as messages, which the interface puts into a separate form",
 }
 KNOWN = 31  # of the address of what a known agent says
-Progress = Callable[[int, int], None]
 Asked = Literal["contexts", "questions"]
 # Reads beliefs about the contexts of a grid, or about questions, in the wording of a number.
 Reader = Callable[[Asked, Sequence[BrokenOff], int], Readings]
@@ -75,20 +75,9 @@ class AskedModel:
 
 @dataclass(frozen=True)
 class Interview:
-    """A question, and what is needed to put it to models.
-
-    Parameters
-    ----------
-    settings : of a provider's model
-    folder : where ledgers of a provider's model are kept; None for one in `runs`
-    connection : further arguments of `connect` and `run`
-    """
+    """A question, as it is put to models."""
 
     question: RevealQuestion
-    settings: Sampling | None = None
-    folder: Path | None = None
-    progress: Progress | None = None
-    connection: Mapping[str, Any] = field(default_factory=dict)
 
     def ask(self, llm: str | Adapter) -> AskedModel:
         """Ask one model everything."""
@@ -115,7 +104,7 @@ class Interview:
                 return self._read_answers(adapter, grid, source, name)
             assert isinstance(adapter, TellsOutcomes)
             items = self._items(what, grid, plain)
-            return exact_beliefs(adapter, items, question, self.progress)
+            return exact_beliefs(adapter, items, question)
 
         first = {"contexts": question.environments(form)[:1]}
         if question.stated:
@@ -136,7 +125,7 @@ class Interview:
         def read(what: Asked, grid: Sequence[BrokenOff], wording: int) -> Readings:
             agents = {one: known_agent(model, one, question.truth) for one in grid}
             items = self._items(what, grid, True)
-            return known_beliefs(agents, items, question, source, self.progress, wording)
+            return known_beliefs(agents, items, question, source, wording)
 
         agent = known_agent(model, question.environments(form)[0], question.truth)
         stated = question.stated and agent.plays(question.environments("stated")[0])
@@ -165,20 +154,20 @@ class Interview:
     @property
     def _reach(self) -> dict[str, Any]:
         """What says where a provider is."""
-        given = {k: self.connection.get(k) for k in ("base_url", "key_variable", "timeout")}
+        given = {k: getattr(self.question, k) for k in ("base_url", "key_variable")}
         return {name: value for name, value in given.items() if value is not None}
 
     def _read_answers(
         self, adapter: Adapter, grid: Sequence[BrokenOff], source: Source, name: str
     ) -> Readings:
         """Let a language model answer in sessions with a ledger each, and read its beliefs."""
-        question, settings = self.question, self.settings or Sampling()
+        question = self.question
+        settings = Sampling(temperature=question.temperature, max_tokens=question.max_tokens)
         if source == "top-k":
             settings = replace(settings, top_log_probabilities=question.top)
         plainly = re.sub(r"[^\w.=-]+", "-", name).strip("-")
-        folder = (self.folder or Path(RUNS) / f"reveal-{plainly}") / f"answers-{plainly}"
-        how = {k: v for k, v in self.connection.items() if k not in self._reach and v is not None}
-        how.setdefault("price", price_for(name, {}, elsewhere="base_url" in self._reach))
+        folder = Path(question.out or Path(RUNS) / f"reveal-{plainly}") / f"answers-{plainly}"
+        price = price_for(name, {}, elsewhere="base_url" in self._reach)
         answers: list[ItemAnswer] = []
         for k, environment in enumerate(grid):
             result = run(
@@ -188,7 +177,8 @@ class Interview:
                 seed=question.seed,
                 out=folder / _folder_of(environment),
                 settings=settings,
-                **how,
+                caps=question.caps or read_caps(()),
+                price=price,
             )
             if result.stopped:
                 raise ValueError(
@@ -196,8 +186,8 @@ class Interview:
                     "on."
                 )
             answers += item_answers(result, environment)
-            if self.progress is not None:
-                self.progress(k + 1, len(grid))
+            if question.progress is not None:
+                question.progress(k + 1, len(grid))
         return beliefs_of_answers(answers, source=source, threshold=question.threshold)
 
 
@@ -250,14 +240,13 @@ def exact_beliefs(
     adapter: TellsOutcomes,
     items: Sequence[ChanceItem],
     question: RevealQuestion,
-    progress: Progress | None = None,
 ) -> Readings:
     """Ask a local model for the probability of each whole outcome, all items in one pass."""
     outcomes = adapter.log_probabilities(
         [item.prompt for item in items],
         [item.set_up.outcomes for item in items],
         signs=question.signs,
-        progress=progress,
+        progress=question.progress,
     )
     beliefs = [
         _exact(item, outcome, question) for item, outcome in zip(items, outcomes, strict=True)
@@ -270,7 +259,6 @@ def known_beliefs(
     items: Sequence[ChanceItem],
     question: RevealQuestion,
     source: Source,
-    progress: Progress | None = None,
     wording: int = 1,
 ) -> Readings:
     """Ask an agent whose beliefs are known, seen through a way of cutting what it says into tokens.
@@ -303,8 +291,8 @@ def known_beliefs(
             beliefs.append(Belief.counted(item.set_up, counts, others, question.threshold))
         naive.append(exact.naive[0])
         known.append(speaker.probabilities)
-        if progress is not None:
-            progress(k + 1, len(items))
+        if question.progress is not None:
+            question.progress(k + 1, len(items))
     return _readings(items, beliefs, naive, known)
 
 

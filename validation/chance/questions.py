@@ -1,19 +1,30 @@
-"""What `reveal` asks every model."""
+"""Questions of `reveal`: arguments and options."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from knownminds.validation.engine.question import Question, argument, frozen_question, read_with
-from knownminds.validation.reading import read_numbers
+from knownminds.validation.engine.question import (
+    Question,
+    argument,
+    command_line,
+    frozen_question,
+    named,
+    positional,
+    read_with,
+)
+from knownminds.validation.reading import read_caps, read_numbers
 
 if TYPE_CHECKING:
     from knownminds.environments.chance.outcome_grid import Asking, BrokenOff, Distractors, Form
     from knownminds.inference.chance.revealed_belief import Source
+    from knownminds.llm_adapters import Adapter
     from knownminds.llm_adapters.providers.token_sampler import Tokenisation
+    from knownminds.llm_adapters.runs.admission import Caps
     from knownminds.validation.chance.revealed import Revealed  # noqa: F401 - named in a string
 
 
@@ -22,10 +33,28 @@ GRID = ("n_dice", "n_faces", "n_coins", "n_options")  # sizes of the grid
 
 @frozen_question
 class RevealQuestion(Question["Revealed"]):
-    """The questions to every model, and how its answers are read.
+    """Read how probable each outcome of chance is to a model, beside what it states.
 
     Parameters
     ----------
+    llm
+        PROVIDER:MODEL, transformers:FOLDER or synthetic:belief_sampler. In Python adapters as well.
+        "synthetic:belief_sampler" is an agent whose beliefs are known, seen through a way of
+        cutting what it says into tokens.
+    earlier
+        A folder of an earlier result, to compare with. Its models stand before the others.
+    base_url
+        A server of yours.
+    key_variable
+        The environment variable that holds the key.
+    temperature
+        0 to 2.
+    max_tokens
+        Where an answer is cut off.
+    caps
+        NAME=MOST of each experiment: calls, tokens, dollars, ...
+    out
+        Folder for the results and the report. The ledgers of a provider's model are in it, too.
     scenarios
         dice, coins, choice, preference; all of them if none is named. Beyond the paper: counts,
         linked_coins.
@@ -72,17 +101,28 @@ class RevealQuestion(Question["Revealed"]):
         Of a known agent: share of what it says that is no outcome.
     seed
         Everything random follows from it.
+    progress
+        Called with (contexts done, contexts in all).
 
     Raises
     ------
     ValueError
-        If a value does not fit the rules.
+        If a value does not fit the rules, or a model cannot do what the options need.
     """
 
     command: ClassVar[str] = "reveal"
     verb: ClassVar[str] = "reveal"
+    computed_in: ClassVar[str] = "chance.revealed"
 
-    scenarios: Sequence[str] = argument(default=())
+    llm: Sequence[str | Adapter] = positional("--llm", default=(), kw_only=False)
+    earlier: Sequence[Path] = named("--from", default=())
+    base_url: str | None = None
+    key_variable: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    caps: Caps | None = read_with(read_caps, "--cap", default=None, several=True)
+    out: Path | None = None
+    scenarios: Sequence[str] = argument(default=(), kw_only=True)
     source: Source | None = None
     form: Form | None = None
     draws: int = 50
@@ -103,6 +143,7 @@ class RevealQuestion(Question["Revealed"]):
     space: float = 0.5
     leak: float = 0.0
     seed: int = 0
+    progress: Callable[[int, int], None] | None = None
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,6 +162,8 @@ class RevealQuestion(Question["Revealed"]):
         from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS
         from knownminds.validation.engine.arguments import one_of
 
+        alone = isinstance(self.llm, str) or hasattr(self.llm, "complete")
+        object.__setattr__(self, "llm", (self.llm,) if alone else tuple(self.llm))
         scenarios = tuple(dict.fromkeys(self.scenarios or SCENARIOS))
         object.__setattr__(self, "scenarios", scenarios)
         for name in ("only", "truth"):
@@ -136,6 +179,21 @@ class RevealQuestion(Question["Revealed"]):
             raise ValueError(f"draws and top are at least 1; got {self.draws} and {self.top}.")
         if self.wordings < 1:
             raise ValueError(f"wordings is a number from 1 on; got {self.wordings}.")
+
+    def command_line(self) -> str:
+        """Return the command line that asks it again; "" for an adapter of the user."""
+        if not all(isinstance(model, str) for model in self.llm):
+            return ""
+        given, usual = self.option_values(), type(self)().option_values()
+        options = {name: value for name, value in given.items() if value != usual[name]}
+        options |= {f"no_{name}": True for name in ("stated", "signs") if not given[name]}
+        options |= {"set": {**self.only, **self.truth}, "from": list(map(str, self.earlier))}
+        options |= {"cap": {k: v for k, v in vars(self.caps).items() if v} if self.caps else {}}
+        scenarios = options.pop("subject_matter", ())
+        left_out = ("out", "stated", "signs")
+        return command_line(
+            "reveal", *scenarios, **{k: v for k, v in options.items() if k not in left_out}
+        )
 
     def environments(self, form: Form) -> tuple[BrokenOff, ...]:
         """Return the experiments of the complete grid that belong to the scenarios."""

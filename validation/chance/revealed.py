@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,11 @@ from knownminds.environments.record.folders import writable, write_text
 from knownminds.environments.record.result import plain
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs
 from knownminds.inference.chance.wording_variance import joined_wordings
-from knownminds.llm_adapters import Adapter, Sampling
-from knownminds.validation.engine.question import command_line
+from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions
 
-from .interview import SENT, Interview, Progress
+from .interview import SENT, Interview
 from .questions import RevealQuestion
 from .stated_answers import STATED
 
@@ -143,53 +142,15 @@ class Revealed:
             write_text(path / FILE, json.dumps(plain(content), indent=1))
 
 
-def reveal(
-    llm: str | Adapter | Sequence[str | Adapter] = (),
-    *,
-    earlier: Sequence[str | os.PathLike[str]] = (),
-    settings: Sampling | None = None,
-    out: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Revealed:
-    """Ask models for the probability of each outcome of each context, and for stated answers.
+reveal = verb(RevealQuestion, __name__)
 
-    Parameters
-    ----------
-    llm
-        "provider:model" or adapters, one or more. "synthetic:belief_sampler" is an agent whose
-        beliefs are known, seen through a way of cutting what it says into tokens.
-    earlier
-        Folders of earlier results whose models are put beside these, before them.
-    settings
-        Of a provider's model, see `run`.
-    out
-        Folder of the result, and of the ledgers of a provider's model.
-    options
-        The options, by the names of `RevealQuestion` (scenarios, form, source, draws, top,
-        stated, distractors, asking, even_faces, only, chat, signs, threshold, truth, tokens, space,
-        leak, wordings, seed), and for a provider's model further arguments of `run`.
 
-    Raises
-    ------
-    ValueError
-        If the model cannot do what the options need, or they need nothing.
-    """
+def compute(question: RevealQuestion) -> Revealed:
+    """Answer `reveal`: ask models for the probability of each outcome, and for stated answers."""
     begin = time.perf_counter()
-    several: Any = [llm] if isinstance(llm, str) or hasattr(llm, "complete") else llm
-    models: list[str | Adapter] = list(several)
-    names = [field.name for field in fields(RevealQuestion)]
-    question = RevealQuestion(**{k: v for k, v in options.items() if k in names})
-    if not models and not earlier:
+    if not question.llm and not question.earlier:
         raise ValueError("At least one model reveals its beliefs; got none. Name it with --llm.")
-    interview = Interview(
-        question,
-        settings,
-        None if out is None else Path(out),
-        progress,
-        {k: v for k, v in options.items() if k not in names},
-    )
-    before = [read_revealed(folder) for folder in earlier]
+    before = [read_revealed(folder) for folder in question.earlier]
     beliefs, naive, known, reworded = (
         {who: value for old in before for who, value in getattr(old, kind).items()}
         for kind in ("beliefs", "naive", "known", "reworded")
@@ -198,8 +159,8 @@ def reveal(
         who: value for old in before for who, value in old.options["models"].items()
     }
     stated = [old.stated for old in before]
-    for one in models:
-        answers = interview.ask(one)
+    for one in question.llm:
+        answers = Interview(question).ask(one)
         name = answers.name
         while name in how:
             name += "'"
@@ -215,35 +176,14 @@ def reveal(
     table = pd.concat(some, ignore_index=True) if some else pd.DataFrame(columns=columns)
     facts: dict[str, Any] = {"scenarios": list(question.scenarios), "seed": question.seed}
     facts |= {"only": question.only} if question.only else {}
-    facts["command"] = _command(question, models, earlier)
+    facts |= {"command": question.command_line(), "models": how}
     seconds = time.perf_counter() - begin + sum(old.seconds for old in before)
     result = Revealed(
-        beliefs, table, naive=naive, known=known, reworded=reworded,
-        options={**facts, "models": how}, seconds=seconds,
-    )  # fmt: skip
-    if out is not None:
-        result.save(out)
+        beliefs, table, naive=naive, known=known, reworded=reworded, options=facts, seconds=seconds
+    )
+    if question.out is not None:
+        result.save(question.out)
     return result
-
-
-def _command(
-    question: RevealQuestion,
-    models: Sequence[str | Adapter],
-    earlier: Sequence[str | os.PathLike[str]],
-) -> str:
-    """Return the command line that asks the same again; "" for an adapter of the user."""
-    names = [model for model in models if isinstance(model, str)]
-    if len(names) < len(models):
-        return ""
-    given, usual = question.option_values(), RevealQuestion().option_values()
-    options = {name: value for name, value in given.items() if value != usual[name]}
-    for name in ("stated", "signs"):
-        if options.pop(name, True) is False:
-            options[f"no_{name}"] = True
-    options |= {"set": {**question.only, **question.truth}, "from": list(map(str, earlier))}
-    scenarios = options.pop("subject_matter", ())
-    options.pop("truth", None)
-    return command_line("reveal", *scenarios, llm=names, **options)
 
 
 def read_revealed(folder: str | os.PathLike[str]) -> Revealed:

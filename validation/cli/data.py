@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +93,6 @@ def _export(question: AskExport, as_json: bool) -> None:
 
 
 def _fit(question: AskFit, as_json: bool) -> None:
-    from dataclasses import replace
-
     if question.out is not None:
         check_own_folder("fit.json", Path(question.out))
     result = replace(question, tell=note).answer()
@@ -105,17 +104,15 @@ def _fit(question: AskFit, as_json: bool) -> None:
 
 def _score(question: AskScore, as_json: bool) -> None:
     """Read the parts of a paper off answers to its experiment, or measures."""
-    from knownminds.validation.benchmarks.scored import FILE, keep_score, score_of_paper
+    from knownminds.validation.benchmarks.scored import score_of_paper
 
     if question.measures and list(question.measures) == [EQUAL_BLUR]:
         _equal_blur(question, as_json)
         return
-    of_paper = score_of_paper(question)
     if question.out is not None:
-        check_own_folder("measures.json" if of_paper is None else FILE, Path(question.out))
-    if of_paper is not None and question.out is not None:
-        keep_score(question, of_paper, question.out)
-    leave(of_paper or question.answer(), question.out, as_json)
+        check_own_folder("", Path(question.out))
+    result = score_of_paper(question) or replace(question, out=None).answer()
+    leave(result, question.out, as_json)
 
 
 EQUAL_BLUR = "equal_blur"  # of all trials together, where measures are of subjects

@@ -328,40 +328,6 @@ class AskBudget(Question[Any]):
 
 
 @frozen_question
-class AskReveal(RevealQuestion):
-    """Read how probable each outcome of chance is to a model, beside what it states.
-
-    Parameters
-    ----------
-    llm
-        PROVIDER:MODEL, transformers:FOLDER or synthetic:belief_sampler.
-    earlier
-        A folder of an earlier result, to compare with.
-    base_url
-        A server of yours.
-    key_variable
-        The environment variable that holds the key.
-    temperature
-        0 to 2.
-    max_tokens
-        Where an answer is cut off.
-    caps
-        NAME=MOST of each experiment: calls, tokens, dollars, ...
-    out
-        Folder for the results and the report.
-    """
-
-    llm: Sequence[str] = ()
-    earlier: Sequence[Path] = named("--from", default=())
-    base_url: str | None = None
-    key_variable: str | None = None
-    temperature: float | None = None
-    max_tokens: int | None = None
-    caps: Caps | None = read_with(read_caps, "--cap", default=None, several=True)
-    out: Path | None = None
-
-
-@frozen_question
 class AskServe(Question[None]):
     """Put a known agent behind an OpenAI-compatible address, until Ctrl-C.
 
@@ -743,26 +709,15 @@ def _budget(question: AskBudget, as_json: bool) -> None:
     leave(result.about(command=question.command_line()), question.out, as_json)
 
 
-def _reveal(question: AskReveal, as_json: bool) -> None:
-    from knownminds.llm_adapters import Failed, Sampling
+def _reveal(question: RevealQuestion, as_json: bool) -> None:
+    from knownminds.llm_adapters import Failed
     from knownminds.llm_adapters.runs.ledger import LedgerFailed
-    from knownminds.validation.chance.revealed import reveal
 
     if question.out is not None:
         check_own_folder("revealed.json", question.out)
-    apart = ("llm", "temperature", "max_tokens", "caps")
-    others = {name: getattr(question, name) for name in question.options() if name not in apart}
-    others = {name: value for name, value in others.items() if value is not None}
     try:
         with progress_bar("reveal") as progress:
-            revealed = reveal(
-                question.llm,
-                settings=Sampling(temperature=question.temperature, max_tokens=question.max_tokens),
-                progress=progress,
-                caps=question.caps or read_caps(()),
-                truth=question.truth,
-                **others,
-            )
+            revealed = replace(question, progress=progress).answer()
     except (Failed, ImportError, LedgerFailed) as error:
         raise ValueError(str(error)) from None
     if question.out is None:
@@ -812,5 +767,5 @@ def _serve(question: AskServe, as_json: bool) -> None:
 command(AskRun, _run)
 command(AskBenchmark, _benchmark, _OptionalPlan)
 command(AskBudget, _budget)
-command(AskReveal, _reveal)
+command(RevealQuestion, _reveal)
 command(AskServe, _serve)

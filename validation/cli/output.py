@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from knownminds.validation.studies import FOLDERS
+from knownminds.validation.studies import FOLDERS, files_in
 
 # Words as they are: "openai:m:" is no emoji and "[m]" no colour.
 screen = Console(highlight=False, emoji=False, markup=False)
@@ -87,6 +87,7 @@ def check_own_folder(file: str, out: Path) -> None:
     from knownminds.environments.record.folders import check_writable
 
     check_writable(out)
-    for other, (kind, _) in FOLDERS.items():
-        if other != file and (out / other).exists():
+    for other in files_in(out):
+        if other not in (file, "result.json"):
+            kind, _ = FOLDERS[other]
             raise ValueError(f"Each result needs a separate folder; {out} holds a {kind}.")

@@ -51,13 +51,11 @@ def run_study(question: StudyQuestion[Any], as_json: bool) -> None:
 
 
 def _report(question: Report, as_json: bool) -> None:
-    from knownminds.validation.pages.result_page import write_page
-    from knownminds.validation.report import read_result
+    from knownminds.validation.report import read_result, report
 
-    result = read_result(question.folder)
-    page = write_page(result, question.folder)
-    if result.missing:
-        note(f"not finished: {result.missing:,} units are missing")
+    page = report(question.folder)
+    if missing := read_result(question.folder).missing:
+        note(f"not finished: {missing:,} units are missing")
     if as_json:
         print_json({"report": str(page)})
     else:

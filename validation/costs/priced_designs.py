@@ -12,7 +12,7 @@ import pandas as pd
 from knownminds.environments import Environment
 from knownminds.llm_adapters.runs.prices import Price
 from knownminds.validation.engine.result import Result
-from knownminds.validation.power.smallest_design import share_name
+from knownminds.validation.power.power_study import share_name
 
 from .dry_runs import DryRuns
 

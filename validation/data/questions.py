@@ -207,17 +207,15 @@ class AskScore(Question["Result"]):
     out: str | Path | None = read_with(Path, default=None)
 
     def answer(self) -> Result:
-        """Read the measures, and keep them if a folder is named.
+        """Read the measures, and write their page if a folder is named.
 
         A paper's parts are read by the command alone.
         """
-        from knownminds.validation.engine.kept_result import keep
-
-        from .scores_of_trials import FILE
+        from knownminds.validation.pages.result_page import write_page
 
         result: Result = super().answer()
         if self.out is not None:
-            keep(result, Path(self.out) / FILE)
+            write_page(result, self.out)
         return result
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -32,7 +31,6 @@ from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
 from knownminds.inference.measure import Measure, counts_text, reason_of
 from knownminds.inference.performance import Performance
 from knownminds.validation.engine.arguments import one_of, set_to
-from knownminds.validation.engine.kept_result import read_kept
 from knownminds.validation.engine.question import command_line, in_one, verb
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import versions
@@ -60,7 +58,6 @@ from .score_scale import (
 )
 from .trials_of_runs import BY, CONDITIONS, also_called, read_one
 
-FILE = "measures.json"
 NONE = "none"  # the sample of what has no value in the column
 PERFORMANCE = "performance"
 COLLIDER = "collider"
@@ -99,11 +96,6 @@ ABOUT_FEATURES = (
 )
 
 score = verb(AskScore, __name__)
-
-
-def read_score(folder: str | os.PathLike[str]) -> Result:
-    """Read the measures that `score --out` has left."""
-    return read_kept(Result, Path(folder) / FILE)
 
 
 def compute(question: AskScore) -> Result:

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed, parallel_config
 
-from knownminds.agents import AGENTS
-from knownminds.environments import ENVIRONMENTS
 from knownminds.environments.record.folders import writable
-from knownminds.inference import MEASURES
 
 from .members import Guests
 from .question import Running
-from .study import Batch, Rows, Study, claim, finished_parts, versions
+from .study import Batch, Rows, Study, claim, versions
 
 SAME_FAILURE = 3  # so many batches failing alike at the start end the study
 WORTH_PROCESSES = 8.0  # seconds of remaining work that pay for starting processes
@@ -62,21 +59,21 @@ def run(study: Study, work: Work, say: Callable[[Rows], Answer], running: Runnin
     how, (number, of) = running.checked(), running.part_of
     if how.out is None:
         parts = dict(_computed(study, work, list(study.batches()), how, fresh=True))
-        return say(Rows(study, parts, (versions(),)))
+        return say(Rows.of_parts(study, parts, (versions(),)))
     with writable(how.out) as folder:
         used = claim(study, folder)
     with writable(Path(how.out) / "parts") as folder:
-        there = finished_parts(folder)
+        fresh = not any(folder.glob("*.parquet"))  # each is renamed when it is whole
     share = islice(study.batches(), number - 1, None, of)
-    todo = [batch for batch in share if study.part_name(batch) not in there]
-    with closing(_computed(study, work, todo, how, fresh=not there)) as computed:
+    todo = [batch for batch in share if not (folder / study.part_name(batch)).is_file()]
+    with closing(_computed(study, work, todo, how, fresh=fresh)) as computed:
         for batch, table in computed:
             with writable(folder):
                 _write_part(table, folder / study.part_name(batch))
     rows = replace(Rows.read(how.out), versions=used)
     if rows.missing:
         raise ShareDone(
-            f"Share {number}/{of} is done: {len(rows.parts)} of {study.n_batches} batches are in "
+            f"Share {number}/{of} is done: {len(rows.frame):,} of {study.n_units:,} units are in "
             f"{how.out}. The last share to end shows the result."
         )
     return say(rows)
@@ -163,7 +160,7 @@ def _outcomes(
         threads = 1 if how.workers == 1 else None
         yield from (_finish(study, work, batch, threads) for batch in todo)
         return
-    guests = Guests.of(members_of(study))
+    guests = Guests.here()
     with _backend(how, workers):
         parallel = Parallel(return_as="generator_unordered", batch_size=1)
         tasks = (delayed(_finish_there)(guests, study, work, batch) for batch in todo)
@@ -199,23 +196,6 @@ def _backend(how: Running, workers: int | None) -> Iterator[None]:
         raise ValueError(f"No dask scheduler answers at {how.scheduler}: {error}") from None
     with client, parallel_config("dask", client=client):
         yield
-
-
-def members_of(study: Study) -> list[Any]:
-    """Return the environments, agents and measures that a study names anywhere."""
-    named = set(_texts([[cell.content() for cell in study.cells], study.question]))
-    registries: tuple[Mapping[str, Any], ...] = (ENVIRONMENTS, AGENTS, MEASURES)
-    return [table[name] for table in registries for name in named & set(table)]
-
-
-def _texts(content: Any) -> Iterator[str]:
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, Mapping):
-        yield from _texts([*content, *content.values()])
-    elif isinstance(content, list | tuple):
-        for value in content:
-            yield from _texts(value)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ import pandas as pd
 
 from knownminds.environments.record.folders import writable, write_text
 
-from .result import Drawing, Result, records
+from .result import Drawing, Part, Result, records
 from .scores import Score
 from .verdicts import More, Verdict
 
 R = TypeVar("R", bound=Result)
+RESULT = "result.json"
 ERROR = "_error"
 
 
@@ -42,12 +43,21 @@ def read_kept(kind: type[R], file: Path) -> R:
         content |= {
             "verdicts": {name: _verdict(one) for name, one in content["verdicts"].items()},
             "tables": {title: _table(rows) for title, rows in content["tables"].items()},
-            "figures": {title: _drawing(one) for title, one in content["figures"].items()},
+            "figures": {title: _drawing(one) for title, one in content.get("figures", {}).items()},
+            "parts": [
+                Part(name, name, rows=pd.DataFrame(rows))
+                for name, rows in content.get("parts", {}).items()
+            ],
         }
         known = {one.name for one in fields(kind)}
         return kind(**{name: value for name, value in content.items() if name in known})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
+
+
+def read_result(folder: Path) -> Result:
+    """Read the result of a command that leaves its page alone: numbers, without figures."""
+    return read_kept(Result, folder / RESULT)
 
 
 def _verdict(content: Mapping[str, Any]) -> Verdict:

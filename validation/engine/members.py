@@ -1,7 +1,7 @@
 """Members from elsewhere: models, experiments and measures of a user.
 
-They reach worker processes with each piece of work, and the report of a study by the list in its
-folder.
+They reach worker processes with each piece of work, and the report of a study by the list of files
+in its folder.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
-import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,6 @@ from knownminds.agents import AGENTS, Agent
 from knownminds.environments import ENVIRONMENTS, Environment
 from knownminds.inference import MEASURES, Measure
 
-LISTED = "plugins.json"  # in the folder of a study
 TABLES: dict[type, tuple[str, dict[str, Any]]] = {
     Agent: ("a model", AGENTS),
     Environment: ("an environment", ENVIRONMENTS),
@@ -42,11 +41,12 @@ class Guests:
     members: tuple[Any, ...]
 
     @classmethod
-    def of(cls, members: Sequence[Any]) -> Guests:
-        """Collect what a process that knows what is shipped lacks of these members."""
-        files = tuple(map(str, _files))
+    def here(cls) -> Guests:
+        """Collect what a process that knows what is shipped lacks of the members of this one."""
+        files = loaded_files()
+        members = (member for _, table in TABLES.values() for member in table.values())
         guests = (m for m in members if not _class_of(m).__module__.startswith("knownminds."))
-        return cls(files, tuple(m for m in guests if _file_of(m) not in files))
+        return cls(tuple(files), tuple(m for m in guests if _file_of(m) not in files))
 
     def welcome(self) -> None:
         """Make them known to this process."""
@@ -144,10 +144,9 @@ def members_of(module: ModuleType) -> Iterator[Any]:
             yield value
 
 
-def write_list(folder: Path) -> None:
-    """Note in a study's folder which files its members came from."""
-    if _files:
-        (folder / LISTED).write_text(json.dumps(list(map(str, _files))), encoding="utf-8")
+def loaded_files() -> list[str]:
+    """Return the files of the user's that were loaded."""
+    return list(map(str, _files))
 
 
 def file_versions() -> dict[str, str]:
@@ -155,18 +154,21 @@ def file_versions() -> dict[str, str]:
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest()[:12] for file in _files}
 
 
-def load_list(folder: Path) -> None:
-    """Load the files that a study's members came from."""
-    file = folder / LISTED
-    if not file.is_file():
-        return
+def load_listed(names: Sequence[str], folder: str | os.PathLike[str]) -> None:
+    """Load the files that the members of a study in a folder came from.
+
+    Raises
+    ------
+    ValueError
+        If one is not there any more, and was not given again from another folder.
+    """
     loaded = {path.name for path in _files}
-    for name in map(Path, json.loads(file.read_text(encoding="utf-8"))):
-        if name.name in loaded:  # given again, perhaps from another folder
+    for file in map(Path, names):
+        if file.name in loaded:
             continue
-        if not name.is_file():
+        if not file.is_file():
             raise ValueError(
-                f"{folder} was made with --plugin {name}, which is not there any more. "
+                f"{folder} was made with --plugin {file}, which is not there any more. "
                 "Say where it is: --plugin FILE."
             )
-        load_file(name)
+        load_file(file)

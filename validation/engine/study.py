@@ -23,7 +23,7 @@ from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
 from knownminds.environments.record.folders import write_text
 
-from .members import file_versions, load_list, write_list
+from .members import file_versions, load_listed, loaded_files
 from .question import command_line
 from .result import Result
 
@@ -165,10 +165,10 @@ class Study:
             for first in range(0, units, cell.batch):
                 yield Batch(c, first, min(first + cell.batch, units))
 
-    @cached_property
-    def n_batches(self) -> int:
-        """Count the pieces of work."""
-        return sum(-(-self.units(c) // cell.batch) for c, cell in enumerate(self.cells))
+    @property
+    def n_units(self) -> int:
+        """Count the rows of all cells."""
+        return sum(map(self.units, range(len(self.cells))))
 
     def subjects_of(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return replicate and subject number of every subject the batch is about."""
@@ -230,14 +230,14 @@ class Rows:
     ----------
     study
         What was studied.
-    parts
-        The rows of each batch that is there.
+    frame
+        All rows, in the order of the study.
     versions
         Of the packages that computed them; several where a study was resumed with others.
     """
 
     study: Study
-    parts: Mapping[Batch, pd.DataFrame]
+    frame: pd.DataFrame
     versions: tuple[Mapping[str, str], ...]
 
     @classmethod
@@ -250,18 +250,24 @@ class Rows:
             If the folder holds no study, or one of its files is damaged.
         """
         study, used = read_study(folder)
-        parts = Path(folder) / "parts"
-        there = finished_parts(parts)
-        batches = [batch for batch in study.batches() if study.part_name(batch) in there]
-        frames = {b: read_part(parts / study.part_name(b), len(b)) for b in batches}
-        return cls(study, frames, used)
+        files = {
+            batch: Path(folder) / "parts" / study.part_name(batch) for batch in study.batches()
+        }
+        parts = {b: read_part(file, len(b)) for b, file in files.items() if file.is_file()}
+        return cls.of_parts(study, parts, used)
 
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """All rows, in the order of the study."""
-        parts = [self.parts[batch] for batch in self.study.batches() if batch in self.parts]
+    @classmethod
+    def of_parts(
+        cls,
+        study: Study,
+        parts: Mapping[Batch, pd.DataFrame],
+        versions: tuple[Mapping[str, str], ...],
+    ) -> Rows:
+        """Return the rows of the batches that are there."""
+        frames = [parts[batch] for batch in study.batches() if batch in parts]
         empty = pd.DataFrame(columns=["cell", "replicate", "status", "message", "seconds"])
-        return pd.concat(parts, ignore_index=True) if parts else empty
+        whole = pd.concat(frames, ignore_index=True) if frames else empty
+        return cls(study, whole, versions)
 
     def of(self, cell: int) -> pd.DataFrame:
         """Return the rows of a cell."""
@@ -270,8 +276,7 @@ class Rows:
     @property
     def missing(self) -> int:
         """How many units are not there."""
-        units = sum(self.study.units(cell) for cell in range(len(self.study.cells)))
-        return units - len(self.frame)
+        return self.study.n_units - len(self.frame)
 
     def result(self, title: str, **parts: Any) -> Result:
         """Return a result of these rows: counts, and options are filled in."""
@@ -307,15 +312,16 @@ def read_study(
     file = Path(folder) / "study.json"
     if not file.is_file():
         raise ValueError(f"A study folder holds a study.json; there is none in {folder}.")
-    load_list(Path(folder))
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
+        plugins = list(content.pop("plugins"))
         used = tuple(dict(each) for each in content.pop("versions"))
         study = Study.of(content)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{file} is damaged or was not written by a study ({error}). Use another folder."
         ) from None
+    load_listed(plugins, folder)
     for cell in study.cells:
         for kind, name, registry in (
             ("model", cell.model, AGENTS),
@@ -355,8 +361,8 @@ def claim(study: Study, folder: Path) -> tuple[Mapping[str, str], ...]:
     now = versions()
     if now != (used or ({},))[-1]:
         used = (*(each for each in used if each != now), now)
-        write_list(folder)
-        write_text(file, json.dumps({**mine, "versions": used}, indent=2))
+        more = {"versions": used, "plugins": loaded_files()}
+        write_text(file, json.dumps({**mine, **more}, indent=2))
     return used
 
 
@@ -386,11 +392,6 @@ def read_part(file: Path, units: int) -> pd.DataFrame:
         ) from None
     frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
     return frame
-
-
-def finished_parts(parts: Path) -> set[str]:
-    """Return the names of the parts that are there; each is renamed when it is whole."""
-    return {file.name for file in parts.glob("*.parquet")}
 
 
 def versions() -> dict[str, str]:

@@ -241,7 +241,8 @@ def _figures(sizes: pd.DataFrame, table: pd.DataFrame) -> dict[str, Drawing]:
     if len(sizes) < len(table):
         known = table[table["effect"].notna()].sort_values("effect")
         pairs = zip(known["standard error"], known["spread"], strict=True)
-        known = known.assign(**{honesty: [_honesty(*pair) for pair in pairs]})
+        ratios: Any = [_honesty(*pair) for pair in pairs]
+        known = known.assign(**{honesty: ratios})
         figures |= by_effect.drawings(known)
     return figures
 

@@ -71,7 +71,8 @@ def _study(sought: Sought, content: dict[str, Any], size: int, data_sets: int, n
     """Return the study of one size; its data sets belong to this name alone."""
     sizes = {name: getattr(sought.question, name) for name in SIZES}
     sizes[str(sought.question.find)] = size
-    cells = sought.cells(*([sizes[one]] for one in SIZES), {"part_of_search": name})
+    subjects, sessions, trials = ([sizes[one]] for one in SIZES)
+    cells = sought.cells(subjects, sessions, trials, {"part_of_search": name})
     return Study("power", cells, data_sets, sought.question.seed, "replicate", content)
 
 
@@ -97,7 +98,7 @@ def _follow(sought: Sought, start: Study, sizes: list[int], rows_of: Step) -> Re
     name = share_name(tried)
     score: Score = tried[name].iloc[-1]
     reached = bisection.outcome != "not reached"
-    answer = {find: bisection.size if reached else None, **bisection.answer()}
+    answer: dict[str, Any] = {find: bisection.size if reached else None, **bisection.answer()}
     answer |= {"target": question.target, name: score}
     held = reason(name, score.value, score.error, question.target)
     fresh = tried[tried["part"] == "fresh run"]

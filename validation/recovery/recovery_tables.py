@@ -294,7 +294,7 @@ def recovery_figures(rows: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> 
         tables["Intervals"].drop(columns="width of 90%").melt("parameter", None, "mass", "share")
     )
     mass = covers["mass"].str.removesuffix("% covers").astype(float) / 100
-    less = [Score(s.value - m, s.error) for s, m in zip(covers["share"], mass, strict=True)]
+    less: Any = [Score(s.value - m, s.error) for s, m in zip(covers["share"], mass, strict=True)]
     by: Any = {"panel": ("parameter",), "series": (), "joined": False}
     estimates = Curves(
         "Estimate against truth, with 90% intervals.", ("truth", "estimate"), "truth", "estimate",
@@ -317,7 +317,7 @@ def recovery_figures(rows: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> 
 
 def surface_figures(tables: Mapping[str, pd.DataFrame]) -> dict[str, Drawing]:
     """Return the figures of a grid of designs."""
-    figures = {}
+    figures: dict[str, Drawing] = {}
     for title, column, caption, limits in (
         ("Estimates", "r", "Correlation of estimate and truth", (WEAK_R, RECOVERABLE_R)),
         ("Intervals", "90% covers", "Share of the 90% intervals that hold the truth",

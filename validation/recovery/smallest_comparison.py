@@ -133,18 +133,18 @@ def _follow(question: Confuse, start: Study, rows_of: Step) -> Result:
             if k < every and part == "search":
                 curves[k, i].add(size, score.value * n, n)
     table = pd.DataFrame(tried)
-    by_step = table.groupby(["step", "models"], sort=False)["share"]
-    lowest = table.loc[by_step.agg(lambda shares: shares.map(float).idxmin())]
+    values = table["share"].map(float)
+    lowest = table.loc[values.groupby([table["step"], table["models"]], sort=False).idxmin()]
     answers = []
     for k in range(2, every + 1):
         ends = [curves[k, i].interval for i in range(k)]
         low, middle, high = (max(end) for end in zip(*ends, strict=True))
-        size = bisection.at_least(middle) if middle <= sizes[-1] else None
-        answer = {"models": k, "with": names[k - 1], find: size}
+        least = bisection.at_least(middle) if middle <= sizes[-1] else None
+        answer: dict[str, Any] = {"models": k, "with": names[k - 1], find: least}
         answers.append(answer | bisection.answer((low, middle, high)))
     score = lowest["share"].iloc[-1]
     held = reason("lowest share", score.value, score.error, target)
-    sized = () if size is None else (f"{size} {find}",)
+    sized = () if least is None else (f"{least} {find}",)
     drawn = Curves(
         CAPTION, (find, "lowest share"), find, "share", series=("models",), limits=(target,),
         ticks=True, shares=("",),

@@ -23,7 +23,7 @@ from knownminds.validation.engine.arguments import (
     set_to,
 )
 from knownminds.validation.engine.engine import run
-from knownminds.validation.engine.members import load_file, load_list, members_of, write_list
+from knownminds.validation.engine.members import load_file, load_listed, loaded_files, members_of
 from knownminds.validation.engine.question import Running, command_line, verb
 from knownminds.validation.engine.result import Part, Result
 from knownminds.validation.engine.study import Rows, versions
@@ -134,8 +134,7 @@ def _claim(about: Mapping[str, Any], folder: Path) -> None:
         raise ValueError(f"The folder {folder} holds another referee's answer. Name another one.")
     if not file.is_file() and any(not f.name.startswith(".") for f in folder.iterdir()):
         raise ValueError(f"A referee needs an empty folder; {folder} is not. Name another one.")
-    write_list(folder)
-    write_text(file, json.dumps(content, indent=2))
+    write_text(file, json.dumps({**content, "plugins": loaded_files()}, indent=2))
 
 
 def _parts(
@@ -174,15 +173,15 @@ def read_referee(folder: str | Path) -> Result:
     """Return what the referee in a folder says, as far as it went."""
     from knownminds.validation.report import read_result
 
-    load_list(Path(folder))
     file = Path(folder) / FILE
     try:
         about = json.loads(file.read_text(encoding="utf-8"))
-        about = {name: about[name] for name in ABOUT}
+        plugins, about = about["plugins"], {name: about[name] for name in ABOUT}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"{file} is damaged or was not written by a referee ({error!r}). Use another folder."
         ) from None
+    load_listed(plugins, folder)
     parts = {}
     for name in PARTS:
         inner = Path(folder) / name
