@@ -40,6 +40,8 @@ from .chance.scenarios import complete_grid as complete_grid
 from .chance.scenarios import context_of as context_of
 from .chance.scenarios import further_grid as further_grid
 from .conformance import check_environment as check_environment
+from .controls import check_controls as check_controls
+from .controls import controlled as controlled
 from .decisions.adjusting_amount import AdjustingAmount as AdjustingAmount
 from .decisions.ambiguity import Ambiguity as Ambiguity
 from .decisions.public_goods import PublicGoods as PublicGoods

@@ -100,6 +100,8 @@ class Environment(ABC):
     depletes
         Whether what an action pays hangs on earlier actions that no field shows, as cards that
         are taken from a deck.
+    changed_by
+        Which control changes it, see `controls`; "" if none does.
     past
         What a prompt tells of earlier trials: "all", a "part" such as the last ten (a model that
         remembers more has to live through the rest by itself), or "none": each trial then stands
@@ -122,6 +124,7 @@ class Environment(ABC):
     depletes: bool = False
     past: ClassVar[Past] = "all"
     world: type[World] = Payoffs
+    changed_by: ClassVar[str] = ""
 
     _design: Design | None = None
     _trial: int = 0

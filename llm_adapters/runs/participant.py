@@ -165,13 +165,16 @@ def conditions(environment: Environment, settings: Sampling | None) -> dict[str,
     """Return the columns that stand beside every trial: conditions of experiment and sampling.
 
     "temperature" and "effort" (of reasoning) are empty where they are the provider's. There
-    are "verbosity" and "system" (the message before every prompt) only where they were set.
+    are "verbosity", "system" (the message before every prompt) and "changed_by" (a control) only
+    where they were set.
     """
     sampling = settings or Sampling()
     of_sampling = {"temperature": sampling.temperature, "effort": sampling.reasoning}
     columns = conditions_of(environment) | {
         k: np.nan if v is None else v for k, v in of_sampling.items()
     }
+    if environment.changed_by:
+        columns["changed_by"] = environment.changed_by
     if sampling.verbosity is not None:
         columns["verbosity"] = sampling.verbosity
     if sampling.system is not None:

@@ -21,6 +21,7 @@ from knownminds.environments import (
     Prompt,
     Session,
     Trials,
+    controlled,
     make,
     session_stream,
 )
@@ -200,6 +201,8 @@ class RunOptions:
     durable
         Whether each write to the ledger waits for the disk, against a power cut. A killed process
         loses nothing in either case.
+    seeded
+        Whether the number of a session is sent as its sampling seed, where the adapter takes one.
     progress
         Called after every call.
     command
@@ -217,6 +220,7 @@ class RunOptions:
     chosen: Chosen | None = None
     stop: Stops | None = None
     durable: bool = False
+    seeded: bool = True
     progress: Callable[[Progress], None] | None = None
     command: str = ""
 
@@ -271,7 +275,9 @@ async def run_sessions_in(
     check_run(adapter, environment, n, how)
     price, name = price_in(folder) or how.price, f"{adapter.provider}:{adapter.model}"
     check_caps(budget.caps, how.settings, price, name)
-    configuration = _configuration(adapter, environment, how.settings, seed, address, how.re_ask)
+    configuration = _configuration(
+        adapter, environment, how.settings, seed, address, how.re_ask, how.seeded
+    )
     configuration |= {"chosen": chosen.as_dict()} if chosen is not None else {}
     configuration |= {"stop": stop.as_dict()} if stop is not None else {}
     with Ledger.open(
@@ -294,6 +300,7 @@ def _configuration(
     seed: int = 0,
     address: Sequence[int] = (),
     re_ask: int = 0,
+    seeded: bool = True,
 ) -> dict[str, Any]:
     """Return what makes a run what it is, JSON-able."""
     parts = urlsplit(adapter.base_url)
@@ -301,13 +308,15 @@ def _configuration(
     played: dict[str, Any] = {}
     if environment is not None:
         played = {"environment": environment.name, "settings": environment.settings}
+        changed_by = environment.changed_by
+        played |= {"changed_by": changed_by} if changed_by else {}
     return {
         **played,
         "provider": adapter.provider,
         "model": adapter.model,
         "base_url": urlunsplit(public),
         "sampling": given(sampling or Sampling()),
-        "session_seed": environment is not None and "seed" in adapter.heeds,
+        "session_seed": seeded and environment is not None and "seed" in adapter.heeds,
         "seed": seed,
         "address": list(address),
         "re_ask": re_ask,
@@ -408,9 +417,16 @@ def read_run(folder: str | os.PathLike[str], environment: Environment | None = N
     """
     with Ledger.read(folder) as ledger:
         kept = ledger.configuration
-        runner = _Runner(ledger, environment or make(kept["environment"], **kept["settings"]))
+        runner = _Runner(ledger, environment or environment_of_run(kept))
         chairs = [_Chair(runner, number) for number in range(runner.n)]
         return runner.summary([without_waiting(chair.live()) for chair in chairs])
+
+
+def environment_of_run(configuration: Mapping[str, Any]) -> Environment:
+    """Return the experiment of a run, changed by its control if it has one."""
+    environment = make(configuration["environment"], **configuration["settings"])
+    changed_by = configuration.get("changed_by", "")
+    return controlled(environment, changed_by) if changed_by else environment
 
 
 class _Chair:

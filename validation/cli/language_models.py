@@ -6,7 +6,7 @@ import datetime
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -124,6 +124,10 @@ class AskRun(Calling):
         What a system message says before every prompt.
     paraphrases
         In so many wordings, each a separate run below --out.
+    controls
+        Add sessions that show whether the player heeds its instruction and what its choices bring.
+    control
+        Only this control: instruction, shuffled, reversed, relabelled or paraphrase.
     top_log_probabilities
         Alternatives kept with each token.
     batch
@@ -148,6 +152,7 @@ class AskRun(Calling):
     rare: ClassVar[tuple[str, ...]] = (
         "design", "stop", "questions", "adaptive", "images", "top_p", "verbosity", "system",
         "top_log_probabilities", "batch_turns", "price", "contaminate", "durable", "paraphrases",
+        "control",
     )  # fmt: skip
 
     environment: str = argument()
@@ -168,6 +173,8 @@ class AskRun(Calling):
     verbosity: str | None = None
     system: str | None = None
     paraphrases: int | None = None
+    controls: bool = False
+    control: Sequence[str] | None = None
     top_log_probabilities: int | None = None
     batch: bool = False
     batch_turns: bool = False
@@ -416,34 +423,96 @@ def _tell_only(about: str, *run: Any, **connection: Any) -> None:
     print(about)
 
 
+@dataclass(frozen=True)
+class _Part:
+    """One of several runs that a command makes.
+
+    Parameters
+    ----------
+    name
+        Of the wording or control; "" of the run itself.
+    question
+        Its options, with its folder.
+    control
+        By which its experiment is changed; "" for none.
+    """
+
+    name: str
+    question: AskRun
+    control: str = ""
+
+
 def _run(question: AskRun, as_json: bool) -> None:
     caps = question.caps or read_caps(())
-    if question.paraphrases is None:
-        _run_one(question, caps, print_json if as_json else print)
+    if question.paraphrases is None and not (question.controls or question.control):
+        _run_part(_Part("", question), caps, print_json if as_json else print)
         return
     from knownminds.llm_adapters.runs.admission import Budget
     from knownminds.validation.costs.connect import folder_of
-    from knownminds.validation.costs.wordings import wordings
 
     environment, _ = _resolved(question)
     whole = question.out or folder_of(environment, question.llm)
-    folders = {name: whole / name for name in wordings(environment, question.paraphrases)}
-    budget = Budget(caps, folders.values())
+    kind, parts = "wording", _in_wordings(question, environment, whole)
+    if question.controls or question.control:
+        kind, parts = "control", _with_controls(question, environment, whole)
+    folders = [part.question.out for part in parts if part.question.out is not None]
+    budget = Budget(caps, folders)
     ends = []
-    results: dict[str, Any] = {}  # by wording, for the one object that --json prints
-    for k, (name, folder) in enumerate(folders.items()):
-        values = [*(question.values or []), *([f"templates={name}"] if k else [])]
-        note(f"wording {name} ({k + 1} of {len(folders)}):")
+    results: dict[str, Any] = {}  # by name, for the one object that --json prints
+    for k, part in enumerate(parts, start=1):
+        note(f"{kind} {part.name or 'none'} ({k} of {len(parts)}):")
         try:
-            one = replace(question, values=values, out=folder)
-            say = partial(results.__setitem__, name) if as_json else print
-            _run_one(one, budget, say)
+            say: Callable[[Any], object] = print if not part.control else _say_nothing
+            if as_json:
+                say = partial(results.__setitem__, part.name or "none")
+            _run_part(part, budget, say)
         except typer.Exit as end:
             ends.append(end.exit_code)
-    if results:
-        print_json({"wordings": results})
+    judged = None
+    if kind == "control" and not question.dry_run:
+        from knownminds.validation.data.controls import controls_of_runs
+
+        judged = replace(controls_of_runs([whole]), title="Controls")
+    if as_json and results:
+        print_json({f"{kind}s": results, **({"judged": judged.to_dict()} if judged else {})})
+    elif judged:
+        print(judged)
     if ends:
         raise typer.Exit(max(ends))
+
+
+def _say_nothing(result: Any) -> None:
+    """Print nothing of a control: what it shows stands in one table behind the run."""
+
+
+def _in_wordings(question: AskRun, environment: Environment, whole: Path) -> list[_Part]:
+    """Return a run for each wording, below one folder."""
+    from knownminds.validation.costs.wordings import wordings
+
+    values, parts = question.values or [], []
+    for k, name in enumerate(wordings(environment, question.paraphrases or 1)):
+        more = [f"templates={name}"] if k else []
+        parts.append(_Part(name, replace(question, values=[*values, *more], out=whole / name)))
+    return parts
+
+
+def _with_controls(question: AskRun, environment: Environment, whole: Path) -> list[_Part]:
+    """Return the run, and its controls in a folder inside its own."""
+    from knownminds.environments import check_controls
+    from knownminds.validation.data.controls import FOLDER, SESSIONS
+
+    for name in ("stop", "questions", "adaptive", "paraphrases"):
+        if getattr(question, name) is not None:
+            raise ValueError(
+                f"Controls take the sessions of a run again, whole and in order; --{name} is "
+                "given. Leave it out, or the controls."
+            )
+    sessions = 1 if question.sessions is None else question.sessions
+    few = replace(question, sessions=min(sessions, SESSIONS))
+    parts = [_Part("", replace(question, out=whole))]
+    for name in check_controls(environment, tuple(question.control or ())):
+        parts.append(_Part(name, replace(few, out=whole / FOLDER / name), name))
+    return parts
 
 
 def _resolved(question: AskRun) -> tuple[Environment, Any]:
@@ -475,8 +544,10 @@ def _about(sessions: int, chosen: ChosenQuestions | None) -> str:
     )
 
 
-def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -> None:
-    """Run in one wording; `say` gets what is to be printed, a dictionary unless it is `print`."""
+def _run_part(part: _Part, caps: Caps | Budget, say: Callable[[Any], object]) -> None:
+    """Make one run; `say` gets what is to be printed, a dictionary unless it is `print`."""
+    from knownminds.environments import controlled
+    from knownminds.environments.controls import CONTROLS
     from knownminds.llm_adapters import Failed, Sampling
     from knownminds.llm_adapters.runs.batch_rounds import Batching
     from knownminds.llm_adapters.runs.ledger import LedgerFailed, price_in
@@ -487,10 +558,13 @@ def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -
     from knownminds.validation.costs.run_page import say as say_run
     from knownminds.validation.engine.arguments import resolve_chosen, resolve_stop
 
-    environment, truth = _resolved(given)
-    stop = resolve_stop(environment, given.stop)
-    least = stop.looks[-1] if stop else 1
-    question = replace(given, sessions=least if given.sessions is None else given.sessions)
+    environment, truth = _resolved(part.question)
+    if part.control:
+        environment = controlled(environment, part.control)
+    stop = resolve_stop(environment, part.question.stop)
+    question = part.question
+    if question.sessions is None:
+        question = replace(question, sessions=stop.looks[-1] if stop else 1)
     assert question.sessions is not None
     overrides = dict([parse_price(f"{question.llm}={question.price}")]) if question.price else {}
     folder = question.out or folder_of(environment, question.llm)
@@ -510,6 +584,7 @@ def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -
     )
     charged = in_batches(rates) if rates is not None and batching is not None else rates
     chosen = resolve_chosen(environment, question.questions, question.adaptive)
+    known = question.llm.startswith("synthetic:")
     how = RunOptions(
         settings=settings,
         concurrency=question.concurrency,
@@ -522,6 +597,7 @@ def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -
         batching=batching,
         chosen=chosen,
         stop=stop,
+        seeded=part.control != "repeat" or known,
         command=_command_line(question),
     )
     about = _about(question.sessions, chosen) or estimate(
@@ -530,6 +606,7 @@ def _run_one(given: AskRun, caps: Caps | Budget, say: Callable[[Any], object]) -
     names = ("base_url", "key_variable", "images")
     reach: dict[str, Any] = {name: getattr(question, name) for name in names}
     reach["truth"] = truth
+    reach["stream"] = CONTROLS.index(part.control) if part.control and known else None
     if question.dry_run:
         _tell_only(about, question.llm, environment, question.sessions, how, **reach)
         return

@@ -15,9 +15,10 @@ import pandas as pd
 import scipy
 
 from knownminds.agents import Agent
-from knownminds.environments import Environment, make
+from knownminds.environments import Environment
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.prices import NANO, Dollars, Price, Range
+from knownminds.llm_adapters.runs.runner import environment_of_run
 
 from .dry_runs import LEVEL, DryRuns, dry_runs_of
 
@@ -83,7 +84,7 @@ class Observed:
         return cls(
             str(folder),
             f"{kept['provider']}:{kept['model']}",
-            make(kept["environment"], **kept["settings"]),
+            environment_of_run(kept),
             seed,
             price,
             calls.groupby("session")[columns[1:3]].sum(),

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from knownminds.environments import ANSWERED, Environment, Outcome, make, unread_rate
+from knownminds.environments import ANSWERED, Environment, Outcome, unread_rate
 from knownminds.inference import StoppingRule
 from knownminds.llm_adapters.runs.run_result import ASSUMED_ANSWER, COUNTED, Run
-from knownminds.llm_adapters.runs.runner import read_run
+from knownminds.llm_adapters.runs.runner import environment_of_run, read_run
 from knownminds.validation.engine.arguments import settings_but_size
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.scores import Interval
@@ -60,7 +60,7 @@ def read_page(folder: str | os.PathLike[str]) -> Result:
 
 def say(run: Run) -> Result:
     """Return the verdicts, tables, figures and transcripts of a run."""
-    environment = make(run.environment, **run.configuration["settings"])
+    environment = environment_of_run(run.configuration)
     frame = pd.DataFrame() if run.trials is None else run.trials.frame
     return Result(
         f"{run.llm} in {run.environment}",

@@ -39,6 +39,7 @@ from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import Verdict, reason
 from knownminds.validation.recovery.parameter_recovery import METHODS
 
+from .controls import controls_of_data
 from .fit_figures import draw_panels, draw_subjects
 from .group_fit import group_fit, rows_of
 from .predictive import LEVEL, MOST_ROWS, PredictedAnswers, check_fit, panels_in, replicated_from
@@ -286,6 +287,7 @@ def compute(question: AskFit) -> Fit:
     relived = Relived.of(task.trials.frame, task.environment, task.rows)
     checks, predicted = _checks(task, relived, estimates)
     parts = [
+        controls_of_data(question.data),
         estimates.more,
         _support(task, relived, estimates),
         _rivals(task, relived, estimates),
@@ -307,7 +309,7 @@ def compute(question: AskFit) -> Fit:
         title=f"{task.agent.name} fitted to {task.source}",
         verdicts=_merged(parts, "verdicts"),
         tables=tables,
-        figures={**_forest(estimates), **_merged([*parts[1:], estimates.more], "figures")},
+        figures={**_forest(estimates), **_merged([*parts[2:], estimates.more], "figures")},
         notes=[*notes, *(note for part in parts for note in part.notes)],
         attempted=len(frame),
         failed=int((frame["status"] == "failed").sum()),

@@ -36,6 +36,7 @@ from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import Verdict
 
+from .controls import controls_of_data
 from .feature_regression import regress_on_features
 from .questions import AskScore
 from .score_figures import (
@@ -106,6 +107,7 @@ def compute(question: AskScore) -> Result:
     if question.scoring is not None:
         one_of("scoring", question.scoring, get_args(Scoring))
     source, trials = read_one(question.data, question.columns)
+    controls = controls_of_data(question.data)
     parts = _experiments(trials, question.environment, question.settings)
     if question.scoring is not None and not any(
         _about_collider(environment) for environment, _ in parts
@@ -140,15 +142,16 @@ def compute(question: AskScore) -> Result:
     options = _asked(question, source)
     return Result(
         title=f"The measures of {source}{_by_what(told_apart)}",
-        verdicts=_without_value(table),
+        verdicts={**controls.verdicts, **_without_value(table)},
         tables={
+            **controls.tables,
             TABLE: _shown(table),
             **more.tables,
             **regressions.tables,
             OUTCOMES: _shown(counts),
         },
         figures={**figures, **more.figures},
-        notes=[*NOTES, *more.notes, *regressions.notes, *_meanings(table)],
+        notes=[*NOTES, *controls.notes, *more.notes, *regressions.notes, *_meanings(table)],
         options=options,
         command=_command(options),
         versions=versions(),

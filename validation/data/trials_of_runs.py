@@ -59,7 +59,13 @@ def runs_in(paths: Sequence[str | Path]) -> list[Path]:
 
 
 def read_one(data: Data, columns: Mapping[str, str] | None) -> tuple[str, Trials]:
-    """Return trials, or those of a file or runs, and what they are called; see `joined`."""
+    """Return trials, or those of a file or runs, and what they are called; see `joined`.
+
+    Raises
+    ------
+    ValueError
+        If there is no file or run, or a control has changed some sessions.
+    """
     if isinstance(data, Trials):
         return "trials", data
     paths = [data] if isinstance(data, str | Path) else list(data)
@@ -67,8 +73,17 @@ def read_one(data: Data, columns: Mapping[str, str] | None) -> tuple[str, Trials
         raise ValueError("Trials are read from one file or run at least; got none.")
     runs = runs_in(paths)
     if len(runs) == 1:
-        return runs[0].name, load(runs[0], columns)
-    return " ".join(map(str, paths)), joined(runs, columns)
+        source, trials = runs[0].name, load(runs[0], columns)
+    else:
+        source, trials = " ".join(map(str, paths)), joined(runs, columns)
+    if "changed_by" in trials.frame:
+        control = trials.frame["changed_by"].dropna().iloc[0]
+        raise ValueError(
+            f"Measures and fits are of sessions as they are; some in {source} are changed by the "
+            f"control {control}. Name the run that the control belongs to: its controls are "
+            "reported with it."
+        )
+    return source, trials
 
 
 def load(path: str | Path, columns: Mapping[str, str] | None = None) -> Trials:

@@ -22,10 +22,11 @@ def resolve_environment(
 ) -> Environment:
     """Return the experiment, with the given number of trials per session if that can be set.
 
-    One that is on no list is put there, unless nothing will rebuild it by its name (not `listed`).
+    One that is on no list is put there, unless nothing will rebuild it by its name (not `listed`),
+    or a control changes it.
     """
     experiment = make(environment) if isinstance(environment, str) else environment
-    if listed:
+    if listed and not experiment.changed_by:
         register(type(experiment))
     if trials is None:
         return experiment

@@ -17,9 +17,13 @@ size holds              a test at 5% rejects in 0.025 to 0.075 of the data sets 
                         (Bradley 1978); too many, too few false alarms beyond
 confirmed               of the channel of words: no trial differs, rates are those of the dials, 90%
                         bounds hold the truth in 0.9; of a search: the fresh run bears it out
-not judged              fewer than 10 fits, 20 data sets of a model or 100 of a test; ranks that
-                        would not notice, with a chance of 80%, a posterior half as wide as it
-                        should be; no error; more than 5% failed where that enters no word
+passed, failed          of a control of a player: an instruction is heeded in 0.8 of the trials;
+                        shuffled and reversed outcomes take 0.05 and 0.1 standard deviations of a
+                        payoff; other names or wordings change at most 0.1 of the answers
+not judged              fewer than 10 fits, 20 data sets of a model, 100 of a test or 6 sessions of
+                        a control; ranks that would not notice, with a chance of 80%, a posterior
+                        half as wide as it should be; no error; more than 5% failed where that
+                        enters no word
 ======================  ======================================================================
 
 A word is given only where the number lies beyond its threshold by more than 2 Monte-Carlo standard
@@ -71,6 +75,17 @@ RECOVERY: tuple[str, ...] = ("recoverable", "weak", "not identified")
 OPEN = ("between recoverable and weak", "between recoverable and not identified")  # may be
 SIZES: tuple[str, ...] = ("too few false alarms", "size holds", "too many false alarms")
 CONFIRMED: tuple[str, ...] = ("confirmed", "not confirmed")
+
+# Of a control of a player: what its number is, and from where on it is passed.
+CONTROLS: Mapping[str, tuple[str, float]] = {
+    "instruction": ("share that heeds it", 0.8),
+    "shuffled": ("gain lost", 0.05),
+    "reversed": ("gain lost", 0.1),
+    "relabelled": ("more that differ", 0.1),
+    "paraphrase": ("more that differ", 0.1),
+}
+PASSED_BELOW = ("relabelled", "paraphrase")  # the others are passed above their limit
+LEAST_SESSIONS = 6  # of a control
 
 
 @dataclass(frozen=True)
@@ -132,14 +147,14 @@ class Verdict:
 
 TONES: Mapping[str, tuple[str, ...]] = {
     "good": ("recoverable", "calibrated", "size holds", "confirmed", "reached", "complete",
-             "readable", "converged", "kept", "none", "differs", "no difference",
+             "readable", "converged", "kept", "passed", "none", "differs", "no difference",
              "a clear difference"),
     "fair": ("weak", "predicts the same", "too few false alarms", "open", "no clear difference",
              "partly readable"),
-    "bad": ("broken", "has no value", "not converged", "not identified", "too many false alarms",
-            "not confirmed", "not reached", "not reproduced", "not finished", "not complete",
-            "hardly readable", "biased high", "biased low", "over-confident", "under-confident",
-            "miscalibrated"),
+    "bad": ("broken", "failed", "has no value", "not converged", "not identified",
+            "too many false alarms", "not confirmed", "not reached", "not reproduced",
+            "not finished", "not complete", "hardly readable", "biased high", "biased low",
+            "over-confident", "under-confident", "miscalibrated"),
 }  # fmt: skip
 
 
@@ -348,6 +363,16 @@ def judge_size(rejected: float, n: int, *, failed: float = 0.0) -> Verdict:
         return not_judged(text, reason("no estimate", failed, nan, MOST_FAILURES))
     held = Held(limits, rejected, float(ends.low), float(ends.high), text)
     return judge(SIZES, [held], n, unit="data set")
+
+
+def judge_control(control: str, number: Score, *, n: int) -> Verdict:
+    """Judge whether a player passes a control, see `CONTROLS`, by its mean over n sessions."""
+    if n < LEAST_SESSIONS:
+        return too_few(n, LEAST_SESSIONS, "sessions")
+    what, limit = CONTROLS[control]
+    words = ("passed", "failed") if control in PASSED_BELOW else ("failed", "passed")
+    held = Held.around((limit,), number, reason(what, number.value, number.error, limit))
+    return judge(words, [held], n, unit="session")
 
 
 def judge_ranks(

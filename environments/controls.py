@@ -1,0 +1,202 @@
+"""Controls: experiments changed in one way, in which a player must behave in a known way.
+
+Whoever interprets the parameters of a player assumes that it reads its instruction, that its
+choices follow what they bring, and that names and wordings do not matter. Each control changes one
+of these and nothing else, in the very sessions that the player took.
+
+============  ==================================================================================
+instruction   behind each question stands a sentence that names the answer to give
+shuffled      what the options of a trial pay is exchanged at random, so that nothing can be learned
+reversed      what the options pay is exchanged, so that the better one is the worse one
+relabelled    the options bear each other's names
+paraphrase    the next wording that ships
+repeat        nothing: how far answers vary by themselves, for relabelled and paraphrase
+============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .conditions import shipped_words
+from .design import Design
+from .environment import Environment, Observation, Turn
+from .words.names import unknown
+from .words.prompt import Message, Prompt, paraphrases_of
+from .world import Payoffs, Points
+
+CONTROLS = ("instruction", "shuffled", "reversed", "relabelled", "paraphrase", "repeat")
+VARYING = ("relabelled", "paraphrase")  # are compared with "repeat"
+
+if TYPE_CHECKING:
+    _Base = Environment
+else:
+    _Base = object  # it becomes one more base of an experiment
+
+_INSTRUCTION = "\n\nThe task above no longer counts. Whatever it asks, reply with exactly this:\n"
+_SHARES = (0.25, 0.75)  # of the range of numbers: the answers to even and to odd trials
+
+
+def controls_of(environment: Environment) -> dict[str, str]:
+    """Return why an experiment cannot have a control, by control; "" if it can."""
+    name, table = environment.name, _paid(environment)
+    alone = environment.has_words() and environment.replies.n_prompts == environment.n_trials
+    fixed = not table or environment.given not in ("action", "both")
+    outcomes = f"what options of {name} pay is not drawn beforehand and learned from outcomes alone"
+    few = environment.settings.get("templates") is not None or not paraphrases_of(
+        shipped_words(environment)
+    )
+    return {
+        "instruction": "" if alone else f"one reply to {name} answers several trials",
+        "shuffled": outcomes if fixed else "",
+        "reversed": outcomes if fixed else "",
+        "relabelled": "" if environment.labels(np.full(environment.n_draws, 0.5))
+        else f"options of {name} have no names that change between sessions",
+        "paraphrase": f"{name} has no further wording with these settings" if few else "",
+        "repeat": "",
+    }  # fmt: skip
+
+
+def check_controls(environment: Environment, names: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the controls of an experiment: those that are named, or all that it can have.
+
+    "repeat" is among them where one is compared with it.
+
+    Raises
+    ------
+    ValueError
+        If there is no such control, or the experiment cannot have it.
+    """
+    reasons = controls_of(environment)
+    for name in names:
+        if name not in CONTROLS:
+            raise ValueError(unknown("control", name, CONTROLS))
+        if reasons[name]:
+            able = [other for other, reason in reasons.items() if not reason]
+            raise ValueError(
+                f"A control changes an experiment in one way; {reasons[name]}, so that {name} "
+                f"is no control of it. It can have {', '.join(able)}."
+            )
+    wanted = {name for name in names or CONTROLS if not reasons[name]} - {"repeat"}
+    varying = wanted.intersection(VARYING) or "repeat" in names
+    return tuple(n for n in CONTROLS if n in wanted or (n == "repeat" and varying))
+
+
+def controlled(environment: Environment, control: str) -> Environment:
+    """Return an experiment changed by a control; its sessions have the same addresses.
+
+    Raises
+    ------
+    ValueError
+        If there is no such control, or the experiment cannot have it.
+    """
+    check_controls(environment, (control,))
+    if control == "paraphrase":
+        wording = next(iter(paraphrases_of(shipped_words(environment))))
+        return type(environment)(**{**environment.settings, "templates": wording})
+    if control == "repeat":
+        return environment
+    kind = type(environment)
+    bases = (_CHANGES[control], kind)
+    # The same class with one more base: its module is where the experiment's words lie.
+    changed: Any = object.__new__(type(kind.__name__, bases, {"__module__": kind.__module__}))
+    changed.__dict__.update(vars(environment))
+    return cast(Environment, changed)
+
+
+def payoffs_of(environment: Environment, design: Design) -> NDArray[np.float64]:
+    """Return what each option would pay on each trial of a session, [n_trials, n_actions]."""
+    return np.asarray(design.table[_paid(environment)], dtype=float)
+
+
+def instructed(environment: Environment, trial: int) -> int | float | tuple[int, float]:
+    """Return the answer that the control "instruction" names on a trial: each option in turn."""
+    low, high = environment.response_range
+    number = low + _SHARES[trial % 2] * (high - low)
+    if environment.given == "response":
+        return number
+    action = trial % environment.n_actions
+    return (action, number) if environment.given == "both" else action
+
+
+def _paid(environment: Environment) -> str:
+    """Return the table that holds what each option pays, drawn beforehand; "" if none does."""
+    return {Payoffs: "payoffs", Points: "points"}.get(environment.world, "")
+
+
+class _Instruction(_Base):
+    """Names behind each question the answer to give."""
+
+    changed_by = "instruction"
+
+    def render(self, observation: Observation, turns: Any) -> Prompt:
+        prompt = super().render(observation, turns)
+        last = prompt.messages[-1]
+        answer = self.say(instructed(self, int(observation["trial"])), observation)
+        return Prompt(
+            (*prompt.messages[:-1], replace(last, content=last.content + _INSTRUCTION + answer))
+        )
+
+    def read(self, messages: Any) -> tuple[list[Turn], Observation]:
+        try:
+            return super().read([_without_instruction(message) for message in messages])
+        except ValueError:  # questions that stand alone compare whole prompts
+            return super().read(messages)
+
+
+class _Shuffled(_Base):
+    """Exchanges at random what the options of a trial pay."""
+
+    changed_by = "shuffled"
+
+    def draw(self, rng: np.random.Generator) -> Design:
+        design = super().draw(rng)
+        paid = payoffs_of(self, design)
+        entropy = int.from_bytes(sha256(paid.tobytes()).digest()[:8])
+        return _paying(self, design, np.random.default_rng(entropy).permuted(paid, axis=1))
+
+
+class _Reversed(_Base):
+    """Exchanges what the options pay, the first one with the last."""
+
+    changed_by = "reversed"
+
+    def draw(self, rng: np.random.Generator) -> Design:
+        design = super().draw(rng)
+        return _paying(self, design, payoffs_of(self, design)[:, ::-1])
+
+
+class _Relabelled(_Base):
+    """Gives the options each other's names."""
+
+    changed_by = "relabelled"
+
+    def draw(self, rng: np.random.Generator) -> Design:
+        design = super().draw(rng)
+        return replace(design, labels=_exchanged(design.labels))
+
+
+_CHANGES = {kind.changed_by: kind for kind in (_Instruction, _Shuffled, _Reversed, _Relabelled)}
+
+
+def _paying(environment: Environment, design: Design, paid: NDArray[Any]) -> Design:
+    name = _paid(environment)
+    return replace(design, table={**design.table, name: paid.astype(design.table[name].dtype)})
+
+
+def _exchanged(labels: Any) -> Any:
+    """Return labels with each innermost list in the opposite order."""
+    if isinstance(labels, dict):
+        return {name: _exchanged(value) for name, value in labels.items()}
+    if any(isinstance(value, list | tuple) for value in labels):
+        return [_exchanged(value) for value in labels]
+    return labels[::-1]
+
+
+def _without_instruction(message: Message) -> Message:
+    return replace(message, content=message.content.partition(_INSTRUCTION)[0])
