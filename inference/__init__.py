@@ -6,42 +6,32 @@ first used.
 
 from typing import TYPE_CHECKING, Any
 
-from knownminds.environments.chance.outcome_grid import MARKS
-
 from .agent_contract import check_agent
-from .bandits.deck_measures import NetScore, NetScoreRise, Payoff, RareLossPreference
-from .bandits.exploration import Exploration
-from .bandits.learning_rate import LearningRate
-from .bandits.meta_cognition import MetaCognition
-from .bandits.model_basedness import ModelBasedness
-from .bandits.optimism_bias import OptimismBias
-from .bandits.reversal_measures import PerseverativeErrors, StayOrShift, TrialsToCriterion
-from .bandits.risk import Risk
-from .bandits.temporal_discounting_score import TemporalDiscountingScore
-from .bandits.weighting import Weighting
-from .causes.cell_contrast import ExplainingAway, MarkovViolation
+from .bandits.deck_measures import DECK_MEASURES
+from .bandits.exploration import exploration
+from .bandits.learning_rates import LEARNING_RATE, OPTIMISM_BIAS
+from .bandits.meta_cognition import meta_cognition
+from .bandits.model_basedness import model_basedness
+from .bandits.reversal_measures import perseverative_errors, stay_or_shift, trials_to_criterion
+from .bandits.risk import risk
+from .bandits.temporal_discounting_score import temporal_discounting
+from .bandits.weighting import weighting
+from .causes.cell_contrast import explaining_away, markov_violation
 from .causes.least_squares_reasoner import leave_one_task_out
 from .causes.network_contrasts import (
-    DoVersusSee,
-    NetworkExplainingAway,
-    NetworkMarkovViolation,
+    DO_VERSUS_SEE,
+    NETWORK_EXPLAINING_AWAY,
+    NETWORK_MARKOV_VIOLATION,
 )
-from .causes.reasoner_measure import Consistency, Determinacy
-from .causes.strength_contrasts import FrequencyIllusion, PowerWeight
-from .chance.belief_biases import BeliefBias
-from .chance.idle_evidence import IdlePull
-from .decisions.ladders import AreaUnderCurve, area_under_curve, indifference_points
-from .decisions.risk_attitudes import LossAversion, RiskAttitude
-from .decisions.sharing import ConditionalCooperation, GenerousOffers, RejectedOffers
+from .causes.reasoner_measure import determinacy, reasoning_consistency
+from .causes.strength_contrasts import frequency_illusion, power_weight
+from .chance.belief_biases import OUTCOME_BIASES
+from .chance.idle_evidence import IDLE_PULLS
+from .decisions.ladders import area_of_gains, area_under_curve, indifference_points
+from .decisions.risk_attitudes import LOSS_AVERSION, risk_attitude
+from .decisions.sharing import conditional_cooperation, generous_offers, low_offers_rejected
 from .diagnosis.belief_decisions import BeliefDecisions
-from .diagnosis.coherence import (
-    Coherence,
-    ConditionalIndependence,
-    ElicitationConsistency,
-    IteratedExpectation,
-    MonotoneChoice,
-    PredictiveGain,
-)
+from .diagnosis.coherence import COHERENCE, Coherence
 from .diagnosis.conditional_independence import conditional_independence
 from .diagnosis.elicitation_consistency import elicitation_consistency
 from .diagnosis.iterated_expectation import iterated_expectation
@@ -51,21 +41,12 @@ from .fits.cross_validation import Folds, cross_validate
 from .fits.identifiability import identifiability
 from .fits.model_data import ModelData, Unknowns
 from .fits.point import PointFit, maximum_a_posteriori, maximum_likelihood
-from .magnitudes.cue_weight import (
-    ConflictWeight,
-    ConflictWeightExcess,
-    CueEfficiency,
-    CueWeight,
-    CueWeightExcess,
-)
-from .magnitudes.normalised_error import NormalisedError
+from .magnitudes.cue_weight import CUE_MEASURES
+from .magnitudes.normalised_error import NORMALISED_ERROR
 from .magnitudes.observer_fits import fit_observers
-from .magnitudes.regression_to_the_mean import RegressionToTheMean
+from .magnitudes.regression_to_the_mean import REGRESSION_TO_THE_MEAN
 from .measure import Dial, Estimate, FittedMeasure, Measure, ParameterMeasure, SubjectMeasure
-from .posteriors.comparison import (
-    LeaveOneOut,
-    leave_one_sequence_out,
-)
+from .posteriors.comparison import LeaveOneOut, leave_one_sequence_out
 from .posteriors.posterior import Posterior, posterior
 from .questions.next_question import ChosenQuestions, Inquiry, play_chosen
 from .questions.stopping import StopBy, StoppingRule
@@ -82,53 +63,37 @@ BOTH = (False, True)  # the measure, and its released form
 MEASURES: dict[str, Measure] = {
     measure.name: measure
     for measure in (
-        OptimismBias(),
-        LearningRate(),
-        Risk(),
-        *(Weighting(of, released) for of in ("prior", "likelihood") for released in BOTH),
-        *map(TemporalDiscountingScore, BOTH),
-        *map(ModelBasedness, BOTH),
-        *(Exploration(kind, released) for kind in ("directed", "random") for released in BOTH),
-        *map(MetaCognition, BOTH),
-        PerseverativeErrors(),
-        TrialsToCriterion(),
-        StayOrShift("win"),
-        StayOrShift("loss"),
-        *map(NetScore, (None, 1, 2, 3, 4, 5)),
-        NetScoreRise(),
-        RareLossPreference(),
-        Payoff(),
-        *(RiskAttitude(likely, loss) for loss in BOTH for likely in BOTH),
-        LossAversion(),
-        RejectedOffers(),
-        GenerousOffers(),
-        ConditionalCooperation(),
-        AreaUnderCurve(),
-        *(kind(released) for kind in (ExplainingAway, MarkovViolation) for released in BOTH),
-        *(kind(released) for kind in (Determinacy, Consistency) for released in BOTH),
-        DoVersusSee(),
-        NetworkMarkovViolation(),
-        NetworkExplainingAway(),
-        PowerWeight(),
-        FrequencyIllusion(),
-        NormalisedError(),
-        RegressionToTheMean(),
-        CueWeight(),
-        CueWeightExcess(),
-        CueEfficiency(),
-        *map(BeliefBias, MARKS),
-        *map(IdlePull, ("aside", "independent")),
-        *(
-            ConditionalIndependence(calibrated, released)
-            for calibrated in BOTH
-            for released in BOTH
-        ),
-        *map(PredictiveGain, BOTH),
-        *map(MonotoneChoice, BOTH),
-        *map(ElicitationConsistency, BOTH),
-        *map(IteratedExpectation, BOTH),
-        ConflictWeight(),
-        ConflictWeightExcess(),
+        OPTIMISM_BIAS,
+        LEARNING_RATE,
+        risk,
+        *(weighting(of, released) for of in ("prior", "likelihood") for released in BOTH),
+        *map(temporal_discounting, BOTH),
+        *map(model_basedness, BOTH),
+        *(exploration(kind, released) for kind in ("directed", "random") for released in BOTH),
+        *map(meta_cognition, BOTH),
+        perseverative_errors,
+        trials_to_criterion,
+        *map(stay_or_shift, ("win", "loss")),
+        *DECK_MEASURES,
+        *(risk_attitude(likely, loss) for loss in BOTH for likely in BOTH),
+        LOSS_AVERSION,
+        low_offers_rejected,
+        generous_offers,
+        conditional_cooperation,
+        area_of_gains,
+        *(kind(released) for kind in (explaining_away, markov_violation) for released in BOTH),
+        *(kind(released) for kind in (determinacy, reasoning_consistency) for released in BOTH),
+        DO_VERSUS_SEE,
+        NETWORK_MARKOV_VIOLATION,
+        NETWORK_EXPLAINING_AWAY,
+        power_weight,
+        frequency_illusion,
+        NORMALISED_ERROR,
+        REGRESSION_TO_THE_MEAN,
+        *CUE_MEASURES,
+        *OUTCOME_BIASES,
+        *IDLE_PULLS,
+        *COHERENCE,
     )
 }
 

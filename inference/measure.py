@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy
@@ -24,7 +25,6 @@ from .resampling import jackknife
 ROUNDING = 1e-12  # values that differ by less, in units of the larger of them and 1, are the same
 UNBOUNDED = (-np.inf, np.inf)
 MOST_GROUPS = 50  # of sessions that are left out in turn
-ROWS_AT_ONCE = 2_000_000  # of subjects without each of their sessions
 UNANSWERED = "trials without an answer"
 
 
@@ -105,6 +105,11 @@ class Values:
     fits: tuple[str, ...] = ()
 
     @classmethod
+    def of(cls, value: Array, reason: str) -> Values:
+        """Return values, of which all that are missing are so for one reason."""
+        return cls(value, tuple("" if known else reason for known in np.isfinite(value)))
+
+    @classmethod
     def means(
         cls, subject: NDArray[np.int64], score: Array, n_subjects: int, reason: str
     ) -> Values:
@@ -113,7 +118,7 @@ class Values:
         n = np.bincount(subject, held, n_subjects)
         with np.errstate(invalid="ignore"):
             value = np.bincount(subject, np.where(held, score, 0.0), n_subjects) / n
-        return cls(value, tuple("" if k else reason for k in n))
+        return cls.of(value, reason)
 
 
 @dataclass(frozen=True)
@@ -147,45 +152,57 @@ class Dial:
         return np.array([self.direction.get(name, 0.0) for name in names])
 
 
+@dataclass(eq=False, kw_only=True)
 class Measure(ABC):
     """A number read off the sessions of several subjects, with its test.
 
     Besides the estimate a measure says by which known agents it can be audited: the `rational`
     model, for which it has its null value, and the `violator`, whose value grows with a dial.
 
-    Attributes
+    Parameters
     ----------
-    settings
-        Settings without which it cannot be read off; all of its experiments have them.
-    null
-        Value under the hypothesis that its test rejects.
-    bounds
-        Between which values it lies, whatever the answers; so do its intervals over subjects.
-    rational
-        Name of the model for which the measure has its null value, whatever the parameters.
+    environments, settings
+        Experiments off which it is read, and settings without which it cannot be.
     violator
-        Name of the model that deviates from it.
+        Name of the model that deviates from the null value.
     dial
         How the violator is made to deviate.
+    rational
+        Name of the model for which the measure has its null value, whatever the parameters; "" if
+        there is none.
+    null
+        Value under the hypothesis that its test rejects: 0 where there is a rational model, unless
+        said otherwise, and NaN elsewhere.
+    bounds
+        Between which values it lies, whatever the answers; so do its intervals over subjects.
     least_subjects
         Over how many subjects it has a test; 1 where it tests the answers of a single one.
-    stands_for_all
-        How many agents, drawn evenly, may stand for a larger group; None for all, where truths
-        are quick.
+    remark
+        What the note of an estimate says of the trials; "" if nothing.
     """
 
     name: str
     summary: str
     source: str
     environments: tuple[str, ...]
-    settings: Mapping[str, Any] = {}
-    null: float = 0.0
-    bounds: tuple[float, float] = UNBOUNDED
-    rational: str
     violator: str
-    dial: Dial
+    dial: Dial = field(default_factory=Dial)
+    rational: str = ""
+    null: float = np.nan
+    bounds: tuple[float, float] = UNBOUNDED
+    settings: Mapping[str, Any] = field(default_factory=dict)
     least_subjects: int = 2
-    stands_for_all: int | None = None
+    remark: Callable[[Trials], str] | None = None
+
+    def __post_init__(self) -> None:
+        """Take 0 for the null value of a measure with a rational model."""
+        if self.rational and np.isnan(self.null):
+            self.null = 0.0
+
+    @classmethod
+    def declared(cls, **attributes: Any) -> Callable[[Callable[..., Any]], Self]:
+        """Return what makes a measure of this kind of the function by which it is read."""
+        return partial(cls, **attributes)
 
     def in_place(self, environment: Environment) -> Measure:
         """Return the measure as it is in an experiment; itself if it is the same in all.
@@ -201,7 +218,7 @@ class Measure(ABC):
 
     def group_truth(self, model: type[Agent], theta: Array) -> float:
         """Return what the measure is for all agents with parameters theta[n, P] together."""
-        return float(self.truth(model, theta[: self.stands_for_all]).mean())
+        return float(self.truth(model, theta).mean())
 
     @abstractmethod
     def estimate(self, trials: Trials) -> Estimate:
@@ -227,36 +244,40 @@ class Measure(ABC):
         n = int(self.missing(trials).sum())
         return {UNANSWERED: n} if n else {}
 
-    def _estimate(self, tests: Tests, values: Values, unit: str) -> Estimate:
+    def with_remark(self, estimate: Estimate, trials: Trials | pd.DataFrame) -> Estimate:
+        """Return the estimate with what else has to be said of it."""
+        more = self.remark(trials) if self.remark and isinstance(trials, Trials) else ""
+        return replace(estimate, note="; ".join(part for part in (estimate.note, more) if part))
+
+    def with_counts(self, estimate: Estimate, trials: Trials | pd.DataFrame) -> Estimate:
+        """Return the estimate with its remark, and the trials that have no answer counted."""
+        excluded = {**estimate.excluded, **self.unanswered(trials)}
+        return self.with_remark(replace(estimate, excluded=excluded), trials)
+
+    def estimate_of(self, tests: Tests, values: Values, unit: str) -> Estimate:
         """Return the estimate of values whose mean was tested; the first of the tests."""
-        n = int(tests.n[0])
+        mean, error, low, high, p_value, n = (column[0].item() for column in vars(tests).values())
         note = ""
-        if np.isfinite(tests.mean[0]) and not np.isfinite(tests.low[0]):
-            note = without_interval(n, unit, tests.standard_error[0])
-        elif np.isfinite(tests.low[0]) and unit == "session":
-            note = "interval by the jackknife over sessions"
-        return Estimate(
-            measure=self.name,
-            value=float(tests.mean[0]),
-            standard_error=float(tests.standard_error[0]),
-            low=float(tests.low[0]),
-            high=float(tests.high[0]),
-            n=n,
-            unit=unit,
-            p_value=float(tests.p_value[0]),
-            excluded=counts_of([reason for reason in values.reason if reason]),
-            fits=counts_of(values.fits),
-            note=note,
-        )
+        if np.isfinite(mean) and not np.isfinite(low):
+            note = without_interval(n, unit, error)
+        elif np.isfinite(low) and unit != "subject":
+            note = f"interval by the jackknife over {unit}s"
+        excluded = counts_of([reason for reason in values.reason if reason])
+        fits = counts_of(values.fits)
+        return Estimate(self.name, mean, error, low, high, n, unit, p_value, excluded, fits, note)
 
 
+@dataclass(eq=False, kw_only=True)
 class SubjectMeasure(Measure):
     """A measure that every subject has; its test is over subjects.
 
     The interval of several subjects is that of `t_tests`. A single subject has the value of all
-    its trials, with the interval of the jackknife over its sessions (Tukey 1958): each session,
-    or each of 50 groups of them, is left out in turn. A single session has no interval.
+    its trials, with the interval of the jackknife over its blocks, which are sessions unless said
+    otherwise (Tukey 1958): each block, or each of 50 groups of them, is left out in turn. A single
+    block has no interval.
     """
+
+    unit: ClassVar[str] = "session"  # what a block is called
 
     @abstractmethod
     def values(self, trials: Trials) -> Values:
@@ -269,80 +290,54 @@ class SubjectMeasure(Measure):
         """
         if trials.frame["subject"].nunique() == 1:
             return self.of_each(trials)[0]
-        estimate = self.over_subjects(self.values(trials))
-        return replace(estimate, excluded={**estimate.excluded, **self.unanswered(trials)})
+        return self.with_counts(self.over_subjects(self.values(trials)), trials)
 
     def over_subjects(self, values: Values) -> Estimate:
         """Return mean, interval and test of values that were read before."""
         tests = t_tests(values.value[None, :], self.null, bounds=self.bounds_of(values.value))
-        return self._estimate(tests, values, "subject")
+        return self.estimate_of(tests, values, "subject")
+
+    def blocks(self, trials: Trials) -> NDArray[np.int64]:
+        """Return the number of the block that is left out with each trial, from 0, [rows].
+
+        In the order in which they first appear; -1 where a trial belongs to none.
+        """
+        return sessions_of(trials)
 
     def of_each(self, trials: Trials) -> list[Estimate]:
-        """Return each subject's value with its interval over sessions, all read off together."""
+        """Return each subject's value with its interval over blocks."""
         subject, names = pd.factorize(trials.frame["subject"])
-        session = sessions_of(trials)
-        values, alone = self.values(trials), self._alone(trials)
-        owner = np.zeros(len(alone.reason), dtype=np.int64)  # the subject of each session
-        owner[session] = subject
-        read = np.array([not reason for reason in alone.reason])
-        n = np.bincount(owner, read, len(names)).astype(np.int64)
-        n[~np.isfinite(values.value)] = 0
-        nth = pd.Series(read).groupby(owner).cumsum().to_numpy() - 1
-        n_groups = np.minimum(n, MOST_GROUPS)
-        group = np.where(read, nth * n_groups[owner] // np.maximum(n, 1)[owner], -1)
-        error, freedom = self._errors(trials, subject, group[session], n_groups)
-        bounds = [self.bounds_of(values.value[k : k + 1]) for k in range(len(names))]
-        tests = {
-            ends: interval_tests(values.value, error, freedom, n, self.null, bounds=ends)
-            for ends in set(bounds)
-        }
-        lost = np.bincount(subject, self.missing(trials), len(names)).astype(int)
-        left_out: list[list[str]] = [[] for _ in names]
-        for one, reason in zip(owner, alone.reason, strict=True):
-            if reason and n[one]:
-                left_out[one].append(reason)
+        block = self.blocks(trials)
+        values, alone = self.values(trials), self._alone(trials, block)
+        numbers, first = np.unique(block, return_index=True)
+        owner, reasons = subject[first[numbers >= 0]], np.array(alone.reason, dtype=object)
         estimates = []
-        for k, ends in enumerate(bounds):
+        for k in range(len(names)):
+            part = Trials(trials.frame[subject == k].reset_index(drop=True))
             single = Values(*(column[k : k + 1] for column in vars(values).values()))
-            estimate = self._estimate(tests[ends].only(k), single, "session")
-            excluded = counts_of(left_out[k]) if n[k] else dict(estimate.excluded)
-            unanswered = {UNANSWERED: int(lost[k])} if lost[k] else {}
-            estimates.append(replace(estimate, excluded={**excluded, **unanswered}))
+            estimate = self._over_blocks(part, single, reasons[owner == k].tolist())
+            estimates.append(self.with_counts(estimate, part))
         return estimates
 
-    def _errors(
-        self,
-        trials: Trials,
-        subject: NDArray[np.int64],
-        group: NDArray[np.int64],
-        n_groups: NDArray[np.int64],
-    ) -> tuple[Array, Array]:
-        """Return each subject's error, and its degrees of freedom, by the jackknife.
-
-        Parameters
-        ----------
-        subject, group
-            Numbers of the subject and of the group of sessions of each trial, [rows].
-        n_groups
-            Of each subject; NaN below two of them.
-        """
-        error, freedom = np.full((2, len(n_groups)), np.nan)
-        rows = np.bincount(subject, minlength=len(n_groups)) * n_groups
-        batch = np.where(n_groups > 1, np.cumsum(rows) // ROWS_AT_ONCE, -1)
-        for number in np.unique(batch[batch >= 0]):
-            chosen = (batch == number)[subject]
-            frame, who, left_out = trials.frame[chosen], subject[chosen], group[chosen]
-            parts = []
-            for k in range(n_groups[batch == number].max()):
-                rest = (left_out != k) & (n_groups[who] > k)
-                name = (who[rest] * MOST_GROUPS + k).astype(str)
-                parts.append(frame[rest].assign(subject=name))
-            table = pd.concat(parts, ignore_index=True)
-            without = pd.Series(self.values(Trials(table)).value)
-            owner = table["subject"].unique().astype(np.int64) // MOST_GROUPS
-            for one, some in without.groupby(owner):
-                error[one], freedom[one] = jackknife(some.to_numpy())
-        return error, freedom
+    def _over_blocks(self, trials: Trials, value: Values, reasons: list[str]) -> Estimate:
+        """Return a subject's value, given why each of its blocks has none; "" if it has one."""
+        read = np.array([not reason for reason in reasons])
+        n = int(read.sum()) if np.isfinite(value.value[0]) else 0
+        groups, error, freedom = min(n, MOST_GROUPS), np.nan, np.nan
+        if groups > 1:
+            of_block = np.where(read, (np.cumsum(read) - 1) * groups // n, -1)
+            block = self.blocks(trials)
+            group = np.where(block < 0, -1, of_block[block])
+            frames = [trials.frame[group != k].assign(subject=str(k)) for k in range(groups)]
+            without = self.values(Trials(pd.concat(frames, ignore_index=True)))
+            error, freedom = jackknife(without.value)
+        tests = interval_tests(
+            value.value, np.array([error]), np.array([freedom]), np.array([n]), self.null,
+            bounds=self.bounds_of(value.value),
+        )  # fmt: skip
+        if n:
+            value = replace(value, reason=tuple(reasons))
+        return self.estimate_of(tests, value, self.unit)
 
     def bounds_of(self, value: Array) -> tuple[float, float]:
         """Return the bounds of the measure, but for those that data of other designs pass."""
@@ -351,10 +346,9 @@ class SubjectMeasure(Measure):
         below, above = (known < low).any(), (known > high).any()
         return -np.inf if below else low, np.inf if above else high
 
-    def _alone(self, trials: Trials) -> Values:
-        """Read the measure off each session, in the order in which they first appear."""
-        session = sessions_of(trials).astype(str)
-        return self.values(Trials(trials.frame.assign(subject=session)))
+    def _alone(self, trials: Trials, block: NDArray[np.int64]) -> Values:
+        """Read the measure off each block, in the order in which they first appear."""
+        return self.values(Trials(trials.frame.assign(subject=block.astype(str))[block >= 0]))
 
 
 def with_columns(trials: Trials, name: str, columns: Sequence[str]) -> pd.DataFrame:
@@ -406,10 +400,6 @@ class Tests:
     high: Array
     p_value: Array
     n: NDArray[np.int64]
-
-    def only(self, k: int) -> Tests:
-        """Return the test of sample k."""
-        return Tests(**{name: column[k : k + 1] for name, column in vars(self).items()})
 
 
 def t_tests(
@@ -511,10 +501,11 @@ def _score_ends(mean: Array, c: Array, bounds: tuple[float, float]) -> tuple[Arr
     return low + (middle - half) / (1 + c), low + (middle + half) / (1 + c)
 
 
+@dataclass(eq=False, kw_only=True)
 class FittedMeasure(SubjectMeasure):
     """A linear contrast of a model's parameters, fitted to each subject by MAP.
 
-    Attributes
+    Parameters
     ----------
     model
         The model that is fitted.
@@ -526,12 +517,19 @@ class FittedMeasure(SubjectMeasure):
     contrast: Mapping[str, float]
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the contrast of agents with parameters theta[n, P]; the null for rational ones."""
+        """Return the contrast of agents with parameters theta[n, P].
+
+        It is the null value of rational agents, and NaN of those without its parameters.
+        """
+        names = model.parameters.names
         if model is not self.model and model.name == self.rational:
             return np.full(len(theta), self.null)
-        weights = np.array([self.contrast.get(name, 0.0) for name in model.parameters.names])
-        value: Array = theta @ weights
-        return value
+        if not set(self.contrast) <= set(names):
+            return np.full(len(theta), np.nan)
+        return np.asarray(theta @ self._weights(names))
+
+    def _weights(self, names: Sequence[str]) -> Array:
+        return np.array([self.contrast.get(name, 0.0) for name in names])
 
     def values(self, trials: Trials) -> Values:
         """Fit each subject and return the contrast of its estimates."""
@@ -540,30 +538,29 @@ class FittedMeasure(SubjectMeasure):
     def values_of(self, data: ModelData, workers: int | None = None) -> Values:
         """Do the same with data that are laid out for the model already."""
         fit = maximum_a_posteriori(self.model, data, workers=workers)
-        weights = np.array([self.contrast.get(name, 0.0) for name in fit.names])
-        failed = np.array([status == "failed" for status in fit.status])
-        value = np.where(failed, np.nan, fit.estimate @ weights)
+        failed = np.array(fit.status) == "failed"
+        value = np.where(failed, np.nan, fit.estimate @ self._weights(fit.names))
         reason = tuple("failed fit" if f else "" for f in failed)
         return Values(value, reason, tuple(map(str, fit.status)))
 
-    def _alone(self, trials: Trials) -> Values:
+    def _alone(self, trials: Trials, block: NDArray[np.int64]) -> Values:
         """Say which sessions have answers to fit; they are not fitted one by one."""
-        answered = trials.frame["outcome"].isin(ANSWERED).to_numpy()
-        n = np.bincount(sessions_of(trials), answered).astype(float)
-        return Values(n, tuple("" if k else "no answer in the session" for k in n))
+        n = np.bincount(block, trials.frame["outcome"].isin(ANSWERED))
+        return Values.of(np.where(n > 0, n, np.nan), "no answer in the session")
 
 
 class ParameterMeasure(FittedMeasure):
-    """A single parameter of a model, as a measure without a null separate value."""
+    """A single parameter of a model, as a measure without a null value."""
 
     def __init__(self, model: type[Agent], parameter: str):
         model.parameters.index(parameter)
-        self.name = parameter
-        self.summary = model.parameters[parameter].description
-        self.source = model.source
-        self.environments = ()
-        self.model = model
-        self.contrast = {parameter: 1.0}
-        self.null = float("nan")
-        self.rational, self.violator = "", model.name
-        self.dial = Dial({parameter: 1.0})
+        super().__init__(
+            name=parameter,
+            summary=model.parameters[parameter].description,
+            source=model.source,
+            environments=(),
+            violator=model.name,
+            dial=Dial({parameter: 1.0}),
+            model=model,
+            contrast={parameter: 1.0},
+        )

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.agents import Agent, simulate
 from knownminds.agents.parameters import Array
-from knownminds.environments import Environment, Trials
+from knownminds.environments import Environment, Trials, make
 from knownminds.environments.later import pandas as pd
 
-from .measure import SubjectMeasure, Values, sessions_of, with_columns
+from .measure import Measure, SubjectMeasure, Values, sessions_of, with_columns
 
 SEED = 1994  # of the sessions by which a truth is computed
 SESSIONS = 2**11  # that are simulated for it, over all agents together
@@ -84,20 +81,54 @@ def mean_by(group: Integers, values: Array, n: int) -> Array:
     return means
 
 
-class SimulatedMeasure(SubjectMeasure):
+@dataclass(eq=False, kw_only=True)
+class PlacedMeasure(Measure):
+    """A measure whose truth hangs on the design of an experiment.
+
+    Parameters
+    ----------
+    environment
+        The experiment in which the truth is meant; if None the first of `environments`, with
+        `settings`.
+    """
+
+    environment: Environment | None = None
+
+    @property
+    def place(self) -> Environment:
+        """The experiment in which the truth is meant."""
+        return self.environment or made(self.environments[0], json.dumps(dict(self.settings)))
+
+    def in_place(self, environment: Environment) -> PlacedMeasure:
+        """Return the measure whose truth is that of the experiment, always the same object."""
+        if environment.name not in self.environments:
+            raise ValueError(
+                f"{self.name} is read off answers in {', '.join(self.environments)}; got "
+                f"{environment!r}. Choose one of these."
+            )
+        return _placed(self, type(environment), json.dumps(environment.settings, sort_keys=True))
+
+
+@lru_cache(maxsize=64)  # one object each, by which curves of dials are kept
+def _placed(measure: PlacedMeasure, kind: type[Environment], settings: str) -> PlacedMeasure:
+    chosen, known = kind(**json.loads(settings)), measure.place
+    same = (chosen.name, chosen.settings) == (known.name, known.settings)
+    return measure if same else replace(measure, environment=chosen)
+
+
+@lru_cache(maxsize=64)  # what a design holds is computed once for each
+def made(name: str, settings: str) -> Environment:
+    """Return the experiment of a name with settings as JSON has them, always the same object."""
+    return make(name, **json.loads(settings))
+
+
+@dataclass(eq=False, kw_only=True)
+class SimulatedMeasure(PlacedMeasure, SubjectMeasure):
     """A measure whose truth is simulated: the value of an agent in many separate sessions.
 
     Sessions are from a fixed seed, the same for all agents, so that the truth grows smoothly with a
-    dial. It hangs on the design: `in_place` returns the measure whose truth is that of an
-    experiment.
-
-    Attributes
-    ----------
-    environment
-        The experiment in which the truth is meant.
+    dial.
     """
-
-    environment: Environment
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the value in sessions of this design, [n]; the null of rational agents."""
@@ -105,64 +136,56 @@ class SimulatedMeasure(SubjectMeasure):
         if model.name == self.rational:
             return np.full(n, self.null)
         repeats = max(FEWEST, -(-SESSIONS // n))
-        trials = simulate(model, np.repeat(theta, repeats, axis=0), self.environment, SEED)
+        trials = simulate(model, np.repeat(theta, repeats, axis=0), self.place, SEED)
         number = trials.frame["subject"].astype(np.int64)
         names = {"subject": number // repeats, "session": number % repeats}
         frame = trials.frame.assign(**{name: each.astype(str) for name, each in names.items()})
         return self.values(Trials(frame)).value
 
-    def in_place(self, environment: Environment) -> SimulatedMeasure:
-        """Return the measure whose truth is that of the experiment."""
-        if environment.name not in self.environments:
-            return self
-        return in_experiment(self, environment)
+
+@dataclass(eq=False)
+class TrialMeasure(SimulatedMeasure):
+    """The mean score of a subject's trials; those without a score count for nothing.
+
+    Parameters
+    ----------
+    score
+        From trials, the score of each, NaN where it has none, [rows].
+    columns
+        What is read.
+    reason
+        Why a subject has no value.
+    """
+
+    score: Callable[[Trials], Array]
+    _: KW_ONLY
+    columns: tuple[str, ...] = ("action",)
+    reason: str = "no answer"
+
+    def values(self, trials: Trials) -> Values:
+        """Return each subject's mean."""
+        subject, names = pd.factorize(with_columns(trials, self.name, self.columns)["subject"])
+        return Values.means(subject, self.score(trials), len(names), self.reason)
 
 
-def in_experiment(measure: SimulatedMeasure, environment: Environment) -> SimulatedMeasure:
-    """Return the measure whose truth is that of an experiment, always the same object."""
-    return _placed(measure, type(environment), json.dumps(environment.settings, sort_keys=True))
-
-
-@lru_cache(maxsize=64)  # one object each, by which curves of dials are kept
-def _placed(measure: SimulatedMeasure, kind: type[Environment], settings: str) -> SimulatedMeasure:
-    chosen = kind(**json.loads(settings))
-    if (chosen.name, chosen.settings) == (measure.environment.name, measure.environment.settings):
-        return measure
-    placed = copy.copy(measure)
-    placed.environment = chosen
-    return placed
-
-
+@dataclass(eq=False)
 class SessionMeasure(SimulatedMeasure):
     """A number of each session; that of a subject is the mean over its sessions.
 
-    Attributes
+    Parameters
     ----------
-    kind
-        The experiment; the truth is meant in its default design.
+    by_session
+        From the rows of sessions, the number of each, NaN where it has none, [sessions].
     columns
         What is read.
     reason
         Why a session has no value.
     """
 
-    kind: ClassVar[type[Environment]]
+    by_session: Callable[[SessionRows], Array]
+    _: KW_ONLY
     columns: tuple[str, ...]
     reason: str
-    null = float("nan")
-    rational = ""
-
-    def __init_subclass__(cls) -> None:
-        """Name the experiment."""
-        if "kind" in vars(cls):
-            cls.environments = (cls.kind.name,)
-
-    def __init__(self) -> None:
-        self.environment = self.kind()
-
-    @abstractmethod
-    def by_session(self, rows: SessionRows) -> Array:
-        """Return the number of each session, NaN where it has none, [sessions]."""
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's mean over sessions."""

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-from functools import cache
 from typing import Literal
 
 import numpy as np
-import scipy
-from numpy.typing import NDArray
-from scipy.special import expit
 
-from knownminds.agents import Agent, HorizonExplorer
-from knownminds.agents.parameters import Array
-from knownminds.environments import Horizon, Trials
+from knownminds.agents import HorizonExplorer
+from knownminds.environments import Trials
 from knownminds.inference.measure import Dial, with_columns
-from knownminds.inference.regression import RegressionMeasure
+from knownminds.inference.regression import Design, RegressionMeasure
 
 TENS = 10.0  # differences of points are counted in tens, as by `horizon_explorer`
-GRID = np.arange(-90.0, 90.5, 0.5)  # differences of observed means over which truths integrate
 _COLUMNS = ("horizon", "play", "mean_0", "mean_1", "count_0", "count_1", "action")
 _TRUE = ("true_mean_0", "true_mean_1")
 
 
-class Exploration(RegressionMeasure):
+def exploration(kind: Literal["directed", "random"], released: bool = False) -> RegressionMeasure:
     """An effect of the horizon on the first free choices of games, by logistic regression.
 
     The choice is regressed on a difference D of the machines' means, the horizon H and D x H.
@@ -48,104 +41,43 @@ class Exploration(RegressionMeasure):
         free play and 1 in longer ones. The released D is in single points, so that random
         exploration is smaller by another factor of ten.
     """
+    directed = kind == "directed"
+    name = f"{kind}_exploration" + ("_released" if released else "")
+    means = _TRUE if released else ("mean_0", "mean_1")
 
-    source = "Wilson, Geana, White, Ludvig and Cohen 2014; CogBench"
-    environments = ("horizon",)
-    rational = "horizon_blind"
-    violator = "horizon_explorer"
-    kinds = HorizonExplorer  # others do not go by the means
-    unit = "game"
-
-    def __init__(self, kind: Literal["directed", "random"], released: bool = False):
-        self.kind = kind
-        self.released = released
-        self.name = f"{kind}_exploration" + ("_released" if released else "")
-        what = {
-            "directed": "pull of the machine that is known less, more so where plays are left",
-            "random": "choices that follow the means less where plays are left",
-        }
-        ending = ", by true means in single points and with the horizon as -1/1"
-        self.summary = what[kind] + ending * released
-        self.of = "horizon" if kind == "directed" else "difference x horizon"
-        self.sign = 1.0 if kind == "directed" else -1.0
-        moved = {"directed": "A_6", "random": "s_6"}
-        self.dial = Dial({moved[kind]: 1.0}, reach=3.0, steps=121)
-
-    def design(self, trials: Trials) -> tuple[NDArray[np.bool_], Array, dict[str, Array]]:
-        """Return the first free choices, whether they are of the machine, and the regressors."""
-        names = (*_COLUMNS, *_TRUE) if self.released else _COLUMNS
-        frame = with_columns(trials, self.name, names)
-        columns = {name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in names}
-        action, once = columns["action"], columns["count_1"] < columns["count_0"]
-        equal = columns["count_0"] == columns["count_1"]
-        counts = (columns["play"] == 0) & (equal if self.kind == "random" else ~equal)
+    def design(trials: Trials) -> Design:
+        columns = (*_COLUMNS, *_TRUE) if released else _COLUMNS
+        with_columns(trials, name, columns)
+        action, play, horizon = (trials.numbers(n) for n in ("action", "play", "horizon"))
+        count, other = trials.numbers("count_0"), trials.numbers("count_1")
+        counts = (play == 0) & ((count != other) if directed else (count == other))
         # The machine whose choice is regressed: number 1, or the one that was seen once.
-        machine = np.where(once | (self.kind == "random"), 1.0, 0.0)
-        low, high = (columns[name] for name in (_TRUE if self.released else ("mean_0", "mean_1")))
-        lead = (2.0 * machine - 1.0) * (high - low) / (1.0 if self.released else TENS)
-        horizon = (columns["horizon"] > 1).astype(float)
-        horizon = 2.0 * horizon - 1.0 if self.released else horizon
+        machine = np.where((other < count) | (not directed), 1.0, 0.0)
+        low, high = (trials.numbers(n) for n in means)
+        lead = (2.0 * machine - 1.0) * (high - low) / (1.0 if released else TENS)
+        long = (horizon > 1).astype(float)
+        long = 2.0 * long - 1.0 if released else long
         chosen = np.where(np.isnan(action), np.nan, action == machine)
-        regressors = {
-            "difference": lead,
-            "horizon": horizon,
-            "difference x horizon": lead * horizon,
-        }
-        return counts, chosen, regressors
+        return counts, chosen, {"difference": lead, "horizon": long, "both": lead * long}
 
-    def group_truth(self, model: type[Agent], theta: Array) -> float:
-        """Return the coefficient in infinitely many games of the default design.
-
-        Exact, by numerical integration over the means that can be observed, for
-        `horizon_explorer` and its members; other models do not go by the means, and have 0.
-        """
-        if self.has_null(model):
-            return self.null
-        values = dict(zip(model.parameters.names, np.asarray(theta, dtype=float).T, strict=True))
-        directed, unit = self.kind == "directed", 1.0 if self.released else TENS
-        shares = []
-        for horizon in (1, 6):
-            bonus, noise = (values.get(f"{k}_{horizon}", values.get(k)) for k in ("A", "s"))
-            assert bonus is not None
-            assert noise is not None
-            ahead = GRID / TENS + bonus[:, None] * directed
-            bias, scale = values["B"][:, None], noise[:, None]
-            share = expit((ahead + bias) / scale)
-            if directed:  # the machine that was seen once is as often number 0 as number 1
-                share = (share + expit((ahead - bias) / scale)) / 2.0
-            shares.append(share.mean(axis=0))
-        gaps, chances = _chances(self.kind)
-        x, weight = GRID / unit, chances.mean(axis=1)
-        if self.released:
-            x, weight = gaps / unit, np.ones(len(gaps))
-            shares = [share @ chances for share in shares]
-        long = np.repeat([-1.0 if self.released else 0.0, 1.0], len(x))
-        lead = np.tile(x, 2)
-        regressors = np.column_stack([np.ones(len(lead)), lead, long, lead * long])
-        coefficients = _logistic(regressors, np.tile(weight, 2), np.concatenate(shares))
-        return float(self.sign * coefficients[2 if directed else 3])
-
-
-@cache
-def _chances(kind: str) -> tuple[Array, Array]:
-    """Return the differences of true means, all equally likely, and chances of observed ones.
-
-    The latter are given each true one, [observed, true].
-    """
-    design = Horizon()
-    gaps = np.concatenate([-design.differences, design.differences])
-    counts = (1, 3) if kind == "directed" else (2, 2)
-    # Points are rounded, which adds the variance of a uniform number.
-    spread = np.sqrt((design.sd**2 + 1 / 12) * sum(1 / n for n in counts))
-    chances = scipy.stats.norm.pdf(GRID[:, None], gaps, spread)
-    return gaps, chances / chances.sum(axis=0)
-
-
-def _logistic(x: Array, weight: Array, share: Array) -> Array:
-    """Return the most likely coefficients of a logistic regression of shares on x."""
-    import statsmodels.api as sm
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of shares that are predicted perfectly
-        model = sm.GLM(share, x, sm.families.Binomial(), freq_weights=weight / weight.sum())
-        return np.asarray(model.fit(tol=1e-12, maxiter=200).params)
+    what = "pull of the machine that is known less, more so" if directed else (
+        "choices that follow the means less"
+    )  # fmt: skip
+    ending = ", by true means in single points and with the horizon as -1/1" if released else ""
+    return RegressionMeasure(
+        design,
+        name=name,
+        summary=f"{what} where plays are left{ending}",
+        source="Wilson, Geana, White, Ludvig and Cohen 2014; CogBench",
+        environments=("horizon",),
+        rational="horizon_blind",
+        violator="horizon_explorer",
+        dial=Dial({"A_6" if directed else "s_6": 1.0}, reach=3.0, steps=13),
+        of="horizon" if directed else "both",
+        sign=1.0 if directed else -1.0,
+        unit="game",
+        # Others do not go by the means.
+        has_null=lambda model: (
+            model.name == "horizon_blind" or not issubclass(model, HorizonExplorer)
+        ),
+    )

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from knownminds.agents import Agent
-from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
-from knownminds.environments.later import pandas as pd
-from knownminds.inference.measure import Dial, with_columns
-from knownminds.inference.regression import RegressionMeasure
+from knownminds.inference.measure import Dial, sessions_of, with_columns
+from knownminds.inference.regression import Design, RegressionMeasure
 
 REWARD_ALONE = "reward_alone"  # of a day whose deal cannot be read, in imported files
 
 
-class ModelBasedness(RegressionMeasure):
+def model_basedness(released: bool = False) -> RegressionMeasure:
     """The interaction of reward and common transition in whether a first choice is repeated.
 
     Logistic regression of staying on reward (0/1), common transition (0/1) and their product, over
@@ -38,57 +34,51 @@ class ModelBasedness(RegressionMeasure):
         -1 and 1, errors that take days for independent, and days whose deal cannot be read used
         with the reward that the file has for them (`REWARD_ALONE`).
     """
+    ending = ", least squares with -1/+1 coding" if released else ""
+    return RegressionMeasure(
+        lambda trials: days(trials, released),
+        name="model_basedness" + ("_released" if released else ""),
+        summary=f"reward x common transition in repeating the first choice{ending}",
+        source="Daw, Gershman, Seymour, Dayan and Dolan 2011; CogBench",
+        environments=("two_step",),
+        rational="two_step_model_free",
+        violator="two_step_hybrid",
+        # Beyond this reach everybody plans or nobody does.
+        dial=Dial({"w": 1.0}, reach=4.0, steps=17),
+        of="interaction",
+        unit="day",
+        logistic=not released,
+        clustered_by="" if released else "session",
+        # Caching agents come close to the null; those who take no notice of rewards have it.
+        has_null=lambda model: "reward" not in model.columns,
+    )
 
-    source = "Daw, Gershman, Seymour, Dayan and Dolan 2011; CogBench"
-    environments = ("two_step",)
-    rational = "two_step_model_free"
-    violator = "two_step_hybrid"
-    # Beyond this reach everybody plans or nobody does.
-    dial = Dial({"w": 1.0}, reach=4.0, steps=17)
-    of, unit = "interaction", "day"
 
-    def __init__(self, released: bool = False):
-        self.released = released
-        self.logistic = self.clustered = not released
-        self.name = "model_basedness" + ("_released" if released else "")
-        ending = ", least squares with -1/+1 coding" if released else ""
-        self.summary = f"reward x common transition in repeating the first choice{ending}"
+def days(trials: Trials, released: bool) -> Design:
+    """Return the days that are followed by a day in the same session, and whether it stays.
 
-    def has_null(self, model: type[Agent]) -> bool:
-        """Say whether agents take no notice of rewards; caching ones come close to the null."""
-        return "reward" not in model.columns
-
-    def clusters(self, frame: pd.DataFrame) -> ArrayLike:
-        """Return the session of each day, [days]."""
-        return frame.groupby(["subject", "session"], sort=False).ngroup().to_numpy()
-
-    def design(self, trials: Trials) -> tuple[NDArray[np.bool_], Array, dict[str, Array]]:
-        """Return the days that are followed by a day in the same session, and whether it stays.
-
-        A day whose second choice is missing counts as `released` alone, and with a reward alone.
-        """
-        frame = with_columns(trials, "Model-basedness", ("stage", "state", "action", "reward"))
-        stage, state, reward, action = (
-            frame[name].to_numpy(dtype=float, na_value=np.nan)
-            for name in ("stage", "state", "reward", "action")
-        )
-        if self.released and REWARD_ALONE in frame:
-            alone = np.isnan(action) & (stage == 1)
-            reward = np.where(alone, trials.numbers(REWARD_ALONE), reward)
-            action = np.where(alone & ~np.isnan(reward), 0.0, action)  # which one does not matter
-        trial, session = frame["trial"].to_numpy(dtype=np.int64), np.asarray(self.clusters(frame))
-        first = np.flatnonzero(stage == 0)
-        follows = session[first[1:]] == session[first[:-1]]
-        before, after = first[:-1][follows], first[1:][follows]
-        between = np.minimum(before + 1, len(frame) - 1)
-        whole = (after == before + 2) & (trial[after] == trial[before] + 2) & (stage[between] == 1)
-        whole &= ~np.isnan(action[before] + action[after] + action[between] + reward[between])
-        whole &= trial[between] == trial[before] + 1
-        counts, (stay, rewarded, common) = np.zeros(len(frame), bool), np.zeros((3, len(frame)))
-        counts[before] = True
-        stay[before] = np.where(whole, action[after] == action[before], np.nan)
-        rewarded[before], common[before] = reward[between] > 0.5, state[between] == action[before]
-        if self.released:
-            rewarded, common = 2.0 * rewarded - 1.0, 2.0 * common - 1.0
-        regressors = {"reward": rewarded, "common": common, "interaction": rewarded * common}
-        return counts, stay, regressors
+    A day whose second choice is missing counts as `released` alone, and with a reward alone.
+    """
+    frame = with_columns(trials, "Model-basedness", ("stage", "state", "action", "reward"))
+    stage, state, reward, action = (
+        trials.numbers(name) for name in ("stage", "state", "reward", "action")
+    )
+    if released and REWARD_ALONE in frame:
+        alone = np.isnan(action) & (stage == 1)
+        reward = np.where(alone, trials.numbers(REWARD_ALONE), reward)
+        action = np.where(alone & ~np.isnan(reward), 0.0, action)  # which one does not matter
+    trial, session = frame["trial"].to_numpy(dtype=np.int64), sessions_of(trials)
+    first = np.flatnonzero(stage == 0)
+    follows = session[first[1:]] == session[first[:-1]]
+    before, after = first[:-1][follows], first[1:][follows]
+    between = np.minimum(before + 1, len(frame) - 1)
+    whole = (after == before + 2) & (trial[after] == trial[before] + 2) & (stage[between] == 1)
+    whole &= ~np.isnan(action[before] + action[after] + action[between] + reward[between])
+    whole &= trial[between] == trial[before] + 1
+    counts, (stay, rewarded, common) = np.zeros(len(frame), bool), np.zeros((3, len(frame)))
+    counts[before] = True
+    stay[before] = np.where(whole, action[after] == action[before], np.nan)
+    rewarded[before], common[before] = reward[between] > 0.5, state[between] == action[before]
+    if released:
+        rewarded, common = 2.0 * rewarded - 1.0, 2.0 * common - 1.0
+    return counts, stay, {"reward": rewarded, "common": common, "interaction": rewarded * common}

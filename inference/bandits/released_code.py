@@ -8,7 +8,7 @@ with another run's cannot be distinguished from the trials.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from knownminds.environments import Environment, Trials, correctness
 from knownminds.environments.bandits.horizon import POINTS
 from knownminds.environments.bandits.probabilistic_reasoning import posterior
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.measure import Estimate, Values, with_columns
-from knownminds.inference.performance import Performance
+from knownminds.inference.measure import Values, with_columns
+from knownminds.inference.performance import performance_of
+from knownminds.inference.session_measure import TrialMeasure
 
 LEAST = 1e-5  # stated probabilities are held between this and 1 minus this
 ALONE = "choice_alone"  # of a trial whose confidence is missing, in imported files
@@ -42,7 +43,14 @@ def trimmed(trials: Trials) -> tuple[Array, NDArray[np.bool_]]:
     return np.clip(np.where(beyond, numbers, response), LEAST, 1.0 - LEAST), beyond
 
 
-class ReleasedPerformance(Performance):
+def answers_beyond(trials: Trials) -> str:
+    """Count the answers that the script holds at the end of the scale; "" if there are none."""
+    n = int(trimmed(trials)[1].sum())
+    return f"{n} x {TOLD_NUMBER}" if n else ""
+
+
+@dataclass(eq=False)
+class ReleasedPerformance(TrialMeasure):
     """Performance as the released scripts compute it, in the experiments in which they differ.
 
     Probabilistic reasoning: 1 - |answer - posterior|, with the answers that `trimmed` holds.
@@ -50,54 +58,26 @@ class ReleasedPerformance(Performance):
     after the machines have changed places, also of choices without a confidence.
     """
 
-    name = "performance_released"
-    summary = "mean score of the trials, as the released code computes it"
-    source = "Coda-Forno, Binz, Wang and Schulz 2024"
-
     def values(self, trials: Trials) -> Values:
         """Return each subject's mean."""
         subject, names = pd.factorize(trials.frame["subject"])
-        rows, score = _SCORED[self.environment.name](trials)
-        return Values.means(subject[rows], score, len(names), "no trial with a score")
+        rows, score = _SCORED[self.place.name](trials)
+        return Values.means(subject[rows], score, len(names), self.reason)
 
     def missing(self, trials: Trials) -> NDArray[np.bool_]:
         """Say which trials have no score, [rows]; an answer that is held at the end has one."""
-        return np.isnan(_SCORED[self.environment.name](trials)[1][: len(trials)])
-
-    def of_each(self, trials: Trials) -> list[Estimate]:
-        """Return the mean of each subject; answers that were held at the end are counted."""
-        estimates = super().of_each(trials)
-        if self.environment.name != "probabilistic_reasoning":
-            return estimates
-        beyond = np.bincount(pd.factorize(trials.frame["subject"])[0], trimmed(trials)[1])
-        return [
-            replace(one, note=held_note(one.note, int(n)))
-            for one, n in zip(estimates, beyond, strict=True)
-        ]
-
-    def estimate(self, trials: Trials) -> Estimate:
-        """Return the mean over subjects; answers that were held at the end are counted."""
-        several = trials.frame["subject"].nunique() > 1
-        estimate = super().estimate(trials)
-        if not several or self.environment.name != "probabilistic_reasoning":
-            return estimate
-        return replace(estimate, note=held_note(estimate.note, int(trimmed(trials)[1].sum())))
-
-
-def held_note(note: str, n: int) -> str:
-    """Return a note that tells how many answers were held at the end of the scale."""
-    return "; ".join([*([note] if note else []), *([f"{n} x {TOLD_NUMBER}"] if n else [])])
+        return np.isnan(_SCORED[self.place.name](trials)[1][: len(trials)])
 
 
 def _urns(trials: Trials) -> tuple[NDArray[np.intp], Array]:
-    frame = with_columns(trials, ReleasedPerformance.name, ("prior", "likelihood", "ball"))
+    frame = with_columns(trials, "performance_released", ("prior", "likelihood", "ball"))
     prior, likelihood, ball = (frame[n].to_numpy(float) for n in ("prior", "likelihood", "ball"))
     score = 1.0 - np.abs(trimmed(trials)[0] - posterior(prior, likelihood, ball))
     return np.arange(len(frame)), score
 
 
 def _games(trials: Trials) -> tuple[NDArray[np.intp], Array]:
-    frame = with_columns(trials, ReleasedPerformance.name, ("game", "play", *POINTS))
+    frame = with_columns(trials, "performance_released", ("game", "play", *POINTS))
     first = np.flatnonzero(~frame.duplicated(["subject", "session", "game"]).to_numpy())
     forced = np.stack([trials.numbers(name)[first] for name in POINTS], axis=1)
     free = trials.numbers("reward")
@@ -121,6 +101,20 @@ _SCORED: Mapping[str, Callable[[Trials], tuple[NDArray[np.intp], Array]]] = {
 }
 
 
-def released_performance(environment: Environment) -> ReleasedPerformance | None:
+def released_performance(environment: Environment) -> TrialMeasure | None:
     """Return the released performance of an experiment; None where it is the usual one."""
-    return ReleasedPerformance(environment) if environment.name in _SCORED else None
+    usual = performance_of(environment)
+    if environment.name not in _SCORED:
+        return None
+    return ReleasedPerformance(
+        usual.score,
+        name="performance_released",
+        summary="mean score of the trials, as the released code computes it",
+        source="Coda-Forno, Binz, Wang and Schulz 2024",
+        environments=usual.environments,
+        environment=environment,
+        violator="",
+        bounds=usual.bounds,
+        reason=usual.reason,
+        remark=answers_beyond if environment.name == "probabilistic_reasoning" else None,
+    )

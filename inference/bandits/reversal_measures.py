@@ -1,17 +1,29 @@
-"""What people do when machines have changed places, and after wins and losses."""
+"""What people do when machines have changed places, and after wins and losses.
+
+Plays that follow a reversal count for as long as it lasts, to the next one or the end of the
+session: to leave out those after which nobody turned round would hide who never does. Plays without
+an answer are passed over.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import ReversalLearning
 from knownminds.inference.measure import Dial
 from knownminds.inference.session_measure import SessionMeasure, SessionRows, mean_by
+
+ON_END = 3  # choices of the better machine that are the criterion
+AFTER_REVERSALS: dict[str, Any] = {
+    "environments": ("reversal_learning",),
+    "violator": "rescorla_wagner",
+    "columns": ("better", "action"),
+    "reason": "no play after a reversal",
+}
 
 
 @dataclass(frozen=True)
@@ -59,78 +71,54 @@ class _Blocks:
         return mean_by(self.session[self.counted], number[self.counted], n_sessions)
 
 
-class AfterReversals(SessionMeasure):
-    """What is read off the plays that follow a reversal; plays without an answer are passed over.
-
-    Each reversal counts for as long as it lasts, to the next one or the end of the session: to
-    leave out those after which nobody turned round would hide who never does.
-    """
-
-    kind = ReversalLearning
-    columns = ("better", "action")
-    reason = "no play after a reversal"
-
-
-class PerseverativeErrors(AfterReversals):
+@SessionMeasure.declared(
+    name="perseverative_errors",
+    summary="choices of the formerly better machine on end, after a reversal",
+    source="Cools, Clark, Owen and Robbins 2002; den Ouden et al. 2013",
+    bounds=(0.0, np.inf),
+    dial=Dial({"kappa": 1.0}, reach=2.0, steps=9),
+    **AFTER_REVERSALS,
+)
+def perseverative_errors(rows: SessionRows) -> Array:
     """Mean choices on end, after a reversal, of the machine that was the better one before.
 
     Errors count until the better machine is chosen for the first time; later returns do not. Who
     chooses by lot makes 1, as half of the runs end at once; who always knows makes none.
     """
-
-    name = "perseverative_errors"
-    summary = "choices of the formerly better machine on end, after a reversal"
-    source = "Cools, Clark, Owen and Robbins 2002; den Ouden et al. 2013"
-    bounds = (0.0, np.inf)
-    violator = "rescorla_wagner"
-    dial = Dial({"kappa": 1.0}, reach=2.0, steps=9)
-
-    def by_session(self, rows: SessionRows) -> Array:
-        """Return the mean over reversals, [sessions]."""
-        blocks = _Blocks.of(rows)
-        before = np.concatenate([[0], np.cumsum(blocks.right)])
-        never = before[1:] == before[blocks.start][blocks.block]
-        errors = np.bincount(blocks.block, never, len(blocks.count)).astype(float)
-        return blocks.mean(errors, rows.n)
+    blocks = _Blocks.of(rows)
+    before = np.concatenate([[0], np.cumsum(blocks.right)])
+    never = before[1:] == before[blocks.start][blocks.block]
+    errors = np.bincount(blocks.block, never, len(blocks.count)).astype(float)
+    return blocks.mean(errors, rows.n)
 
 
-class TrialsToCriterion(AfterReversals):
-    """Mean plays after a reversal until the better machine was chosen several times on end.
+@SessionMeasure.declared(
+    name="trials_to_criterion",
+    summary="plays after a reversal until the better machine was chosen three times on end",
+    source="Cools, Clark, Owen and Robbins 2002",
+    bounds=(1.0, np.inf),  # below the criterion where a session ends
+    dial=Dial({"alpha": -1.0}, reach=2.0, steps=9),
+    **AFTER_REVERSALS,
+)
+def trials_to_criterion(rows: SessionRows) -> Array:
+    """Mean plays after a reversal until the better machine was chosen three times on end.
 
     The plays of the criterion count too. Where it is not met before the next reversal, or the end
     of the session, all plays of the block count, so that long blocks make for higher values. In
-    blocks of 10 to 15 plays who chooses by lot needs 8.6, and who always knows 3.
-
-    Parameters
-    ----------
-    on_end
-        How many choices on end are the criterion. Cools et al. (2002) and others took 8 and more,
-        which blocks that reverse after so many plays do not hold.
+    blocks of 10 to 15 plays who chooses by lot needs 8.6, and who always knows 3. Cools et al.
+    (2002) and others took 8 and more on end, which blocks that reverse after so many plays do not
+    hold.
     """
-
-    name = "trials_to_criterion"
-    summary = "plays after a reversal until the better machine was chosen three times on end"
-    source = "Cools, Clark, Owen and Robbins 2002"
-    bounds = (1.0, np.inf)  # below the criterion where a session ends
-    violator = "rescorla_wagner"
-    dial = Dial({"alpha": -1.0}, reach=2.0, steps=9)
-
-    def __init__(self, on_end: int = 3):
-        super().__init__()
-        self.on_end = on_end
-
-    def by_session(self, rows: SessionRows) -> Array:
-        """Return the mean over reversals, [sessions]."""
-        blocks = _Blocks.of(rows)
-        play = np.arange(len(blocks.block)) - blocks.start[blocks.block] + 1
-        since = np.maximum.accumulate(np.where(blocks.right, 0, np.arange(len(play)) + 1))
-        met = np.minimum(np.arange(len(play)) + 1 - since, play) >= self.on_end
-        plays = blocks.count.copy()
-        np.minimum.at(plays, blocks.block[met], play[met])
-        return blocks.mean(plays.astype(float), rows.n)
+    blocks = _Blocks.of(rows)
+    play = np.arange(len(blocks.block)) - blocks.start[blocks.block] + 1
+    since = np.maximum.accumulate(np.where(blocks.right, 0, np.arange(len(play)) + 1))
+    met = np.minimum(np.arange(len(play)) + 1 - since, play) >= ON_END
+    plays = blocks.count.copy()
+    np.minimum.at(plays, blocks.block[met], play[met])
+    return blocks.mean(plays.astype(float), rows.n)
 
 
-class StayOrShift(SessionMeasure):
+def stay_or_shift(after: Literal["win", "loss"]) -> SessionMeasure:
     """How often a choice is repeated after a win, or left after a loss.
 
     Counted are plays with an answer whose next one has an answer as well. A win is a reward above
@@ -144,30 +132,25 @@ class StayOrShift(SessionMeasure):
         "win" for the share of wins after which one stays, "loss" for the share of losses after
         which one shifts.
     """
+    win = after == "win"
 
-    source = "Worthy, Hawthorne and Otto 2013; den Ouden et al. 2013"
-    kind = ReversalLearning
-    columns = ("action", "reward")
-    bounds = (0.0, 1.0)
-    violator = "win_stay_lose_shift"
-
-    def __init__(self, after: Literal["win", "loss"]):
-        super().__init__()
-        self.after = after
-        self.name = {"win": "win_stay", "loss": "lose_shift"}[after]
-        what = {
-            "win": "wins after which a choice is repeated",
-            "loss": "losses after which it is left",
-        }
-        self.summary = f"share of {what[after]}"
-        self.reason = f"no {after} before a play"
-        self.dial = Dial({{"win": "p_stay", "loss": "p_shift"}[after]: 1.0}, reach=2.0, steps=9)
-
-    def by_session(self, rows: SessionRows) -> Array:
-        """Return the share, [sessions]."""
+    def share(rows: SessionRows) -> Array:
         action, reward = rows["action"], rows["reward"]
         counts = rows.followed() & np.isfinite(action[:-1] + action[1:] + reward[:-1])
-        counts &= (reward[:-1] > 0) == (self.after == "win")
-        same = action[1:] == action[:-1]
-        done = same if self.after == "win" else ~same
+        counts &= (reward[:-1] > 0) == win
+        done = (action[1:] == action[:-1]) == win
         return mean_by(rows.session[:-1][counts], done[counts].astype(float), rows.n)
+
+    what = "wins after which a choice is repeated" if win else "losses after which it is left"
+    return SessionMeasure(
+        share,
+        name="win_stay" if win else "lose_shift",
+        summary=f"share of {what}",
+        source="Worthy, Hawthorne and Otto 2013; den Ouden et al. 2013",
+        environments=("reversal_learning",),
+        bounds=(0.0, 1.0),
+        violator="win_stay_lose_shift",
+        dial=Dial({"p_stay" if win else "p_shift": 1.0}, reach=2.0, steps=9),
+        columns=("action", "reward"),
+        reason=f"no {after} before a play",
+    )

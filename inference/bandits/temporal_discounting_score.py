@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import TemporalDiscounting, Trials
+from knownminds.environments import Trials
 from knownminds.environments.bandits.temporal_discounting import (
     BASELINES,
     LADDER,
@@ -16,11 +17,32 @@ from knownminds.environments.bandits.temporal_discounting import (
 from knownminds.inference.measure import Dial, Values
 from knownminds.inference.session_measure import SessionMeasure, SessionRows
 
-_BUILT_ON = BASELINES * LADDER  # the first of the items that build on the first baseline
+_BUILT_ON, _ITEMS = BASELINES * LADDER, 4  # the first and the number of items built on baselines
 _SCORES = np.array(SCORES)
 
 
-class TemporalDiscountingScore(SessionMeasure):
+@dataclass(eq=False)
+class QuestionnaireScore(SessionMeasure):
+    """A score of the trials that ask what the questionnaire asks at their number."""
+
+    def values(self, trials: Trials) -> Values:
+        """Score each subject's questionnaires."""
+        trial, slots = trials.frame["trial"].to_numpy(dtype=np.int64), self.place.n_trials
+        inside = (trial >= 0) & (trial < slots)
+        same = "action" in trials.frame and bool(inside.all())
+        if same and "item" in trials.frame:
+            items = self.place.tables(np.zeros((1, self.place.n_draws)))["item"][0]
+            same = np.array_equal(trials.numbers("item"), items[trial])
+        if not same:
+            raise ValueError(
+                f"{self.name} is read off the questionnaire, whose {slots} trials have actions; "
+                f"got {trials.row_name(int(np.argmin(inside)))}. "
+                'Take sessions with design="adaptive".'
+            )
+        return super().values(trials)
+
+
+def temporal_discounting(released: bool = False) -> SessionMeasure:
     """The score of the adaptive questionnaire, from 0 (always later) to 19 (always sooner).
 
     Each of three baselines scores 0 to 5 by where the participant switched from the later to
@@ -40,40 +62,8 @@ class TemporalDiscountingScore(SessionMeasure):
         for present bias starts at 1, which is no part of the score either.)
     """
 
-    kind = TemporalDiscounting
-    columns = ("action",)
-    reason = "unanswered items"
-    source = "Ruggeri et al. 2022; CogBench"
-    bounds = (0.0, 19.0)
-    violator = "hyperbolic_discounter"
-    # In agents so steep that 12 months are as good as 24 the score falls again.
-    dial = Dial({"k": 1.0}, reach=2.0, steps=9)
-
-    def __init__(self, released: bool = False):
-        super().__init__()
-        self.released = released
-        self.name = "temporal_discounting" + ("_released" if released else "")
-        self.summary = "how much sooner sums are preferred to later ones, 0 to 19" + (
-            ", as the released code scores it" if released else ""
-        )
-        if released:  # which falls sooner
-            self.dial = Dial({"k": 1.0}, reach=1.0, steps=9)
-
-    def values(self, trials: Trials) -> Values:
-        """Score each subject's questionnaires."""
-        trial, slots = trials.frame["trial"].to_numpy(dtype=np.int64), self.environment.n_trials
-        inside = (trial >= 0) & (trial < slots)
-        if "action" not in trials.frame or not inside.all() or not self._asks(trials, trial):
-            raise ValueError(
-                f"{self.name} is read off the questionnaire, whose {slots} trials have actions; "
-                f"got {trials.row_name(int(np.argmin(inside)))}. "
-                'Take sessions with design="adaptive".'
-            )
-        return super().values(trials)
-
-    def by_session(self, rows: SessionRows) -> Array:
-        """Return the score of each questionnaire; NaN if an item was not answered, [sessions]."""
-        actions = np.full((rows.n, self.environment.n_trials), -1)
+    def score(rows: SessionRows) -> Array:
+        actions = np.full((rows.n, _BUILT_ON + _ITEMS), -1)
         actions[rows.session, rows.trial] = np.where(np.isnan(rows["action"]), -1, rows["action"])
         factor = questioned_factors(actions)
         ended = np.where((factor >= 0) & (actions >= 0), _SCORES[factor, actions], -1)
@@ -81,15 +71,23 @@ class TemporalDiscountingScore(SessionMeasure):
         built_on = actions[:, _BUILT_ON:]
         complete = (baselines >= 0).all(axis=1) & (built_on >= 0).all(axis=1)
         points = 1 - built_on
-        if self.released:
+        if released:
             points[:, -1] = built_on[:, -1]
             points[baselines[:, 0] == 5] = 0
         return np.where(complete, baselines.sum(axis=1) + points.sum(axis=1), np.nan)
 
-    def _asks(self, trials: Trials, trial: NDArray[np.int64]) -> bool:
-        """Say whether the trials ask what the questionnaire asks at their number."""
-        if "item" not in trials.frame:
-            return True
-        items = self.environment.tables(np.zeros((1, self.environment.n_draws)))["item"][0]
-        item = trials.frame["item"].to_numpy(dtype=float, na_value=np.nan)
-        return bool(np.array_equal(item, items[trial]))
+    ending = ", as the released code scores it" if released else ""
+    return QuestionnaireScore(
+        score,
+        name="temporal_discounting" + ("_released" if released else ""),
+        summary=f"how much sooner sums are preferred to later ones, 0 to 19{ending}",
+        source="Ruggeri et al. 2022; CogBench",
+        environments=("temporal_discounting",),
+        bounds=(0.0, 19.0),
+        violator="hyperbolic_discounter",
+        # In agents so steep that 12 months are as good as 24 the score falls again; the released
+        # one falls sooner.
+        dial=Dial({"k": 1.0}, reach=1.0 if released else 2.0, steps=9),
+        columns=("action",),
+        reason="unanswered items",
+    )

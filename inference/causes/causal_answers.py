@@ -53,7 +53,7 @@ def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
         If a column is missing, or no trial is about a collider.
     """
     frame = trials.frame if isinstance(trials, Trials) else trials
-    if frame is trials and {*CELL, "answer"} <= set(frame):
+    if {*CELL, "answer"} <= set(frame):
         return frame
     missing = [name for name in (*QUESTION, "response") if name not in frame]
     if missing:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,7 @@ from knownminds.agents import Agent, LogisticCollider, NoisyOr
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.measure import Dial, Estimate, Measure, SubjectMeasure, Values, t_tests
+from knownminds.inference.measure import Dial, Estimate, SubjectMeasure, Values
 
 from .causal_answers import CELL_OF_TASKS, both_directions, causal_answers, cell_name, judgements
 
@@ -19,6 +21,7 @@ NAMED = 3  # cells that are named one by one where many have no answer
 COMPLIANT = 0.05  # largest Markov violation, to either side, that passes for none
 
 
+@dataclass(eq=False, kw_only=True)
 class CellContrast(SubjectMeasure):
     """Mean answer to one task minus that to another, of raw answers as shares of 1.
 
@@ -30,48 +33,63 @@ class CellContrast(SubjectMeasure):
 
     Parameters
     ----------
-    released
-        Whether a cell holds the questions about both causes, as in Dettki (2025): its domain and
-        sense make it.
-
-    Attributes
-    ----------
     plus, minus
         Roman numbers of the two tasks.
+    pooled
+        Whether a cell holds the questions about both causes, as in Dettki (2025): its domain and
+        sense make it.
+    has_null
+        Whether all agents of a model have the null value.
     """
 
-    environments = ("collider",)
-    source = "Rehder and Waldmann 2017; Dettki 2025"
-    bounds = (-1.0, 1.0)
     plus: str
     minus: str
+    pooled: bool = False
+    has_null: Callable[[type[Agent]], bool] | None = None
+    environments: tuple[str, ...] = ("collider",)
+    source: str = "Rehder and Waldmann 2017; Dettki 2025"
+    bounds: tuple[float, float] = (-1.0, 1.0)
+    unit: ClassVar[str] = "cell"
 
-    def __init__(self, released: bool = False):
-        self.pooled = released
-
-    def values(self, trials: Trials | pd.DataFrame) -> Values:
+    def values(self, trials: Trials) -> Values:
         """Return each subject's mean difference over its cells."""
-        return self._over_cells(self.by_cell(trials))
+        value = self.by_cell(trials).groupby("subject", observed=False)["value"].mean().to_numpy()
+        return Values.of(value, self._lacking)
 
-    of_each = Measure.of_each  # their interval is not over sessions
+    @property
+    def _lacking(self) -> str:
+        return f"no cell with answers to both {self.plus} and {self.minus}"
 
-    def estimate(self, trials: Trials | pd.DataFrame) -> Estimate:
-        """Return the mean over subjects, or over the cells of a single one."""
+    def blocks(self, trials: Trials) -> NDArray[np.int64]:
+        """Return the number of the subject's cell that each trial is of, [rows]."""
+        asking = self._asking(trials)
+        block = np.full(len(trials), -1)
+        cell = asking.groupby(["subject", *CELL_OF_TASKS], sort=False).ngroup()
+        block[trials.frame.index.get_indexer(asking.index)] = cell
+        return block
+
+    def with_counts(self, estimate: Estimate, trials: Trials) -> Estimate:
+        """Return the estimate with cells that lack a task, under names that say which they are."""
+        excluded = dict(estimate.excluded)
+        if estimate.unit == self.unit and estimate.n:
+            excluded.pop(self._lacking, None)
         cells = self.by_cell(trials)
-        if len(cells["subject"].cat.categories) > 1:
-            estimate = self.over_subjects(self._over_cells(cells))
-        else:
-            values = cells["value"].to_numpy()
-            tests = t_tests(values[None, :], self.null, bounds=self.bounds)
-            estimate = self._estimate(tests, Values(values, ()), "cell")
-        counts = {**estimate.excluded, **self._counted(cells), **self.unanswered(trials)}
-        return replace(estimate, excluded=counts)
+        for task, column in ((self.plus, "plus"), (self.minus, "minus")):
+            lacking = cells[cells[column].isna()]
+            names = [cell for cell in cells["cell"].unique() if (lacking["cell"] == cell).any()]
+            if names:
+                more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+                excluded[f"no answer to {task} in {', '.join(names[:NAMED])}{more}"] = len(lacking)
+        return super().with_counts(replace(estimate, excluded=excluded), trials)
 
     def reads(self, trials: Trials) -> NDArray[np.bool_]:
         """Say which trials ask one of the two tasks, [rows]."""
+        return np.asarray(trials.frame.index.isin(self._asking(trials).index))
+
+    def _asking(self, trials: Trials | pd.DataFrame) -> pd.DataFrame:
         answers = causal_answers(trials)
-        mine = answers.index[answers["task"].isin([self.plus, self.minus])]
-        return np.asarray(trials.frame.index.isin(mine))
+        asking = answers[answers["task"].isin([self.plus, self.minus])]
+        return asking.assign(direction="") if self.pooled else asking
 
     def by_cell(self, trials: Trials | pd.DataFrame) -> pd.DataFrame:
         """Return one row per subject and cell in which it was asked one of the tasks.
@@ -79,56 +97,37 @@ class CellContrast(SubjectMeasure):
         Columns subject, cell (domain, sense and direction), plus and minus (mean answers to the
         tasks, NaN without one) and value, their difference.
         """
-        answers = causal_answers(trials)
-        asking = answers[answers["task"].isin([self.plus, self.minus])]
+        asking = self._asking(trials)
         if len(asking) == 0:
             raise ValueError(
                 f"{self.name} compares the tasks {self.plus} and {self.minus}; the trials have "
                 "none of them. Ask both."
             )
-        if self.pooled:
-            asking = asking.assign(direction="")
         keys = ["subject", *CELL_OF_TASKS]
         means = asking.groupby([*keys, "task"], sort=False)["answer"].mean().unstack("task")
         wide = means.reindex(asking.set_index(keys).index.unique())
-        table = pd.DataFrame(
+        wide = wide.reindex(columns=[self.plus, self.minus])
+        subjects = causal_answers(trials)["subject"].unique()
+        return pd.DataFrame(
             {
-                "subject": wide.index.get_level_values(0),
+                "subject": pd.Categorical(wide.index.get_level_values(0), subjects),
                 "cell": [cell_name(*key[1:]) for key in wide.index],
-                "plus": wide[self.plus].to_numpy() if self.plus in wide else np.nan,
-                "minus": wide[self.minus].to_numpy() if self.minus in wide else np.nan,
+                "plus": wide[self.plus].to_numpy(),
+                "minus": wide[self.minus].to_numpy(),
+                "value": (wide[self.plus] - wide[self.minus]).to_numpy(),
             }
-        )
-        return table.assign(
-            value=table["plus"] - table["minus"],
-            subject=pd.Categorical(table["subject"], answers["subject"].unique()),
         )
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the difference of the judgements themselves, before noise and rounding, [n]."""
+        if self.has_null is not None and self.has_null(model):
+            return np.full(len(theta), self.null)
         pair = [both_directions(task) for task in (self.plus, self.minus)]
         plus, minus = (judgements(model, theta, questions).mean(axis=1) for questions in pair)
         return np.asarray(plus - minus)
 
-    def _over_cells(self, cells: pd.DataFrame) -> Values:
-        """Return the mean over the cells of each subject; NaN with a reason where there is none."""
-        value = cells.groupby("subject", observed=False)["value"].mean().to_numpy()
-        reason = f"no cell with answers to both {self.plus} and {self.minus}"
-        return Values(value, tuple("" if k else reason for k in np.isfinite(value)))
 
-    def _counted(self, cells: pd.DataFrame) -> dict[str, int]:
-        """Count the cells that lack a task, under a name that says which they are."""
-        counts = {}
-        for task, column in ((self.plus, "plus"), (self.minus, "minus")):
-            lacking = cells[cells[column].isna()]
-            names = [cell for cell in cells["cell"].unique() if (lacking["cell"] == cell).any()]
-            if names:
-                more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-                counts[f"no answer to {task} in {', '.join(names[:NAMED])}{more}"] = len(lacking)
-        return counts
-
-
-class ExplainingAway(CellContrast):
+def explaining_away(released: bool = False) -> CellContrast:
     """VII - VI: P(Ci | E = 1) - P(Ci | E = 1, Cj = 1), from raw answers as shares of 1.
 
     How much a rational agent explains away depends on what it takes the strengths and the prior
@@ -143,25 +142,22 @@ class ExplainingAway(CellContrast):
         first task, of cells that hold the questions about both causes. In a noisy-OR it is never
         smaller, and reaches 1.
     """
-
-    null = float("nan")
-    rational = ""
-    violator = "mutation_sampler"
-    # Stronger causes, a smaller leak, and a longer walk where there is one.
-    minus = "VI"
-
-    def __init__(self, released: bool = False):
-        super().__init__(released)
-        self.plus = "VIII" if released else "VII"
-        # Walks so short that they hardly leave the prototypes have no difference VII - VI either.
-        direction = {"b": -1.0, "m1": 1.0, "m2": 1.0, "lambda": 1.0}
-        self.dial = Dial(direction, reach=4.0 if released else 1.7, steps=25)
-        self.name = "explaining_away" + ("_released" if released else "")
-        ending = ", from the other cause's absence to its presence" if released else ""
-        self.summary = f"judgement of a cause that the other cause takes away{ending}"
+    ending = ", from the other cause's absence to its presence" if released else ""
+    # Stronger causes, a smaller leak, and a longer walk where there is one. Walks so short that
+    # they hardly leave the prototypes have no difference VII - VI either.
+    direction = {"b": -1.0, "m1": 1.0, "m2": 1.0, "lambda": 1.0}
+    return CellContrast(
+        name="explaining_away" + ("_released" if released else ""),
+        summary=f"judgement of a cause that the other cause takes away{ending}",
+        plus="VIII" if released else "VII",
+        minus="VI",
+        pooled=released,
+        violator="mutation_sampler",
+        dial=Dial(direction, reach=4.0 if released else 1.7, steps=25),
+    )
 
 
-class MarkovViolation(CellContrast):
+def markov_violation(released: bool = False) -> CellContrast:
     """IV - V: P(Ci | Cj = 1) - P(Ci | Cj = 0), from raw answers as shares of 1, with its sign.
 
     As long as nothing is known of their effect, independent causes tell nothing of each
@@ -174,26 +170,20 @@ class MarkovViolation(CellContrast):
         As the published numbers are, of cells that hold the questions about both causes. Where no
         answer is missing it is the same.
     """
-
-    rational = "noisy_or"
-    violator = "associative_reasoner"
-    # The first moves the associative reasoner, the second the mutation sampler.
-    dial = Dial({"k": 1.0, "lambda": -1.0}, reach=6.0, steps=49)
-    plus, minus = "IV", "V"
-
-    def __init__(self, released: bool = False):
-        super().__init__(released)
-        self.name = "markov_violation" + ("_released" if released else "")
-        ending = ", of cells with both directions" if released else ""
-        self.summary = (
-            f"how much the presence of one cause raises the judgement of the other{ending}"
-        )
-
-    def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the difference of the judgements, [n]; 0 where causes are independent."""
-        if issubclass(model, NoisyOr | LogisticCollider):
-            return np.full(len(theta), self.null)
-        return super().truth(model, theta)
+    ending = ", of cells with both directions" if released else ""
+    what = "how much the presence of one cause raises the judgement of the other"
+    return CellContrast(
+        name="markov_violation" + ("_released" if released else ""),
+        summary=f"{what}{ending}",
+        plus="IV",
+        minus="V",
+        pooled=released,
+        rational="noisy_or",
+        has_null=lambda model: issubclass(model, NoisyOr | LogisticCollider),
+        violator="associative_reasoner",
+        # The first moves the associative reasoner, the second the mutation sampler.
+        dial=Dial({"k": 1.0, "lambda": -1.0}, reach=6.0, steps=49),
+    )
 
 
 def complies(violation: float) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import CausalInference
 from knownminds.environments.causes.network_questions import (
     MADE_ABSENT,
     MADE_PRESENT,
@@ -28,48 +27,62 @@ Pair = tuple[int, int]  # of the questions of a list
 ALIKE = 1e-9  # exact answers that differ by less are the same
 
 
-class NetworkContrast(SessionMeasure):
-    """A number of each session, made of differences between the answers to paired questions.
+Questions = dict[str, Array]  # columns of the questions that were asked, [questions]
+OF_NETWORKS: dict[str, Any] = {
+    "environments": ("causal_inference",),
+    "columns": (*NETWORK, *QUESTION, "response"),
+}
+
+
+def _mean(answered: Array, exact: Array) -> Array:
+    """Return the mean difference of each session, [sessions]."""
+    held = np.isfinite(answered)
+    with np.errstate(invalid="ignore"):
+        mean: Array = np.where(held, answered, 0.0).sum(axis=1) / held.sum(axis=1)
+    return mean
+
+
+def _slope(answered: Array, exact: Array) -> Array:
+    """Return the slope of differences on exact ones, through the origin, [sessions]."""
+    differs = np.abs(exact) > ALIKE
+    x, y = exact[differs], answered[:, differs]
+    held = np.isfinite(y)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slope: Array = (np.where(held, y, 0.0) @ x) / (held @ x**2)
+    return np.where(held.any(axis=1), slope, np.nan)
+
+
+def of_pairs(
+    pairs: Callable[[Questions], Iterator[Pair]], number: Callable[[Array, Array], Array] = _mean
+) -> Callable[[SessionRows], Array]:
+    """Return what reads a number of each session off the answers to paired questions.
 
     Answers to the same question about the same network are averaged first, over stories and
     rounds. A session has those pairs both of whose questions it answers.
+
+    Parameters
+    ----------
+    pairs
+        The pairs among questions: answers to the first less the second.
+    number
+        Of differences of answers as shares of 1 [sessions, pairs], NaN where one is missing, and of
+        exact answers [pairs].
     """
 
-    kind = CausalInference
-    columns = (*NETWORK, *QUESTION, "response")
-
-    @abstractmethod
-    def pairs(self, questions: dict[str, Array]) -> Iterator[Pair]:
-        """Return the pairs among questions, [questions]: answers to the first less the second."""
-
-    def of_pairs(self, answered: Array, exact: Array) -> Array:
-        """Return the number of each session from the differences of answers and of exact answers.
-
-        Parameters
-        ----------
-        answered : [sessions, pairs], as shares of 1; NaN where one is missing
-        exact : [pairs]
-        """
-        held = np.isfinite(answered)
-        with np.errstate(invalid="ignore"):
-            mean: Array = np.where(held, answered, 0.0).sum(axis=1) / held.sum(axis=1)
-        return mean
-
-    def by_session(self, rows: SessionRows) -> Array:
-        """Return the number of each session, [sessions]."""
+    def by_session(rows: SessionRows) -> Array:
         table = pd.DataFrame({name: rows[name] for name in (*NETWORK, *QUESTION)})
         which = table.groupby(list(table), sort=False).ngroup().to_numpy()
         first = np.unique(which, return_index=True)[1]
         questions = {name: rows[name][first] for name in (*NETWORK, *QUESTION)}
-        pairs = np.array(list(self.pairs(questions)), dtype=np.int64).reshape(-1, 2)
+        one, other = np.array(list(pairs(questions)), dtype=np.int64).reshape(-1, 2).T
         given = np.isfinite(rows["response"])
         cell = (rows.session * len(first) + which)[given]
         means = mean_by(cell, rows["response"][given] / 100.0, rows.n * len(first))
         means = means.reshape(rows.n, len(first))
         exact = exact_answers(questions)
-        return self.of_pairs(
-            means[:, pairs[:, 0]] - means[:, pairs[:, 1]], exact[pairs[:, 0]] - exact[pairs[:, 1]]
-        )
+        return number(means[:, one] - means[:, other], exact[one] - exact[other])
+
+    return by_session
 
 
 def _twins(questions: dict[str, Array], change: dict[int, int]) -> Iterator[tuple[int, int, int]]:
@@ -86,94 +99,75 @@ def _twins(questions: dict[str, Array], change: dict[int, int]) -> Iterator[tupl
                     yield k, variable, twin
 
 
-class DoVersusSee(NetworkContrast):
-    """How far answers tell what was brought about from what was observed, 1 for exact ones.
-
-    Of every two questions that differ in this alone - a variable was seen to be present (or
-    absent) in the one and made so in the other - the difference of the answers is held against that
-    of the exact answers: the slope of the line through the origin, over all pairs of a session. It
-    is 0 for who takes interventions for observations, and 1 - n for who neglects them by the share
-    n, up to the noise that is cut off at the ends of the scale.
-    """
-
-    name = "do_versus_see"
-    summary = "share of the exact difference between seeing and doing that answers show"
-    source = "Waldmann and Hagmayer 2005; Sloman and Lagnado 2005"
-    reason = "no two questions that differ in seeing and doing"
-    null = 0.0
-    rational = "network_reasoner_seeing"
-    violator = "network_reasoner_neglect"
-    dial = Dial({"neglect": -1.0}, reach=6.0, steps=13)
-
-    def pairs(self, questions: dict[str, Array]) -> Iterator[Pair]:
-        """Return what is seen beside what is made."""
-        change = {SEEN_ABSENT: MADE_ABSENT, SEEN_PRESENT: MADE_PRESENT}
-        for seen, _, made in _twins(questions, change):
-            yield seen, made
-
-    def of_pairs(self, answered: Array, exact: Array) -> Array:
-        """Return the slope."""
-        differs = np.abs(exact) > ALIKE
-        x, y = exact[differs], answered[:, differs]
-        held = np.isfinite(y)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            slope: Array = (np.where(held, y, 0.0) @ x) / (held @ x**2)
-        return np.where(held.any(axis=1), slope, np.nan)
+def _seen_and_made(questions: Questions) -> Iterator[Pair]:
+    change = {SEEN_ABSENT: MADE_ABSENT, SEEN_PRESENT: MADE_PRESENT}
+    for seen, _, made in _twins(questions, change):
+        yield seen, made
 
 
-class NetworkMarkovViolation(NetworkContrast):
-    """How much the presence of a variable that is screened off raises answers.
-
-    Pairs differ in whether one variable was seen to be present or absent, and by the graph it tells
-    nothing of the query, given what else was seen: the answers of an exact reasoner are the same,
-    whatever the strengths. Questions with interventions do not count. As a share of 1; an
-    associative reasoner has a part of its share k.
-    """
-
-    name = "network_markov_violation"
-    summary = "how much a variable that is screened off raises the answer"
-    source = "Rehder 2014; Park and Sloman 2013; separation by Lauritzen and Spiegelhalter 1988"
-    reason = "no two questions that differ in a variable that is screened off"
-    null = 0.0
-    bounds = (-1.0, 1.0)
-    rational = "network_reasoner_exact"
-    violator = "network_reasoner_associative"
-    dial = Dial({"k": 1.0}, reach=2.0, steps=9)
-
-    def pairs(self, questions: dict[str, Array]) -> Iterator[Pair]:
-        """Return a variable's presence beside its absence."""
-        evidence = np.stack([questions[name] for name in QUESTION[1:]])
-        for present, variable, absent in _twins(questions, {SEEN_PRESENT: SEEN_ABSENT}):
-            seen = evidence[:, present].max() < MADE_ABSENT
-            if seen and separated(questions, variable, present):
-                yield present, absent
+def _screened_off(questions: Questions) -> Iterator[Pair]:
+    evidence = np.stack([questions[name] for name in QUESTION[1:]])
+    for present, variable, absent in _twins(questions, {SEEN_PRESENT: SEEN_ABSENT}):
+        seen = evidence[:, present].max() < MADE_ABSENT
+        if seen and separated(questions, variable, present):
+            yield present, absent
 
 
-class NetworkExplainingAway(NetworkContrast):
-    """How much less likely a cause of a present effect is judged once another cause is there too.
+def _other_cause(questions: Questions) -> Iterator[Pair]:
+    change = {SEEN_ABSENT: SEEN_PRESENT, MADE_ABSENT: MADE_PRESENT}
+    for absent, other, present in _twins(questions, change):
+        query = int(questions["query"][absent])
+        for effect in range(max(query, other) + 1, MOST):
+            evidence = questions[QUESTION[1 + effect]][absent]
+            strengths = [questions[f"w{c + 1}{effect + 1}"][absent] for c in (query, other)]
+            if evidence == SEEN_PRESENT and min(strengths) > 0:
+                yield absent, present
+                break
 
-    Pairs ask about a cause of an effect that was observed to be present, and differ in whether
-    another cause of it is told to be absent or present; both causes produce the effect. As a share
-    of 1. How much of it is right hangs on the strengths.
-    """
 
-    name = "network_explaining_away"
-    summary = "judgement of a cause that another cause of the same effect takes away"
-    source = "Pearl 1988; Rehder and Waldmann 2017"
-    reason = "no two questions about a cause of a present effect that differ in another cause"
-    bounds = (-1.0, 1.0)
-    violator = "network_reasoner_biased"
-    dial = Dial({"strength_scale": 1.0, "base_scale": -1.0}, reach=1.0, steps=9)
-
-    def pairs(self, questions: dict[str, Array]) -> Iterator[Pair]:
-        """Return the other cause's absence beside its presence."""
-        for absent, other, present in _twins(
-            questions, {SEEN_ABSENT: SEEN_PRESENT, MADE_ABSENT: MADE_PRESENT}
-        ):
-            query = int(questions["query"][absent])
-            for effect in range(max(query, other) + 1, MOST):
-                evidence = questions[QUESTION[1 + effect]][absent]
-                strengths = [questions[f"w{c + 1}{effect + 1}"][absent] for c in (query, other)]
-                if evidence == SEEN_PRESENT and min(strengths) > 0:
-                    yield absent, present
-                    break
+# Of every two questions that differ in this alone - a variable was seen to be present (or absent)
+# in the one and made so in the other - the difference of the answers is held against that of the
+# exact answers: the slope of the line through the origin, over all pairs of a session. It is 0 for
+# who takes interventions for observations, and 1 - n for who neglects them by the share n, up to
+# the noise that is cut off at the ends of the scale.
+DO_VERSUS_SEE = SessionMeasure(
+    of_pairs(_seen_and_made, _slope),
+    name="do_versus_see",
+    summary="share of the exact difference between seeing and doing that answers show",
+    source="Waldmann and Hagmayer 2005; Sloman and Lagnado 2005",
+    reason="no two questions that differ in seeing and doing",
+    rational="network_reasoner_seeing",
+    violator="network_reasoner_neglect",
+    dial=Dial({"neglect": -1.0}, reach=6.0, steps=13),
+    **OF_NETWORKS,
+)
+# Pairs differ in whether one variable was seen to be present or absent, and by the graph it tells
+# nothing of the query, given what else was seen: the answers of an exact reasoner are the same,
+# whatever the strengths. Questions with interventions do not count. As a share of 1; an associative
+# reasoner has a part of its share k.
+NETWORK_MARKOV_VIOLATION = SessionMeasure(
+    of_pairs(_screened_off),
+    name="network_markov_violation",
+    summary="how much a variable that is screened off raises the answer",
+    source="Rehder 2014; Park and Sloman 2013; separation by Lauritzen and Spiegelhalter 1988",
+    reason="no two questions that differ in a variable that is screened off",
+    bounds=(-1.0, 1.0),
+    rational="network_reasoner_exact",
+    violator="network_reasoner_associative",
+    dial=Dial({"k": 1.0}, reach=2.0, steps=9),
+    **OF_NETWORKS,
+)
+# Pairs ask about a cause of an effect that was observed to be present, and differ in whether
+# another cause of it is told to be absent or present; both causes produce the effect. As a share of
+# 1. How much of it is right hangs on the strengths.
+NETWORK_EXPLAINING_AWAY = SessionMeasure(
+    of_pairs(_other_cause),
+    name="network_explaining_away",
+    summary="judgement of a cause that another cause of the same effect takes away",
+    source="Pearl 1988; Rehder and Waldmann 2017",
+    reason="no two questions about a cause of a present effect that differ in another cause",
+    bounds=(-1.0, 1.0),
+    violator="network_reasoner_biased",
+    dial=Dial({"strength_scale": 1.0, "base_scale": -1.0}, reach=1.0, steps=9),
+    **OF_NETWORKS,
+)

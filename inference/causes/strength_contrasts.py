@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import CausalStrength
 from knownminds.environments.causes.causal_strength import (
     COUNTS,
     PREVENT,
@@ -16,58 +15,53 @@ from knownminds.inference.measure import Dial
 from knownminds.inference.session_measure import SessionMeasure, SessionRows, mean_by
 
 
-class PowerWeight(SessionMeasure):
+@SessionMeasure.declared(
+    name="power_weight",
+    summary="where judgements lie between contrast (0) and causal power (1)",
+    source="Buehner, Cheng and Clifford 2003",
+    environments=("causal_strength",),
+    columns=(*COUNTS, "kind", "response"),
+    reason="no table in which power and contrast differ",
+    violator="strength_judge",
+    dial=Dial({"w": 1.0}, reach=2.0, steps=9),
+)
+def power_weight(rows: SessionRows) -> Array:
     """Where answers lie between the contrast (0) and causal power (1).
 
     The slope of the line through the origin of (answer - contrast) on (power - contrast), over the
     tables of a session in which the two differ, as shares of 1. Noise that is cut off at the ends
     of the scale pulls it a little.
     """
-
-    name = "power_weight"
-    summary = "where judgements lie between contrast (0) and causal power (1)"
-    source = "Buehner, Cheng and Clifford 2003"
-    kind = CausalStrength
-    columns = (*COUNTS, "kind", "response")
-    reason = "no table in which power and contrast differ"
-    violator = "strength_judge"
-    dial = Dial({"w": 1.0}, reach=2.0, steps=9)
-
-    def by_session(self, rows: SessionRows) -> Array:
-        """Return the slope, [sessions]."""
-        columns = dict(rows.columns)
-        contrast = judged_contrast(columns)
-        return rows.slope(judged_power(columns) - contrast, rows["response"] / 100.0 - contrast)
+    columns = dict(rows.columns)
+    contrast = judged_contrast(columns)
+    return rows.slope(judged_power(columns) - contrast, rows["response"] / 100.0 - contrast)
 
 
-class FrequencyIllusion(SessionMeasure):
+@SessionMeasure.declared(
+    name="frequency_illusion",
+    summary="rise of judgements with the effect's frequency where the cause makes no difference",
+    source="Allan and Jenkins 1983; Griffiths and Tenenbaum 2005",
+    environments=("causal_strength",),
+    columns=(*COUNTS, "kind", "response"),
+    reason="no tables without a contrast that differ",
+    rational="power_pc",
+    violator="causal_support",
+    dial=Dial({"gain": 1.0}, reach=0.5, steps=14, lowest=-6.0),
+)
+def frequency_illusion(rows: SessionRows) -> Array:
     """How much answers rise with how common the effect is, where the cause makes no difference.
 
     Over the tables of a session whose contrast is 0: the slope of the answers, as shares of 1, on
     the share of cases with the effect (of those without it, where prevention is asked about), each
     less its mean among the tables of its kind. Who goes by contrast or power has 0.
     """
-
-    name = "frequency_illusion"
-    summary = "rise of judgements with the effect's frequency where the cause makes no difference"
-    source = "Allan and Jenkins 1983; Griffiths and Tenenbaum 2005"
-    kind = CausalStrength
-    columns = (*COUNTS, "kind", "response")
-    reason = "no tables without a contrast that differ"
-    null = 0.0
-    rational = "power_pc"
-    violator = "causal_support"
-    dial = Dial({"gain": 1.0}, reach=0.5, steps=14, lowest=-6.0)
-
-    def by_session(self, rows: SessionRows) -> Array:
-        """Return the slope, [sessions]."""
-        a, b, c, d = (rows[name] for name in COUNTS)
-        prevents = rows["kind"] == PREVENT
-        share = (a + c) / (a + b + c + d)
-        frequent, answer = np.where(prevents, 1.0 - share, share), rows["response"] / 100.0
-        flat = (a * d == b * c) & np.isfinite(answer)
-        group = (2 * rows.session + prevents)[flat]
-        x, y = np.zeros((2, len(flat)))
-        for sides, values in ((x, frequent[flat]), (y, answer[flat])):
-            sides[flat] = values - mean_by(group, values, 2 * rows.n)[group]
-        return rows.slope(x, y)
+    a, b, c, d = (rows[name] for name in COUNTS)
+    prevents = rows["kind"] == PREVENT
+    share = (a + c) / (a + b + c + d)
+    frequent, answer = np.where(prevents, 1.0 - share, share), rows["response"] / 100.0
+    flat = (a * d == b * c) & np.isfinite(answer)
+    group = (2 * rows.session + prevents)[flat]
+    x, y = np.zeros((2, len(flat)))
+    for sides, values in ((x, frequent[flat]), (y, answer[flat])):
+        sides[flat] = values - mean_by(group, values, 2 * rows.n)[group]
+    return rows.slope(x, y)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import Environment, Trials, make, unknown
+from knownminds.environments import Environment, Trials
 from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff, Context
 from knownminds.environments.chance.scenarios import context_of
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, Values, t_tests
-from knownminds.inference.session_measure import SimulatedMeasure
+from knownminds.inference.session_measure import PlacedMeasure, SimulatedMeasure
 
 from .belief_sampler_fit import BeliefTable
 from .open_beliefs import set_bounds
@@ -150,6 +150,7 @@ def _ends(samples: Array) -> tuple[float, float]:
     return float(low), float(high)
 
 
+@dataclass(eq=False, kw_only=True)
 class BeliefBias(SimulatedMeasure):
     """How much more often the outcomes with a mark are said than they come, as a share.
 
@@ -165,27 +166,14 @@ class BeliefBias(SimulatedMeasure):
 
     Parameters
     ----------
-    mark
-        One of `MARKS`.
+    mark, called
+        One of `MARKS`, and what it marks.
     """
 
-    bounds = (-1.0, 1.0)
-    source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, results 2 and 3"
-    rational = "random_responder"
-    violator = "belief_sampler"
+    mark: str
+    called: str
 
-    def __init__(self, mark: str):
-        if mark not in MARKS:
-            raise ValueError(unknown("mark", mark, MARKS))
-        self.mark = mark
-        self.name = f"{mark}_outcome_bias"
-        self.summary = f"how much more often {_CALLED[mark]} is said than it comes"
-        self.environments = _SPLIT_IN[mark]
-        self.settings: Mapping[str, Any] = _SETTINGS.get(mark, {})
-        self.environment = make(self.environments[0], **self.settings)
-        self.dial = Dial({f"bias_{mark}": 1.0}, reach=2.0, steps=9)
-
-    def in_place(self, environment: Environment) -> SimulatedMeasure:
+    def in_place(self, environment: Environment) -> PlacedMeasure:
         """Return the measure whose truth is that over the contexts of the experiment.
 
         Raises
@@ -201,8 +189,8 @@ class BeliefBias(SimulatedMeasure):
         if all(self._marked(context) is None for context in environment.contexts):
             raise ValueError(
                 f"{self.name} needs contexts in which all outcomes are equally probable and some, "
-                f"but not all, are {_CALLED[self.mark]}; {environment!r} has none. Change its "
-                f"settings, or use one of {', '.join(self.environments)}."
+                f"but not all, are {self.called}; {environment!r} has none. Change its settings, "
+                f"or use one of {', '.join(self.environments)}."
             )
         return super().in_place(environment)
 
@@ -215,7 +203,7 @@ class BeliefBias(SimulatedMeasure):
                 "cell; these have none. Use trials of dice, coins, choice or preference."
             )
         subject, names = pd.factorize(frame["subject"])
-        action = pd.to_numeric(frame["action"], errors="coerce").to_numpy(dtype=float)
+        action = trials.numbers("action")
         said = np.full(len(frame), np.nan)
         answered = self.reads(trials) & (action >= 0)
         for cell in frame["cell"][answered].unique():
@@ -243,21 +231,27 @@ class BeliefBias(SimulatedMeasure):
         return np.asarray(marked, dtype=float)
 
 
-_CALLED = {
-    "first": "the first outcome",
-    "middle": "the outcome in the middle",
-    "round": "a multiple of ten",
-    "repeat": "the outcome that came before",
-    "heads": "heads",
-    "left": "left",
-}
-# Where all outcomes can be equally probable and some of them have the mark.
-_SPLIT_IN = {
-    "first": ("dice", "choice", "preference"),
-    "middle": ("dice", "choice"),
-    "round": ("dice",),
-    "repeat": ("dice", "choice", "preference"),
-    "heads": ("preference",),
-    "left": ("preference",),
-}
-_SETTINGS: dict[str, Mapping[str, Any]] = {"round": {"n_faces": 12}}
+OUTCOME_BIASES = tuple(
+    BeliefBias(
+        mark=mark,
+        called=called,
+        name=f"{mark}_outcome_bias",
+        summary=f"how much more often {called} is said than it comes",
+        source="Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, results 2 and 3",
+        # Where all outcomes can be equally probable and some of them have the mark.
+        environments=tuple(places.split()),
+        settings={"n_faces": 12} if mark == "round" else {},
+        bounds=(-1.0, 1.0),
+        rational="random_responder",
+        violator="belief_sampler",
+        dial=Dial({f"bias_{mark}": 1.0}, reach=2.0, steps=9),
+    )
+    for mark, called, places in (
+        ("first", "the first outcome", "dice choice preference"),
+        ("middle", "the outcome in the middle", "dice choice"),
+        ("round", "a multiple of ten", "dice"),
+        ("repeat", "the outcome that came before", "dice choice preference"),
+        ("heads", "heads", "preference"),
+        ("left", "left", "preference"),
+    )
+)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import Environment, Trials, make, unknown
+from knownminds.environments import Environment, Trials
 from knownminds.environments.chance.counts import EARLIER
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, Values, with_columns
-from knownminds.inference.session_measure import SimulatedMeasure, in_experiment
+from knownminds.inference.session_measure import PlacedMeasure, SimulatedMeasure
 
 from .belief_contexts import (
     KINDS,
@@ -117,6 +119,7 @@ _CODES: Mapping[str, Mapping[str, int]] = {
 }
 
 
+@dataclass(eq=False, kw_only=True)
 class IdlePull(SimulatedMeasure):
     """How much more often an outcome is said once evidence that should not matter has named it.
 
@@ -134,26 +137,9 @@ class IdlePull(SimulatedMeasure):
         the text says to have no influence.
     """
 
-    bounds = (-1.0, 1.0)
-    source = "ours; anchoring on what does not matter: Tversky and Kahneman 1974"
-    rational = "random_responder"
-    violator = "evidence_weigher"
+    kind: str
 
-    def __init__(self, kind: str):
-        if kind not in IDLE:
-            raise ValueError(unknown("kind", kind, IDLE))
-        self.kind = kind
-        self.name = {"aside": "idle_fact_pull", "independent": "idle_count_pull"}[kind]
-        what = {
-            "aside": "a number is said once a fact that does not matter names it",
-            "independent": "a count is said right after earlier ones without influence",
-        }[kind]
-        self.summary = f"how much more often {what}"
-        bias = "bias_fact" if kind == "aside" else "bias_repeat"
-        self.dial = Dial({bias: 1.0}, reach=2.0, steps=9)
-        self.environment, self.environments = make(PLACES[kind][0]), PLACES[kind][:1]
-
-    def in_place(self, environment: Environment) -> SimulatedMeasure:
+    def in_place(self, environment: Environment) -> PlacedMeasure:
         """Return the measure whose truth is that over the contexts of the experiment.
 
         Raises
@@ -170,11 +156,11 @@ class IdlePull(SimulatedMeasure):
                 f'without such evidence; got {environment!r}. Set kinds to "single" and '
                 f'"{self.kind}" at least.'
             )
-        placed = in_experiment(self, environment)
-        placed.environments = (environment.name,)
-        if environment.name == "linked_coins":
-            placed.violator = "correlation_weigher"
-        return placed
+        others = {"linked_coins": "correlation_weigher"}
+        violator = others.get(environment.name, self.violator)
+        if self.environments == (environment.name,):
+            return super().in_place(environment)
+        return _moved(self, environment.name, violator).in_place(environment)
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's mean difference over the contexts with evidence."""
@@ -182,7 +168,7 @@ class IdlePull(SimulatedMeasure):
         shared, codes = list(SHARED[scenario]), _CODES[scenario]
         frame = with_columns(trials, self.name, [*shared, "kind", "action"])
         subject, names = pd.factorize(frame["subject"])
-        action = pd.to_numeric(frame["action"], errors="coerce").to_numpy(dtype=float)
+        action = trials.numbers("action")
         rows = pd.DataFrame(
             {
                 "subject": subject,
@@ -202,8 +188,7 @@ class IdlePull(SimulatedMeasure):
         )
         difference = (shown - without).dropna().groupby(level="subject").mean()
         value = difference.reindex(range(len(names))).to_numpy(dtype=float)
-        reason = "no answers with and without evidence that should not matter"
-        return Values(value, tuple("" if k else reason for k in np.isfinite(value)))
+        return Values.of(value, "no answers with and without evidence that should not matter")
 
     def reads(self, trials: Trials) -> NDArray[np.bool_]:
         """Say which trials have such evidence, or are what they are held against, [rows]."""
@@ -221,3 +206,29 @@ class IdlePull(SimulatedMeasure):
         earlier = frame[list(EARLIER)].astype(float)
         last: Array = earlier.where(earlier >= 0).ffill(axis=1).iloc[:, -1].to_numpy(dtype=float)
         return last
+
+
+@lru_cache  # one object each, by which curves of dials are kept
+def _moved(measure: IdlePull, environment: str, violator: str) -> IdlePull:
+    return replace(measure, environments=(environment,), violator=violator, environment=None)
+
+
+IDLE_PULLS = tuple(
+    IdlePull(
+        kind=kind,
+        name=name,
+        summary=f"how much more often {what}",
+        source="ours; anchoring on what does not matter: Tversky and Kahneman 1974",
+        environments=PLACES[kind][:1],
+        bounds=(-1.0, 1.0),
+        rational="random_responder",
+        violator="evidence_weigher",
+        dial=Dial({bias: 1.0}, reach=2.0, steps=9),
+    )
+    for kind, name, bias, what in (
+        ("aside", "idle_fact_pull", "bias_fact",
+         "a number is said once a fact that does not matter names it"),
+        ("independent", "idle_count_pull", "bias_repeat",
+         "a count is said right after earlier ones without influence"),
+    )
+)  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import AdjustingAmount, Trials
+from knownminds.environments import Trials
 from knownminds.environments.decisions.adjusting_amount import LATER
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, sessions_of, with_columns
@@ -109,31 +109,29 @@ def _points(session: NDArray[np.int64], columns: Mapping[str, Array]) -> dict[st
     }
 
 
-class AreaUnderCurve(SessionMeasure):
+@SessionMeasure.declared(
+    name="area_under_curve",
+    summary="area under the discounting curve of gains, read off ladders",
+    source="Myerson, Green and Warusawitharana 2001",
+    environments=("adjusting_amount",),
+    columns=COLUMNS,
+    reason="a ladder of gains has no answer",
+    bounds=(0.0, 1.0),
+    violator="hyperbolic_discounter",
+    dial=Dial({"k": -1.0}, reach=2.0, steps=9),
+)
+def area_of_gains(rows: SessionRows) -> Array:
     """Area under the curve of indifference points of gains, read off ladders.
 
     1 where later sums are worth as much as those now, near 0 where they are worth nothing. No
     form of discounting is assumed. Several later sums are averaged. See `area_under_curve`, which
     has the areas of losses too, and what the steps of ladders leave open.
     """
-
-    kind = AdjustingAmount
-    name = "area_under_curve"
-    summary = "area under the discounting curve of gains, read off ladders"
-    source = "Myerson, Green and Warusawitharana 2001"
-    columns = COLUMNS
-    reason = "a ladder of gains has no answer"
-    bounds = (0.0, 1.0)
-    violator = "hyperbolic_discounter"
-    dial = Dial({"k": -1.0}, reach=2.0, steps=9)
-
-    def by_session(self, rows: SessionRows) -> Array:
-        """Return the mean area over later sums, [sessions]."""
-        points = pd.DataFrame(_points(rows.session, rows.columns))
-        gains = points[points["amount"] > 0].assign(share=points["point"] / points["amount"])
-        curves = gains.groupby(["session", "amount", "delay"])["share"].mean(skipna=False)
-        table = curves.unstack("delay")
-        delays = np.array([0.0, *table.columns])
-        shares = np.column_stack([np.ones(len(table)), table.to_numpy()])
-        areas = pd.Series(np.trapezoid(shares, delays / delays[-1], axis=1), table.index)
-        return areas.groupby("session").mean().reindex(range(rows.n)).to_numpy(dtype=float)
+    points = pd.DataFrame(_points(rows.session, rows.columns))
+    gains = points[points["amount"] > 0].assign(share=points["point"] / points["amount"])
+    curves = gains.groupby(["session", "amount", "delay"])["share"].mean(skipna=False)
+    table = curves.unstack("delay")
+    delays = np.array([0.0, *table.columns])
+    shares = np.column_stack([np.ones(len(table)), table.to_numpy()])
+    areas = pd.Series(np.trapezoid(shares, delays / delays[-1], axis=1), table.index)
+    return areas.groupby("session").mean().reindex(range(rows.n)).to_numpy(dtype=float)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import PublicGoods, Ultimatum
 from knownminds.environments.decisions.ultimatum import COLUMNS as OFFERED
 from knownminds.environments.decisions.ultimatum import PROPOSER, RESPONDER
 from knownminds.inference.measure import Dial
@@ -15,77 +14,70 @@ LOW = 0.3  # of the stake; offers below are rejected often
 CLOSE = 1e-9
 
 
-class RejectedOffers(SessionMeasure):
+@SessionMeasure.declared(
+    name="low_offers_rejected",
+    summary="share of offers below 30% of the stake that were rejected",
+    source="Gueth, Schmittberger and Schwarze 1982",
+    environments=("ultimatum",),
+    columns=(*OFFERED, "action"),
+    reason="no offer below 30% of the stake was answered",
+    bounds=(0.0, 1.0),
+    violator="inequity_averse",
+    dial=Dial({"alpha": 1.0}, reach=2.0, steps=9),
+)
+def low_offers_rejected(rows: SessionRows) -> Array:
     """Share of low offers that a responder rejects; low are those below 30% of the stake.
 
     Who goes by the own earnings rejects them by mistake alone.
     """
-
-    kind = Ultimatum
-    name = "low_offers_rejected"
-    summary = "share of offers below 30% of the stake that were rejected"
-    source = "Gueth, Schmittberger and Schwarze 1982"
-    columns = (*OFFERED, "action")
-    reason = "no offer below 30% of the stake was answered"
-    bounds = (0.0, 1.0)
-    violator = "inequity_averse"
-    dial = Dial({"alpha": 1.0}, reach=2.0, steps=9)
-
-    def by_session(self, rows: SessionRows) -> Array:
-        """Return the share of rejections, [sessions]."""
-        low = rows["more"] < LOW * rows["stake"] - CLOSE
-        answered = (rows["role"] == RESPONDER) & low & np.isfinite(rows["action"])
-        return rows.mean(rows["action"] == 0, answered)
+    low = rows["more"] < LOW * rows["stake"] - CLOSE
+    answered = (rows["role"] == RESPONDER) & low & np.isfinite(rows["action"])
+    return rows.mean(rows["action"] == 0, answered)
 
 
-class GenerousOffers(SessionMeasure):
+@SessionMeasure.declared(
+    name="generous_offers",
+    summary="share of proposals where the higher offer was made and the lower one earns more",
+    source="Blanco, Engelmann and Normann 2011",
+    environments=("ultimatum",),
+    columns=(*OFFERED, "action"),
+    reason="no proposal in which the lower offer earns more was answered",
+    bounds=(0.0, 1.0),
+    violator="inequity_averse",
+    dial=Dial({"beta": 1.0}, reach=2.0, steps=9),
+)
+def generous_offers(rows: SessionRows) -> Array:
     """Share of proposals in which the higher offer was made although the lower one earns more.
 
     Both offers' earnings are what is kept times the chance that the offer is accepted. Who goes by
     the own earnings makes the higher one by mistake alone.
     """
-
-    kind = Ultimatum
-    name = "generous_offers"
-    summary = "share of proposals where the higher offer was made and the lower one earns more"
-    source = "Blanco, Engelmann and Normann 2011"
-    columns = (*OFFERED, "action")
-    reason = "no proposal in which the lower offer earns more was answered"
-    bounds = (0.0, 1.0)
-    violator = "inequity_averse"
-    dial = Dial({"beta": 1.0}, reach=2.0, steps=9)
-
-    def by_session(self, rows: SessionRows) -> Array:
-        """Return the share of higher offers, [sessions]."""
-        less, more = (
-            rows[f"{offer}_chance"] * (rows["stake"] - rows[offer]) for offer in ("less", "more")
-        )
-        costs = less > more + CLOSE * rows["stake"]
-        answered = (rows["role"] == PROPOSER) & costs & np.isfinite(rows["action"])
-        return rows.mean(rows["action"] == 1, answered)
+    less, more = (
+        rows[f"{offer}_chance"] * (rows["stake"] - rows[offer]) for offer in ("less", "more")
+    )
+    costs = less > more + CLOSE * rows["stake"]
+    answered = (rows["role"] == PROPOSER) & costs & np.isfinite(rows["action"])
+    return rows.mean(rows["action"] == 1, answered)
 
 
-class ConditionalCooperation(SessionMeasure):
+@SessionMeasure.declared(
+    name="conditional_cooperation",
+    summary="slope of contributions on those of the others",
+    source="Fischbacher, Gaechter and Fehr 2001",
+    environments=("public_goods",),
+    columns=("others", "action"),
+    reason="contributions to fewer than two different ones of the others",
+    rational="selfish_contributor",
+    violator="conditional_cooperator",
+    dial=Dial({"slope": 1.0}, reach=1.0, steps=9),
+)
+def conditional_cooperation(rows: SessionRows) -> Array:
     """Slope of contributions on what each of the others has put in, by least squares.
 
     0 is giving whatever the others give, nothing for instance; 1 is giving as they do. Where what
     others give and the multiplier are crossed, as in the design, it is 0 for who goes by the own
     earnings.
     """
-
-    kind = PublicGoods
-    name = "conditional_cooperation"
-    summary = "slope of contributions on those of the others"
-    source = "Fischbacher, Gaechter and Fehr 2001"
-    columns = ("others", "action")
-    reason = "contributions to fewer than two different ones of the others"
-    null = 0.0
-    rational = "selfish_contributor"
-    violator = "conditional_cooperator"
-    dial = Dial({"slope": 1.0}, reach=1.0, steps=9)
-
-    def by_session(self, rows: SessionRows) -> Array:
-        """Return the slope, [sessions]."""
-        answered = np.isfinite(rows["action"] + rows["others"])
-        others = np.where(answered, rows["others"], np.nan)
-        return rows.slope(others - rows.mean(others, answered)[rows.session], rows["action"])
+    answered = np.isfinite(rows["action"] + rows["others"])
+    others = np.where(answered, rows["others"], np.nan)
+    return rows.slope(others - rows.mean(others, answered)[rows.session], rows["action"])

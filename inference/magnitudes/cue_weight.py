@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,27 +31,31 @@ FIXED = {
 }
 
 Columns = Mapping[str, Array]
+Reading = tuple[float, str]  # a value, or NaN and why there is none
+# From the text's weight, the one that precision deserves, and all parameters: the measure, [n].
+OfWeights = Callable[[Array, Array, Columns], Array]
 
 
+@dataclass(eq=False)
 class WeightMeasure(SubjectMeasure):
     """A measure of how much the text counts in answers to text and image.
 
-    Attributes
+    Parameters
     ----------
-    family
-        How the names of the agents begin whose truth is known.
+    of
+        From the columns of one subject's trials, the measure.
     columns
         What is read of the trials.
+    of_weights
+        The measure of agents, whose truth is known where their names begin like the violator's.
     """
 
-    source = "Ernst and Banks 2002"
-    dial = Dial({"alpha": 1.0}, reach=6.0, steps=241)
-    family: str
+    of: Callable[[Columns], Reading]
+    _: KW_ONLY
     columns: tuple[str, ...]
-
-    @abstractmethod
-    def of(self, columns: Columns) -> tuple[float, str]:
-        """Return the measure of one subject's trials, or NaN and the reason."""
+    of_weights: OfWeights = lambda weight, best, values: weight
+    source: str = "Ernst and Banks 2002"
+    dial: Dial = field(default_factory=lambda: Dial({"alpha": 1.0}, reach=6.0, steps=241))
 
     def values(self, trials: Trials) -> Values:
         """Read the measure off each subject's trials."""
@@ -70,9 +74,9 @@ class WeightMeasure(SubjectMeasure):
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the measure of agents with parameters theta[n, P], [n]."""
-        if not model.name.startswith(self.family):
+        if not model.name.startswith(self.violator):
             raise ValueError(
-                f"The true {self.name} is known of {self.family.replace('_', ' ')}s; got "
+                f"The true {self.name} is known of {self.violator.replace('_', ' ')}s; got "
                 f"{model.name}. Choose one of them."
             )
         values = dict(zip(model.parameters.names, theta.T, strict=True))
@@ -80,25 +84,35 @@ class WeightMeasure(SubjectMeasure):
         weight = np.full(len(theta), FIXED[model.name]) if model.name in FIXED else best
         return self.of_weights(values.get("alpha", weight), best, values)
 
-    def of_weights(self, weight: Array, best: Array, values: Columns) -> Array:
-        """Return the measure of a weight where precision deserves the best one, [n]."""
-        return weight
+
+# Sessions show each stimulus as text, as image and as both; or cues that disagree.
+OF_CUES: dict[str, Any] = {
+    "environments": MULTIMODAL,
+    "settings": {"modality": "all"},
+    "violator": "cue_combiner",
+    "columns": ("session", "window", "item", "modality", "value", "response"),
+}
+OF_CONFLICTS: dict[str, Any] = {
+    "environments": ("cue_conflict",),
+    "violator": "cue_weigher",
+    "columns": ("window", "modality", "value", "conflict", "response"),
+}
 
 
-class CueMeasure(WeightMeasure):
-    """A measure of sessions that show each stimulus as text, as image and as both."""
+def _excess(weight: Array, best: Array, values: Columns) -> Array:
+    return weight - best
 
-    environments = MULTIMODAL
-    settings: Mapping[str, Any] = {"modality": "all"}  # of the experiment, to be read off it
-    family, violator = "cue_combiner", "cue_combiner"
-    columns = ("session", "window", "item", "modality", "value", "response")
 
-    @abstractmethod
-    def of_items(self, text: Array, image: Array, both: Array, value: Array) -> float:
-        """Return the measure of the items that were answered in all three modalities, [n] each."""
+def of_items(read: Callable[[Array, Array, Array, Array], float]) -> Callable[[Columns], Reading]:
+    """Return what reads a measure off the items that were answered in all three modalities.
 
-    def of(self, columns: Columns) -> tuple[float, str]:
-        """Return the measure of one subject's trials, or NaN and the reason."""
+    Parameters
+    ----------
+    read
+        From answers to text, to image and to both, and values, [n] each.
+    """
+
+    def of(columns: Columns) -> Reading:
         item = np.unique(columns["item"], return_inverse=True)[1]
         said, value = np.full((item.max() + 1, 3), np.nan), np.empty(item.max() + 1)
         said[item, columns["modality"].astype(np.int64)] = columns["response"]
@@ -106,138 +120,130 @@ class CueMeasure(WeightMeasure):
         whole = np.isfinite(said).all(axis=1)
         if whole.sum() < LEAST:
             return np.nan, FEW
-        text, image, both = said[whole].T
-        result = float(self.of_items(text, image, both, value[whole]))
+        result = float(read(*said[whole].T, value[whole]))
         return (result, "") if np.isfinite(result) else (np.nan, "no weight")
 
+    return of
 
-class CueWeight(CueMeasure):
-    """The weight of the text in answers to both, by least squares: alpha in [0, 1].
 
-    y_both = alpha y_text + (1 - alpha) y_image. The test rejects equal weights.
+def text_weight(text: Array, image: Array, both: Array, value: Array) -> float:
+    """Return the weight of the text in answers to both, by least squares: alpha in [0, 1].
+
+    y_both = alpha y_text + (1 - alpha) y_image.
     """
-
-    name = "cue_weight"
-    bounds = (0.0, 1.0)
-    summary = "weight of the text in answers to text and image together"
-    null = 0.5
-    rational = "cue_combiner_equal"
-
-    def of_items(self, text: Array, image: Array, both: Array, value: Array) -> float:
-        """Return the weight of the text."""
-        spread = text - image
-        return float(np.clip((spread @ (both - image)) / (spread @ spread), 0.0, 1.0))
+    spread = text - image
+    return float(np.clip((spread @ (both - image)) / (spread @ spread), 0.0, 1.0))
 
 
-class CueWeightExcess(CueWeight):
-    """The weight of the text less the one with which the combination would vary least.
+def weight_excess(text: Array, image: Array, both: Array, value: Array) -> float:
+    """Return the weight of the text less the one with which the combination would vary least.
 
-    That is by the inverse variances of the errors of answers to text and to image; the test
-    rejects such weights. Above 0, the text is trusted too much.
+    That is by the inverse variances of the errors of answers to text and to image. Above 0, the
+    text is trusted too much.
     """
-
-    name = "cue_weight_excess"
-    bounds = (-1.0, 1.0)
-    summary = "weight of the text less the weight that its precision deserves"
-    null = 0.0
-    rational = "cue_combiner_optimal"
-
-    def of_weights(self, weight: Array, best: Array, values: Columns) -> Array:
-        """Return the excess."""
-        return weight - best
-
-    def of_items(self, text: Array, image: Array, both: Array, value: Array) -> float:
-        """Return the weight less that by the inverse variances of both errors."""
-        best = _by_precision(np.var(text - value), np.var(image - value))
-        return super().of_items(text, image, both, value) - float(best)
+    best = _by_precision(np.var(text - value), np.var(image - value))
+    return text_weight(text, image, both, value) - float(best)
 
 
-class CueEfficiency(CueMeasure):
-    """Error of the best combination of the answers to single cues over that of the answers to both
-    (RRE).
+def efficiency(text: Array, image: Array, both: Array, value: Array) -> float:
+    """Return the error of the best combination of single cues over that of both together (RRE).
 
     The best combination weighs by the inverse variances of the errors. 1 is as good as it, more is
     better.
     """
-
-    name = "cue_efficiency"
-    bounds = (0.0, np.inf)
-    summary = "error of a combination by precision over that of the answers to both"
-    source = "Ernst and Banks 2002; BayesBench"
-    null = float("nan")
-    rational = ""
-    dial = Dial({"sigma": -1.0}, reach=6.0, steps=241)
-
-    def of_weights(self, weight: Array, best: Array, values: Columns) -> Array:
-        """Return the efficiency on an unbounded scale."""
-        text, image = values["sigma_text"] ** 2, values["sigma_image"] ** 2
-        error = weight**2 * text + (1.0 - weight) ** 2 * image + values["sigma"] ** 2
-        return np.sqrt(best * text / error)
-
-    def of_items(self, text: Array, image: Array, both: Array, value: Array) -> float:
-        """Return the ratio of root mean squared errors."""
-        weight = _by_precision(np.var(text - value), np.var(image - value))
-        best = weight * text + (1.0 - weight) * image
-        return float(np.sqrt(np.sum((best - value) ** 2) / np.sum((both - value) ** 2)))
+    weight = _by_precision(np.var(text - value), np.var(image - value))
+    best = weight * text + (1.0 - weight) * image
+    return float(np.sqrt(np.sum((best - value) ** 2) / np.sum((both - value) ** 2)))
 
 
-class ConflictWeight(WeightMeasure):
-    """The weight of the text where text and picture disagree: 1/2 + b / s.
+def _true_efficiency(weight: Array, best: Array, values: Columns) -> Array:
+    """Return the efficiency on an unbounded scale."""
+    text, image = values["sigma_text"] ** 2, values["sigma_image"] ** 2
+    error = weight**2 * text + (1.0 - weight) ** 2 * image + values["sigma"] ** 2
+    return np.sqrt(best * text / error)
+
+
+def conflict_weight(columns: Columns) -> Reading:
+    """Return the weight of the text where text and picture disagree: 1/2 + b / s.
 
     By least squares over answers to both cues, y = a + s value + b conflict, with a of each
     window; the value lies in the middle of both cues, and the conflict is the text less the
-    picture. An observer whose answers are s times too steep has the same weight. The test rejects
-    equal weights.
+    picture. An observer whose answers are s times too steep has the same weight.
     """
-
-    name = "conflict_weight"
-    summary = "weight of the text where it disagrees with the picture"
-    environments = ("cue_conflict",)
-    null = 0.5
-    rational = "cue_weigher_equal"
-    family, violator = "cue_weigher", "cue_weigher"
-    columns = ("window", "modality", "value", "conflict", "response")
-
-    def of(self, columns: Columns) -> tuple[float, str]:
-        """Return the weight of the text in answers to both cues, or NaN and the reason."""
-        (value, conflict, response), _ = _centred(columns, BOTH, "value", "conflict", "response")
-        shown = columns["conflict"][columns["modality"] == BOTH]
-        if len(value) < LEAST_ANSWERS or np.ptp(shown) == 0.0:
-            return np.nan, FEW_BOTH
-        regressors = np.column_stack([value, conflict])
-        (slope, push), *_ = np.linalg.lstsq(regressors, response, rcond=None)
-        if not slope > 0.0:
-            return np.nan, "answers do not grow with values"
-        return float(0.5 + push / slope), ""
+    (value, conflict, response), _ = _centred(columns, BOTH, "value", "conflict", "response")
+    shown = columns["conflict"][columns["modality"] == BOTH]
+    if len(value) < LEAST_ANSWERS or np.ptp(shown) == 0.0:
+        return np.nan, FEW_BOTH
+    regressors = np.column_stack([value, conflict])
+    (slope, push), *_ = np.linalg.lstsq(regressors, response, rcond=None)
+    if not slope > 0.0:
+        return np.nan, "answers do not grow with values"
+    return float(0.5 + push / slope), ""
 
 
-class ConflictWeightExcess(ConflictWeight):
-    """The weight of the text where cues disagree, less the weight that its precision deserves.
+def conflict_excess(columns: Columns) -> Reading:
+    """Return the weight of the text where cues disagree, less what its precision deserves.
 
     The latter is v_i / (v_t + v_i), where v_t and v_i are the variances of answers to text and to
     pictures alone around their lines over the value, in units of the value (divided by the square
     of the slope); less its bias, w (1 - w) (1 - 2 w) (1 / n_t + 1 / n_i) with n degrees of
-    freedom. The test rejects weights by precision. Above 0, the text is trusted too much.
+    freedom. Above 0, the text is trusted too much.
     """
+    weight, why = conflict_weight(columns)
+    (text, n_text), (image, n_image) = (_spread(columns, cue) for cue in (TEXT, IMAGE))
+    if why or not text + image > 0.0:
+        return np.nan, why or FEW_SINGLE
+    best = image / (text + image)
+    best -= best * (1 - best) * (1 - 2 * best) * (1 / n_text + 1 / n_image)
+    return weight - best, ""
 
-    name = "conflict_weight_excess"
-    summary = "weight of the text where cues disagree, less what its precision deserves"
-    null = 0.0
-    rational = "cue_weigher_optimal"
 
-    def of_weights(self, weight: Array, best: Array, values: Columns) -> Array:
-        """Return the excess."""
-        return weight - best
-
-    def of(self, columns: Columns) -> tuple[float, str]:
-        """Return the excess, or NaN and the reason."""
-        weight, why = super().of(columns)
-        (text, n_text), (image, n_image) = (_spread(columns, cue) for cue in (TEXT, IMAGE))
-        if why or not text + image > 0.0:
-            return np.nan, why or FEW_SINGLE
-        best = image / (text + image)
-        best -= best * (1 - best) * (1 - 2 * best) * (1 / n_text + 1 / n_image)
-        return weight - best, ""
+CUE_MEASURES = (
+    WeightMeasure(
+        of_items(text_weight),
+        name="cue_weight",
+        summary="weight of the text in answers to text and image together",
+        null=0.5,
+        bounds=(0.0, 1.0),
+        rational="cue_combiner_equal",
+        **OF_CUES,
+    ),
+    WeightMeasure(
+        of_items(weight_excess),
+        name="cue_weight_excess",
+        summary="weight of the text less the weight that its precision deserves",
+        bounds=(-1.0, 1.0),
+        rational="cue_combiner_optimal",
+        of_weights=_excess,
+        **OF_CUES,
+    ),
+    WeightMeasure(
+        of_items(efficiency),
+        name="cue_efficiency",
+        summary="error of a combination by precision over that of the answers to both",
+        source="Ernst and Banks 2002; BayesBench",
+        bounds=(0.0, np.inf),
+        dial=Dial({"sigma": -1.0}, reach=6.0, steps=241),
+        of_weights=_true_efficiency,
+        **OF_CUES,
+    ),
+    WeightMeasure(
+        conflict_weight,
+        name="conflict_weight",
+        summary="weight of the text where it disagrees with the picture",
+        null=0.5,
+        rational="cue_weigher_equal",
+        **OF_CONFLICTS,
+    ),
+    WeightMeasure(
+        conflict_excess,
+        name="conflict_weight_excess",
+        summary="weight of the text where cues disagree, less what its precision deserves",
+        rational="cue_weigher_optimal",
+        of_weights=_excess,
+        **OF_CONFLICTS,
+    ),
+)
 
 
 def _by_precision(text: Any, image: Any) -> Any:

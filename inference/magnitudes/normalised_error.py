@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import MarkerLocation, Trials
+from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, Values, with_columns
 from knownminds.inference.session_measure import SimulatedMeasure
@@ -62,37 +64,33 @@ def bias_and_variance(answers: Answers) -> tuple[float, float]:
     return float((mean**2).sum() / constant), float(((error - mean) ** 2).sum() / constant)
 
 
+@dataclass(eq=False, kw_only=True)
 class NormalisedError(SimulatedMeasure):
     """NRMSE over all trials of a subject: 0 is perfect, 1 as good as a constant answer.
 
     Its truth is that of `marker_location` as shipped; answers beyond the scale are cut off there.
     """
 
-    name = "normalised_error"
-    summary = "root mean square error in units of that of a constant answer at mid-range"
-    source = "Petzschner, Glasauer and Stephan 2015; BayesBench"
-    environments = TASKS
-    null = float("nan")
-    bounds = (0.0, np.inf)
-    rational = ""
-    violator = "static_bayes_observer"
-    dial = Dial({"sigma": 1.0}, reach=2.0, steps=17)
-
-    def __init__(self) -> None:
-        self.environment = MarkerLocation()
-
     def values(self, trials: Trials) -> Values:
         """Return each subject's NRMSE."""
         frame = with_columns(trials, self.name, ("window", "value", "response"))
         subject, names = pd.factorize(frame["subject"])
-        value, response = (frame[k].to_numpy(dtype=float) for k in ("value", "response"))
+        value, response = (trials.numbers(name) for name in ("value", "response"))
         held = np.isfinite(response)
-        constant = (middles(frame) - value) ** 2
-        sums = [
-            np.bincount(subject[held], squared[held], len(names))
-            for squared in ((response - value) ** 2, constant)
-        ]
+        errors, constant = (response - value) ** 2, (middles(frame) - value) ** 2
         with np.errstate(invalid="ignore", divide="ignore"):
-            error = np.sqrt(sums[0] / sums[1])
-        error = np.where(np.isfinite(error), error, np.nan)
-        return Values(error, tuple("no answer" if np.isnan(e) else "" for e in error))
+            ratio = np.divide(
+                *(np.bincount(subject[held], x[held], len(names)) for x in (errors, constant))
+            )
+        return Values.of(np.sqrt(np.where(np.isfinite(ratio), ratio, np.nan)), "no answer")
+
+
+NORMALISED_ERROR = NormalisedError(
+    name="normalised_error",
+    summary="root mean square error in units of that of a constant answer at mid-range",
+    source="Petzschner, Glasauer and Stephan 2015; BayesBench",
+    environments=TASKS,
+    bounds=(0.0, np.inf),
+    violator="static_bayes_observer",
+    dial=Dial({"sigma": 1.0}, reach=2.0, steps=17),
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from knownminds.agents import Agent
@@ -13,21 +15,13 @@ from knownminds.inference.measure import Dial, SubjectMeasure, Values, with_colu
 from .magnitude_answers import TASKS
 
 
+@dataclass(eq=False, kw_only=True)
 class RegressionToTheMean(SubjectMeasure):
     """1 - slope of answers on stimuli within windows, by least squares.
 
     0 is none, 1 complete. It is the prior weight of a static Bayesian observer, but not held in
     [0, 1], so that noise does not bias it; answers that are cut off at an end of the scale do.
     """
-
-    name = "regression_to_the_mean"
-    summary = "how far answers are drawn towards the middle of a window, 1 - slope"
-    source = "Hollingworth 1910; Petzschner, Glasauer and Stephan 2015"
-    environments = TASKS
-    null = float("nan")
-    rational = ""
-    violator = "static_bayes_observer"
-    dial = Dial({"w_prior": 1.0}, reach=6.0, steps=241)
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the prior weight of agents with parameters theta[n, P]; 1 - w of linear ones."""
@@ -47,7 +41,7 @@ class RegressionToTheMean(SubjectMeasure):
         frame = with_columns(trials, self.name, ("window", "value", "response"))
         subject, names = pd.factorize(frame["subject"])
         group = frame.groupby(["subject", "window"], sort=False).ngroup().to_numpy()
-        x, y = (frame[k].to_numpy(dtype=float) for k in ("value", "response"))
+        x, y = (trials.numbers(name) for name in ("value", "response"))
         held = np.isfinite(y)
         subject, group, x, y = subject[held], group[held], x[held], y[held]
         count = np.bincount(group)
@@ -55,5 +49,14 @@ class RegressionToTheMean(SubjectMeasure):
             dx, dy = (z - (np.bincount(group, z) / count)[group] for z in (x, y))
             top, below = (np.bincount(subject, dx * d, len(names)) for d in (dy, dx))
             value = 1.0 - top / below
-        value = np.where(np.isfinite(value), value, np.nan)
-        return Values(value, tuple("too few answers" if np.isnan(v) else "" for v in value))
+        return Values.of(np.where(np.isfinite(value), value, np.nan), "too few answers")
+
+
+REGRESSION_TO_THE_MEAN = RegressionToTheMean(
+    name="regression_to_the_mean",
+    summary="how far answers are drawn towards the middle of a window, 1 - slope",
+    source="Hollingworth 1910; Petzschner, Glasauer and Stephan 2015",
+    environments=TASKS,
+    violator="static_bayes_observer",
+    dial=Dial({"w_prior": 1.0}, reach=6.0, steps=241),
+)

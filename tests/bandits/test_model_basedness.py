@@ -5,9 +5,8 @@ import pytest
 from knownminds.agents import TwoStepHybrid, simulate
 from knownminds.environments import Trials, TwoStep
 from knownminds.inference import MEASURES
-from knownminds.inference.bandits.model_basedness import ModelBasedness
 
-BOTH = (ModelBasedness(), ModelBasedness(released=True))
+BOTH = (MEASURES["model_basedness"], MEASURES["model_basedness_released"])
 
 
 def drawn(model, n, seed=0, **held):

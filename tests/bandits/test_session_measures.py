@@ -51,7 +51,7 @@ CHANCE = {"perseverative_errors": 1.0, "win_stay": 0.5, "lose_shift": 0.5, "payo
 @pytest.mark.parametrize("name", CHANCE)
 def test_who_chooses_by_lot_has_what_the_page_says(name):
     measure = MEASURES[name]
-    lived = simulate(RandomResponder, np.zeros((400, 0)), measure.environment, 5)
+    lived = simulate(RandomResponder, np.zeros((400, 0)), measure.place, 5)
     found = measure.estimate(lived)
     # Four standard errors; the last block of a session cuts a run of errors, and a streak is
     # followed by its like a little less often in short sessions: up to .02 and .005.

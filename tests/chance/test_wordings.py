@@ -6,7 +6,8 @@ import pytest
 
 from knownminds.agents import CorrelationWeigher, EvidenceWeigher, simulate
 from knownminds.environments import Counts, LinkedCoins
-from knownminds.inference.chance.idle_evidence import IdlePull, belief_shifts, mean_shifts
+from knownminds.inference import MEASURES
+from knownminds.inference.chance.idle_evidence import belief_shifts, mean_shifts
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs
 from knownminds.inference.stability import split_scores
 
@@ -50,7 +51,7 @@ def lived(model, place, pull, n, seed=1):
     ("model", "place"), [(EvidenceWeigher, Counts()), (CorrelationWeigher, LinkedCoins())]
 )
 def test_the_pull_of_idle_facts_is_read_and_known(model, place):
-    measure = IdlePull("aside").in_place(place)
+    measure = MEASURES["idle_fact_pull"].in_place(place)
     theta, trials = lived(model, place, 1.0, 300)
     # By hand: e^b p / (1 + (e^b - 1) p) - p at each fact, the mind being right but for its bias.
     shifts = []

@@ -22,9 +22,10 @@ from knownminds.inference.measure import Values, t_tests, welch_tests
 class Given(SubjectMeasure):
     """A measure whose values are given."""
 
-    name, null = "given", 0.5
-
     def __init__(self, value, reason=()):
+        super().__init__(
+            name="given", summary="", source="", environments=(), violator="", null=0.5
+        )
         self.value, self.reason = np.array(value), reason
 
     def truth(self, model, theta):

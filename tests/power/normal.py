@@ -20,13 +20,17 @@ ERRORS = 3.5
 class Shift(SubjectMeasure):
     """kappa, seen through normal noise of sd 1."""
 
-    name = "shift"
-    summary, source, environments = "kappa with noise", "none", (PLACE,)
-    rational, violator = "random_responder", "rescorla_wagner_dual"
-    dial = Dial({"kappa": 1.0})
-
-    def __init__(self, null=0.0):
-        self.null = null
+    def __init__(self, null=0.0, name="shift"):
+        super().__init__(
+            name=name,
+            summary="kappa with noise",
+            source="none",
+            environments=(PLACE,),
+            rational="random_responder",
+            violator="rescorla_wagner_dual",
+            dial=Dial({"kappa": 1.0}),
+            null=null,
+        )
 
     def truth(self, model, theta):
         return theta[:, 3] if theta.shape[1] == 4 else np.full(len(theta), self.null)

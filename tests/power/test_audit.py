@@ -16,16 +16,12 @@ SD = 0.5  # of kappa's prior: what differs between violators
 class Pushed(Shift):
     """The same, a little too high: biased on purpose."""
 
-    name = "pushed"
-
     def values(self, known):
         return Values(known.value + 0.3, ("",) * len(known.value))
 
 
 class Clipped(Shift):
     """A measure whose own test hardly dares to reject."""
-
-    name = "clipped"
 
     def values(self, known):
         value = known.value.copy()
@@ -37,7 +33,7 @@ class Clipped(Shift):
 @pytest.fixture
 def normal(monkeypatch):
     monkeypatch.setattr(operating_characteristics, "live", seen)
-    for measure in (Shift(), Pushed(), Clipped()):
+    for measure in (Shift(), Pushed(name="pushed"), Clipped(name="clipped")):
         monkeypatch.setitem(MEASURES, measure.name, measure)
 
 

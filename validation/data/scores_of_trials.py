@@ -29,7 +29,7 @@ from knownminds.inference.causes.cell_contrast import CellContrast
 from knownminds.inference.causes.least_squares_reasoner import Scoring
 from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
 from knownminds.inference.measure import Measure, counts_text, reason_of
-from knownminds.inference.performance import Performance
+from knownminds.inference.performance import performance_of
 from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.question import command_line, in_one, verb
 from knownminds.validation.engine.result import Drawing, Result
@@ -402,12 +402,12 @@ def _estimates(
 def _measure(name: str, environment: Environment, scoring: Scoring | None) -> Measure:
     """Return a measure as it is read off an experiment, of a collider with the scoring."""
     if name == PERFORMANCE:
-        return Performance(environment)
+        return performance_of(environment)
     if name == PERFORMANCE + RELEASED:
-        return released_performance(environment) or Performance(environment)
+        return released_performance(environment) or performance_of(environment)
     measure = MEASURES[name]
     if isinstance(measure, ReasonerMeasure) and scoring is not None:
-        return measure.scored(scoring)
+        return replace(measure, scoring=scoring)
     return measure
 
 
@@ -446,7 +446,7 @@ def _estimate(measure: Measure, trials: Trials) -> Estimate:
     if isinstance(measure, CellContrast | ReasonerMeasure) and _as_published(measure):
         answers = causal_answers(trials)
         whole = as_published(answers, pd.Series("all", index=answers.index))
-        estimate = measure.estimate(whole)
+        estimate = measure.estimate(Trials(whole))
         return replace(estimate, excluded={**estimate.excluded, **measure.unanswered(trials)})
     return measure.estimate(trials)
 

@@ -28,6 +28,8 @@ TABLES: dict[type, tuple[str, dict[str, Any]]] = {
 }
 
 _files: list[Path] = []
+_SHIPPED = tuple(member for _, table in TABLES.values() for member in table.values())
+_OF_FILES: list[Any] = []  # members that the files hold
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,9 @@ class Guests:
     @classmethod
     def here(cls) -> Guests:
         """Collect what a process that knows what is shipped lacks of the members of this one."""
-        files = loaded_files()
         members = (member for _, table in TABLES.values() for member in table.values())
-        guests = (m for m in members if not _class_of(m).__module__.startswith("knownminds."))
-        return cls(tuple(files), tuple(m for m in guests if _file_of(m) not in files))
+        known = {id(member) for member in (*_SHIPPED, *_OF_FILES)}
+        return cls(tuple(loaded_files()), tuple(m for m in members if id(m) not in known))
 
     def welcome(self) -> None:
         """Make them known to this process."""
@@ -58,13 +59,6 @@ class Guests:
 
 def _class_of(member: Any) -> type:
     return member if isinstance(member, type) else type(member)
-
-
-def _file_of(member: Any) -> str | None:
-    try:
-        return str(Path(inspect.getfile(_class_of(member))).resolve())
-    except (OSError, TypeError):
-        return None
 
 
 def register(member: Any) -> None:
@@ -105,6 +99,7 @@ def load_file(file: str | Path) -> ModuleType:
         module = _imported(path)
     for member in members_of(module):
         register(member)
+        _OF_FILES.append(member)
     if path not in _files:
         _files.append(path)
     return module
@@ -134,7 +129,7 @@ def _imported(path: Path) -> ModuleType:
 def members_of(module: ModuleType) -> Iterator[Any]:
     """Go through the members that are written in a module."""
     for value in vars(module).values():
-        if (isinstance(value, Measure) and type(value).__module__ == module.__name__) or (
+        if (isinstance(value, Measure) and value not in _SHIPPED) or (
             isinstance(value, type)
             and value.__module__ == module.__name__
             and issubclass(value, Agent | Environment)
