@@ -237,19 +237,17 @@ class Measure(ABC):
         """Say which trials it would read if they had a readable answer, [rows]."""
         return ~trials.frame["outcome"].isin(ANSWERED).to_numpy() & self.reads(trials)
 
-    def unanswered(self, trials: Trials | pd.DataFrame) -> dict[str, int]:
-        """Count the trials that it would read if they had a readable answer; of answers, none."""
-        if isinstance(trials, pd.DataFrame):
-            return {}
+    def unanswered(self, trials: Trials) -> dict[str, int]:
+        """Count the trials that it would read if they had a readable answer."""
         n = int(self.missing(trials).sum())
         return {UNANSWERED: n} if n else {}
 
-    def with_remark(self, estimate: Estimate, trials: Trials | pd.DataFrame) -> Estimate:
+    def with_remark(self, estimate: Estimate, trials: Trials) -> Estimate:
         """Return the estimate with what else has to be said of it."""
-        more = self.remark(trials) if self.remark and isinstance(trials, Trials) else ""
+        more = self.remark(trials) if self.remark else ""
         return replace(estimate, note="; ".join(part for part in (estimate.note, more) if part))
 
-    def with_counts(self, estimate: Estimate, trials: Trials | pd.DataFrame) -> Estimate:
+    def with_counts(self, estimate: Estimate, trials: Trials) -> Estimate:
         """Return the estimate with its remark, and the trials that have no answer counted."""
         excluded = {**estimate.excluded, **self.unanswered(trials)}
         return self.with_remark(replace(estimate, excluded=excluded), trials)

@@ -120,7 +120,8 @@ def of_items(read: Callable[[Array, Array, Array, Array], float]) -> Callable[[C
         whole = np.isfinite(said).all(axis=1)
         if whole.sum() < LEAST:
             return np.nan, FEW
-        result = float(read(*said[whole].T, value[whole]))
+        text, image, both = said[whole].T
+        result = float(read(text, image, both, value[whole]))
         return (result, "") if np.isfinite(result) else (np.nan, "no weight")
 
     return of
