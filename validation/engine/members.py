@@ -75,7 +75,8 @@ def register(member: Any) -> None:
     known = table.get(name)
     if known is not None and known is not member:
         there = _class_of(known)
-        if (there.__module__, there.__qualname__) != (kind.__module__, kind.__qualname__):
+        other = (there.__module__, there.__qualname__) != (kind.__module__, kind.__qualname__)
+        if other or known in _SHIPPED:
             raise ValueError(
                 f"There is {what} {name!r} already, {there.__module__}.{there.__qualname__}. "
                 "Give yours another name."
