@@ -19,6 +19,7 @@ from knownminds.inference.fits.model_data import LikelihoodAtPoints, ModelData, 
 from knownminds.inference.groups.deviations import Deviations
 
 from .arviz_scores import LARGEST_PARETO_K, smooth_weights
+from .importance import DEGREES_OF_FREEDOM, Proposals
 from .posterior import Posterior, posterior
 from .sampling import stacked
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from .group_model import HierarchicalFit
 
 PROPOSALS = 256  # per subject and draw of the group, a power of two
-DEGREES_OF_FREEDOM = 5.0
 SUBJECTS_AT_ONCE = 512  # whose posteriors are held in memory when sequences are left out
 
 
@@ -249,15 +249,13 @@ def _proposals(standard: Array, seed: int, count: int) -> tuple[Array, Array]:
     are given [D, N, K]: the weights are at most 2, whatever the group's spread.
     """
     n, k = standard.shape[1:]
-    points = scipy.stats.qmc.Sobol(k, rng=np.random.default_rng(seed)).random(count // 2)
-    points = np.clip(points, 1e-12, 1 - 1e-12)
-    heavy = scipy.stats.t.ppf(points, DEGREES_OF_FREEDOM)
+    uniforms, heavy, _ = Proposals.of(k, count // 2, seed)
     eta = np.empty((count, n, k))
     log_weight = np.empty((count, n))
     for i in range(n):
         column = standard[:, i]
         factor = np.linalg.cholesky(np.atleast_2d(np.cov(column.T)) + 1e-9 * np.eye(k))
-        eta[: count // 2, i] = scipy.stats.norm.ppf(points)
+        eta[: count // 2, i] = scipy.stats.norm.ppf(uniforms)
         eta[count // 2 :, i] = column.mean(axis=0) + heavy @ factor.T
         back = np.linalg.solve(factor, (eta[:, i] - column.mean(axis=0)).T).T
         matched = (

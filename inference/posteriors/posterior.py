@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
@@ -21,8 +21,8 @@ from knownminds.inference.fits.point import PointFit, maximum_a_posteriori
 from knownminds.inference.subject_table import subject_table
 
 from .arviz_scores import LARGEST_PARETO_K, smooth_weights
+from .importance import Proposals, finite
 
-DEGREES_OF_FREEDOM = 5.0  # tails of the proposal; wide enough for the skewed posteriors of rates
 POINTS_PER_BATCH = 2**17  # subjects x points proposed at once
 LEAST_EFFECTIVE = 400.0  # the bound that samplers are held to as well
 ROUNDS = (1, 1, 4, 16)  # how many times the points of the first round
@@ -43,12 +43,19 @@ class Posterior(Result):
         infinite where too few of them count.
     method
         How each subject's draws were made: "importance" or "nuts".
+    log_evidence
+        log p(y), [N], in nats, by the weights of all points; as little to be trusted as the draws.
+    z_mean, z_covariance
+        Posterior moments on the unconstrained scale by the same, [N, K] and [N, K, K].
     """
 
     fit: PointFit
     z_draws: Array
     pareto_k: Array
     method: tuple[str, ...]
+    log_evidence: Array
+    z_mean: Array
+    z_covariance: Array
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,9 +126,10 @@ def posterior(
     fit = maximum_a_posteriori(model, data, fixed=fixed, lapse=lapse, workers=workers)
     n, k = fit.z.shape
     if k == 0:
-        return Posterior(fit, np.zeros((draws, n, 0)), np.full(n, -np.inf), ("importance",) * n)
+        certain, known = np.full(n, -np.inf), (fit.log_likelihood, fit.z, np.zeros((n, 0, 0)))
+        return Posterior(fit, np.zeros((draws, n, 0)), certain, ("importance",) * n, *known)
     least = int(np.ceil(np.log2(2 * draws)))
-    z_draws, pareto_k = np.empty((draws, n, k)), np.full(n, np.inf)
+    z_draws, (pareto_k, log_evidence) = np.empty((draws, n, k)), np.full((2, n), np.inf)
     centre, covariance = fit.z.copy(), _proposal_covariance(fit)
     floor = 1e-3 * np.diag(fit.parameters.sd**2)  # keeps a proposal from collapsing to a point
     enough = min(LEAST_EFFECTIVE, 0.4 * draws)
@@ -131,13 +139,13 @@ def posterior(
         if len(poor) == 0:
             break
         count = times * 2**least
-        points = scipy.stats.qmc.Sobol(k, rng=np.random.default_rng(seed)).random_base2(
-            count.bit_length() - 1
-        )
+        proposals = Proposals.of(k, count, seed)
         for batch in np.array_split(poor, -(-len(poor) * count // POINTS_PER_BATCH)):
-            z, log_weights = _propose(
-                data.repeat(batch), unknowns, centre[batch], covariance[batch], points
-            )
+            z, log_density = proposals.around(centre[batch], covariance[batch])
+            log_posterior = LikelihoodAtPoints(data.repeat(batch), unknowns, count)(z)
+            log_posterior += unknowns.parameters.log_prior(z)[0]
+            log_weights = finite(log_posterior - log_density)
+            log_evidence[batch] = logsumexp(log_weights, axis=0) - np.log(count)
             smoothed, result = smooth_weights(log_weights.T)
             weights = np.exp(smoothed)
             worth = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
@@ -156,7 +164,8 @@ def posterior(
 
         z_draws[:, bad] = sample_separately(data.repeat(bad), unknowns, draws, seed)
         method[bad] = "nuts"
-    return Posterior(fit, z_draws, pareto_k, tuple(method.tolist()))
+    moments = centre, covariance - floor
+    return Posterior(fit, z_draws, pareto_k, tuple(method.tolist()), log_evidence, *moments)
 
 
 def _proposal_covariance(fit: PointFit) -> Array:
@@ -164,20 +173,6 @@ def _proposal_covariance(fit: PointFit) -> Array:
     prior = np.diag(fit.parameters.sd**2)
     usable = np.isfinite(fit.covariance).all(axis=(1, 2))
     return np.where(np.asarray(usable)[:, None, None], fit.covariance, prior)
-
-
-def _propose(
-    data: ModelData, unknowns: Unknowns, centre: Array, covariance: Array, points: Array
-) -> tuple[Array, Array]:
-    """Propose z[S, N, K] from a t around each centre; log weights [S, N] up to constants."""
-    # Independent t coordinates: their joint density is known exactly.
-    base = scipy.stats.t.ppf(np.clip(points, 1e-12, 1 - 1e-12), DEGREES_OF_FREEDOM)
-    log_density = scipy.stats.t.logpdf(base, DEGREES_OF_FREEDOM).sum(axis=1)
-    z = centre + np.einsum("nij,sj->sni", np.linalg.cholesky(covariance), base)
-    log_posterior = LikelihoodAtPoints(data, unknowns, len(z))(z)
-    log_posterior += unknowns.parameters.log_prior(z)[0]
-    log_weights = log_posterior - log_density[:, None]
-    return z, np.where(np.isfinite(log_weights), log_weights, -np.inf)
 
 
 def _resample(weights: Array, draws: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from knownminds.agents.parameters import Array, Parameters
-from knownminds.inference.posteriors.posterior import DEGREES_OF_FREEDOM
+from knownminds.inference.posteriors.importance import Proposals, finite
 
 LEAST_SHARE = 0.25  # of the particles that the weights must be worth, or they are drawn anew
 ROUNDS = 3  # how often a proposal is matched to the moments of the one before, at most
@@ -104,8 +103,7 @@ class Particles:
             Of all answers at points on the natural scale: [n, K] -> [n].
         """
         k = self.z.shape[1]
-        base = scipy.stats.t.ppf(_uniforms(k, self.n), DEGREES_OF_FREEDOM)
-        away = scipy.stats.t.logpdf(base, DEGREES_OF_FREEDOM).sum(axis=1)
+        proposals = Proposals.of(k, self.n, _SEED)
         floor = 1e-6 * np.diag(self.parameters.sd**2)
         best, kept = -1.0, (self.z, self.weights)
         z, weights, wider = self.z, self.weights, 2.0
@@ -113,10 +111,11 @@ class Particles:
             mean = weights @ z
             off = z - mean
             covariance = wider * (weights * off.T) @ off + floor
-            z = mean + base @ np.linalg.cholesky(covariance).T
-            log_weights = log_likelihood(self.parameters.constrain(z))
-            log_weights = log_weights + self.parameters.log_prior(z)[0] - away
-            log_weights = np.where(np.isfinite(log_weights), log_weights, -np.inf)
+            around, log_density = proposals.around(mean[None], covariance[None])
+            z = around[:, 0]
+            log_joint = log_likelihood(self.parameters.constrain(z))
+            log_joint = log_joint + self.parameters.log_prior(z)[0]
+            log_weights = finite(log_joint - log_density[:, 0])
             if not np.isfinite(log_weights.max()):
                 break
             weights = np.exp(log_weights - log_weights.max())
@@ -133,7 +132,7 @@ class Particles:
 
 def prior_points(parameters: Parameters, n: int) -> Array:
     """Return n points of the prior on the unconstrained scale, [n, K], of low discrepancy."""
-    standard = ndtri(_uniforms(len(parameters), n))
+    standard = ndtri(Proposals.of(len(parameters), n, _SEED).uniforms)
     return np.asarray(parameters.mean + parameters.sd * standard)
 
 
@@ -141,8 +140,3 @@ def evenly(weights: Array, n: int) -> NDArray[np.int64]:
     """Return n positions in proportion to weights, by systematic resampling without chance."""
     at = np.searchsorted(np.cumsum(weights), (np.arange(n) + 0.5) / n * weights.sum())
     return np.asarray(np.minimum(at, len(weights) - 1), dtype=np.int64)
-
-
-def _uniforms(k: int, n: int) -> Array:
-    points = scipy.stats.qmc.Sobol(k, rng=np.random.default_rng(_SEED)).random(n)
-    return np.asarray(np.clip(points, 1e-9, 1 - 1e-9))

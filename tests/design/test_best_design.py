@@ -9,8 +9,9 @@ import pytest
 from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import ENVIRONMENTS, make
+from knownminds.inference import posterior
 from knownminds.inference.fits.model_data import ModelData, Unknowns
-from knownminds.inference.posteriors.evidence import evidence, evidence_given
+from knownminds.inference.posteriors.evidence import evidence_given
 from knownminds.validation.costs.budget import budget
 from knownminds.validation.design.best_design import best_design
 from knownminds.validation.design.candidates import declared_in, published_in
@@ -57,13 +58,13 @@ def test_evidence_and_moments_are_those_of_sums_over_a_grid(lived):
     unknowns = Unknowns.of(AGENTS[MODEL], {"kappa": 0.0})
     parameters = unknowns.parameters
     log, mean, sd = on_a_grid(data, unknowns, parameters.mean, parameters.sd)
-    found = evidence(data, unknowns)
-    # 256 points, worth 100 or more: the evidence is off by less than 4 / 100 ** .5 / 10.
+    found = posterior(AGENTS[MODEL], data, fixed={"kappa": 0.0}, draws=256)
+    # 512 points, worth 100 or more: the evidence is off by less than 4 / 100 ** .5 / 10.
     assert np.abs(found.log_evidence - log).max() < 0.1
     assert np.abs(found.log_evidence - log).mean() < 0.03
-    assert np.abs(found.z[:, 1] - mean).max() < 0.15 * parameters.sd[1]
-    assert np.allclose(found.z_sd[:, 1], sd, rtol=0.2)
-    assert found.usable.all()
+    assert np.abs(found.z_mean[:, 1] - mean).max() < 0.15 * parameters.sd[1]
+    assert np.allclose(found.z_covariance[:, 1, 1] ** 0.5, sd, rtol=0.2)
+    assert "failed" not in found.status
 
 
 def test_information_about_one_parameter_integrates_over_the_others(lived):
@@ -71,7 +72,7 @@ def test_information_about_one_parameter_integrates_over_the_others(lived):
     unknowns = Unknowns.of(AGENTS[MODEL], {"kappa": 0.0})
     parameters = unknowns.parameters
     z = parameters.unconstrain(theta[:, :2])
-    about = evidence(data, unknowns)
+    about = posterior(AGENTS[MODEL], data, fixed={"kappa": 0.0}, draws=256)
     log, _, _ = on_a_grid(data, unknowns, parameters.mean[1:], parameters.sd[1:], z[:, 0])
     found = evidence_given(data, unknowns, [0], z[:, [0]], about)
     assert np.abs(found - log).max() < 0.1

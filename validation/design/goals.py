@@ -7,13 +7,16 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from knownminds.agents import AGENTS, Agent
 from knownminds.environments import unknown
 from knownminds.inference import MEASURES
 from knownminds.inference.fits.model_data import Unknowns
-from knownminds.inference.posteriors.evidence import evidence, evidence_given
+from knownminds.inference.posteriors.arviz_scores import LARGEST_PARETO_K
+from knownminds.inference.posteriors.evidence import evidence_given
+from knownminds.inference.posteriors.posterior import Posterior, posterior
 from knownminds.validation.engine.population import draw_subjects, live
 from knownminds.validation.engine.study import Batch, Study
 from knownminds.validation.power.aims import LEVEL
@@ -22,6 +25,7 @@ from knownminds.validation.power.questions import PILOT
 from knownminds.validation.reading import read_numbers
 
 Kind = Literal["parameters", "models", "effect"]
+DRAWS = 256  # of a posterior
 UNUSABLE = "the posterior could not be integrated: its weights are worth too few points"
 # What a design is judged by, in a word, and whether more of it is better.
 JUDGED_BY = {"parameters": "spread", "models": "chance", "effect": "power"}
@@ -118,22 +122,25 @@ def _parameters(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     subjects = draw_subjects(study, batch)
     data = live(study, batch, subjects).data(model)
     parameters, unknowns = model.parameters, Unknowns.of(model)
-    integral = evidence(data, unknowns, workers=threads)
+    sample = posterior(model, data, draws=DRAWS, nuts=False, workers=threads)
     true = parameters.unconstrain(subjects.theta)
     held = [parameters.index(name) for name in cell.options["named"]]
-    given = evidence_given(data, unknowns, held, true[:, held], integral)
-    relative = integral.z_sd / parameters.sd
-    usable = integral.usable & np.isfinite(given)
+    given = evidence_given(data, unknowns, held, true[:, held], sample)
+    relative = np.sqrt(np.diagonal(sample.z_covariance, axis1=1, axis2=2)) / parameters.sd
+    low, high = np.quantile(sample.z_draws, [0.05, 0.95], axis=0)
+    usable = _usable(sample) & np.isfinite(given)
     columns: dict[str, Any] = {
         "status": np.where(usable, "ok", "failed"),
         "message": np.where(usable, "", UNUSABLE),
         "score": relative[:, held].mean(axis=1),
-        "information": (given - integral.log_evidence) / np.log(2.0),
+        "information": (given - sample.log_evidence) / np.log(2.0),
     }
     for k, name in enumerate(parameters.names):
         columns[f"spread_{name}"] = relative[:, k]
-        columns[f"squared_error_{name}"] = ((integral.z[:, k] - true[:, k]) / parameters.sd[k]) ** 2
-        inside = (integral.low[:, k] <= true[:, k]) & (true[:, k] <= integral.high[:, k])
+        columns[f"squared_error_{name}"] = (
+            (sample.z_mean[:, k] - true[:, k]) / parameters.sd[k]
+        ) ** 2
+        inside = (low[:, k] <= true[:, k]) & (true[:, k] <= high[:, k])
         columns[f"covered_{name}"] = inside.astype(float)
     return pd.DataFrame(columns)
 
@@ -150,8 +157,9 @@ def _told_apart(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     logs = []
     for name in rivals:
         model = AGENTS[name]
-        integral = evidence(sessions.data(model), Unknowns.of(model), workers=threads)
-        logs.append(np.where(integral.usable, integral.log_evidence, np.nan))
+        data = sessions.data(model)
+        sample = posterior(model, data, draws=DRAWS, nuts=False, workers=threads)
+        logs.append(np.where(_usable(sample), sample.log_evidence, np.nan))
     log_evidence = np.stack(logs, axis=1)
     log_share = log_evidence - logsumexp(log_evidence, axis=1, keepdims=True)
     usable = np.isfinite(log_share).all(axis=1)
@@ -165,3 +173,8 @@ def _told_apart(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
             "right": (log_share.argmax(axis=1) == true_rival).astype(float),
         }
     )
+
+
+def _usable(sample: Posterior) -> NDArray[np.bool_]:
+    """Say which posteriors could be integrated, [N]."""
+    return sample.pareto_k <= LARGEST_PARETO_K
