@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterator, Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments.later import formulaic
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.posteriors.apa import quoted, quoted_direction, rounded
 from knownminds.inference.posteriors.sampling import stacked
-
-from .formulas import GroupDesign, Term
 
 if TYPE_CHECKING:
     from knownminds.inference.posteriors.group_model import HierarchicalFit
@@ -25,88 +20,6 @@ MASS = 0.9
 NEGLIGIBLE = 0.1  # of the distance between a prior's 16% and 50% (or 50% and 84%) points
 MOST_LEVELS = 4  # of a column whose levels are compared pair by pair; of more each with the first
 QUARTILES = (0.25, 0.75)
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """A parameter of the group's typical member under two values of a column, one less the other.
-
-    Typical is a member without separate deviations, so that with the links of bounded parameters
-    it is the difference of medians. It is averaged over the subjects as they are in all other
-    columns.
-
-    Parameters
-    ----------
-    parameter, column
-        What is moved, and by what.
-    kind
-        "within" subjects, whose own values changed, or "between" them.
-    high, low
-        The values that are compared: `high` less `low`.
-    at
-        The value at which another column is held, "group=patient", where the two act together; ""
-        elsewhere.
-    rope
-        Half the width of the region of practical equivalence around 0.
-    draws
-        [chains, draws].
-    """
-
-    parameter: str
-    column: str
-    kind: Literal["within", "between"]
-    high: str
-    low: str
-    at: str
-    rope: float
-    draws: Array = field(repr=False, compare=False)
-
-    @property
-    def name(self) -> str:
-        """What is compared, "alpha: drug on - off"."""
-        where = f" at {self.at}" if self.at else ""
-        return f"{self.parameter}: {self.column} {self.high} - {self.low}{where}"
-
-    @cached_property
-    def row(self) -> dict[str, Any]:
-        """What tables and files hold of it.
-
-        With the posterior mean (estimate), the central 90% interval, the probability of direction,
-        the share within the region of practical equivalence (inside), the verdict ("differs" if
-        the interval lies outside of that region, "negligible" if inside, else "open"), and the
-        sentence that a paper quotes, with no digit that the draws do not have.
-        """
-        low, high = map(float, np.quantile(self.draws, [0.5 - MASS / 2, 0.5 + MASS / 2]))
-        positive = float((self.draws > 0).mean())
-        inside = float((np.abs(self.draws) <= self.rope).mean())
-        verdict = "open"
-        if low > self.rope or high < -self.rope:
-            verdict = "differs"
-        elif -self.rope <= low and high <= self.rope:
-            verdict = "negligible"
-        mean, interval = quoted(self.draws)
-        sentence = (
-            f"{self.name} ({self.kind} subjects, natural scale): difference = {mean}, 90% CrI "
-            f"{interval}, pd {quoted_direction(self.draws)}, {inside:.0%} within "
-            f"{rounded(self.rope, 3)} of 0."
-        )
-        return {
-            "name": self.name,
-            "parameter": self.parameter,
-            "column": self.column,
-            "kind": self.kind,
-            "high_value": self.high,
-            "low_value": self.low,
-            "at": self.at,
-            "estimate": float(self.draws.mean()),
-            "low": low,
-            "high": high,
-            "direction": max(positive, 1.0 - positive),
-            "rope": self.rope,
-            "inside": inside,
-            "verdict": verdict,
-            "quoted": sentence,
-        }
 
 
 def negligible(parameters: Parameters) -> dict[str, float]:
@@ -120,20 +33,26 @@ def negligible(parameters: Parameters) -> dict[str, float]:
     return dict(zip(parameters.names, half.tolist(), strict=True))
 
 
-def contrasts_of(
-    fit: HierarchicalFit, rope: Mapping[str, float] | None = None
-) -> tuple[Contrast, ...]:
+def contrasts_of(fit: HierarchicalFit, rope: Mapping[str, float] | None = None) -> pd.DataFrame:
     """Return the contrasts of all columns in the formulas of a fit; none without a formula.
 
-    Categories (and numbers of two values) are compared pair by pair, of more than four levels each
-    with the first; numbers at their upper and lower quartile. Where two columns of categories act
-    together, also at each level of the other.
+    See `drawn_contrasts`.
 
     Parameters
     ----------
     rope
         By parameter, on the natural scale: half the width of the region of practical equivalence;
         see `negligible` for what it is otherwise.
+
+    Returns
+    -------
+    DataFrame
+        A row per contrast: contrast ("alpha: drug on - off"), parameter, column, kind ("within"
+        subjects, whose own values changed, or "between" them), high_value, low_value, at (the
+        value at which another column stands, "group=patient", or ""), estimate (posterior mean),
+        low and high (central 90%), direction (its probability), rope, inside (the share within
+        it) and verdict: "differs" if the interval lies outside of that region, "no difference" if
+        inside, else "open".
 
     Raises
     ------
@@ -146,123 +65,102 @@ def contrasts_of(
             raise ValueError(
                 f"A region of practical equivalence is wider than 0; got {name}={half}."
             )
-    if not fit.effects:
-        return ()
     halves = negligible(fit.parameters) | dict(rope or {})
-    contrasts: list[Contrast] = []
-    begin = 0
-    for term in fit.design.terms:
-        made = _TermDraws.of(fit, term, begin)
-        begin += made.n_effects
-        for column in made.columns:
-            for low, high in made.compared(column):
-                contrasts.append(made.contrast(column, low, high, {}, halves))
-            for other in made.together(column):
-                for low, high in made.compared(column):
-                    for level in _levels(made.frame[other]):
-                        contrasts.append(made.contrast(column, low, high, {other: level}, halves))
-    return tuple(contrasts)
-
-
-@dataclass(frozen=True)
-class _TermDraws:
-    """A formula with the draws of its weights, for other values of its columns."""
-
-    fit: HierarchicalFit
-    design: GroupDesign
-    term: Term
-    frame: pd.DataFrame
-    spec: Any
-    matrix: Array
-    weights: Array
-    expected: Array
-    share: Array
-    effects: tuple[str, ...]
-
-    @classmethod
-    def of(cls, fit: HierarchicalFit, term: Term, begin: int) -> _TermDraws:
-        """Take the weights from position `begin` on."""
-        from knownminds.inference.posteriors.group_model import expected_of
-
-        design = fit.design
-        made = formulaic.model_matrix(term.fixed, design.frame)
-        columns = [str(name) for name in made.columns if name != "Intercept"]
-        matrix = made[columns].to_numpy(dtype=float) if columns else np.zeros((len(made), 0))
-        weights = stacked(fit.posterior, "effect", "term")[:, begin : begin + len(columns)]
-        position = fit.parameters.index(term.parameter)
-        expected = expected_of(fit.posterior, fit.parameters, fit.design.regressors)[..., position]
-        per = 1.0 / np.bincount(design.deviations.subject)[design.deviations.subject]
-        spec = made.model_spec
-        return cls(
-            fit, design, term, design.frame, spec, matrix, weights, expected, per / per.sum(),
-            tuple(columns),
-        )  # fmt: skip
-
-    @property
-    def n_effects(self) -> int:
-        return len(self.effects)
-
-    @property
-    def columns(self) -> list[str]:
-        return sorted(map(str, self.spec.required_variables)) if self.effects else []
-
-    def compared(self, column: str) -> list[tuple[Any, Any]]:
-        """Return the pairs of values that are compared, the lower first."""
-        values = self.frame[column]
-        if not self._is_category(column):
-            low, high = np.quantile(values.astype(float), QUARTILES)
-            return [(float(low), float(high))] if high > low else [(values.min(), values.max())]
-        levels = _levels(values)
-        if len(levels) > MOST_LEVELS:
-            return [(levels[0], level) for level in levels[1:]]
-        return list(combinations(levels, 2))
-
-    def together(self, column: str) -> list[str]:
-        """Return other columns of categories with which one acts together."""
-        if not self._is_category(column):
-            return []
-        joint = [name for name in self.effects if ":" in name and column in name]
-        return [
-            other
-            for other in self.columns
-            if other != column and self._is_category(other) and any(other in one for one in joint)
-        ]
-
-    def contrast(
-        self, column: str, low: Any, high: Any, held: Mapping[str, Any], halves: Mapping[str, float]
-    ) -> Contrast:
-        """Compare two values of a column, the others as they are or held at a value."""
-        natural = self._natural({column: high, **held}) - self._natural({column: low, **held})
-        chains = self.fit.posterior.sizes["chain"]
-        return Contrast(
-            self.term.parameter,
-            column,
-            "between" if self.design.between(column) else "within",
-            _told(high),
-            _told(low),
-            ", ".join(f"{name}={_told(value)}" for name, value in held.items()),
-            halves[self.term.parameter],
-            natural.reshape(chains, -1),
+    rows = []
+    for about, draws in drawn_contrasts(fit):
+        half = halves[about["parameter"]]
+        low, high = map(float, np.quantile(draws, [0.5 - MASS / 2, 0.5 + MASS / 2]))
+        positive = float((draws > 0).mean())
+        verdict = "differs" if low > half or high < -half else "open"
+        if -half <= low and high <= half:
+            verdict = "no difference"
+        rows.append(
+            {
+                **about,
+                "estimate": float(draws.mean()),
+                "low": low,
+                "high": high,
+                "direction": max(positive, 1.0 - positive),
+                "rope": half,
+                "inside": float((np.abs(draws) <= half).mean()),
+                "verdict": verdict,
+            }
         )
-
-    def _natural(self, values: Mapping[str, Any]) -> Array:
-        """Return the parameter on average over subjects, with some columns at a value, [draws]."""
-        there = self.frame.assign(**dict(values))
-        matrix = self.spec.get_model_matrix(there)[list(self.effects)].to_numpy(dtype=float)
-        z = self.expected + self.weights @ (matrix - self.matrix).T
-        support = self.fit.parameters[self.term.parameter].support
-        mean: Array = support.constrain(z) @ self.share
-        return mean
-
-    def _is_category(self, column: str) -> bool:
-        values = self.frame[column]
-        number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
-        return not number or values.nunique() == 2 or f"C({column}" in self.term.fixed
+    return pd.DataFrame(rows)
 
 
-def _levels(values: pd.Series[Any]) -> list[Any]:
-    return sorted(values.unique().tolist())
+def drawn_contrasts(fit: HierarchicalFit) -> Iterator[tuple[dict[str, str], Array]]:
+    """Yield what each contrast is about, and its draws, [S].
+
+    A parameter of the group's typical member under two values of a column, one less the other.
+    Typical is a member without separate deviations, so that with the links of bounded parameters
+    it is the difference of medians. It is averaged over the subjects as they are in all other
+    columns. Categories (and numbers of two values) are compared pair by pair, of more than four
+    levels each with the first; numbers at their upper and lower quartile. Where two columns of
+    categories act together, also at each level of the other.
+    """
+    from knownminds.inference.posteriors.group_model import expected_of
+
+    design, begin = fit.design, 0
+    every = expected_of(fit.posterior, fit.parameters, design.regressors)
+    per = 1.0 / np.bincount(design.deviations.subject)[design.deviations.subject]
+    for term in design.terms if fit.effects else ():
+        frame, made = design.frame, formulaic.model_matrix(term.fixed, design.frame)
+        names = [str(name) for name in made.columns if name != "Intercept"]
+        weights = stacked(fit.posterior, "effect", "term")[:, begin : begin + len(names)]
+        begin += len(names)
+        expected = every[..., fit.parameters.index(term.parameter)]
+        matrix = made[names].to_numpy(dtype=float)
+        support = fit.parameters[term.parameter].support
+
+        def typical(values: Mapping[str, Any]) -> Array:
+            """Return the parameter on average over subjects, with some columns at a value, [S]."""
+            there = made.model_spec.get_model_matrix(frame.assign(**dict(values)))  # noqa: B023
+            z = expected + weights @ (there[names].to_numpy(dtype=float) - matrix).T  # noqa: B023
+            mean: Array = support.constrain(z) @ (per / per.sum())  # noqa: B023
+            return mean
+
+        columns = sorted(map(str, made.model_spec.required_variables)) if names else []
+        categories = [c for c in columns if _is_category(c, term.fixed, frame)]
+        levels = {c: sorted(frame[c].unique().tolist()) for c in categories}
+        for column in columns:
+            pairs = _compared(frame[column], levels.get(column))
+            joint = [name for name in names if ":" in name and column in name and column in levels]
+            others = [o for o in levels if o != column and any(o in one for one in joint)]
+            held: list[dict[str, Any]] = [{}]
+            held += [{other: level} for other in others for level in levels[other]]
+            for at in held:
+                where = ", ".join(f"{name}={_written(value)}" for name, value in at.items())
+                for low, high in pairs:
+                    ends = _written(high), _written(low)
+                    about = {
+                        "contrast": f"{term.parameter}: {column} {ends[0]} - {ends[1]}"
+                        + (f" at {where}" if where else ""),
+                        "parameter": term.parameter,
+                        "column": column,
+                        "kind": "between" if design.between(column) else "within",
+                        "high_value": ends[0],
+                        "low_value": ends[1],
+                        "at": where,
+                    }
+                    yield about, typical({column: high, **at}) - typical({column: low, **at})
 
 
-def _told(value: Any) -> str:
+def _is_category(column: str, formula: str, frame: pd.DataFrame) -> bool:
+    values = frame[column]
+    number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    return not number or values.nunique() == 2 or f"C({column}" in formula
+
+
+def _compared(values: pd.Series[Any], levels: list[Any] | None) -> list[tuple[Any, Any]]:
+    """Return the pairs of values that are compared, the lower first; of numbers without levels."""
+    if levels is None:
+        low, high = np.quantile(values.astype(float), QUARTILES)
+        return [(float(low), float(high))] if high > low else [(values.min(), values.max())]
+    if len(levels) > MOST_LEVELS:
+        return [(levels[0], level) for level in levels[1:]]
+    return list(combinations(levels, 2))
+
+
+def _written(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -32,16 +32,6 @@ def ess(draws: Array, method: str = "bulk") -> Array:
     return _of_finite(draws, "ess", method=method, prob=TAILS if method == "tail" else None)
 
 
-def error_of_mean(draws: Array) -> Array:
-    """Return the Monte-Carlo standard error of the mean of draws [chains, draws, ...]."""
-    return _of_finite(draws, "mcse", method="mean")
-
-
-def error_of_quantile(draws: Array, share: float) -> Array:
-    """Return the Monte-Carlo standard error of a quantile of draws [chains, draws, ...]."""
-    return _of_finite(draws, "mcse", method="quantile", prob=share)
-
-
 def smooth_weights(log_weights: Array) -> tuple[Array, Array]:
     """Return normalised, Pareto-smoothed log weights [rows, draws] and each row's Pareto k.
 

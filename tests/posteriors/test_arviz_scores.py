@@ -4,8 +4,6 @@ import numpy as np
 from scipy.special import logsumexp
 
 from knownminds.inference.posteriors.arviz_scores import (
-    error_of_mean,
-    error_of_quantile,
     ess,
     r_hat,
     smooth_weights,
@@ -15,7 +13,7 @@ from knownminds.inference.posteriors.arviz_scores import (
 def test_scores_of_draws_that_are_not_finite_or_too_few_are_nan():
     x = np.random.default_rng(0).normal(size=(2, 50, 7))
     x[1, 3, 2] = np.inf
-    for scores in (r_hat(x), ess(x), ess(x, "tail"), error_of_mean(x), error_of_quantile(x, 0.05)):
+    for scores in (r_hat(x), ess(x), ess(x, "tail")):
         assert np.isnan(scores).tolist() == [k == 2 for k in range(7)]
     assert np.isnan(r_hat(x[:1])).all()
     assert np.isnan(ess(x[:, :3])).all()
@@ -25,7 +23,6 @@ def test_independent_draws_are_worth_their_number_and_chains_apart_are_seen():
     x = np.random.default_rng(1).normal(size=(4, 1000, 50))
     # Of independent draws the standard error of an estimated ESS is about 5% of their number.
     assert abs(ess(x).mean() / 4000 - 1) < 0.05
-    assert np.allclose(error_of_mean(x), 1 / np.sqrt(4000), rtol=0.2)
     assert (r_hat(x) < 1.01).all()
     assert (r_hat(x + np.arange(4)[:, None, None]) > 1.5).all()
 

@@ -143,12 +143,12 @@ def _values(fitted: HierarchicalFit, formula: bool) -> pd.DataFrame:
     for term, row in fitted.group.iterrows():
         name = str(term)
         inner = name.removeprefix("sd(").removesuffix(")")
-        keys, factor, quoted = ("mean", "low", "high"), np.nan, ""
+        keys, factor = ("mean", "low", "high"), np.nan
         if name in fitted.names:
             keys = ("natural", "natural_low", "natural_high")
             meaning = "group mean" + (" at reference level" if formula else "")
         elif name in fitted.effects:
-            meaning, quoted = "regression weight, unconstrained scale", _quoted(fitted, name)
+            meaning = "regression weight, unconstrained scale"
         elif name.startswith("cor("):
             meaning = "correlation, unconstrained scale"
         elif inner in fitted.slopes:
@@ -164,45 +164,29 @@ def _values(fitted: HierarchicalFit, formula: bool) -> pd.DataFrame:
         estimate = dict(
             zip(("estimate", "low", "high"), (float(row[k]) for k in keys), strict=True)
         )
-        columns = {"meaning": meaning, "bayes_factor": factor, "quoted": quoted}
+        columns = {"meaning": meaning, "bayes_factor": factor}
         rows.append({"parameter": name, **estimate, **columns})
-    table = pd.DataFrame(rows)
-    return table if table["quoted"].any() else table.drop(columns="quoted")
-
-
-def _quoted(fitted: HierarchicalFit, effect: str) -> str:
-    """Return a regression weight as a paper quotes it."""
-    from knownminds.inference.posteriors.apa import apa_sentence
-
-    draws = fitted.posterior["effect"].sel(term=effect).transpose("chain", "draw").to_numpy()
-    return apa_sentence(effect, draws)
+    return pd.DataFrame(rows)
 
 
 def _more(fitted: HierarchicalFit, rope: Mapping[str, float] | None) -> Result:
     """Return convergence, contrasts, traces and ranks."""
     from knownminds.inference.groups.contrasts import contrasts_of
 
-    contrasts = contrasts_of(fitted, rope)
+    table = contrasts_of(fitted, rope)
     converged = fitted.verdict == "converged"
     verdicts = {"sampling": Verdict(fitted.verdict, (*fitted.reasons, *(fitted.tried[1:])))}
-    words = {"negligible": "no difference"}
-    rows = []
-    for one in contrasts:
-        row = dict(one.row)
-        row |= {"contrast": row.pop("name"), "verdict": words.get(row["verdict"], row["verdict"])}
-        rows.append(row)
-        if converged:
-            reason = f"90% interval {row['low']:.3f} to {row['high']:.3f}, no difference "
-            verdicts[one.name] = Verdict(row["verdict"], (f"{reason}within {one.rope:.3f}",))
+    for row in table.itertuples() if converged else ():
+        reason = (
+            f"90% interval {row.low:.3f} to {row.high:.3f}, no difference within {row.rope:.3f}"
+        )
+        verdicts[row.contrast] = Verdict(row.verdict, (reason,))
     notes = [ABOUT_SPREADS]
     notes += [] if converged else [ABOUT_TRIED]
-    notes += [ABOUT_CONTRASTS] if rows else []
+    notes += [ABOUT_CONTRASTS] if len(table) else []
     notes += [ABOUT_ROWS] if fitted.within else []
     notes += [ABOUT_CROSSED] if fitted.levels is not None else []
-    table = pd.DataFrame(rows)
-    if rows:
-        table.insert(0, "contrast", table.pop("contrast"))
-    figures = {DIFFERENCES: Drawing(table, draw_contrasts)} if rows else {}
+    figures = {DIFFERENCES: Drawing(table, draw_contrasts)} if len(table) else {}
     sampling = fitted.convergence.table.rename_axis("term").reset_index()
     return Result(
         "",

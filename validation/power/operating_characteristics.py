@@ -294,14 +294,14 @@ def _within(
     Each parameter of the contrast has a change from one condition to the other, and subjects
     deviate in it: parameter ~ condition + (condition | subject).
     """
-    from knownminds.inference.groups.contrasts import contrasts_of
+    from knownminds.inference.groups.contrasts import drawn_contrasts
 
     model = measure.model
     changing = [f"{name} ~ {COLUMN} + ({COLUMN} | subject)" for name in measure.contrast]
     design = design_of_sessions(changing, model, model.parameters, cell.subjects, 2, False)
     data = first.beside(second).data(model)
     fit = sample_group(data, {}, False, seed, *address, threads=threads, design=design)
-    draws_by_name = {one.parameter: one.draws for one in contrasts_of(fit)}
+    draws_by_name = {about["parameter"]: draws for about, draws in drawn_contrasts(fit)}
     total = sum(weight * draws_by_name[name] for name, weight in measure.contrast.items())
     return np.asarray(total), list(fit.reasons)
 
