@@ -99,91 +99,33 @@ class ConsistencyScore(Result):
 
     Parameters
     ----------
-    base, ablation : Prior weights by comparison, in the order of `COMPARISONS`, [15, B]: the data,
-        then bootstraps; NaN if missing.
-    reason : Why a comparison has no score; "" if it has, [15].
+    comparisons : One row per comparison, in the order of `COMPARISONS`: task, ablation, modality,
+        base and weight (prior weights in the base condition and in the ablation), shift, score (-1,
+        0 or 1) and reason (why there is none; "" if there is).
+    total : Sum of the scores, from -15 to 15, of the data and each bootstrap, [B]; NaN if one is
+        missing.
     low, high : Ends of the bootstrap percentile interval of the total; NaN without bootstraps.
-    known : Scores of simulated participants with the noise of this one and its prior means, [R] by
+    known : Totals of simulated participants with the noise of this one and its prior means, [R] by
         observer; empty if a comparison is missing. "non-adapting": the prior weight is that of the
         base condition in all conditions; "adapting": it is larger by .2 in each ablation;
         "perfect": it is 0 everywhere.
-    null_shift : By how much the ablation's prior weight of those that do not adapt is larger than
-        the base's, [15, R].
     """
 
-    base: Array
-    ablation: Array
-    reason: tuple[str, ...]
+    comparisons: pd.DataFrame
+    total: Array
     low: float
     high: float
     known: Mapping[str, Array]
-    null_shift: Array
-
-    @property
-    def scores(self) -> Array:
-        """-1, 0 or 1 by comparison, [15, B]."""
-        return shift_scores(self.base, self.ablation)
-
-    @property
-    def total(self) -> Array:
-        """Sum over all comparisons, [B], from -15 to 15; NaN if one is missing."""
-        return np.asarray(self.scores.sum(axis=0))
 
     @property
     def missing(self) -> tuple[str, ...]:
         """The comparisons without a score, with the reason."""
-        pairs = zip(COMPARISONS, self.reason, strict=True)
-        return tuple(f"{c.task} {c.ablation}: {why}" for c, why in pairs if why)
+        lacking = self.comparisons[self.comparisons["reason"] != ""]
+        return tuple(f"{c.task} {c.ablation}: {c.reason}" for c in lacking.itertuples())
 
     def to_frame(self) -> pd.DataFrame:
         """One row per comparison."""
-        table = pd.DataFrame(COMPARISONS)
-        table["modality"] = [c.modality for c in COMPARISONS]
-        base, weight = self.base[:, 0], self.ablation[:, 0]
-        return table.assign(
-            base=base, weight=weight, shift=weight - base, score=self.scores[:, 0],
-            reason=self.reason,
-        )  # fmt: skip
-
-    def effects(self, mass: float = 0.95) -> pd.DataFrame:
-        """Return shifts of the prior weight with their sign, held against agents that never adapt.
-
-        One row for all comparisons together, one per ablation and one per comparison: `shift` is
-        the mean of prior weight in the ablation minus that in the base. The null are the simulated
-        participants with the noise of this one whose weight stays as it is. `p_value` is two-sided,
-        twice the smaller tail with one added to either count, so that it holds its level; `low`
-        and `high` end the interval of all shifts that such noise makes compatible with what was
-        seen, shift minus the null's quantiles. A score of signs says only how many; a small shift
-        counts in it as much as a large one.
-
-        Parameters
-        ----------
-        mass
-            Of the interval.
-
-        Returns
-        -------
-        task, ablation ("all" where several are taken together), shift, low, high, p_value; without
-        a null (no replicates, or a comparison is missing) there are no rows.
-        """
-        columns = ["task", "ablation", "shift", "low", "high", "p_value"]
-        if not self.known:
-            return pd.DataFrame(columns=columns)
-        everything = range(len(COMPARISONS))
-        sets = [("all", "all", list(everything))]
-        sets += [
-            ("all", a, [k for k in everything if COMPARISONS[k].ablation == a]) for a in ABLATIONS
-        ]
-        sets += [(*COMPARISONS[k], [k]) for k in everything]
-        rows = []
-        for task, ablation, several in sets:
-            shift = float((self.ablation - self.base)[several, 0].mean())
-            drawn = self.null_shift[several].mean(axis=0)
-            tails = [int((drawn >= shift).sum()), int((drawn <= shift).sum())]
-            p = min(1.0, 2 * (1 + min(tails)) / (1 + len(drawn)))
-            below, above = np.quantile(drawn, [(1 - mass) / 2, (1 + mass) / 2])
-            rows.append((task, ablation, shift, shift - float(above), shift - float(below), p))
-        return pd.DataFrame(rows, columns=columns)
+        return self.comparisons.copy()
 
 
 def consistency_score(
@@ -228,64 +170,50 @@ def consistency_score(
         if not lacking:
             pairs.append((cells[0], cells[1]))
     known: dict[str, Array] = {}
-    null_shift = np.empty((0, 0))
     if replicates and len(pairs) == len(COMPARISONS):
-        for k, observer in enumerate(KNOWN_OBSERVERS):
-            first, second = _simulate(pairs, observer, replicates, seed + k)
-            known[observer] = shift_scores(first, second).sum(axis=0)
-            null_shift = second - first if k == 0 else null_shift
-    total = shift_scores(*weights).sum(axis=0)
-    low, high = percentile_interval(total, mass)
-    base, ablation = weights
-    return ConsistencyScore(base, ablation, tuple(reasons), low, high, known, null_shift)
+        known = {
+            observer: _simulated(pairs, observer, replicates, seed + k)
+            for k, observer in enumerate(KNOWN_OBSERVERS)
+        }
+    scores = shift_scores(*weights)
+    base, weight = weights[:, :, 0]
+    table = pd.DataFrame(COMPARISONS).assign(
+        modality=[c.modality for c in COMPARISONS], base=base, weight=weight, shift=weight - base,
+        score=scores[:, 0], reason=reasons,
+    )  # fmt: skip
+    total = scores.sum(axis=0)
+    return ConsistencyScore(table, total, *percentile_interval(total, mass), known)
 
 
-def _simulate(
+def _simulated(
     pairs: Sequence[tuple[Answers, Answers]], observer: str, replicates: int, seed: int
-) -> tuple[Array, Array]:
-    """Return prior weights of a known agent in base and ablation, [15, R] each."""
+) -> Array:
+    """Let R known agents answer the trials that were answered; return their totals, [R].
+
+    Prior means and noise are those that the base condition shows; no answer lies beyond the scale.
+    """
     rng = session_stream(seed, 11)
     drawn: dict[tuple[str, str, str], Array] = {}  # each base condition is played once
-    sides: tuple[list[Array], list[Array]] = ([], [])
+    total = np.zeros(replicates)
     for c, (base, ablation) in zip(COMPARISONS, pairs, strict=True):
-        for side, played in enumerate((base, ablation)):
-            condition = c.ablation if side else BASE
-            key = (c.task, condition, c.modality)
-            if key not in drawn:
-                shift = SHIFT * (condition != BASE)
-                drawn[key] = _play(played, base, observer, shift, replicates, rng)
-            sides[side].append(drawn[key])
-    return np.array(sides[0]), np.array(sides[1])
-
-
-def _play(
-    played: Answers,
-    base: Answers,
-    observer: str,
-    shift: float,
-    replicates: int,
-    rng: np.random.Generator,
-) -> Array:
-    """Let R known agents answer the trials that were answered; return their prior weights, [R].
-
-    Prior means and noise are those that the base condition shows.
-    """
-    slope, sigma = slopes(base)
-    weight, noise = float(np.clip(1.0 - slope[0], 0.0, 1.0)), float(np.nan_to_num(sigma[0]))
-    answered = np.isfinite(played.response)
-    x, window = played.value[answered], played.window[answered]
-    means = {k: _prior_mean(base, k, weight) for k in np.unique(window).tolist()}
-    centre = np.array([means[k] for k in window.tolist()])
-    aim = {"non-adapting": weight, "adapting": min(weight + shift, 1.0), "perfect": 0.0}[observer]
-    mean = (1.0 - aim) * x + aim * centre
-    said = mean + noise * rng.standard_normal((replicates, len(x)))
-    # No answer lies beyond the scale.
-    np.clip(said, 0.0, played.ceiling, out=said)
-    deviation = _within(x, window, np.ones((1, len(x))))[0]
-    weights: NDArray[np.float64] = np.clip(
-        1.0 - said @ deviation / (deviation @ deviation), 0.0, 1.0
-    )
-    return weights
+        slope, sigma = slopes(base)
+        weight, noise = float(np.clip(1.0 - slope[0], 0.0, 1.0)), float(np.nan_to_num(sigma[0]))
+        keys = [(c.task, condition, c.modality) for condition in (BASE, c.ablation)]
+        for key, played in zip(keys, (base, ablation), strict=True):
+            if key in drawn:
+                continue
+            shifted = min(weight + SHIFT * (key[1] != BASE), 1.0)
+            aim = {"non-adapting": weight, "adapting": shifted, "perfect": 0.0}[observer]
+            answered = np.isfinite(played.response)
+            x, window = played.value[answered], played.window[answered]
+            means = {k: _prior_mean(base, k, weight) for k in np.unique(window).tolist()}
+            mean = (1.0 - aim) * x + aim * np.array([means[k] for k in window.tolist()])
+            said = mean + noise * rng.standard_normal((replicates, len(x)))
+            np.clip(said, 0.0, played.ceiling, out=said)
+            away = _within(x, window, np.ones((1, len(x))))[0]
+            drawn[key] = np.clip(1.0 - said @ away / (away @ away), 0.0, 1.0)
+        total += shift_scores(*(drawn[key] for key in keys))
+    return total
 
 
 def _prior_mean(base: Answers, window: int, weight: float) -> float:
@@ -294,8 +222,6 @@ def _prior_mean(base: Answers, window: int, weight: float) -> float:
     if not mine.any():
         mine = np.isfinite(base.response)
     x, y = base.value[mine], base.response[mine]
-    middle = float(base.middle[mine].mean())
     if weight < 0.02:  # the intercept is weight x mean, which says nothing of the mean then
-        return middle
-    mean = float((y - (1.0 - weight) * x).mean() / weight)
-    return float(np.clip(mean, 0.0, base.ceiling))
+        return float(base.middle[mine].mean())
+    return float(np.clip((y - (1.0 - weight) * x).mean() / weight, 0.0, base.ceiling))

@@ -140,12 +140,6 @@ class MagnitudeAnswers:
             )
         return cls(tuple(map(str, frame["participant"].unique())), cells, frame)
 
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """The tasks that were played, in the order of `TASKS`."""
-        played = {task for _, task, _, _ in self.cells}
-        return tuple(task for task in TASKS if task in played)
-
     def of(self, participant: str) -> Iterator[tuple[Key, Answers]]:
         """Walk through the cells of a participant in the order of tasks, conditions, modalities."""
         for task in TASKS:
