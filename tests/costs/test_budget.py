@@ -12,9 +12,9 @@ from knownminds.environments import (
     session_stream,
 )
 from knownminds.llm_adapters.runs.prices import Range, price_of, tokens_of, tokens_of_answer
-from knownminds.validation.costs.budget import IMAGE_TOKENS
 from knownminds.validation.costs.dry_runs import dry_run, dry_runs_of
 from knownminds.validation.costs.priced_designs import on_frontier
+from knownminds.validation.costs.questions import IMAGE_TOKENS
 
 DAY = date(2026, 11, 1)
 LLM = "openai:gpt-4o"

@@ -22,9 +22,9 @@ from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, Range, parse_price
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import Progress, RunOptions, check_caps, run_sessions_in
-from knownminds.validation.costs.budget import IMAGE_TOKENS
 from knownminds.validation.costs.connect import connect, price_for, wait_for
 from knownminds.validation.costs.dry_runs import DryRuns, dry_runs_of
+from knownminds.validation.costs.questions import IMAGE_TOKENS
 
 from .benchmark import Played, begin, finished, folder_of_cell, models_in, read_benchmark
 from .plan import Cell, Plan, sampling_of

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from knownminds.validation.chance.questions import RevealQuestion
+from knownminds.validation.costs.questions import AskBudget
 from knownminds.validation.engine.question import (
     Question,
     argument,
@@ -243,95 +243,6 @@ class AskBenchmark(Calling):
     inspect: Sequence[Path] = ()
     dry_run: bool = False
     out: Path | None = None
-
-
-def _between(option: str) -> Callable[[str], tuple[int, int]]:
-    """Return what reads LOW-HIGH."""
-
-    def read(text: str) -> tuple[int, int]:
-        low, dash, high = text.partition("-")
-        if not (dash and low.isdecimal() and high.isdecimal()):
-            raise ValueError(f"{option} takes LOW-HIGH, 0-500 for instance; got {text!r}.")
-        return int(low), int(high)
-
-    return read
-
-
-def _day(text: str) -> datetime.date:
-    """Read a date."""
-    try:
-        return datetime.date.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"--date takes YYYY-MM-DD; got {text!r}.") from None
-
-
-@frozen_question
-class AskBudget(Question[Any]):
-    """Reckon calls, tokens and money of a design from its real prompts.
-
-    Parameters
-    ----------
-    environment
-        The experiment.
-    llm
-        PROVIDER:MODEL, openai:gpt-4o-mini for instance.
-    model
-        A model that answers; the experiment's usual one if none.
-    subjects
-        How many subjects.
-    sessions
-        Sessions per subject.
-    trials
-        Trials per session.
-    power
-        Folder of a power study: price its designs.
-    reasoning
-        LOW-HIGH: tokens of thought before each answer.
-    image_tokens
-        LOW-HIGH: tokens that a picture counts.
-    price
-        PROVIDER:MODEL=IN,OUT dollars per million tokens.
-    prices
-        A .toml or .json file of prices.
-    batch
-        Requests go in batches, at half the price.
-    date
-        YYYY-MM-DD: the day of the prices.
-    values
-        NAME=VALUE: a setting of the experiment.
-    seed
-        Everything random follows from it.
-    out
-        Folder for the results and the report.
-    """
-
-    command: ClassVar[str] = "budget"
-    rare: ClassVar[tuple[str, ...]] = ("reasoning", "image_tokens", "price", "prices", "date")
-
-    environment: str = argument()
-    llm: Sequence[str] = ()
-    model: str = "rescorla_wagner_dual"
-    subjects: int | None = None
-    sessions: int | None = None
-    trials: int | None = None
-    power: Path | None = None
-    reasoning: tuple[int, int] = read_with(_between("--reasoning"), default=(0, 0))
-    image_tokens: tuple[int, int] = read_with(_between("--image-tokens"), default=(85, 8500))
-    price: Sequence[str] = ()
-    prices: Path | None = None
-    batch: bool = False
-    date: datetime.date | None = read_with(_day, default=None)
-    values: Sequence[str] = named("--set", default=())
-    seed: int = 0
-    out: Path | None = None
-
-    def option_values(self) -> dict[str, Any]:
-        """The options as they are typed; usual ranges are not named."""
-        options = super().option_values() | {"date": self.date and str(self.date), "out": None}
-        for name, usual in (("reasoning", (0, 0)), ("image_tokens", (85, 8500))):
-            low, high = options[name]
-            options[name] = None if (low, high) == usual else f"{low}-{high}"
-        return options
 
 
 @frozen_question
@@ -752,38 +663,9 @@ def _take_in(question: AskBenchmark, plan: Plan) -> None:
 
 
 def _budget(question: AskBudget, as_json: bool) -> None:
-    from knownminds.llm_adapters.runs.prices import parse_price, read_prices
-    from knownminds.validation.costs.budget import budget
-    from knownminds.validation.costs.priced_designs import designs_of
-    from knownminds.validation.engine.arguments import resolve_model
-    from knownminds.validation.report import read_result
-
     if question.out is not None:
         check_own_folder("", question.out)
-    environment, _ = resolve_experiment(question.environment, [], None, question.values)
-    designs = None
-    chosen: Mapping[Any, Any] = {"subjects": 1, "sessions": 1, "trials": None}
-    if question.power is not None:
-        designs = designs_of(read_result(question.power), environment)
-        chosen = designs.iloc[-1].to_dict()
-    overrides = {} if question.prices is None else dict(read_prices(question.prices))
-    overrides |= dict(parse_price(text) for text in question.price)
-    result = budget(
-        environment,
-        question.llm,
-        model=resolve_model(question.model),
-        subjects=question.subjects or chosen["subjects"],
-        sessions=question.sessions or chosen["sessions"],
-        trials=question.trials or chosen["trials"],
-        reasoning_tokens=question.reasoning,
-        image_tokens=question.image_tokens,
-        prices=overrides,
-        date=question.date,
-        batch=question.batch,
-        seed=question.seed,
-        designs=designs,
-    )
-    leave(result.about(command=question.command_line()), question.out, as_json)
+    leave(question.answer(), question.out, as_json)
 
 
 def _reveal(question: RevealQuestion, as_json: bool) -> None:

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from datetime import date as Date  # noqa: N812 - fields and arguments are called date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from knownminds.agents import Agent
 from knownminds.environments import Environment, unknown
 from knownminds.llm_adapters.batches import BATCHES
-from knownminds.llm_adapters.runs.prices import Overrides, Price, Range, in_batches, price_of
-from knownminds.validation.engine.arguments import resolve_environment, resolve_model
+from knownminds.llm_adapters.runs.prices import (
+    Price,
+    Range,
+    in_batches,
+    parse_price,
+    price_of,
+    read_prices,
+)
+from knownminds.validation.engine.arguments import resolve_environment, resolve_model, set_to
+from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.scores import Score
 from knownminds.validation.pages import figures as draw
+from knownminds.validation.report import read_result
 
 from .dry_runs import DesignUsage, DryRuns, dry_runs_of
-from .priced_designs import priced_designs
+from .priced_designs import designs_of, priced_designs
+from .questions import AskBudget
 
 MOST_SESSIONS = 1_000_000_000
-# A picture of 512 x 512 counts 85 tokens with OpenAI's models at low detail, 255 with gpt-4o, 258
-# with Google's, 350 with Anthropic's, and 8,500 with gpt-4o-mini.
-IMAGE_TOKENS = (85, 8500)
 NOTES = (
     "Ranges hold what is not known beforehand: how many tokens the bytes make, and how long the "
     "reasoning is. Those of more than one dry run also hold how sessions differ (95% prediction "
@@ -36,95 +41,43 @@ NOTES = (
 )
 
 
-def budget(
-    environment: Environment | str,
-    llms: Sequence[str | Price] | str,
-    *,
-    model: type[Agent] | str = "rescorla_wagner_dual",
-    subjects: int = 1,
-    sessions: int = 1,
-    trials: int | None = None,
-    reasoning_tokens: tuple[int, int] = (0, 0),
-    image_tokens: tuple[int, int] = IMAGE_TOKENS,
-    dry_runs: int = 4,
-    seed: int = 0,
-    designs: pd.DataFrame | None = None,
-    prices: Overrides | None = None,
-    date: Date | None = None,
-    batch: bool = False,
-    system: str | None = None,
-) -> Result:
-    """Reckon what a design costs before the first call is paid.
+budget = verb(AskBudget, __name__)
 
-    A synthetic agent plays `dry_runs` sessions through the real prompts, answers in words, and is
-    read by the real parser; bytes are counted exactly, with all growth of the history. Tokens are
-    bracketed from them (see `llm_adapters.prices`). The ends of a range are those of the 95%
-    prediction interval (Student's t) for the total of all sessions, so that they hold both the
-    standard error of the dry runs' mean and the variation from session to session. Dry run i
-    plays the session at the address (i,), with parameters drawn from the priors at (i, 0).
 
-    Parameters
-    ----------
-    environment
-        The experiment with its wording, or its name.
-    llms
-        Language models, each "provider:model", or the price of one.
-    model
-        The synthetic agent's model.
-    subjects, sessions, trials
-        The design: subjects, sessions of each, trials of each session (None for as many as the
-        environment has). Each session begins with an empty history.
-    reasoning_tokens
-        Lowest and highest number of tokens that a language model thinks before one answer. They
-        are charged as output. Where the answer may hold thoughts, the upper end takes them as
-        part of it, so that they are sent again in each later prompt that repeats the answer.
-    image_tokens
-        Lowest and highest number of tokens that a picture counts. Each provider reckons it from
-        the size in another way: the default holds for all models that we know of.
-    designs
-        Designs with their power, to be set against their cost; see `designs_of`.
-    prices
-        Prices that go before the table's: a file or a mapping (see `price_of`).
-    date
-        The day for which prices are looked up; None for today.
-    batch
-        Whether requests go in batches, at half the price.
-    system
-        What a system message says before every prompt, which is sent and charged with it.
-
-    Returns
-    -------
-    Result
-        With the tables "Cost" (a row for each language model; "cached" if each repeated beginning
-        is read from the provider's cache, and nothing else put into it), "Usage", and "Designs and
-        their power".
-
-    Raises
-    ------
-    ValueError
-        For a count below 1, a reversed range, no language model, one without a known price, or
-        one that takes no batches.
-    """
-    charged = _charged(llms, prices, date, batch)
-    for name, count in (("subjects", subjects), ("sessions", sessions), ("dry_runs", dry_runs)):
+def compute(question: AskBudget) -> Result:
+    """Answer `budget`: the tables "Cost", "Usage", and "Designs and their power"."""
+    experiment = set_to(resolve_environment(question.environment, listed=False), question.settings)
+    designs, chosen = pd.DataFrame(), {"subjects": 1, "sessions": 1, "trials": None}
+    if question.power is not None:
+        designs = designs_of(read_result(question.power), experiment)
+        chosen = designs.iloc[-1].to_dict()
+    subjects, sessions, trials = (
+        given if (given := getattr(question, name)) is not None else chosen[name]
+        for name in ("subjects", "sessions", "trials")
+    )
+    charged = _charged(question)
+    for name, count in (
+        ("subjects", subjects), ("sessions", sessions), ("dry_runs", question.dry_runs),
+    ):  # fmt: skip
         check_count(name, count)
     n = int(subjects) * int(sessions)
     if n > MOST_SESSIONS:
         raise ValueError(f"A budget is for at most {MOST_SESSIONS:,} sessions; got {n:,}.")
-    thinking = _range("reasoning_tokens", "answer", reasoning_tokens)
-    looking = _range("image_tokens", "picture", image_tokens)
-    agent = resolve_model(model)
-    experiment = resolve_environment(environment, trials, listed=False)
+    thinking = _range("reasoning", "answer", question.reasoning)
+    looking = _range("image_tokens", "picture", question.image_tokens)
+    agent = resolve_model(question.model)
+    experiment = resolve_environment(experiment, trials, listed=False)
     agent.check_plays(experiment)
 
     def dry(of: Environment) -> DryRuns:
-        return dry_runs_of(of, agent, dry_runs, seed, thinking, looking, system)
+        n, seed = question.dry_runs, question.seed
+        return dry_runs_of(of, agent, n, seed, thinking, looking, question.system)
 
     whole = dry(experiment)
     runs = {experiment.n_trials: whole}
-    for size in () if designs is None else sorted(set(designs["trials"]) - set(runs)):
+    for size in sorted(set(designs.get("trials", ())) - set(runs)):
         runs[size] = dry(resolve_environment(experiment, size, listed=False))
-    priced = pd.DataFrame() if designs is None else priced_designs(charged, designs, runs)
+    priced = priced_designs(charged, designs, runs) if len(designs) else designs
     costs = pd.DataFrame([_cost_row(price, whole, n) for price in charged]).set_index("llm")
     figures = {
         "Dollars, from the lowest to the highest; below, at best from the cache.": Drawing(
@@ -152,21 +105,24 @@ def budget(
             "subjects": subjects,
             "sessions": sessions,
             "trials": experiment.n_trials,
-            "dry runs": dry_runs,
+            "dry runs": question.dry_runs,
         },
+        command=question.command_line(),
     )
 
 
-def _charged(
-    llms: Sequence[str | Price] | str, prices: Overrides | None, date: Date | None, batch: bool
-) -> list[Price]:
+def _charged(question: AskBudget) -> list[Price]:
     """Return the price of each language model; ValueError for one without a price or batches."""
+    llms = question.llm
     names = list(dict.fromkeys([llms] if isinstance(llms, str) else llms))
     if not names:
         raise ValueError('A budget is for at least one language model, "provider:model"; got none.')
-    day = date or datetime.now(UTC).date()
-    charged = [one if isinstance(one, Price) else price_of(one, day, prices) for one in names]
-    if not batch:
+    prices = question.prices
+    overrides = dict(read_prices(prices) if isinstance(prices, str | Path) else prices or {})
+    overrides |= dict(parse_price(text) for text in question.price)
+    day = question.date or datetime.now(UTC).date()
+    charged = [one if isinstance(one, Price) else price_of(one, day, overrides) for one in names]
+    if not question.batch:
         return charged
     for price in charged:
         if (provider := price.llm.partition(":")[0]) not in BATCHES:

@@ -31,8 +31,9 @@ from knownminds.llm_adapters.runs.runner import RunOptions, check_run, run_sessi
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 from knownminds.validation.engine.notebook import notebook_bar
 
-from .budget import IMAGE_TOKENS, check_count
+from .budget import check_count
 from .dry_runs import dry_runs_of
+from .questions import IMAGE_TOKENS
 
 Result = TypeVar("Result")
 

@@ -1,0 +1,158 @@
+"""Question of `budget`: arguments and options."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from knownminds.validation.engine.question import (
+    Question,
+    argument,
+    frozen_question,
+    named,
+    positional,
+    read_with,
+)
+
+if TYPE_CHECKING:
+    from knownminds.agents import Agent
+    from knownminds.environments import Environment
+    from knownminds.llm_adapters.runs.prices import Overrides, Price
+
+# A picture of 512 x 512 counts 85 tokens with OpenAI's models at low detail, 255 with gpt-4o, 258
+# with Google's, 350 with Anthropic's, and 8,500 with gpt-4o-mini.
+IMAGE_TOKENS = (85, 8500)
+
+
+def _between(option: str) -> Callable[[str], tuple[int, int]]:
+    """Return what reads LOW-HIGH."""
+
+    def read(text: str) -> tuple[int, int]:
+        low, dash, high = text.partition("-")
+        if not (dash and low.isdecimal() and high.isdecimal()):
+            raise ValueError(f"{option} takes LOW-HIGH, 0-500 for instance; got {text!r}.")
+        return int(low), int(high)
+
+    return read
+
+
+def _day(text: str) -> datetime.date:
+    """Read a date."""
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"--date takes YYYY-MM-DD; got {text!r}.") from None
+
+
+@frozen_question
+class AskBudget(Question["Result"]):
+    """Reckon calls, tokens and money of a design from its real prompts.
+
+    A synthetic agent plays some sessions through the real prompts, answers in words, and is
+    read by the real parser. Bytes are counted exactly, with all growth of the history. Tokens are
+    bracketed from them (see `llm_adapters.prices`). The ends of a range are those of the 95%
+    prediction interval (Student's t) for the total of all sessions. So they hold the standard
+    error of the dry runs' mean, and the variation from session to session. Dry run i plays the
+    session at the address (i,), with parameters drawn from the priors at (i, 0).
+
+    Parameters
+    ----------
+    environment
+        The experiment.
+    llm
+        PROVIDER:MODEL, openai:gpt-4o-mini for instance. In Python prices as well.
+    model
+        A model that answers; the experiment's usual one if none.
+    subjects
+        How many subjects.
+    sessions
+        Sessions per subject.
+    trials
+        Trials per session. Each session begins with an empty history.
+    power
+        Folder of a power study: price its designs.
+    reasoning
+        LOW-HIGH: tokens of thought before each answer. They are charged as output. Where the
+        answer may hold thoughts, the upper end takes them as part of it, so that later prompts
+        that repeat the answer send them again.
+    image_tokens
+        LOW-HIGH: tokens that a picture counts. Each provider reckons it from the size in another
+        way; the default holds for all models that we know of.
+    price
+        PROVIDER:MODEL=IN,OUT dollars per million tokens.
+    prices
+        A .toml or .json file of prices. In Python a mapping as well, see `price_of`.
+    batch
+        Requests go in batches, at half the price.
+    date
+        YYYY-MM-DD: the day of the prices. Today if none.
+    settings
+        NAME=VALUE: a setting of the experiment.
+    system
+        What a system message says before every prompt.
+    dry_runs
+        Sessions that the synthetic agent plays.
+    seed
+        Everything random follows from it.
+    out
+        Folder for the results and the report.
+
+    Raises
+    ------
+    ValueError
+        For a count below 1, a reversed range, no language model, one without a known price, or
+        one that takes no batches.
+    """
+
+    command: ClassVar[str] = "budget"
+    verb: ClassVar[str] = "budget"
+    computed_in: ClassVar[str] = "costs.budget"
+    rare: ClassVar[tuple[str, ...]] = (
+        "reasoning", "image_tokens", "price", "prices", "date", "system", "dry_runs",
+    )  # fmt: skip
+
+    environment: Environment | str = argument()
+    llm: Sequence[str | Price] | str = positional("--llm", default=())
+    model: type[Agent] | str = "rescorla_wagner_dual"
+    subjects: int | None = None
+    sessions: int | None = None
+    trials: int | None = None
+    power: Path | None = None
+    reasoning: tuple[int, int] = read_with(_between("--reasoning"), default=(0, 0))
+    image_tokens: tuple[int, int] = read_with(_between("--image-tokens"), default=IMAGE_TOKENS)
+    price: Sequence[str] = ()
+    prices: Overrides | None = read_with(Path, default=None)
+    batch: bool = False
+    date: datetime.date | None = read_with(_day, default=None)
+    settings: Mapping[str, Any] | None = named("--set", default=None)
+    system: str | None = None
+    dry_runs: int = 4
+    seed: int = 0
+    out: Path | None = None
+
+    def option_values(self) -> dict[str, Any]:
+        """The options as they are typed; usual values are not named."""
+        from knownminds.validation.engine.arguments import (
+            changed_settings,
+            resolve_environment,
+            resolve_model,
+        )
+
+        environment = resolve_environment(self.environment, listed=False)
+        llms = [self.llm] if isinstance(self.llm, str) else self.llm
+        options = super().option_values() | {
+            "subject_matter": environment.name,
+            "llm": [one if isinstance(one, str) else one.llm for one in llms],
+            "model": resolve_model(self.model).name,
+            "set": {**changed_settings(environment), **(self.settings or {})},
+            "prices": self.prices if isinstance(self.prices, str | Path) else None,
+            "date": self.date and str(self.date),
+            "dry_runs": None if self.dry_runs == 4 else self.dry_runs,
+            "out": None,
+        }
+        for name, usual in (("reasoning", (0, 0)), ("image_tokens", IMAGE_TOKENS)):
+            low, high = getattr(self, name)
+            options[name] = None if (low, high) == usual else f"{low}-{high}"
+        return options
