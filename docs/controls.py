@@ -102,8 +102,8 @@ def played(choose: Choose, name: str, control: str, seed: int) -> pd.DataFrame:
             choice = choose(player, session.environment, seen, numbers)
             player.learn(session.take(choice))
         rows += [{"subject": str(i), **row} for row in session.rows]
-    frame = pd.DataFrame(rows).assign(readable=True).set_index(["subject", "trial"])
-    return frame[["readable", "action"]].astype({"action": float})
+    frame = pd.DataFrame(rows).assign(outcome="ok").set_index(["subject", "trial"])
+    return frame[["outcome", "action"]].astype({"action": float})
 
 
 def replicate(choose: Choose, name: str, seed: int) -> dict[str, str]:

@@ -97,7 +97,7 @@ def _controls_of(run: Path) -> list[dict[str, Any]]:
                 "control": name,
                 "value": score,
                 "sessions": len(values),
-                "unread": int((~frames[name]["readable"]).sum()),
+                "unread": int((~frames[name]["outcome"].isin(ANSWERED)).sum()),
                 "verdict": judge_control(name, score, n=len(values)),
             }
         )
@@ -105,15 +105,14 @@ def _controls_of(run: Path) -> list[dict[str, Any]]:
 
 
 def _answers(folder: Path) -> pd.DataFrame:
-    """Return whether answers are readable, and action and response, by session and trial."""
+    """Return outcome, and action and response as numbers, by session and trial."""
     frame = Trials.load(folder / TRIALS).frame
     answers = {
         name: frame[name].to_numpy(dtype=float, na_value=np.nan)
         for name in ("action", "response")
         if name in frame
     }
-    readable = frame["outcome"].isin(ANSWERED)
-    return frame[_WHERE].assign(readable=readable, **answers).set_index(_WHERE)
+    return frame[[*_WHERE, "outcome"]].assign(**answers).set_index(_WHERE)
 
 
 def control_values(
@@ -127,13 +126,13 @@ def control_values(
     Parameters
     ----------
     frames
-        By control, "" for the run: columns readable, action and response, indexed by subject and
+        By control, "" for the run: columns outcome, action and response, indexed by subject and
         trial.
     configuration
         Of the run: seed and address.
     """
     if name == "instruction":
-        frame = frames[name]
+        frame = frames[name][frames[name]["outcome"] != "error"]  # nobody has read the others
         trials = frame.index.get_level_values("trial")
         named = [instructed(environment, trial) for trial in trials]
         right = _distances(frame, _named(named, environment, frame), environment) < EXACT
