@@ -164,8 +164,8 @@ class Failed(Exception):  # noqa: N818 - it says what has happened to a call
         "retry" if the same call may succeed later, "skip" if this call never will but others may,
         "stop" if no call will.
     kind
-        What failures of the same sort have in common, such as "server 503", "prompt 400", "often"
-        (called too often), "connection", "unreadable", "key", "credit", "model", "setting".
+        What failures of the same sort have in common: "server 503", "prompt 400", "connection",
+        "unreadable", "key", "credit", "model", "setting". "often" is of calls that come too often.
     charged
         Whether the call was paid for: False if surely not, None if it may have been.
     wait

@@ -17,8 +17,8 @@ _STATUS = {3: 400, 5: 404, 7: 403, 8: 429, 9: 400, 14: 503, 16: 401}
 class GoogleBatches(Batches):
     """Batches of a Gemini model; the name of each is its display name.
 
-    Requests go in a file, with a key each: answers to requests within the call itself have come
-    back in another order and without what tells them apart (googleapis/python-genai, issue 1909).
+    Requests go in a file, with a key each. Answers to requests within the call itself have come
+    back in another order and without their keys (googleapis/python-genai, issue 1909).
     """
 
     most_requests, most_bytes = 50_000, 10**9  # 2 GB are taken; no number of requests is shown

@@ -1,7 +1,8 @@
 """Chat completions and responses as OpenAI has them: requests that a known agent can answer.
 
-A setting that would change an answer in ways that a known agent has not is taken with the value
-that changes nothing, and refused with any other. What is no setting of OpenAI's is refused too.
+Some settings would change an answer in ways that a known agent has not. They are taken with the
+value that changes nothing, and refused with any other. What is no setting of OpenAI's is refused
+too.
 """
 
 from __future__ import annotations

@@ -42,23 +42,23 @@ _PATIENCE = 2  # seconds for the last bytes to leave when the server stops
 class Served:
     """A known agent behind an OpenAI-compatible address, in a separate thread.
 
-    It answers ``POST {base_url}/chat/completions`` and ``POST {base_url}/responses``, whole or as
-    a stream of server-sent events; ``GET {base_url}/models`` lists the one model, and ``GET
-    /health`` says how many requests were answered.
+    It answers ``POST {base_url}/chat/completions`` and ``POST {base_url}/responses``, whole or as a
+    stream of server-sent events. ``GET {base_url}/models`` lists the one model, and ``GET /health``
+    says how many requests were answered.
 
     It is stateless: the past is read out of the prompt, as a real model must. What is promised:
 
-    - With a `seed` in the request, which names the session, the answers are draw for draw those
-      of ``play(agent, environment, seed, *address, request's seed)``.
-    - Without one, or if `seed_is_session` is False: the same agent with the same probabilities,
-      each answer with a random number that belongs to the prompt (and the seed). The same request
-      is answered alike at any time; different prompts are independent.
+    - A `seed` in the request names the session. The answers are then draw for draw those of
+      ``play(agent, environment, seed, *address, request's seed)``.
+    - Without one, or if `seed_is_session` is False, the same agent answers with the same
+      probabilities. The random number of an answer belongs to the prompt (and the seed). The same
+      request is answered alike at any time; different prompts are independent.
 
     System messages before the prompt are passed over. Temperature, top_p, max tokens, stop and
-    log-probabilities are heeded as `Synthetic` says; a setting that cannot be heeded is refused
-    with status 400 and never dropped silently. The key is checked before a body is read. A
-    head has at most 64 KiB, a body 8 MiB, and at most 512 connections are held. Slow clients are
-    waited for: put a proxy before it unless it listens on the loopback.
+    log-probabilities are heeded as `Synthetic` says. A setting that cannot be heeded is refused
+    with status 400 and never dropped silently. The key is checked before a body is read. A head has
+    at most 64 KiB, a body 8 MiB, and at most 512 connections are held. Slow clients are waited for:
+    put a proxy before it unless it listens on the loopback.
 
     ::
 

@@ -49,21 +49,22 @@ class Synthetic(InProcess):
     same one. (Sessions under way are remembered, but only to read faster.)
 
     With a sampling seed i the reply belongs to the session at ``session_stream(seed, *address,
-    i)``: its design, and with it the names of the actions, is drawn anew, the past is read from
-    the prompt and learned from, and the choice on trial t takes the t-th number of the stream.
-    So a session through words is the session that ``play(agent, environment, seed, *address,
-    i)`` lives, draw for draw. Where prompts tell of the last trials only, what came before is
-    played again: the same stimuli, answered with the same numbers.
+    i)``. Its design, and with it the names of the actions, is drawn anew. The past is read from the
+    prompt and learned from. The choice on trial t takes the t-th number of the stream. So a session
+    through words is the session that ``play(agent, environment, seed, *address, i)`` lives, draw
+    for draw. Where prompts tell of the last trials only, what came before is played again: the same
+    stimuli, answered with the same numbers.
 
-    Without one, the names are read from the prompt and the choice takes a number from a stream
-    addressed by the prompt's hash: same prompt, same answer; other prompts, independent ones. The
-    probabilities of the choices are those of the same agent, which is checked on a few
-    sessions; an agent to which the numbers of actions or contexts mean something is refused.
+    Without one, the names are read from the prompt, and the choice takes a number from a stream
+    addressed by the prompt's hash. The same prompt has the same answer; other prompts have
+    independent ones. The probabilities of the choices are those of the same agent, which is checked
+    on a few sessions. An agent to which the numbers of actions or contexts mean something is
+    refused.
 
-    At a temperature T the probabilities are p^(1/T), normalised, so that a softmax agent has its
-    beta and kappa divided by T; `top_p` keeps the most probable actions. Log-probabilities are
-    those of the agent itself, lapses included, whatever the two, and given the words around the
-    answer, which count as certain. A token is a word or a sign; of the prompt, four characters.
+    At a temperature T the probabilities are p^(1/T), normalised. So a softmax agent has its beta
+    and kappa divided by T. `top_p` keeps the most probable actions. Log-probabilities are those of
+    the agent itself, lapses included, whatever the two, and given the words around the answer,
+    which count as certain. A token is a word or a sign; of the prompt, four characters.
 
     Parameters
     ----------
@@ -77,9 +78,9 @@ class Synthetic(InProcess):
         If False, a sampling seed does not name a session but only enters the hash of the prompt,
         for clients that send one of theirs.
     stream
-        A number from 0 on: choices come from the stream at (*address, session, stream), instead of
-        those of the session, so that an agent answers the same session again with other numbers;
-        its answers then go wrong in other trials, too.
+        A number from 0 on. Choices then come from the stream at (*address, session, stream),
+        instead of those of the session. So an agent answers the same session again with other
+        numbers, and its answers go wrong in other trials.
     """
 
     provider = "synthetic"

@@ -124,14 +124,14 @@ def outcome_probabilities(
 ) -> list[OutcomeProbabilities]:
     """Compute the probability of each outcome as a whole string behind each prompt.
 
-    Under a tokenizer that cuts numbers into digits the token "1" begins 10, 11 and 12 as well, so
-    that its probability is not that of the outcome 1. Here it is P(string) x P(stop | string),
-    summed over all ways to cut the string into tokens and over its spellings; a stop is a special
-    token, or text that does not make the last word or number longer (`outcome_tree.extends`).
+    Under a tokenizer that cuts numbers into digits the token "1" begins 10, 11 and 12 as well. So
+    its probability is not that of the outcome 1. Here it is P(string) x P(stop | string), summed
+    over all ways to cut the string into tokens and over its spellings. A stop is a special token,
+    or text that does not make the last word or number longer (`outcome_tree.extends`).
 
     All paths stand as a tree behind their prompt and go through the model together, each token
-    seeing its ancestors only, as do the prompts of a portion, whose common beginning is
-    computed once.
+    seeing its ancestors only. So do the prompts of a portion, whose common beginning is computed
+    once.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def outcome_probabilities(
     prompts
         They end right before the outcome; a space before the outcome belongs to the outcome.
     outcomes
-        Those of each prompt. One is said with a space before it or without one; the latter counts
+        Those of each prompt. One is said with a space before it or without one. The latter counts
         only if it does not run on from the last word of the prompt.
     positions
         How many tokens go through the model at once, if one prompt and the tree are not more.

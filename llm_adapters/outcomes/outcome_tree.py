@@ -216,8 +216,8 @@ class Fates(NamedTuple):
 class OutcomeTree:
     """All token paths of all spellings of outcomes; node 0 is the end of the prompt.
 
-    Every text that a model may say is that of one outcome or of none: of the longest one that it
-    begins with and that nothing makes longer ("New York" is not "New"). So the tokens behind a
+    Every text that a model may say is that of one outcome or of none. It is of the longest one that
+    it begins with and that nothing makes longer ("New York" is not "New"). So the tokens behind a
     node are sorted by outcome, and only those behind which it is not decided have nodes.
 
     Parameters
@@ -282,8 +282,8 @@ class OutcomeTree:
         """Put together the log-probabilities of the outcomes.
 
         The probability of an outcome is that of saying exactly this, and then something that does
-        not make its last word or number longer: the sum over nodes of P(path) x P(a token that
-        ends it).
+        not make its last word or number longer. It is the sum over nodes of P(path) x P(a token
+        that ends it).
 
         Parameters
         ----------

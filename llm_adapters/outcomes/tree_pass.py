@@ -22,7 +22,7 @@ class Job(NamedTuple):
 def logits_behind(model: Any, jobs: Sequence[Job], positions: int) -> Iterator[tuple[int, Any]]:
     """Yield the number of each job, and the logits behind the nodes of its tree, [nodes, tokens].
 
-    Jobs are sorted by their prompts and go through the model in portions, each as one tree: what
+    Jobs are sorted by their prompts and go through the model in portions, each as one tree. What
     prompts have in common from the beginning on is computed once in a portion.
 
     Parameters

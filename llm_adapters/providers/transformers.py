@@ -45,11 +45,10 @@ _GATHERING = 0.005  # seconds in which calls of other sessions may join a batch
 class Transformers(InProcess):
     """A causal language model that runs here, without the network.
 
-    Calls that wait at the same time go through the model together. With a sampling seed an
-    answer depends on seed and prompt alone, up to rounding: each prompt has separate numbers,
-    so that one seed for all trials of a session does not repeat one draw. What the model's folder
-    recommends for sampling is left aside: without settings an answer is drawn from the model's
-    probabilities.
+    Calls that wait at the same time go through the model together. With a sampling seed an answer
+    depends on seed and prompt alone, up to rounding. Each prompt has separate numbers, so that one
+    seed for all trials of a session does not repeat one draw. What the model's folder recommends
+    for sampling is left aside: without settings an answer is drawn from the model's probabilities.
 
     Parameters
     ----------
@@ -149,7 +148,7 @@ class Transformers(InProcess):
     ) -> list[OutcomeProbabilities]:
         """Compute the exact probability of each outcome behind each prompt, all in one pass.
 
-        A string is taken as it is; a `Prompt` goes through the chat template, and if its last
+        A string is taken as it is. A `Prompt` goes through the chat template, and if its last
         message is the assistant's, the outcome continues that one. For the rest see
         `outcome_probabilities`, and `TokenTexts` for `signs`.
         """

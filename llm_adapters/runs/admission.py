@@ -179,11 +179,11 @@ class Gate:
     Parameters
     ----------
     concurrency
-        How many calls may be under way at most. A few at first, and twice as many in each round
-        as long as answers come; half as many after the provider has said that it is called too
-        often or has too much to do, and from then on one more for every so many that go well.
-        Under caps on tokens or money one at first; and one for good after a call has used more
-        than could be foreseen. None for no bound.
+        How many calls may be under way at most. There are a few at first, and twice as many in each
+        round as long as answers come. There are half as many after the provider has said that it is
+        called too often or has too much to do. From then on there is one more for every so many
+        that go well. Under caps on tokens or money one at first; and one for good after a call has
+        used more than could be foreseen. None for no bound.
     budget
         What may be used.
     spent

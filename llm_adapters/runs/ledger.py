@@ -2,7 +2,7 @@
 
 A row of `attempt` is a request that was sent. It is committed before the request leaves; the bytes
 that came are committed before anything is made of them. What SQLite has committed to its
-write-ahead log outlives the process, so a kill loses nothing that was written; `durable` waits for
+write-ahead log outlives the process, so a kill loses nothing that was written. `durable` waits for
 the disk as well, against a power cut. Money is reckoned from the tokens when it is read. All else
 that is known of a run is a row of `fact`: a name and JSON.
 """

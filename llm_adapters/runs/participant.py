@@ -79,9 +79,9 @@ async def live(
     model
         Who answers, for the record.
     ask
-        Given the number of the question, its prompt and how a reply is judged, returns what came
-        of it; None if the session is to stop there. Trials that share a reply are one question:
-        what was sent, received and paid stands with the first of them.
+        Takes the number of the question, its prompt and how a reply is judged. Returns what came of
+        it; None if the session is to stop there. Trials that share a reply are one question: what
+        was sent, received and paid stands with the first of them.
     system
         What a system message says before every prompt; None for none.
     opened

@@ -182,9 +182,9 @@ class RunOptions:
     re_ask
         How often a question is put again whose answer was malformed.
     retry_errors
-        Whether trials are tried again that brought no text in an earlier start; where prompts
-        tell of earlier trials, only those with no answer behind them in their session, since
-        an answer is never replaced.
+        Whether trials are tried again that brought no text in an earlier start. Where prompts tell
+        of earlier trials, only those are that have no answer behind them in their session: an
+        answer is never replaced.
     batching
         How questions are sent in batches, at half the price and within a day; None to ask one by
         one. Where trials stand alone (`Replies.stand_alone`), all of all sessions are sent
@@ -195,9 +195,9 @@ class RunOptions:
         What chooses the questions of a session by the answers so far; None to ask all in order.
         Each choice is written down with its question, and a run that goes on asks what was chosen.
     stop
-        What looks after some sessions and may stop the run there; sessions beyond a look begin
-        when it has been written down, and a run that goes on looks no second time. The number of
-        sessions is that of its last look.
+        What looks after some sessions and may stop the run there. Sessions beyond a look begin when
+        it has been written down. A run that goes on looks no second time. The number of sessions is
+        that of its last look.
     durable
         Whether each write to the ledger waits for the disk, against a power cut. A killed process
         loses nothing in either case.
@@ -248,13 +248,13 @@ async def run_sessions_in(
     """Let a language model play n sessions, with a ledger in the folder.
 
     Session i has the address (*address, i). If the folder holds a ledger of the same run already,
-    the run goes on: the sessions are played again with the stored answers, nothing that is
-    answered is sent again, and requests that were under way when the process died count as paid
-    and are sent once more. The trials are left in the folder as trials.parquet, also if the run
-    stops early. Without a folder nothing is left on disk.
+    the run goes on. The sessions are played again with the stored answers, and nothing that is
+    answered is sent again. Requests that were under way when the process died count as paid and are
+    sent once more. The trials are left in the folder as trials.parquet, also if the run stops
+    early. Without a folder nothing is left on disk.
 
-    A cap, a failure that repeats, or an interruption (Ctrl-C, a cancelled task) stops the run:
-    no further request is sent, what is under way is waited for and kept. A second Ctrl-C does not
+    A cap, a failure that repeats, or an interruption (Ctrl-C, a cancelled task) stops the run. No
+    further request is sent; what is under way is waited for and stored. A second Ctrl-C does not
     wait.
 
     Parameters
@@ -333,10 +333,10 @@ async def run_session(
 ) -> Trials:
     """Let a language model play the session at this address of a study; nothing is left on disk.
 
-    It is the session of `session_stream(seed, *address)`, as for simulated agents, and the subject
-    is named by the address's last part, which is also sent as the sampling seed. A trial without
-    a readable answer is used up and keeps its outcome; nothing is filled in. For models that cost
-    something there is `run_sessions_in`.
+    It is the session of `session_stream(seed, *address)`, as for simulated agents. The address's
+    last part names the subject, and is sent as the sampling seed. A trial without a readable answer
+    is used up and keeps its outcome; nothing is filled in. For models that cost something there is
+    `run_sessions_in`.
 
     Raises
     ------
@@ -545,8 +545,8 @@ class _Chair:
     def _of_this_wording(self, turn: int, request: str) -> list[Attempt]:
         """Return what was sent for a question; ValueError if another one was answered.
 
-        What has no answer is left aside if its words are not those of today, as they showed a
-        trial without an answer that has one now.
+        What has no answer is left aside if its words are not those of today. They showed a trial
+        without an answer that has one now.
         """
         every = self.questions.setdefault(turn, [])
         if any(one.state == "ok" and one.request != request for one in every):

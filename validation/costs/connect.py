@@ -114,8 +114,8 @@ def connect(
 ) -> Adapter:
     """Return the adapter of "provider:model".
 
-    For "synthetic" the model is one of ours, for "replay" the folder of a run, for "transformers"
-    a folder, a GGUF file or an installed package that carries one.
+    For "synthetic" the model is one of ours, for "replay" the folder of a run. For "transformers"
+    it is a folder, a GGUF file or an installed package that carries one.
 
     Parameters
     ----------

@@ -59,10 +59,10 @@ def feature_regression(
 ) -> pd.DataFrame:
     """Regress each metric on features of the participants, with an intercept per base model.
 
-    score = b_0 + b x features + u[base model] + e, u and e normal; variances by restricted
-    maximum likelihood (statsmodels MixedLM), b by generalised least squares at these. Tests are
-    of Student's t with the degrees of freedom of the level on which a feature varies, within base
-    models or only between them (Pinheiro and Bates 2000): normal tests reject too often with the
+    score = b_0 + b x features + u[base model] + e, u and e normal; variances by restricted maximum
+    likelihood (statsmodels MixedLM), b by generalised least squares at these. Tests are of
+    Student's t with the degrees of freedom of the level on which a feature varies, within base
+    models or only between them (Pinheiro and Bates 2000). Normal tests reject too often with the
     few base models that there are.
 
     Parameters

@@ -5,12 +5,12 @@ and the rewards that follow, drawn anew. The panels of `panels_of` show means of
 along trials and stimuli.
 
 The discrepancy of a panel is T(y) = (m(y) - M)' V^-1 (m(y) - M), where m(y) holds the means of its
-cells, and M and V are the mean and covariance of m over all replicates and the data together (of
-V, the correlations are shrunk by 5%, so that means that add up to a constant have an inverse). Its
-p is the share of replicates and data whose T is at least that of the data (Rubin
-1984; Gelman, Meng and Stern 1996). If the parameters were drawn from the prior that p would be
-uniform. The posterior has seen the data, so that under the true model it lies nearer to one half
-than a uniform number does: p below .05 comes in less than 5% of true models' fits.
+cells, and M and V are the mean and covariance of m over all replicates and the data together (of V,
+the correlations are shrunk by 5%, so that means that add up to a constant have an inverse). Its p
+is the share of replicates and data whose T is at least that of the data (Rubin 1984; Gelman, Meng
+and Stern 1996). If the parameters were drawn from the prior that p would be uniform. The posterior
+has seen the data. So under the true model p lies nearer to one half than a uniform number does, and
+is below .05 in less than 5% of the fits.
 """
 
 from __future__ import annotations

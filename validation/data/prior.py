@@ -69,7 +69,7 @@ def compute(question: Simulate) -> Result:
 def behave_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Let agents from the prior take a session each: a row per agent, with its means by panel.
 
-    Columns of means are named by a JSON list: title of the panel, series, position; the latter two
+    Columns of means are named by a JSON list: title of the panel, series, position. The latter two
     are null for the mean over all points.
     """
     cell = study.cells[batch.cell]

@@ -285,7 +285,7 @@ class AskImport(Question["Trials"]):
 class AskExport(Question["Trials"]):
     """Write trials as a table, as texts of Psych-101 or Psych-201, or as a Psych-DS folder.
 
-    A table of hBayesDM has neither sessions nor contexts: where people learn anew in each, each is
+    A table of hBayesDM has neither sessions nor contexts. Where people learn anew in each, each is
     a separate subject there ("0 | 2"), also in what is returned.
 
     Parameters
@@ -339,8 +339,8 @@ class AskExport(Question["Trials"]):
 class Simulate(ExperimentQuestion["Trials | Result"]):
     """Let subjects with known parameters play; their true values stand beside the choices.
 
-    With `report` it is a prior predictive check of subjects with a session each: means of what they
-    do, with the range of 90% of them.
+    With `report` it is a prior predictive check of subjects with a session each. It has means of
+    what they do, with the range of 90% of them.
 
     Parameters
     ----------

@@ -185,8 +185,8 @@ def support_of(
     """Let subjects from the group that the data show live their rows again, and fit them.
 
     For "mle" and "map" each is fitted as the data were. A hierarchical fit of as many would take
-    hours: each subject is fitted alone there, with the mean and spread that the hierarchical fit
-    estimated for the group as its prior, which is what such a fit comes to where the group is
+    hours, so each subject is fitted alone there. Its prior is the mean and spread that the
+    hierarchical fit estimated for the group, which is what such a fit comes to where the group is
     known.
 
     Parameters

@@ -50,7 +50,7 @@ class ColumnMap:
         By column, theirs or ours: the texts in it -> numbers of ours. A text that is not named is
         an error, since the mapping is wrong then.
     units
-        By column, theirs or ours: one of `UNITS`; or of a column of ours, "by action A, B": what
+        By column, theirs or ours: one of `UNITS`. Or, of a column of ours, "by action A, B": what
         the column of the chosen action holds.
     missing
         What stands for no answer, besides an empty cell and NA; in columns of answers alone.

@@ -189,8 +189,8 @@ def numbers(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return a column as numbers, NaN where there is none, and where a cell is no number.
 
-    A decimal comma is understood in a column where no cell has a decimal point, of a file that is
-    not itself separated by commas; it is named.
+    A decimal comma is understood in a column where no cell has a decimal point. The file must not
+    itself be separated by commas. The account names it.
     """
     cells = table.cells[column]
     given = cells.notna().to_numpy()

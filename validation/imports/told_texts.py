@@ -1,7 +1,7 @@
 """Sessions as texts, one participant a line, as tables: answers stand between << and >>.
 
 Of the corpus Psych-101 (Binz et al. 2025) each experiment has separate words, so that a pattern
-says where stimuli, answers and rewards stand; options have letters that are drawn anew for each
+says where stimuli, answers and rewards stand. Options have letters that are drawn anew for each
 participant, and a second pattern finds their order in the instructions.
 """
 
