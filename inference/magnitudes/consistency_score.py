@@ -109,6 +109,8 @@ class ConsistencyScore(Result):
         observer; empty if a comparison is missing. "non-adapting": the prior weight is that of the
         base condition in all conditions; "adapting": it is larger by .2 in each ablation;
         "perfect": it is 0 everywhere.
+    effects : Shifts of the prior weight with their sign, held against agents that never adapt, see
+        `shift_effects`; no rows where none are known.
     """
 
     comparisons: pd.DataFrame
@@ -116,6 +118,7 @@ class ConsistencyScore(Result):
     low: float
     high: float
     known: Mapping[str, Array]
+    effects: pd.DataFrame
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -169,33 +172,64 @@ def consistency_score(
         reasons.append(", ".join(lacking))
         if not lacking:
             pairs.append((cells[0], cells[1]))
-    known: dict[str, Array] = {}
+    played: dict[str, Array] = {}
     if replicates and len(pairs) == len(COMPARISONS):
-        known = {
+        played = {
             observer: _simulated(pairs, observer, replicates, seed + k)
             for k, observer in enumerate(KNOWN_OBSERVERS)
         }
+    known = {name: shift_scores(*pair).sum(axis=0) for name, pair in played.items()}
     scores = shift_scores(*weights)
     base, weight = weights[:, :, 0]
+    steady = played.get(KNOWN_OBSERVERS[0], np.empty((2, len(COMPARISONS), 0)))
+    effects = shift_effects(weight - base, steady[1] - steady[0])
     table = pd.DataFrame(COMPARISONS).assign(
         modality=[c.modality for c in COMPARISONS], base=base, weight=weight, shift=weight - base,
         score=scores[:, 0], reason=reasons,
     )  # fmt: skip
     total = scores.sum(axis=0)
-    return ConsistencyScore(table, total, *percentile_interval(total, mass), known)
+    ends = percentile_interval(total, mass)
+    return ConsistencyScore(table, total, *ends, known, effects)
+
+
+def shift_effects(shift: Array, steady: Array) -> pd.DataFrame:
+    """Hold shifts of the prior weight [15] against those of agents that never adapt, [15, R].
+
+    `p_value` is two-sided, twice the smaller tail with one added to either count, so that it holds
+    its level; `low` and `high` end the 95% interval of all shifts that such noise makes compatible
+    with what was seen, shift minus the quantiles of these agents. A score of signs says only how
+    many; a small shift counts in it as much as a large one.
+
+    Returns
+    -------
+    DataFrame
+        task, ablation ("all" where several are taken together), shift (their mean), low, high,
+        p_value; no rows without such agents.
+    """
+    tasks, ablations = (np.array(names) for names in zip(*COMPARISONS, strict=True))
+    sets = [("all", "all", np.ones(len(shift), dtype=bool))]
+    sets += [("all", name, ablations == name) for name in ABLATIONS]
+    sets += [(*c, (tasks == c.task) & (ablations == c.ablation)) for c in COMPARISONS]
+    rows = []
+    for task, ablation, several in sets if steady.size else ():
+        mean, drawn = float(shift[several].mean()), steady[several].mean(axis=0)
+        tail = min(int((drawn >= mean).sum()), int((drawn <= mean).sum()))
+        low, high = mean - np.quantile(drawn, [0.975, 0.025])
+        rows.append((task, ablation, mean, low, high, min(1.0, 2 * (1 + tail) / (1 + len(drawn)))))
+    return pd.DataFrame(rows, columns=["task", "ablation", "shift", "low", "high", "p_value"])
 
 
 def _simulated(
     pairs: Sequence[tuple[Answers, Answers]], observer: str, replicates: int, seed: int
 ) -> Array:
-    """Let R known agents answer the trials that were answered; return their totals, [R].
+    """Let R known agents answer the trials that were answered; return prior weights, [2, 15, R].
 
     Prior means and noise are those that the base condition shows; no answer lies beyond the scale.
     """
     rng = session_stream(seed, 11)
     drawn: dict[tuple[str, str, str], Array] = {}  # each base condition is played once
-    total = np.zeros(replicates)
-    for c, (base, ablation) in zip(COMPARISONS, pairs, strict=True):
+    weights = np.empty((2, len(COMPARISONS), replicates))
+    for n, (c, (base, ablation)) in enumerate(zip(COMPARISONS, pairs, strict=True)):
         slope, sigma = slopes(base)
         weight, noise = float(np.clip(1.0 - slope[0], 0.0, 1.0)), float(np.nan_to_num(sigma[0]))
         keys = [(c.task, condition, c.modality) for condition in (BASE, c.ablation)]
@@ -212,8 +246,8 @@ def _simulated(
             np.clip(said, 0.0, played.ceiling, out=said)
             away = _within(x, window, np.ones((1, len(x))))[0]
             drawn[key] = np.clip(1.0 - said @ away / (away @ away), 0.0, 1.0)
-        total += shift_scores(*(drawn[key] for key in keys))
-    return total
+        weights[:, n] = [drawn[key] for key in keys]
+    return weights
 
 
 def _prior_mean(base: Answers, window: int, weight: float) -> float:

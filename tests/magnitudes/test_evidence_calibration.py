@@ -1,16 +1,19 @@
-"""Evidence against minds without the factor."""
+"""Evidence against minds without the factor, and signed shifts against minds that never adapt."""
 
 import numpy as np
 import pytest
+from magnitude_sets import answers_of
 from scipy import stats
 
 from knownminds.agents import AGENTS, simulate
-from knownminds.environments import make
+from knownminds.environments import CONDITIONS, make
+from knownminds.inference.magnitudes.consistency_score import consistency_score
 from knownminds.inference.magnitudes.evidence_calibration import (
     calibrated_evidence,
     p_value_of,
     probability_of,
 )
+from knownminds.inference.magnitudes.magnitude_answers import MULTIMODAL, MagnitudeAnswers
 
 
 def linear(n, seed):
@@ -49,3 +52,23 @@ def test_the_probability_is_the_bound_of_sellke_bayarri_and_berger():
     probability = probability_of(p_value)
     assert probability[:3] == pytest.approx([0.711, 0.889, 0.5], abs=1e-3)  # their table 1
     assert np.isnan(probability[3])
+
+
+GROWN = {name: 0.45 for name in CONDITIONS} | {"base": 0.15}
+
+
+def shifts(prior, seed=0, replicates=400):
+    frame = answers_of("a", tasks=MULTIMODAL, prior=prior, seed=seed)
+    answers = MagnitudeAnswers.read(frame, by="model", rounds=0)
+    return consistency_score(answers, "a", replicates=replicates, seed=seed)
+
+
+@pytest.mark.long
+def test_intervals_hold_the_true_shift_and_minds_that_never_adapt_show_none():
+    steady = dict.fromkeys(CONDITIONS, 0.3)
+    p = [shifts(steady, seed, 150).effects["p_value"].iloc[0] for seed in range(8)]
+    # Of 8 at a level of .05, three or more are a chance of .006.
+    assert sum(value <= 0.05 for value in p) <= 2
+    there = [shifts(GROWN, seed, 150).effects.iloc[0] for seed in range(10)]
+    # Of 10 intervals of 95%, six or fewer hold it with a chance of .001.
+    assert sum(row["low"] < 0.3 < row["high"] for row in there) >= 7
