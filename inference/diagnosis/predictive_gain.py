@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -101,8 +102,8 @@ def predictive_gain(
         known["and evidence, %"] = np.column_stack([p[:, None], evidence])
     rows = []
     for of, x in known.items():
-        without = _losses(make, x, action, fold, seed)
-        losses = _losses_by_state(make, x, state, action, fold, seed)
+        without = _losses(make, x, [x], action, fold, seed)[:, 0]
+        losses = _losses(make, *_with_state(x, state), action, fold, seed)
         loss = losses[np.arange(len(state)), state]
         value, p_value, null_mean = NONE, np.nan, np.nan
         if others is not None:
@@ -141,10 +142,11 @@ def saved_share(
     interval and test.
     """
     fold = folds_of(context, min(FOLDS, int(context.max()) + 1), 0)
-    losses = _losses_by_state(_tree, p[:, None], state, action, fold, 0)
+    x, tree = p[:, None], _learner("tree")
+    losses = _losses(tree, *_with_state(x, state), action, fold, 0)
     loss = losses[np.arange(len(state)), state]
     if against_belief:
-        other = _losses(_tree, p[:, None], action, fold, 0)
+        other = _losses(tree, x, [x], action, fold, 0)[:, 0]
     else:
         others = exchanged_states(p, state, context, EXCHANGES, session_stream(0, 36), fold)
         other = losses[np.arange(len(state)), others].mean(axis=0)
@@ -202,6 +204,22 @@ def scikit_learn(what: str) -> None:
         ) from None
 
 
+# Where each learner is, what its seed is called, and its options.
+LEARNERS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    # Slow and shallow: beliefs are one number, and a thousand rows are few.
+    "gradient_boosting": (
+        "sklearn.ensemble", "HistGradientBoostingClassifier", "random_state",
+        {"learning_rate": 0.05, "max_iter": 60, "max_leaf_nodes": 8, "early_stopping": False},
+    ),
+    # Depth and iterations as published.
+    "catboost": (
+        "catboost", "CatBoostClassifier", "random_seed",
+        {"depth": 6, "iterations": 1000, "verbose": False, "allow_writing_files": False},
+    ),
+    "tree": ("sklearn.tree", "DecisionTreeClassifier", "random_state", {"min_samples_leaf": LEAF}),
+}  # fmt: skip
+
+
 def _learner(name: Learner | Callable[[int], Classifier]) -> Callable[[int], Classifier]:
     if callable(name):
         return name
@@ -209,85 +227,26 @@ def _learner(name: Learner | Callable[[int], Classifier]) -> Callable[[int], Cla
         raise ValueError(
             f"Learners are {', '.join(LEARNERS)}, or a function of a seed; got {name!r}."
         )
-    if name == "catboost":
-        try:
-            import catboost  # noqa: F401
-        except ModuleNotFoundError:
-            raise ImportError(
-                "Predictive gain by CatBoost needs the catboost package: pip install catboost"
-            ) from None
-    else:
-        what = {"tree": "a decision tree", "gradient_boosting": "gradient boosting"}[name]
-        scikit_learn(f"Predictive gain by {what}")
-    return LEARNERS[name]
+    module, kind, seeded, options = LEARNERS[name]
+    if name != "catboost":
+        scikit_learn(f"Predictive gain by {kind}")
+    try:
+        learner = getattr(import_module(module), kind)
+    except ModuleNotFoundError:
+        raise ImportError(
+            f"Predictive gain by {kind} needs the {module} package: pip install {module}"
+        ) from None
+    return lambda seed: learner(**options, **{seeded: seed})
 
 
-def _gradient_boosting(seed: int) -> Classifier:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    # Slow and shallow: beliefs are one number, and a thousand rows are few.
-    made: Classifier = HistGradientBoostingClassifier(
-        learning_rate=0.05, max_iter=60, max_leaf_nodes=8, early_stopping=False, random_state=seed
-    )
-    return made
-
-
-def _tree(seed: int) -> Classifier:
-    scikit_learn("Predictive gain by a decision tree")
-    from sklearn.tree import DecisionTreeClassifier
-
-    made: Classifier = DecisionTreeClassifier(min_samples_leaf=LEAF, random_state=seed)
-    return made
-
-
-def _catboost(seed: int) -> Classifier:
-    from catboost import CatBoostClassifier
-
-    # Depth and iterations as published.
-    made: Classifier = CatBoostClassifier(
-        depth=6, iterations=1000, random_seed=seed, verbose=False, allow_writing_files=False
-    )
-    return made
-
-
-LEARNERS: dict[str, Callable[[int], Classifier]] = {
-    "gradient_boosting": _gradient_boosting,
-    "catboost": _catboost,
-    "tree": _tree,
-}
+def _with_state(known: Array, state: NDArray[np.int64]) -> tuple[Array, list[Array]]:
+    """Return features with the state beside what is known, and as they would be in either state."""
+    either = [np.full(len(known), theta) for theta in (0, 1)]
+    x, *designs = (np.column_stack([known, theta]) for theta in (state, *either))
+    return x, designs
 
 
 def _losses(
-    make: Callable[[int], Classifier],
-    x: Array,
-    action: NDArray[np.int64],
-    fold: NDArray[np.int64],
-    seed: int,
-) -> Array:
-    """Return the log-loss of each row, predicted from the other folds, [n]."""
-    return _predicted(make, x, [x], action, fold, seed)[:, 0]
-
-
-def _losses_by_state(
-    make: Callable[[int], Classifier],
-    known: Array,
-    state: NDArray[np.int64],
-    action: NDArray[np.int64],
-    fold: NDArray[np.int64],
-    seed: int,
-) -> Array:
-    """Return the log-loss of each row as it would be in either state, [n, 2]."""
-    x = np.column_stack([known, state])
-    with_state = [np.column_stack([known, np.full(len(known), theta)]) for theta in (0, 1)]
-    return _predicted(make, x, with_state, action, fold, seed)
-
-
-def single(x: Array) -> Any:
-    """Return numbers in single precision, in which trees compute."""
-    return np.ascontiguousarray(x, dtype=np.float32)
-
-
-def _predicted(
     make: Callable[[int], Classifier],
     x: Array,
     designs: Sequence[Array],
@@ -295,27 +254,22 @@ def _predicted(
     fold: NDArray[np.int64],
     seed: int,
 ) -> Array:
-    """Learn from x[n, F] in the other folds; return the loss of each row of each of `designs`."""
+    """Learn from x[n, F] in the other folds; return each row's log-loss by each of D designs."""
     loss = np.empty((len(action), len(designs)))
     n = len(ACTIONS)
-    given: dict[str, Any] = {}
-    if make is _tree and np.isfinite(x).all():  # it computes in single precision, and need not look
-        x, *designs = (single(one) for one in (x, *designs))
-        given["check_input"] = False
-    with nullcontext() if make is _tree else _one_thread():
+    with _one_thread():
         for f in range(int(fold.max()) + 1):
             learn, tell = fold != f, np.flatnonzero(fold == f)
             seen = np.unique(action[learn])
-            model: Any = make(seed)
-            if len(seen) > 1:
-                model.fit(x[learn], action[learn], **given)
             predicted = np.zeros((len(designs), len(tell), n))
             if len(seen) == 1:
                 predicted[..., seen[0]] = 1.0
             else:
+                model: Any = make(seed)
+                model.fit(x[learn], action[learn])
                 classes = np.asarray(model.classes_, dtype=np.int64)
                 rows = np.concatenate([one[tell] for one in designs])
-                chances = np.asarray(model.predict_proba(rows, **given))
+                chances = np.asarray(model.predict_proba(rows))
                 predicted[..., classes] = chances.reshape(len(designs), len(tell), -1)
             # An action that was never seen before must not cost infinitely much.
             mixed = (1 - FLOOR) * predicted + FLOOR / n
