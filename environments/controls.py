@@ -52,7 +52,7 @@ def controls_of(environment: Environment) -> dict[str, str]:
         shipped_words(environment)
     )
     return {
-        "instruction": "" if alone else f"one reply to {name} answers several trials",
+        "instruction": "" if alone else f"{name} has no words, or one reply answers several trials",
         "shuffled": outcomes if fixed else "",
         "reversed": outcomes if fixed else "",
         "relabelled": "" if environment.labels(np.full(environment.n_draws, 0.5))

@@ -33,7 +33,7 @@ from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import mean
 from knownminds.validation.engine.verdicts import judge_control
 
-from .trials_of_runs import runs_in
+from .trials_of_runs import named_runs, runs_in
 
 FOLDER = "controls"
 SESSIONS = 20  # of a control at most: the first ones of the run
@@ -53,18 +53,23 @@ _WHERE = ["subject", "trial"]
 def controls_of_runs(runs: Sequence[Path]) -> Result:
     """Return a table of all controls that lie beside runs, and a verdict on each.
 
-    Rows have participant, control, value, error, sessions, unread (trials without a readable
-    answer) and verdict.
+    Rows have run, participant, control, value, sessions, unread (trials without a readable answer)
+    and verdict. Of several runs the verdicts name the run.
     """
-    rows = [row for run in runs for row in _controls_of(run)]
-    table = pd.DataFrame(rows)
+    rows = [
+        {"run": name, **row} for name, run in named_runs(runs).items() for row in _controls_of(run)
+    ]
     if not rows:
         return Result("")
-    names = ["participant", "control"] if table["participant"].nunique() > 1 else ["control"]
+    table = pd.DataFrame(rows)
+    several = table["run"].nunique() > 1
+    names = ["run", "control"] if several else ["control"]
     labels = table[names].agg(", ".join, axis=1)
     verdicts = dict(zip("control " + labels, table["verdict"], strict=True))
     words = table.assign(verdict=[verdict.word for verdict in table["verdict"]])
-    shown = words.set_index(names).drop(columns="participant", errors="ignore")
+    shown = words.set_index(names).drop(
+        columns=["participant"] if several else ["run", "participant"]
+    )
     return Result("", verdicts=verdicts, tables={TABLE: shown}, notes=[ABOUT], rows=words)
 
 

@@ -105,7 +105,7 @@ def joined(paths: Sequence[str | Path], columns: Mapping[str, str] | None = None
     runs = runs_in(paths)
     if not runs:
         raise ValueError("Trials are read from one file or run at least; got none.")
-    parts = {name: load(run, columns) for name, run in _named(runs).items()}
+    parts = {name: load(run, columns) for name, run in named_runs(runs).items()}
     settings = agreed_design({name: part.settings for name, part in parts.items()})
     whole = put_together({name: part.frame for name, part in parts.items()})
     whole.attrs[SETTINGS] = settings
@@ -191,7 +191,7 @@ def read_all(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> 
     Sessions of different files stay apart where they would have the same address.
     """
     parts, settings = [], {}
-    for name, path in _named(runs_in(paths)).items():
+    for name, path in named_runs(runs_in(paths)).items():
         trials = load(path, columns)
         parts.append(trials.frame.assign(file=str(path)))
         parts[-1].attrs, settings[name] = {}, trials.settings
@@ -221,7 +221,7 @@ def _experiment(part: pd.DataFrame) -> pd.Series[str]:
     return part["environment"].fillna("").astype(str)
 
 
-def _named(runs: Sequence[Path]) -> dict[str, Path]:
+def named_runs(runs: Sequence[Path]) -> dict[str, Path]:
     """Name runs and files by their last part; by the whole path where two share it."""
     last = [run.stem if run.suffix in SUFFIXES else run.name for run in runs]
     return {
