@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from fault_server import FaultServer, by_hash
 
@@ -73,6 +74,13 @@ def test_known_players_fail_the_controls_of_their_faults_alone(choose):
     verdicts = replicate(choose, "restless_bandit", seed=1)
     expected = {name: "failed" if name in PLAYERS[choose] else "passed" for name in CONTROLS[:-1]}
     assert verdicts == expected
+
+
+def test_error_rates_are_stored_of_three_experiments():
+    stored = pd.read_csv(Path(__file__).parents[2] / "docs" / "data" / "controls.csv")
+    assert stored["experiment"].nunique() == 3
+    # A wrong word is rarer than one in twenty, by two Monte-Carlo errors.
+    assert (stored["wrong"] - 2 * stored["wrong_error"] < 0.05).all()
 
 
 RUN = ("run", "instrumental_learning", "--llm", "synthetic:rescorla_wagner_dual", "--seed", "3",
