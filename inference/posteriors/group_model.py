@@ -217,29 +217,16 @@ class HierarchicalFit(Result):
         terms = group_terms(self.posterior, self.effects)
         return [(name, draws.ravel(), supports.get(name)) for name, draws in terms.items()]
 
-    def levels_differ(self, term: str) -> float:
-        """Return the Bayes factor for levels that differ, of the term "sd(NAME | FACTOR)".
+    def spread_differs(self, term: str) -> float:
+        """Return the Bayes factor for a spread above 0: "sd(NAME)" or "sd(NAME | FACTOR)".
 
         The density of the spread at 0 under the prior over that under the posterior (Savage and
-        Dickey), the latter from a kernel estimate of the draws on both sides of 0.
+        Dickey), the latter from a kernel estimate of the draws on both sides of 0: either sign of a
+        spread is the same group, so that the density is smooth and even there.
         """
         draws = group_terms(self.posterior, ())[term].ravel()
-        return self._spread_differs(draws, term.removeprefix("sd(").partition(" | ")[0])
-
-    def subjects_differ(self, name: str) -> float:
-        """Return the Bayes factor for subjects that differ in a parameter, as `levels_differ`.
-
-        Also for those of `slopes`.
-        """
-        return self._spread_differs(self.spread_of(name), name.partition(" ~ ")[0])
-
-    def spread_of(self, name: str) -> Array:
-        """Draws of subjects' spread in a parameter or slope, [draws]."""
-        return self.spreads[:, (*self.names, *self.slopes).index(name)]
-
-    def _spread_differs(self, draws: Array, name: str) -> float:
+        name = term.removeprefix("sd(").removesuffix(")").partition(" | ")[0].partition(" ~ ")[0]
         prior = scipy.stats.norm.pdf(0.0, scale=self.parameters[name].group_sd)
-        # Either sign of a spread is the same group, so the density is smooth and even at 0.
         after = float(scipy.stats.gaussian_kde(np.concatenate([draws, -draws]))(0.0)[0])
         return float(prior / max(after, np.finfo(float).tiny))
 

@@ -143,7 +143,7 @@ def _values(fitted: HierarchicalFit, formula: bool) -> pd.DataFrame:
     for term, row in fitted.group.iterrows():
         name = str(term)
         inner = name.removeprefix("sd(").removesuffix(")")
-        keys, factor = ("mean", "low", "high"), np.nan
+        keys = ("mean", "low", "high")
         if name in fitted.names:
             keys = ("natural", "natural_low", "natural_high")
             meaning = "group mean" + (" at reference level" if formula else "")
@@ -151,16 +151,11 @@ def _values(fitted: HierarchicalFit, formula: bool) -> pd.DataFrame:
             meaning = "regression weight, unconstrained scale"
         elif name.startswith("cor("):
             meaning = "correlation, unconstrained scale"
-        elif inner in fitted.slopes:
-            meaning = "sd of subjects' effects, unconstrained scale"
-            factor = fitted.subjects_differ(inner)
-        elif " | " in name:
-            meaning, factor = "sd of levels, unconstrained scale", fitted.levels_differ(name)
-        elif inner in fitted.names:
-            meaning = "sd of subjects, unconstrained scale"
-            factor = fitted.subjects_differ(inner)
         else:
-            continue
+            of = "levels" if " | " in name else "subjects"
+            of += "' effects" if inner in fitted.slopes else ""
+            meaning = f"sd of {of}, unconstrained scale"
+        factor = fitted.spread_differs(name) if name.startswith("sd(") else np.nan
         estimate = dict(
             zip(("estimate", "low", "high"), (float(row[k]) for k in keys), strict=True)
         )
