@@ -11,9 +11,8 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream
 from knownminds.environments.later import pandas as pd
 from knownminds.inference.resampling import percentile_ends
-from knownminds.inference.ties import tied
 
-from .causal_answers import CELL, CELL_OF_ANSWERS, answers_by, causal_answers
+from .causal_answers import CELL, CELL_OF_ANSWERS, DIGITS, answers_by, causal_answers
 
 POOLED = "all domains"
 RESAMPLES = 2000
@@ -33,7 +32,7 @@ def alignment(
 
     An item is a question: a task in a domain, sense and direction. Repeated answers to it are
     averaged before they are ranked, so that repeats do not pass for items; means that differ by
-    rounding alone share a rank (`tied`). Items are resampled
+    rounding alone share a rank. Items are resampled
     with replacement, and the interval goes from the 2.5th to the 97.5th percentile (Efron 1979).
 
     Parameters
@@ -137,7 +136,7 @@ def _correlated(
     """Return rho with its interval; NaN with a status where there is none."""
     nothing = {"rho": np.nan, "low": np.nan, "high": np.nan, "without_rho": 0}
     n = len(mine)
-    mine, theirs = (tied(side)[0] for side in (mine, theirs))
+    mine, theirs = (np.round(side, DIGITS) for side in (mine, theirs))
     if n < FEWEST:
         return nothing | {"status": f"fewer than {FEWEST} items with both answers"}
     rho = float(spearman(mine, theirs))

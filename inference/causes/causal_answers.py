@@ -28,6 +28,7 @@ CELL = ("domain", "sense", "direction", "task")  # what makes an item: a questio
 CELL_OF_TASKS = CELL[:3]
 CELL_OF_ANSWERS = ("domain", "sense", "task")  # the letter cell: both directions together
 SCALE = 100.0  # answers are given from 0 to 100
+DIGITS = 12  # with which shares are ranked: .1 + .2 is .3
 
 
 def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:

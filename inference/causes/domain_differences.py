@@ -12,9 +12,8 @@ import scipy
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.ties import tied
 
-from .causal_answers import CELL, answers_by
+from .causal_answers import CELL, DIGITS, answers_by
 
 DOMAINS, AGENTS = "domains within an agent", "agents within a domain"
 
@@ -125,7 +124,7 @@ def _all_groups(part: pd.DataFrame, across: str, matched: bool) -> dict[str, Any
         return row | {"status": "a single group"}
     if row["n"] == 0:
         return row | {"status": "no item that all answered"}
-    samples = list(tied(*samples))
+    samples = [np.round(sample, DIGITS) for sample in samples]
     same = np.ptp(np.concatenate(samples)) == 0
     if same or (matched and all((s == samples[0]).all() for s in samples)):
         return row | {"status": "all answers are the same"}
@@ -143,7 +142,7 @@ def _all_groups(part: pd.DataFrame, across: str, matched: bool) -> dict[str, Any
 
 def _pair(one: str, other: str, answers: pd.Series, others: pd.Series) -> dict[str, Any]:
     """Test a pair of groups."""
-    first, second = tied(answers.to_numpy(), others.to_numpy())
+    first, second = (np.round(side.to_numpy(), DIGITS) for side in (answers, others))
     row = {"first": one, "second": other, "n_first": len(first), "n_second": len(second)}
     row |= {"u": np.nan, "r": 0.0, "p_value": np.nan, "p_adjusted": np.nan}
     if np.ptp(np.append(first, second)) == 0:
@@ -157,12 +156,11 @@ def _pair(one: str, other: str, answers: pd.Series, others: pd.Series) -> dict[s
 def _signed(first: Array, second: Array) -> Any:
     """Wilcoxon's test of pairs; items answered alike count for both sides (Pratt 1959).
 
-    Differences whose sizes differ by rounding alone are made equal.
+    Differences whose sizes differ by rounding alone are equal.
     """
     difference = first - second
-    size = tied(np.abs(difference), scale=max(np.abs(first).max(), np.abs(second).max()))[0]
     options: Any = {"zero_method": "pratt", "method": "asymptotic"}
-    return scipy.stats.wilcoxon(np.sign(difference) * size, **options)
+    return scipy.stats.wilcoxon(np.round(difference, DIGITS), **options)
 
 
 def adjust(rows: list[dict[str, Any]]) -> None:

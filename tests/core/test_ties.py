@@ -1,7 +1,4 @@
-"""Ranks do not hang on how sums were rounded: wherever they are taken, `tied` comes first."""
-
-from fractions import Fraction
-from itertools import pairwise
+"""Ranks do not hang on how sums were rounded."""
 
 import numpy as np
 import pandas as pd
@@ -11,25 +8,6 @@ from scipy.stats import spearmanr
 from knownminds.inference.causes.alignment import alignment
 from knownminds.inference.causes.domain_differences import domain_differences
 from knownminds.inference.measure import t_tests
-from knownminds.inference.ties import tied
-
-
-def means_of(rows):
-    """Means of whole answers from 0 to 100 as shares of 1, in floats and exactly."""
-    floats = np.array([np.mean([answer / 100 for answer in row]) for row in rows])
-    return floats, [Fraction(sum(row), 100 * len(row)) for row in rows]
-
-
-def test_means_are_equal_where_they_are_equal_as_fractions_and_only_there():
-    rng = np.random.default_rng(0)
-    rows = [rng.integers(0, 101, rng.integers(1, 40)).tolist() for _ in range(4000)]
-    floats, exact = means_of(rows)
-    assert len(np.unique(floats)) > len(set(exact))  # rounding parts some
-    joined = tied(floats)[0]
-    assert len(np.unique(joined)) == len(set(exact))
-    order = np.argsort(joined, kind="stable")
-    assert all(exact[i] <= exact[j] for i, j in pairwise(order))
-
 
 # Of the same answers, in another order: .1 + .2 + .3 is not .3 + .2 + .1 in floats.
 ORDERS = ([10, 20, 30], [30, 20, 10])

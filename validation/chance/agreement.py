@@ -11,9 +11,9 @@ from scipy.stats import rankdata
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.inference.resampling import percentile_ends
-from knownminds.inference.ties import tied
 
 STREAM = 37
+DIGITS = 12  # with which probabilities are ranked
 REPLICATES = 999
 NUMBERS = ("probabilities", "errors")
 
@@ -41,8 +41,7 @@ def agreement_of(answered: pd.DataFrame, *, seed: int = 0) -> dict[str, float]:
     )
     errors = np.abs(revealed - truth), np.abs(stated - truth)
     # Equal values may differ by rounding, which is no order.
-    ranked = [tied(pd.Series(side), scale=1.0)[0] for side in (revealed, stated, *errors)]
-    columns = [np.asarray(side, dtype=float) for side in ranked]
+    columns = [np.round(side, DIGITS) for side in (revealed, stated, *errors)]
 
     def numbers(rows: Any) -> list[float]:
         one, other, off, away = (column[rows] for column in columns)
