@@ -235,7 +235,7 @@ def identifiability(
     scores = np.empty((m, sessions, 0))
     if k:
         natural = _gradients(model, environment, values, rates, sessions, seed, all_trials)
-        natural = natural[:, [*unknowns.columns, *([values.shape[1]] if fit_lapse else [])]]
+        natural = natural[:, unknowns.places]
         slope = parameters.slope(estimated) * parameters.sd
         scores = natural.reshape(m, sessions, k) * slope[:, None]
     finite: NDArray[np.bool_] = np.asarray(np.isfinite(scores).all(axis=2))

@@ -289,6 +289,11 @@ class Unknowns:
         known = zip(model.parameters.names, self.full.tolist(), strict=True)
         return {name: value for name, value in known if not np.isnan(value)}
 
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Where each estimated value stands among all of the model's, lapses behind these, [K]."""
+        return np.append(self.columns, len(self.full)) if self.lapse else self.columns
+
     def whole(self, theta: Array) -> Array:
         """Return estimated values theta [N, K] with those that are fixed, lapses last."""
         values = np.broadcast_to(self.full, (len(theta), len(self.full))).copy()
@@ -301,7 +306,7 @@ class Unknowns:
         if len(self.columns) == len(self.full):
             return data.log_likelihood(values, lapse)
         total, gradient = data.log_likelihood(self.whole(values), lapse)
-        return total, gradient[:, [*self.columns, *([len(self.full)] if self.lapse else [])]]
+        return total, gradient[:, self.places]
 
 
 class LikelihoodAtPoints:

@@ -26,7 +26,7 @@ from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinat
 
 from .addresses import Address, Columns, addresses_of, likelihood_address, pointer_to
 from .formulas import GroupDesign
-from .group_kernels import Group, density, rows_at
+from .group_kernels import KINDS, Group, density, rows_at
 
 DIMENSIONS = {
     "group_mean": ("parameter",),
@@ -38,7 +38,6 @@ DIMENSIONS = {
     "turn": ("pair",),
     "eta": ("owner", "deviation"),
 }
-KINDS = {"identity": 0, "log": 1, "logit": 2}
 Shape = tuple[int, int, int, int, int, int, int]
 
 
@@ -95,9 +94,7 @@ class GroupDensity:
             lower=np.array([p.support.lower for p in parameters]),
             upper=np.array([p.support.upper for p in parameters]),
             full=np.nan_to_num(unknowns.full),
-            places=np.append(unknowns.columns, len(unknowns.full))
-            if unknowns.lapse
-            else unknowns.columns,
+            places=unknowns.places,
             moved=deviations.moved,
             subject=deviations.subject,
             weight=deviations.weight,

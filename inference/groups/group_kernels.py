@@ -17,6 +17,7 @@ from knownminds.agents.compiled import compiled
 from knownminds.agents.parameters import Array
 
 Integers = NDArray[np.int64]
+KINDS = {"identity": 0, "log": 1, "logit": 2}  # of supports
 
 
 class Group(NamedTuple):
@@ -265,6 +266,40 @@ def _placed(g, shape, x, deviation, v, b, z):  # type: ignore[no-untyped-def]
     return value, pull, correlation
 
 
+@njit(nogil=True, error_model="numpy", fastmath={"contract"})
+def natural(z, kind, lower, upper):  # type: ignore[no-untyped-def]
+    """Map z [N, K] to the natural scale, with the slope of the map: `Support`, compiled."""
+    theta, slope = np.empty(z.shape), np.empty(z.shape)
+    for n in range(z.shape[0]):
+        for k in range(z.shape[1]):
+            if kind[k] == 0:
+                theta[n, k], slope[n, k] = z[n, k], 1.0
+            elif kind[k] == 1:
+                theta[n, k] = slope[n, k] = exp(min(z[n, k], 700.0))
+            else:
+                share = 1.0 / (1.0 + exp(-z[n, k]))
+                width = upper[k] - lower[k]
+                theta[n, k] = lower[k] + width * share
+                slope[n, k] = width * share * (1.0 - share)
+    return theta, slope
+
+
+@njit(nogil=True, error_model="numpy", fastmath={"contract"})
+def placed_in(theta, full, places):  # type: ignore[no-untyped-def]
+    """Return all parameters of a model, [N, P], from those that are free, [N, K].
+
+    Number by number: the error message of an assignment to slices takes seconds to compile.
+    """
+    whole = np.empty((len(theta), len(full)))
+    for n in range(len(theta)):
+        for k in range(len(full)):
+            whole[n, k] = full[k]
+        for k in range(len(places)):
+            if places[k] < len(full):
+                whole[n, places[k]] = theta[n, k]
+    return whole
+
+
 @njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
 def _lapse_of(theta, lapses):  # type: ignore[no-untyped-def]
     """Return what the kernel is told of lapses: the last parameter, or nothing."""
@@ -276,28 +311,12 @@ def _lapse_of(theta, lapses):  # type: ignore[no-untyped-def]
 @njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
 def _trials(g, kernel, lapses, n_actions, trials, z, by_z):  # type: ignore[no-untyped-def]
     """Write the slopes of z [M, K]; return the log-likelihood of all trials."""
-    n_rows, k = z.shape
-    theta = np.empty((n_rows, k))
-    theta_row = np.empty((n_rows, len(g.full)))
-    for r in range(n_rows):
-        for j in range(len(g.full)):
-            theta_row[r, j] = g.full[j]
-        for j in range(k):
-            if g.kind[j] == 0:
-                theta[r, j], by_z[r, j] = z[r, j], 1.0
-            elif g.kind[j] == 1:
-                theta[r, j] = by_z[r, j] = exp(min(z[r, j], 700.0))
-            else:
-                share = 1.0 / (1.0 + exp(-z[r, j]))
-                width = g.upper[j] - g.lower[j]
-                theta[r, j] = g.lower[j] + width * share
-                by_z[r, j] = width * share * (1.0 - share)
-            if g.places[j] < len(g.full):
-                theta_row[r, g.places[j]] = theta[r, j]
-    total, gradient = kernel(theta_row, _lapse_of(theta, lapses), n_actions, trials)
-    for r in range(n_rows):
-        for j in range(k):
-            by_z[r, j] *= gradient[r, g.places[j]]
+    theta, slope = natural(z, g.kind, g.lower, g.upper)
+    lapse = _lapse_of(theta, lapses)
+    total, gradient = kernel(placed_in(theta, g.full, g.places), lapse, n_actions, trials)
+    for r in range(len(z)):
+        for j in range(z.shape[1]):
+            by_z[r, j] = slope[r, j] * gradient[r, g.places[j]]
     return total.sum()
 
 

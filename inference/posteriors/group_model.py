@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 import scipy
 import xarray as xr
+from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters, Support
@@ -433,6 +434,12 @@ class GroupModel:
                 f"{parameters.names[0]} is free. Leave correlated out (--correlated)."
             )
         return cls(unknowns, design, levels, data)
+
+    def only(self, subjects: NDArray[np.int64]) -> GroupModel:
+        """Return the model of some of its subjects, by position; there are no crossed levels."""
+        rows = np.flatnonzero(np.isin(self.design.deviations.subject, subjects))
+        design = self.design.only(subjects)
+        return GroupModel(self.unknowns, design, None, self.data.repeat(rows))
 
     @cached_property
     def pymc_model(self) -> pm.Model:

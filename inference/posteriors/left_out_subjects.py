@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from knownminds.inference.groups.hyperprior import HyperpriorDraws
 
 from .arviz_scores import LARGEST_PARETO_K, smooth_weights
 from .comparison import GroupLaw, LeaveOneOut, marginal_log_likelihood, marginals_of_others
-from .group_model import GroupModel, HierarchicalFit, expected_of
+from .group_model import GroupModel, HierarchicalFit, Sampling, expected_of
 
 CHAINS, DRAWS, TUNE = 4, 250, 500  # of the group
 PROPOSALS = 128  # of each subject and draw of the group, a power of two
@@ -109,11 +109,14 @@ def predict_left_out(
         elpd[there] = np.bincount(owner, certain, minlength=n)[there]
         leave_one_out = LeaveOneOut(data.model.name, names, elpd, pareto_k, refitted)
         return PredictedSubjects(unknowns, there, leave_one_out, np.zeros((1, 0)), np.zeros((0, 0)))
-    group = _SampledGroup(data, design, fixed, lapse, seed, workers)
-    group = group.only(np.flatnonzero(there))
-    fit = group.sample()
+    sampling: Sampling = {
+        "chains": CHAINS, "draws": DRAWS, "tune": TUNE, "seed": seed, "cores": workers
+    }  # fmt: skip
+    whole = GroupModel.build(data, fixed=fixed, lapse=lapse, design=design)
+    group = whole.only(np.flatnonzero(there))
+    fit = group.sample(group.data, **sampling)
     converged = fit.verdict == "converged"
-    chosen = group.spaced(fit)
+    chosen = _spaced(fit)
     marginal = marginal_log_likelihood(fit, chosen, seed, PROPOSALS).T
     log_weights, own_k = smooth_weights(-marginal)
     own_k = np.where(converged, own_k, np.inf)
@@ -122,7 +125,7 @@ def predict_left_out(
     worst_first = poor[np.argsort(-own_k[poor], kind="stable")]
     again = np.zeros(len(own_k), dtype=np.int64)
     for i in worst_first[:MOST_REFITS] if converged else ():
-        law, sure = group.law_without(int(i))
+        law, sure = _law_without(group, int(i), sampling)
         exact = marginals_of_others(fit, law, np.array([i]), seed, PROPOSALS)
         predicted[i] = logsumexp(exact) - np.log(len(exact))
         own_k[i], again[i] = (-np.inf if sure else np.inf), 1
@@ -138,49 +141,26 @@ def predict_left_out(
     return PredictedSubjects(unknowns, there, leave_one_out, expected, root, law.rows)
 
 
-@dataclass(frozen=True)
-class _SampledGroup:
-    """A group of some subjects that is to be sampled."""
+def _spaced(fit: HierarchicalFit) -> NDArray[np.int64]:
+    """Return which draws are used, evenly spaced among those of all chains."""
+    count = fit.posterior.sizes["chain"] * fit.posterior.sizes["draw"]
+    return np.linspace(0, count - 1, min(CHAINS * DRAWS, count)).astype(np.int64)
 
-    data: ModelData
-    design: GroupDesign
-    fixed: Mapping[str, float] | None
-    lapse: bool
-    seed: int
-    workers: int | None
 
-    def only(self, subjects: NDArray[np.int64]) -> _SampledGroup:
-        """Return the group of some of its subjects."""
-        rows = np.flatnonzero(np.isin(self.design.deviations.subject, subjects))
-        return replace(self, data=self.data.repeat(rows), design=self.design.only(subjects))
-
-    def sample(self) -> HierarchicalFit:
-        """Sample it."""
-        model = GroupModel.build(
-            self.data, fixed=self.fixed, lapse=self.lapse, design=self.design
-        )  # fmt: skip
-        return model.sample(
-            self.data, chains=CHAINS, draws=DRAWS, tune=TUNE, seed=self.seed, cores=self.workers
-        )
-
-    def spaced(self, fit: HierarchicalFit) -> NDArray[np.int64]:
-        """Return which draws are used, evenly spaced among those of all chains."""
-        count = fit.posterior.sizes["chain"] * fit.posterior.sizes["draw"]
-        return np.linspace(0, count - 1, min(CHAINS * DRAWS, count)).astype(np.int64)
-
-    def law_without(self, i: int) -> tuple[GroupLaw, bool]:
-        """Return the law of a subject's rows by a group without it, and whether that converged."""
-        n = len(self.design.subjects)
-        one = self.design.only(np.array([i]))
-        parameters = Unknowns.of(self.data.model, self.fixed, self.lapse).parameters
-        rows = None if one.deviations.simple else one.deviations
-        if n == 1:  # nobody is left to tell of the group: it is drawn beforehand
-            rng = np.random.default_rng([self.seed, 5])
-            drawn = HyperpriorDraws.of(parameters, one, CHAINS * DRAWS, rng)
-            root = drawn.roots(one.deviations) if len(one.deviations.pairs) else None
-            return GroupLaw(drawn.expected, drawn.spread, root, rows), True
-        fit = self.only(np.delete(np.arange(n), i)).sample()
-        chosen = self.spaced(fit)
-        mean = expected_of(fit.posterior, parameters, one.regressors)[chosen]
-        root = fit.covariance_roots[chosen] if fit.correlated else None
-        return GroupLaw(mean, fit.spreads[chosen], root, rows), fit.verdict == "converged"
+def _law_without(group: GroupModel, i: int, sampling: Sampling) -> tuple[GroupLaw, bool]:
+    """Return the law of a subject's rows by the group without it, and whether that converged."""
+    n = len(group.design.subjects)
+    one = group.only(np.array([i])).design
+    parameters = group.unknowns.parameters
+    rows = None if one.deviations.simple else one.deviations
+    if n == 1:  # nobody is left to tell of the group: it is drawn beforehand
+        rng = np.random.default_rng([sampling["seed"], 5])
+        drawn = HyperpriorDraws.of(parameters, one, CHAINS * DRAWS, rng)
+        root = drawn.roots(one.deviations) if len(one.deviations.pairs) else None
+        return GroupLaw(drawn.expected, drawn.spread, root, rows), True
+    others = group.only(np.delete(np.arange(n), i))
+    fit = others.sample(others.data, **sampling)
+    chosen = _spaced(fit)
+    mean = expected_of(fit.posterior, parameters, one.regressors)[chosen]
+    root = fit.covariance_roots[chosen] if fit.correlated else None
+    return GroupLaw(mean, fit.spreads[chosen], root, rows), fit.verdict == "converged"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Sequence
-from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from pytensor.link.numba.dispatch import basic as numba_dispatch
 
 from knownminds.agents import Agent
 from knownminds.inference.fits.model_data import Unknowns
-
-_KINDS = {"identity": 0, "log": 1, "logit": 2}
+from knownminds.inference.groups.group_kernels import KINDS, natural, placed_in
 
 
 class LogLikelihood(Op):  # type: ignore[misc]
@@ -74,56 +72,30 @@ class LogLikelihood(Op):  # type: ignore[misc]
     L_op = pullback  # the name before PyTensor 3
 
 
-@njit
-def _natural(z, kind, lower, upper):  # type: ignore[no-untyped-def]
-    """Map z[N, K] to the natural scale, with the slope of the map: `Support`, compiled."""
-    theta, slope = np.empty(z.shape), np.empty(z.shape)
-    for n in range(z.shape[0]):
-        for k in range(z.shape[1]):
-            if kind[k] == 0:
-                theta[n, k], slope[n, k] = z[n, k], 1.0
-            elif kind[k] == 1:
-                theta[n, k] = slope[n, k] = exp(min(z[n, k], 700.0))
-            else:
-                share = 1.0 / (1.0 + exp(-z[n, k]))
-                width = upper[k] - lower[k]
-                theta[n, k] = lower[k] + width * share
-                slope[n, k] = width * share * (1.0 - share)
-    return theta, slope
-
-
 def _compiled(model: type[Agent], n_actions: int, unknowns: Unknowns) -> Any:
     """Compile (z, *data) -> total, gradient: the map to the natural scale around the kernel."""
     supports = [p.support for p in unknowns.parameters]
-    kind = np.array([_KINDS[s.kind] for s in supports])
+    kind = np.array([KINDS[s.kind] for s in supports])
     lower = np.array([s.lower for s in supports])
     upper = np.array([s.upper for s in supports])
-    full = np.nan_to_num(unknowns.full)
-    columns = unknowns.columns
+    full, places = np.nan_to_num(unknowns.full), unknowns.places
     kernel: Any = model.kernel(n_actions)
 
     @njit
     def estimated(theta):  # type: ignore[no-untyped-def]
-        return theta[:, len(columns)].copy()
+        return theta[:, len(places) - 1].copy()
 
     @njit
     def none(theta):  # type: ignore[no-untyped-def]
         return None
 
     lapse_of = estimated if unknowns.lapse else none
-    places = np.append(columns, len(full)) if unknowns.lapse else columns
 
     @njit
     def call(z, *data):  # type: ignore[no-untyped-def]
-        theta, slope = _natural(z, kind, lower, upper)
-        natural = np.empty((len(z), len(full)))
-        # Number by number: the error message of an assignment to slices takes seconds to compile.
-        for n in range(len(z)):
-            for k in range(len(full)):
-                natural[n, k] = full[k]
-            for k in range(len(columns)):
-                natural[n, columns[k]] = theta[n, k]
-        total, gradient = kernel(natural, lapse_of(theta), n_actions, *data)
+        theta, slope = natural(z, kind, lower, upper)
+        whole = placed_in(theta, full, places)
+        total, gradient = kernel(whole, lapse_of(theta), n_actions, *data)
         for n in range(len(z)):
             for k in range(len(places)):
                 slope[n, k] *= gradient[n, places[k]]
