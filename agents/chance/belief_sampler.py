@@ -79,7 +79,7 @@ def _rows(
     sizes = np.array([len(table) for table, _ in kinds], dtype=np.int64)
     n_outcomes = np.array([len(position) for _, position in kinds])
     chosen = action.astype(np.int64)
-    wrong = np.flatnonzero(chosen >= n_outcomes[number]) if len(kinds) else []
+    wrong = np.flatnonzero(chosen >= n_outcomes[number] if len(kinds) else chosen < 0)
     if len(wrong):
         k = int(wrong[0])
         raise ValueError(
@@ -202,19 +202,21 @@ class BeliefSampler(Model):
         height = np.log(true[possible]) / named["temperature"]
         height = height + np.hstack([named[name] for name in BIASES]) @ context.marks[possible].T
         leak = named["leak"] if not possible.all() else np.zeros_like(named["leak"])
-        shares = np.repeat(leak / max(int((~possible).sum()), 1), len(true), axis=1)
+        shares: Array = np.repeat(leak / max(int((~possible).sum()), 1), len(true), axis=1)
         shares[:, possible] = (1.0 - leak) * softmax(height, axis=1)
         return shares
 
     def outcome_probabilities(self, cell: int) -> Array:
         """Return the share of each outcome of a context: what the sampler reveals."""
-        return self.shares(self.theta[None], cell, -1)[0]
+        shares: Array = self.shares(self.theta[None], cell, -1)[0]
+        return shares
 
     def letter_probabilities(self, correct: int) -> Array:
         """Return the share of each letter where that of the right probability is known."""
         if not self.states:
             raise ValueError(f"{self.name} states no probabilities. Choose belief_sampler_stated.")
-        return self.shares(self.theta[None], 0, correct)[0]
+        shares: Array = self.shares(self.theta[None], 0, correct)[0]
+        return shares
 
     def action_probabilities(self, observation: Observation) -> Array:
         if int(observation["correct"]) >= 0:

@@ -102,6 +102,7 @@ def test_null_directions_are_found(knownminds, plant, name):
     assert words["null directions"] == "not identified"
 
 
+@pytest.mark.long
 def test_a_copy_of_a_rival_is_never_told_from_it_and_its_folder_says_so(
     knownminds, plant, tmp_path
 ):
@@ -132,6 +133,7 @@ def test_a_sound_model_stands_and_predicts_something_of_its_own(knownminds):
     assert words["smallest"] == "confirmed"
 
 
+@pytest.mark.long
 def test_predictions_of_a_model_against_itself_differ_in_5_percent():
     class Twin(RescorlaWagner):
         """The learner itself, with its very prior."""

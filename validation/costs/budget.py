@@ -47,7 +47,8 @@ budget = verb(AskBudget, __name__)
 def compute(question: AskBudget) -> Result:
     """Answer `budget`: the tables "Cost", "Usage", and "Designs and their power"."""
     experiment = set_to(resolve_environment(question.environment, listed=False), question.settings)
-    designs, chosen = pd.DataFrame(), {"subjects": 1, "sessions": 1, "trials": None}
+    designs = pd.DataFrame()
+    chosen: dict[Any, Any] = {"subjects": 1, "sessions": 1, "trials": None}
     if question.power is not None:
         designs = designs_of(read_result(question.power), experiment)
         chosen = designs.iloc[-1].to_dict()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from knownminds.agents import Agent
     from knownminds.environments import Environment
     from knownminds.llm_adapters.runs.prices import Overrides, Price
+    from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
 # A picture of 512 x 512 counts 85 tokens with OpenAI's models at low detail, 255 with gpt-4o, 258
 # with Google's, 350 with Anthropic's, and 8,500 with gpt-4o-mini.

@@ -175,7 +175,7 @@ def _more(fitted: HierarchicalFit, rope: Mapping[str, float] | None) -> Result:
         reason = (
             f"90% interval {row.low:.3f} to {row.high:.3f}, no difference within {row.rope:.3f}"
         )
-        verdicts[row.contrast] = Verdict(row.verdict, (reason,))
+        verdicts[str(row.contrast)] = Verdict(str(row.verdict), (reason,))
     notes = [ABOUT_SPREADS]
     notes += [] if converged else [ABOUT_TRIED]
     notes += [ABOUT_CONTRASTS] if len(table) else []
