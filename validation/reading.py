@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import inspect
 import json
 from collections.abc import Callable, Sequence
@@ -75,6 +76,26 @@ def read_temperature(text: str | None) -> float | None:
             f"A temperature is a number from 0 to 2, or that of {', '.join(TEMPERATURES)}; got "
             f"{text!r}."
         ) from None
+
+
+def read_range(option: str) -> Callable[[str], tuple[int, int]]:
+    """Return what reads LOW-HIGH."""
+
+    def read(text: str) -> tuple[int, int]:
+        low, dash, high = text.partition("-")
+        if not (dash and low.isdecimal() and high.isdecimal() and int(low) <= int(high)):
+            raise ValueError(f"{option} takes LOW-HIGH, 0-500 for instance; got {text!r}.")
+        return int(low), int(high)
+
+    return read
+
+
+def read_day(text: str) -> datetime.date:
+    """Read --date."""
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"--date takes YYYY-MM-DD; got {text!r}.") from None
 
 
 def _whole(option: str, name: str, value: str) -> int:

@@ -11,7 +11,7 @@ from knownminds.validation.engine.study import Rows, read_study
 from knownminds.validation.pages.result_page import write_page
 
 from .engine.question import StudyQuestion, load
-from .studies import FOLDERS, SEARCHES, STUDIES, STUDY, files_in
+from .studies import FOLDERS, STUDIES, STUDY, files_in
 
 
 def report(folder: str | Path) -> Path:
@@ -48,5 +48,5 @@ def read_result(folder: str | Path) -> Any:
     modules = {one.command: one.computed_in for one in others} | STUDIES
     if command not in modules:
         raise ValueError(unknown("kind of study", command, modules))
-    read = "read" if command in SEARCHES else "say"
-    return load(modules[command], read)(path if command in SEARCHES else Rows.read(path))
+    module = load(modules[command])
+    return module.read(path) if hasattr(module, "read") else module.say(Rows.read(path))

@@ -15,11 +15,6 @@ STUDIES = {
     "audit": "power.audit",
     "simulate": "data.prior",
 }
-SEARCHES = (
-    "power",
-    "design",
-    "confuse",
-)  # whose `read` reads a folder, which may have steps within
 # By the file that a folder is known by: what it holds, and "module:function" that reads it.
 FOLDERS = {
     STUDY: ("study", ""),

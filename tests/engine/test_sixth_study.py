@@ -20,7 +20,7 @@ from knownminds.validation.cli.application import command
 from knownminds.validation.cli.studies import run_study
 from knownminds.validation.engine.engine import run
 from knownminds.validation.engine.population import check_step_loop, draw_subjects, live
-from knownminds.validation.engine.question import StudyQuestion, argument, frozen_question
+from knownminds.validation.engine.question import StudyQuestion, frozen_question, option
 from knownminds.validation.engine.scores import mean
 from knownminds.validation.engine.study import Cell, Study
 
@@ -40,7 +40,7 @@ class Repeat(StudyQuestion):
     command: ClassVar[str] = "repeat"
     computed_in: ClassVar[str] = "repeat_study"
 
-    model: str = argument()
+    model: str = option(argument=True, kw_only=False)
     subjects: int = 20
 
 

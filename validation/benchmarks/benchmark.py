@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -179,21 +179,25 @@ def read_benchmark(folder: str | Path) -> Played:
     )
     blocked = {(one["model"], one["cell"]): one["reason"] for one in stored["blocked"]}
     rows: list[dict[str, Any]] = []
-    parts: dict[str, _Part] = {}
+    parts: dict[str, pd.DataFrame] = {}
     for model in stored["models"]:
         for cell in plan.cells:
             run = folder_of_cell(path, model, cell)
             row, frame = _cell_of(run, model, cell, blocked.get((model, cell.key), ""))
             rows.append(row)
             if frame is not None:
-                parts[f"{model}/{cell.key}"] = _Part(model, cell, False, frame)
-    parts |= _agent_parts(path, plan)
+                parts[f"{model}/{cell.key}"] = _named(frame, model, cell, known=False)
+    for name in plan.known:
+        for cell in plan.cells:
+            file = _agent_file(path, name, cell)
+            if file.is_file() and cell.wording == SHIPPED:
+                parts[f"{name}/{cell.name}"] = _named(_read(file), name, cell, known=True)
     return Played(
         folder=path,
         plan=plan,
         models=tuple(stored["models"]),
         cells=pd.DataFrame(rows),
-        trials=_together(parts) if parts else pd.DataFrame(),
+        trials=with_columns(put_together(parts)) if parts else pd.DataFrame(),
         options=options,
         versions=stored["versions"],
     )
@@ -351,67 +355,33 @@ def _counts(frame: pd.DataFrame | None, ended: int, sessions: int) -> dict[str, 
     return row | {"status": UNREAD if unread else FINISHED if over else UNFINISHED}
 
 
-class _Part(NamedTuple):
-    """Trials of a participant in a cell, and whether it is a known agent."""
-
-    name: str
-    cell: Cell
-    known: bool
-    frame: pd.DataFrame
-
-
-def _named(part: _Part) -> pd.DataFrame:
-    """Return trials with who answered; `model` is the name that the user knows.
+def _named(frame: pd.DataFrame, who: str, cell: Cell, *, known: bool) -> pd.DataFrame:
+    """Return trials with who answered in which cell; `model` is the name that the user knows.
 
     An agent without a temperature has none: "none" stands in its column, where that of
     a language model is empty if it is the provider's.
     """
-    kept = part.frame.drop(columns=_LEFT_OUT, errors="ignore")
-    if part.known or part.name.startswith("synthetic:"):
+    kept = frame.drop(columns=_LEFT_OUT, errors="ignore")
+    if known or who.startswith("synthetic:"):
         temperature = (
             kept["temperature"] if "temperature" in kept else pd.Series(np.nan, kept.index)
         )
         kept["temperature"] = temperature.astype(object).where(temperature.notna(), NO_TEMPERATURE)
-    kept[BY] = part.name
-    return kept
+    names: dict[str, Any] = {BY: who, WHO: who, CELL: cell.name}
+    names |= {VARIANT: cell.variant, KNOWN: known}
+    return kept.assign(**names)
 
 
-def _together(parts: Mapping[str, _Part]) -> pd.DataFrame:
-    """Return the trials of all in one table, with who played which cell."""
-    whole = with_columns(put_together({name: _named(part) for name, part in parts.items()}))
-    lengths = [len(part.frame) for part in parts.values()]
-    names = {
-        WHO: [part.name for part in parts.values()],
-        CELL: [part.cell.name for part in parts.values()],
-        VARIANT: [part.cell.variant for part in parts.values()],
-    }
-    columns: dict[str, Any] = {KNOWN: np.repeat([part.known for part in parts.values()], lengths)}
-    for name, values in names.items():
-        repeated = np.repeat(np.array(values, dtype=object), lengths)
-        columns[name] = pd.Series(repeated, dtype="str")
-    return whole.assign(**columns)
-
-
-def _mind_file(folder: Path, name: str, cell: Cell) -> Path:
+def _agent_file(folder: Path, name: str, cell: Cell) -> Path:
     plainly = re.sub(r"[^\w.=-]+", "-", name)
     return folder / MINDS / f"{plainly}+{cell.name.replace('/', '+')}.parquet"
-
-
-def _agent_parts(folder: Path, plan: Plan) -> dict[str, _Part]:
-    """Return the trials that known agents have left, by agent and cell."""
-    return {
-        f"{name}/{cell.name}": _Part(name, cell, True, _read(file))
-        for name in plan.known
-        for cell in plan.cells
-        if (file := _mind_file(folder, name, cell)).is_file() and cell.wording == SHIPPED
-    }
 
 
 def _let_agents_play(folder: Path, plan: Plan) -> None:
     """Let known agents play the sessions that models play, and keep their trials."""
     for name in plan.known:
         for cell in plan.cells:
-            file = _mind_file(folder, name, cell)
+            file = _agent_file(folder, name, cell)
             if file.is_file() or cell.wording != SHIPPED:  # words are nothing to it
                 continue
             trials = live(plan, name, cell)

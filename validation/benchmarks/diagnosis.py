@@ -48,6 +48,7 @@ from .paper import (
     joined,
     readable,
     told_apart,
+    trials_of,
 )
 
 KINDS = ("belief", "decision", "part", "given", "share")  # of questions, by number
@@ -71,12 +72,8 @@ PAPER = Paper("diagnosis", "Diagnosis: do decisions follow from beliefs?", "Yami
 @PAPER.prepare
 def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return the trials of diagnosis with their data set, which is the network, and question."""
-    experiment = trials["environment"] if "environment" in trials else trials["experiment"]
-    answers = trials.drop(columns=[name for name in UNREAD if name in trials])[
-        experiment == "diagnosis"
-    ]
-    if not len(answers):
-        raise ValueError("The page of diagnosis reads trials of diagnosis; there are none.")
+    few = trials.drop(columns=[name for name in UNREAD if name in trials])
+    answers = trials_of("diagnosis", few, ["diagnosis"])
     answers = answers.dropna(axis="columns", how="all").assign(**{WHO: answers[WHO].astype(str)})
     sets = {}
     for cell in answers[CELL].astype(str).unique():

@@ -178,21 +178,13 @@ def _fitted(
             WHO: who, "experiment": _together(cells), "cells": ", ".join(cells),
             "model": agent.name, "trials": len(parts[subject]),
         }  # fmt: skip
-        if not names:
-            none = dict.fromkeys(("truth", "value", "low", "high"), np.nan)
-            rows.append({**labels, "parameter": "none", **none, "within": None,
-                         "remark": "it has no parameters"})  # fmt: skip
-        for k, name in enumerate(names):
-            known = bool(np.isfinite([low[i, k], high[i, k]]).all())
-            rows.append(
-                {
-                    **labels, "parameter": name, "truth": float(truth[k]),
-                    "value": float(values[i, k]), "low": float(low[i, k]),
-                    "high": float(high[i, k]),
-                    "within": bool(low[i, k] <= truth[k] <= high[i, k]) if known else None,
-                    "remark": reason or remarks[i],
-                }
-            )  # fmt: skip
+        remark = reason or remarks[i] if names else "it has no parameters"
+        numbers = (truth, values[i], low[i], high[i]) if names else [[np.nan]] * 4
+        for name, *each in zip(names or ("none",), *numbers, strict=True):
+            row = dict(zip(("truth", "value", "low", "high"), map(float, each), strict=True))
+            known = np.isfinite([row["low"], row["high"]]).all()
+            within = row["low"] <= row["truth"] <= row["high"] if known else None
+            rows.append({**labels, "parameter": name, **row, "within": within, "remark": remark})
     return rows
 
 

@@ -99,20 +99,12 @@ def known_observers(data: Answers) -> pd.DataFrame:
     columns = [WHO, "score", "low", "high", "observer", "expected", "sd", "reaching"]
     rows = []
     for who, one in data.once(composites).items():
-        score = float(one.consistency.total[0])
-        ends = (one.consistency.low, one.consistency.high)
-        rows += [
-            (
-                who,
-                score,
-                *ends,
-                observer,
-                float(consistency.mean()),
-                float(consistency.std(ddof=1)),
-                float((consistency >= score).mean()),
-            )
-            for observer, consistency in one.consistency.known.items()
-        ]
+        own = one.consistency
+        score = float(own.total[0])
+        for observer, scores in own.known.items():
+            expected = float(scores.mean()), float(scores.std(ddof=1))
+            reaching = float((scores >= score).mean())
+            rows.append((who, score, own.low, own.high, observer, *expected, reaching))
     return pd.DataFrame(rows, columns=columns)
 
 

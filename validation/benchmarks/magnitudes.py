@@ -33,7 +33,7 @@ from knownminds.validation.pages.views import WHO, Cell, Curves, Dots, Grid, Row
 from . import magnitude_frames as frames
 from .features import features_part
 from .magnitude_frames import whole_modality
-from .paper import CELL, SEVERAL, About, Answers, Paper, Shown, counted_answers, joined
+from .paper import CELL, SEVERAL, About, Answers, Paper, Shown, counted_answers, joined, trials_of
 
 STEERED = (BASE, "verbal", "numeric", "numeric_biased")
 NOISY = (BASE, "constant_noise", "gradual_noise")
@@ -48,13 +48,7 @@ PAPER = Paper("magnitudes", "Magnitudes: estimates from words, pictures and both
 @PAPER.prepare
 def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return the trials of magnitude estimation, with what was shown and in which condition."""
-    experiment = trials["environment"] if "environment" in trials else trials["experiment"]
-    answers = trials[experiment.isin(TASKS)].copy()
-    if not len(answers):
-        raise ValueError(
-            f"The page of magnitudes reads trials of {', '.join(TASKS)}; there are none."
-        )
-    answers["environment"] = experiment[answers.index]
+    answers = trials_of("magnitudes", trials, TASKS)
     answers[WHO] = answers[WHO].astype(str)
     answers = answers.dropna(axis="columns", how="all").reset_index(drop=True)
     if "response" not in answers:  # nobody answered

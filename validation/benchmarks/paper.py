@@ -236,6 +236,17 @@ def readable(trials: pd.DataFrame) -> pd.Series[bool]:
     return trials[[c for c in ("action", "response") if c in trials]].notna().any(axis=1)
 
 
+def trials_of(page: str, trials: pd.DataFrame, experiments: Iterable[str]) -> pd.DataFrame:
+    """Return the trials of the experiments that a page is about; ValueError if there are none."""
+    experiment = trials["environment"] if "environment" in trials else trials["experiment"]
+    answers = trials[experiment.isin(list(experiments))]
+    if not len(answers):
+        raise ValueError(
+            f"The page of {page} reads trials of {', '.join(experiments)}; there are none."
+        )
+    return answers.assign(environment=experiment)
+
+
 def own_columns(part: pd.DataFrame, environment: Environment) -> pd.DataFrame:
     """Return what scores are read off a cell's trials: no conditions, no other experiment's."""
     columns = (*ANSWER, *(field.name for field in environment.fields))

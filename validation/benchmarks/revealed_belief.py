@@ -58,7 +58,7 @@ from knownminds.validation.pages.views import (
     quantiles,
 )
 
-from .paper import About, Answers, Paper, Shown, counted_answers, joined, readable
+from .paper import About, Answers, Paper, Shown, counted_answers, joined, readable, trials_of
 
 FORM, VARIANT, STATED = "form", "variant", "stated"
 EVERY = ("scenario", "context")
@@ -97,20 +97,10 @@ PAPER = Paper(
 @PAPER.prepare
 def prepare(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return the trials about chance with their scenario, and whether they state or reveal."""
-    experiment = trials["environment"] if "environment" in trials else trials["experiment"]
-    answers = trials[experiment.isin(SCENARIOS)].copy()
-    if not len(answers):
-        raise ValueError(
-            f"The page of revealed belief reads trials of {', '.join(SCENARIOS)}; there are none."
-        )
-    answers["scenario"] = experiment[answers.index].astype(str)
-    form = (
-        answers[FORM].astype(object)
-        if FORM in answers
-        else pd.Series("question", index=answers.index)
-    )
-    answers[FORM] = form.where(answers["correct"].fillna(-1) < 0, STATED)
-    return answers
+    answers = trials_of("revealed belief", trials, SCENARIOS)
+    form = answers.get(FORM, pd.Series("question", index=answers.index)).astype(object)
+    form = form.where(answers["correct"].fillna(-1) < 0, STATED)
+    return answers.assign(scenario=answers["environment"].astype(str), **{FORM: form})
 
 
 # What all parts are made of: beliefs by participant and form, and stated answers ----------------

@@ -6,13 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from knownminds.validation.engine.question import (
-    ExperimentQuestion,
-    argument,
-    frozen_question,
-    named,
-    positional,
-)
+from knownminds.validation.engine.question import ExperimentQuestion, frozen_question, option
 
 if TYPE_CHECKING:
     from knownminds.agents import Agent
@@ -33,8 +27,6 @@ class Calibrate(ExperimentQuestion["Result"]):
 
     Parameters
     ----------
-    environment
-        The experiment.
     model
         Whose posteriors; the experiment's usual model if not given.
     replicates
@@ -42,10 +34,6 @@ class Calibrate(ExperimentQuestion["Result"]):
         80%, a posterior that is half as wide as it should be.
     subjects
         Subjects of a group (hierarchical); 20 if not given. Single posteriors have one.
-    sessions
-        Sessions of each subject.
-    trials
-        Trials per session, where the experiment lets one choose.
     method
         map (single posteriors) or hierarchical. "map" is each subject's posterior, as
         `recover --method map` uses it.
@@ -55,8 +43,6 @@ class Calibrate(ExperimentQuestion["Result"]):
     formula
         "alpha ~ session + (session | subject)" (hierarchical). By it parameters change from one of
         a subject's sessions to the next.
-    seed
-        Everything random follows from it.
     truth
         NAME=VALUE: a setting of the experiment. Parameters are drawn, or held by `fixed`.
     fixed
@@ -65,12 +51,6 @@ class Calibrate(ExperimentQuestion["Result"]):
         Trials, or the folder of a run: calibrate around these data. True values are then drawn from
         the posteriors of the data's subjects, one after the other, and ranked given these trials
         and the simulated ones. For single posteriors.
-    questions
-        How many questions a session has, where trials are questions; all if not given.
-    adaptive
-        MODEL: ask each time what is expected to tell most about its parameters, up to --questions.
-    workers, backend, scheduler, share, out, progress
-        Where and how it is computed, see `Running`.
 
     Raises
     ------
@@ -83,8 +63,8 @@ class Calibrate(ExperimentQuestion["Result"]):
     verb: ClassVar[str] = "calibrate"
     computed_in: ClassVar[str] = "calibration.calibration"
 
-    environment: Environment | str = argument(kw_only=False)
-    model: type[Agent] | str = positional(kw_only=False)
+    environment: Environment | str = option(argument=True, kw_only=False)
+    model: type[Agent] | str = option(kw_only=False)
     replicates: int = 200
     subjects: int | None = None
     sessions: int = 1
@@ -93,8 +73,8 @@ class Calibrate(ExperimentQuestion["Result"]):
     correlated: bool = False
     formula: Sequence[str] | None = None
     seed: int = 0
-    truth: Mapping[str, float] | None = named("--set", default=None)
-    fixed: Mapping[str, float] | None = named("--fix", default=None)
+    truth: Mapping[str, float] | None = option("--set", default=None)
+    fixed: Mapping[str, float] | None = option("--fix", default=None)
     around: str | os.PathLike[str] | None = None
     questions: int | None = None
     adaptive: str | None = None

@@ -246,33 +246,26 @@ def _tasks(
 ) -> pd.DataFrame:
     """Return what each unit answers to each task, and what its noisy-OR does."""
     held = part[part["answer"].notna()]
-    answer = held["answer"].to_numpy(dtype=float)
-    subject = pd.Index(consistency.subjects).get_indexer(pd.Index(held["subject"]))
-    task = pd.Index(ROMAN).get_indexer(pd.Index(held["task"]))
-    second = (held["direction"] == "C2").to_numpy()
-    n, side = len(theta), (subject * len(ROMAN) + task) * 2 + second
-    counts = np.bincount(side, minlength=n * len(ROMAN) * 2).reshape(n, len(ROMAN), 2)
-    answers, cell = counts.sum(axis=2), side // 2
+    grid = pd.MultiIndex.from_product([consistency.subjects, ROMAN], names=["subject", "task"])
+    groups = held.groupby(["subject", "task"])["answer"]
+    rows = groups.agg(["size", "mean", "sem"]).reindex(grid)
+    answers = rows["size"].fillna(0).astype(np.int64)
+    half = scipy.stats.t.ppf(0.975, np.maximum(answers - 1, 1)) * rows["sem"]
+    by_direction = held.groupby(["subject", "task", "direction"]).size().unstack("direction")
+    counts = by_direction.reindex(grid).reindex(columns=["C1", "C2"]).fillna(0).to_numpy()
+    predicted = _predictions(theta, scoring).reshape(-1, 2)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.bincount(cell, answer, answers.size).reshape(answers.shape) / answers
-        off = answer - mean.ravel()[cell]
-        squares = np.bincount(cell, off**2, answers.size).reshape(answers.shape)
-        error = np.sqrt(squares / (answers - 1) / answers)
-        half = scipy.stats.t.ppf(0.975, np.maximum(answers - 1, 1)) * np.where(
-            answers > 1, error, np.nan
-        )
-        fitted = (_predictions(theta, scoring) * counts).sum(axis=2) / answers
-    foretold = consistency.of_chosen(consistency.predicted)
+        fitted = (predicted * counts).sum(axis=1) / answers.to_numpy()
     columns = {
-        UNIT: np.repeat(np.array(consistency.subjects, dtype=object), len(ROMAN)),
-        "task": list(ROMAN) * n,
-        "question": [task.formula for task in TASKS] * n,
-        "answers": answers.ravel(),
-        "mean": mean.ravel(),
-        "low": (mean - half).ravel(),
-        "high": (mean + half).ravel(),
-        "fitted": fitted.ravel(),
-        "foretold": foretold.ravel(),
+        UNIT: grid.get_level_values("subject"),
+        "task": grid.get_level_values("task"),
+        "question": [task.formula for task in TASKS] * len(theta),
+        "answers": answers.to_numpy(),
+        "mean": rows["mean"].to_numpy(),
+        "low": (rows["mean"] - half).to_numpy(),
+        "high": (rows["mean"] + half).to_numpy(),
+        "fitted": fitted,
+        "foretold": consistency.of_chosen(consistency.predicted).ravel(),
     }
     return pd.DataFrame(columns)
 

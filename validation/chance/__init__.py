@@ -1,4 +1,1 @@
-"""Revealed beliefs of a language model and their page.
-
-Imported by the command line and reports; itself imports engine, pages and costs.
-"""
+"""Revealed beliefs of a language model and their page."""

@@ -8,15 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from knownminds.validation.engine.question import (
-    Question,
-    argument,
-    command_line,
-    frozen_question,
-    named,
-    positional,
-    read_with,
-)
+from knownminds.validation.engine.question import Question, command_line, frozen_question, option
 from knownminds.validation.reading import read_caps, read_numbers
 
 if TYPE_CHECKING:
@@ -43,14 +35,8 @@ class RevealQuestion(Question["Revealed"]):
         cutting what it says into tokens.
     earlier
         A folder of an earlier result, to compare with. Its models stand before the others.
-    base_url
-        A server of yours.
-    key_variable
-        The environment variable that holds the key.
     temperature
         0 to 2.
-    max_tokens
-        Where an answer is cut off.
     caps
         NAME=MOST of each experiment: calls, tokens, dollars, ...
     out
@@ -99,8 +85,6 @@ class RevealQuestion(Question["Revealed"]):
         Of a known agent: share of its outcomes with a space before them.
     leak
         Of a known agent: share of what it says that is no outcome.
-    seed
-        Everything random follows from it.
     progress
         Called with (contexts done, contexts in all).
 
@@ -114,15 +98,15 @@ class RevealQuestion(Question["Revealed"]):
     verb: ClassVar[str] = "reveal"
     computed_in: ClassVar[str] = "chance.revealed"
 
-    llm: Sequence[str | Adapter] = positional("--llm", default=(), kw_only=False)
-    earlier: Sequence[Path] = named("--from", default=())
+    llm: Sequence[str | Adapter] = option("--llm", default=(), kw_only=False)
+    earlier: Sequence[Path] = option("--from", default=())
     base_url: str | None = None
     key_variable: str | None = None
     temperature: float | None = None
     max_tokens: int | None = None
-    caps: Caps | None = read_with(read_caps, "--cap", default=None, several=True)
+    caps: Caps | None = option("--cap", read=read_caps, default=None, several=True)
     out: Path | None = None
-    scenarios: Sequence[str] = argument(default=(), kw_only=True)
+    scenarios: Sequence[str] = option(argument=True, default=(), kw_only=True)
     source: Source | None = None
     form: Form | None = None
     draws: int = 50
@@ -135,8 +119,8 @@ class RevealQuestion(Question["Revealed"]):
     signs: bool = True
     threshold: float = 0.5
     wordings: int = 1
-    only: Mapping[str, int] = read_with(
-        partial(read_numbers, "--set"), "--set", default=(), several=True
+    only: Mapping[str, int] = option(
+        "--set", read=partial(read_numbers, "--set"), default=(), several=True
     )
     truth: Mapping[str, float] = field(default_factory=dict, metadata={"typed": False})
     tokens: Tokenisation = "digits"

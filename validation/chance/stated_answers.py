@@ -10,16 +10,11 @@ import pandas as pd
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.chance.distribution_distance import stated_errors
-from knownminds.inference.chance.revealed_belief import Belief, RevealedBeliefs, wilson
+from knownminds.inference.chance.revealed_belief import Belief, RevealedBeliefs
 
 from .chance_items import ChanceItem
 
-# Columns of a stated answer.
-STATED = (
-    *("model", "scenario", "context", "outcome", "truth", "revealed", "revealed_low"),
-    *("revealed_high", "stated", "error", "low", "high", "questions", "flag"),
-)
-UNKNOWN = (float("nan"),) * 3
+STATED = ("model", "scenario", "context", "outcome", "truth", "stated", "error")  # columns
 
 
 @dataclass(frozen=True)
@@ -41,58 +36,42 @@ class Readings:
 
 
 def stated_frame(model: str, beliefs: RevealedBeliefs, questions: Readings | None) -> pd.DataFrame:
-    """Join stated answers to the revealed beliefs of their contexts, by context and outcome.
+    """Return stated answers about the contexts of some beliefs, by context and outcome.
 
-    One row per outcome that the question is about, with the columns `STATED`: true, revealed and
+    One row per outcome that the question is about, with the columns `STATED`: its true and its
     stated probability (the mean of the options by their letters' probabilities) and the stated
-    error, 1 - P(correct letter), with its interval.
+    error, 1 - P(correct letter).
     """
     if questions is None:
         return pd.DataFrame(columns=list(STATED))
     letters, items = questions.beliefs, questions.items
-    correct = [item.set_up.outcomes[item.correct] for item in items]
-    errors = stated_errors(letters, correct)
+    errors = stated_errors(letters, [item.set_up.outcomes[item.correct] for item in items])
     by_name = {belief.name: belief for belief in beliefs}
     groups: dict[tuple[str, int], list[int]] = {}
     for i, item in enumerate(items):
-        groups.setdefault((item.context, item.outcome), []).append(i)
+        if item.context in by_name:
+            groups.setdefault((item.context, item.outcome), []).append(i)
     rows = []
     for (context, outcome), several in groups.items():
-        if context not in by_name:
-            continue
         belief = by_name[context]
-        shares = [np.nan if belief.flag else s[outcome] for s in shares_of(belief)]
         usable = [i for i in several if not letters[i].flag]
         means = [np.dot(letters[i].normalised, items[i].options) for i in usable]
-        error: Sequence[float]
         if letters[several[0]].draws:
             error = _counted_error(questions, several)
         else:
-            ends = errors[["value", "low", "high"]].iloc[usable]
-            error = ends.mean().tolist() if usable else UNKNOWN
-        values = [
-            belief.truth[outcome],
-            *shares,
-            float(np.mean(means)) if means else np.nan,
-            *error,
-        ]
-        flag = belief.flag or ("" if usable else f"question: {letters[several[0]].flag}")
+            error = float(errors["value"].iloc[usable].mean())
         about = (model, belief.scenario, context, belief.outcomes[outcome])
-        rows.append((*about, *map(float, values), len(several), flag))
+        stated = float(np.mean(means)) if means else np.nan
+        rows.append((*about, float(belief.truth[outcome]), stated, error))
     return pd.DataFrame(rows, columns=list(STATED))
 
 
-def _counted_error(questions: Readings, several: Sequence[int]) -> Sequence[float]:
-    """Return the share of wrong letters, and its interval, of questions about one outcome."""
+def _counted_error(questions: Readings, several: Sequence[int]) -> float:
+    """Return the share of wrong letters in the answers to questions about one outcome."""
     counts = [questions.beliefs[i].count for i in several]
+    right = [count[questions.items[i].correct] for i, count in zip(several, counts, strict=True)]
     given = sum(int(count.sum()) for count in counts)
-    if not given:
-        return UNKNOWN
-    right = sum(
-        int(count[questions.items[i].correct]) for i, count in zip(several, counts, strict=True)
-    )
-    low, high = wilson(np.array([float(right)]), np.array([float(given)]))
-    return 1.0 - right / given, 1.0 - float(high[0]), 1.0 - float(low[0])
+    return 1.0 - int(sum(right)) / given if given else np.nan
 
 
 def shares_of(belief: Belief) -> tuple[Array, Array, Array]:

@@ -15,14 +15,7 @@ from typer.core import TyperCommand
 
 from knownminds.validation.chance.questions import RevealQuestion
 from knownminds.validation.costs.questions import AskBudget
-from knownminds.validation.engine.question import (
-    Question,
-    argument,
-    command_line,
-    frozen_question,
-    named,
-    read_with,
-)
+from knownminds.validation.engine.question import Question, command_line, frozen_question, option
 from knownminds.validation.reading import (
     read_caps,
     read_contaminants,
@@ -50,10 +43,6 @@ class Calling(Question[Any]):
 
     Parameters
     ----------
-    base_url
-        A server of yours.
-    key_variable
-        The environment variable that holds the key.
     timeout
         Seconds until a call is given up.
     concurrency
@@ -88,34 +77,18 @@ class AskRun(Calling):
 
     Parameters
     ----------
-    environment
-        The experiment.
-    llm
-        PROVIDER:MODEL, openai:gpt-4o-mini for instance.
     sessions
         How many sessions; 1 if not given.
     stop
         A stopping rule (TOML), which looks after some sessions.
-    trials
-        Trials per session.
-    design
-        Of an experiment with several designs: which (--set design=).
-    seed
-        Everything random follows from it.
     values
         NAME=VALUE: a true parameter of a known agent, or a setting of the experiment.
-    questions
-        How many questions a session has; all if not given.
-    adaptive
-        MODEL: ask next what tells most about its parameters, up to --questions.
     images
         The model sees pictures; for one not known.
     temperature
         0 to 2, or that of a paper: cogbench, colliders, magnitudes.
     top_p
         0 to 1.
-    max_tokens
-        Where an answer is cut off.
     reasoning
         none, minimal, low, medium, high, xhigh or max.
     verbosity
@@ -142,8 +115,6 @@ class AskRun(Calling):
         NAME=RATE of a known agent: refusal, malformed, truncation, verbosity.
     durable
         Let each write wait for the disk, against a power cut.
-    dry_run
-        Only estimate calls, tokens and money.
     out
         Folder of the run.
     """
@@ -155,14 +126,14 @@ class AskRun(Calling):
         "control",
     )  # fmt: skip
 
-    environment: str = argument()
+    environment: str = option(argument=True, kw_only=False)
     llm: str
     sessions: int | None = None
     stop: Path | None = None
     trials: int | None = None
     design: str | None = None
     seed: int = 0
-    values: Sequence[str] | None = named("--set", default=None)
+    values: Sequence[str] | None = option("--set", default=None)
     questions: int | None = None
     adaptive: str | None = None
     images: bool = False
@@ -178,7 +149,7 @@ class AskRun(Calling):
     top_log_probabilities: int | None = None
     batch: bool = False
     batch_turns: bool = False
-    caps: Caps | None = read_with(read_caps, "--cap", default=None, several=True)
+    caps: Caps | None = option("--cap", read=read_caps, default=None, several=True)
     price: str | None = None
     contaminate: Sequence[str] | None = None
     durable: bool = False
@@ -212,16 +183,12 @@ class AskBenchmark(Calling):
         PROVIDER:MODEL that sees pictures; for one not known.
     caps
         NAME=MOST of all runs together: calls, tokens, dollars, ...; answer_tokens.
-    price
-        PROVIDER:MODEL=IN,OUT dollars per million tokens.
     features
         A CSV file of what is known of the models.
     people
         A CSV file of people's values: metric, value.
     inspect
         Logs of Inspect's, or folders of them, to be taken in.
-    dry_run
-        Only estimate calls, tokens and money.
     out
         Folder of the benchmark.
     """
@@ -229,14 +196,14 @@ class AskBenchmark(Calling):
     command: ClassVar[str] = "benchmark"
     rare: ClassVar[tuple[str, ...]] = ("images", "price", "features", "people", "inspect")
 
-    name: str = argument()
+    name: str = option(argument=True, kw_only=False)
     llm: Sequence[str] = ()
     plan: str | None = None
     small: bool = False
     seed: int | None = None
     paraphrases: int = 1
     images: Sequence[str] = ()
-    caps: Caps | None = read_with(read_caps, "--cap", default=None, several=True)
+    caps: Caps | None = option("--cap", read=read_caps, default=None, several=True)
     price: Sequence[str] = ()
     features: Path | None = None
     people: Path | None = None
@@ -251,18 +218,10 @@ class AskServe(Question[None]):
 
     Parameters
     ----------
-    environment
-        The experiment.
     model
         A model; the experiment's usual one if none. `knownminds list` shows all.
     values
         NAME=VALUE: a true parameter or a setting of the experiment.
-    trials
-        Trials per session.
-    design
-        Of an experiment with several designs: which (--set design=).
-    seed
-        Everything random follows from it.
     host
         Where to listen.
     port
@@ -280,9 +239,9 @@ class AskServe(Question[None]):
     command: ClassVar[str] = "serve"
     rare: ClassVar[tuple[str, ...]] = ("design", "contaminate", "seed_is_session", "key_variable")
 
-    environment: str = argument()
+    environment: str = option(argument=True, kw_only=False)
     model: str = "rescorla_wagner_dual"
-    values: Sequence[str] | None = named("--set", default=None)
+    values: Sequence[str] | None = option("--set", default=None)
     trials: int | None = None
     design: str | None = None
     seed: int = 0

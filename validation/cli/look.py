@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import typer
 
-from knownminds.validation.engine.question import Question, argument, frozen_question
+from knownminds.validation.engine.question import Question, frozen_question, option
 
 from .application import command
 from .output import print_json, print_table
@@ -41,7 +41,9 @@ class Show(Question[None]):
 
     command: ClassVar[str] = "show"
 
-    name: str | None = argument(default=None, of=("environment", "model", "measure"))
+    name: str | None = option(
+        argument=True, default=None, of=("environment", "model", "measure"), kw_only=False
+    )
     kernel: bool = False
     check: bool = False
     schema: bool = False
@@ -109,43 +111,30 @@ def described(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     from knownminds.inference import MEASURES
 
     rows: list[Any]
+    member: Any
     if name in ENVIRONMENTS:
-        environment = make(name)
+        kind, member = "environment", make(name)
+        more = {"settings": member.settings, "trials": member.n_trials}
+        more |= {"actions": member.n_actions, "stimulus": list(member.fields.stimulus)}
+        called = {s.called or n: s for n, s in member.setting_table.items()}
         rows = [
-            {"setting": k, "default": json.dumps(environment.settings[k]),
-             "may be": str(setting.rule), "what it does": setting.help}
-            for k, setting in (
-                (s.called or n, s) for n, s in environment.setting_table.items()
-            )
+            {"setting": k, "default": json.dumps(member.settings[k]), "may be": str(s.rule),
+             "what it does": s.help}
+            for k, s in called.items()
         ]  # fmt: skip
-        return {
-            "environment": name,
-            "summary": environment.summary,
-            "source": environment.source,
-            "settings": environment.settings,
-            "trials": environment.n_trials,
-            "actions": environment.n_actions,
-            "stimulus": list(environment.fields.stimulus),
-        }, rows
-    if name in AGENTS:
-        model = AGENTS[name]
-        rows = model.parameters.table()
-        known = {"model": name, "summary": model.summary, "source": model.source}
-        return {**known, "parameters": rows}, rows
-    if name in MEASURES:
-        measure = MEASURES[name]
-        rows = [{"moves": k, "by": f"{v:g}"} for k, v in measure.dial.direction.items()]
-        return {
-            "measure": name,
-            "summary": measure.summary,
-            "source": measure.source,
-            "environments": list(measure.environments),
-            "null": plain(measure.null),
-            "rational": measure.rational,
-            "violator": measure.violator,
-        }, rows
-    known_names = [*ENVIRONMENTS, *AGENTS, *MEASURES]
-    raise ValueError(unknown("environment, model or measure", name, known_names))
+    elif name in AGENTS:
+        kind, member = "model", AGENTS[name]
+        rows = member.parameters.table()
+        more = {"parameters": rows}
+    elif name in MEASURES:
+        kind, member = "measure", MEASURES[name]
+        rows = [{"moves": k, "by": f"{v:g}"} for k, v in member.dial.direction.items()]
+        more = {"environments": list(member.environments), "null": plain(member.null)}
+        more |= {"rational": member.rational, "violator": member.violator}
+    else:
+        known_names = [*ENVIRONMENTS, *AGENTS, *MEASURES]
+        raise ValueError(unknown("environment, model or measure", name, known_names))
+    return {kind: name, "summary": member.summary, "source": member.source, **more}, rows
 
 
 def keeps_contract(name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from knownminds.validation.calibration.questions import Calibrate
 from knownminds.validation.design.questions import Design
-from knownminds.validation.engine.question import Question, StudyQuestion, argument, frozen_question
+from knownminds.validation.engine.question import Question, StudyQuestion, frozen_question, option
 from knownminds.validation.power.questions import Audit, Power
 from knownminds.validation.recovery.questions import Confuse, Recover
 from knownminds.validation.referee.questions import Referee
@@ -29,7 +29,7 @@ class Report(Question[Path]):
 
     command: ClassVar[str] = "report"
 
-    folder: Path = argument()
+    folder: Path = option(argument=True, kw_only=False)
 
 
 def run_study(question: StudyQuestion[Any], as_json: bool) -> None:

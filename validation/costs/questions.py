@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from knownminds.validation.engine.question import (
-    Question,
-    argument,
-    frozen_question,
-    named,
-    positional,
-    read_with,
-)
+from knownminds.validation.engine.question import Question, frozen_question, option
+from knownminds.validation.reading import read_day, read_range
 
 if TYPE_CHECKING:
     from knownminds.agents import Agent
@@ -25,26 +19,6 @@ if TYPE_CHECKING:
 # A picture of 512 x 512 counts 85 tokens with OpenAI's models at low detail, 255 with gpt-4o, 258
 # with Google's, 350 with Anthropic's, and 8,500 with gpt-4o-mini.
 IMAGE_TOKENS = (85, 8500)
-
-
-def _between(option: str) -> Callable[[str], tuple[int, int]]:
-    """Return what reads LOW-HIGH."""
-
-    def read(text: str) -> tuple[int, int]:
-        low, dash, high = text.partition("-")
-        if not (dash and low.isdecimal() and high.isdecimal()):
-            raise ValueError(f"{option} takes LOW-HIGH, 0-500 for instance; got {text!r}.")
-        return int(low), int(high)
-
-    return read
-
-
-def _day(text: str) -> datetime.date:
-    """Read a date."""
-    try:
-        return datetime.date.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"--date takes YYYY-MM-DD; got {text!r}.") from None
 
 
 @frozen_question
@@ -60,16 +34,10 @@ class AskBudget(Question["Result"]):
 
     Parameters
     ----------
-    environment
-        The experiment.
     llm
         PROVIDER:MODEL, openai:gpt-4o-mini for instance. In Python prices as well.
     model
         A model that answers; the experiment's usual one if none.
-    subjects
-        How many subjects.
-    sessions
-        Sessions per subject.
     trials
         Trials per session. Each session begins with an empty history.
     power
@@ -81,24 +49,16 @@ class AskBudget(Question["Result"]):
     image_tokens
         LOW-HIGH: tokens that a picture counts. Each provider reckons it from the size in another
         way; the default holds for all models that we know of.
-    price
-        PROVIDER:MODEL=IN,OUT dollars per million tokens.
     prices
         A .toml or .json file of prices. In Python a mapping as well, see `price_of`.
     batch
         Requests go in batches, at half the price.
     date
         YYYY-MM-DD: the day of the prices. Today if none.
-    settings
-        NAME=VALUE: a setting of the experiment.
     system
         What a system message says before every prompt.
     dry_runs
         Sessions that the synthetic agent plays.
-    seed
-        Everything random follows from it.
-    out
-        Folder for the results and the report.
 
     Raises
     ------
@@ -114,20 +74,20 @@ class AskBudget(Question["Result"]):
         "reasoning", "image_tokens", "price", "prices", "date", "system", "dry_runs",
     )  # fmt: skip
 
-    environment: Environment | str = argument()
-    llm: Sequence[str | Price] | str = positional("--llm", default=())
+    environment: Environment | str = option(argument=True, kw_only=False)
+    llm: Sequence[str | Price] | str = option("--llm", default=(), kw_only=False)
     model: type[Agent] | str = "rescorla_wagner_dual"
     subjects: int | None = None
     sessions: int | None = None
     trials: int | None = None
     power: Path | None = None
-    reasoning: tuple[int, int] = read_with(_between("--reasoning"), default=(0, 0))
-    image_tokens: tuple[int, int] = read_with(_between("--image-tokens"), default=IMAGE_TOKENS)
+    reasoning: tuple[int, int] = option(read=read_range("--reasoning"), default=(0, 0))
+    image_tokens: tuple[int, int] = option(read=read_range("--image-tokens"), default=IMAGE_TOKENS)
     price: Sequence[str] = ()
-    prices: Overrides | None = read_with(Path, default=None)
+    prices: Overrides | None = option(read=Path, default=None)
     batch: bool = False
-    date: datetime.date | None = read_with(_day, default=None)
-    settings: Mapping[str, Any] | None = named("--set", default=None)
+    date: datetime.date | None = option(read=read_day, default=None)
+    settings: Mapping[str, Any] | None = option("--set", default=None)
     system: str | None = None
     dry_runs: int = 4
     seed: int = 0

@@ -7,7 +7,7 @@ alike, recorded or simulated, so that a model's rows can be laid over those of p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -242,6 +242,27 @@ def panels_of(environment: Environment) -> tuple[Panel, ...]:
         ]
         panels.append(Panel("answers", "trial", "mean answer", _along_trials("response")))
     return tuple(panels)
+
+
+def panel_means(
+    environment: Environment, shown: Rows, rows: Rows, n: int
+) -> Iterator[tuple[Panel, str, float, Numbers]]:
+    """Yield panel, name of the series, mean position and the means of n sessions there.
+
+    Parameters
+    ----------
+    shown
+        The rows that say in which cells there is a mean.
+    rows
+        Those whose means are taken.
+    """
+    for panel in panels_of(environment):
+        cells = panel.cells(shown)
+        if cells is None:
+            continue
+        means, _ = cells.means(rows, rows.session, n)
+        for series, x, mean in zip(cells.series, cells.x, means.T, strict=True):
+            yield panel, panel.series[series] if panel.series else "", float(x), mean
 
 
 def _usable(points: Points) -> NDArray[np.bool_]:

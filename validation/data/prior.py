@@ -19,7 +19,7 @@ from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 
 from .fit_figures import draw_panels
-from .panels import Panel, panels_of
+from .panels import Panel, panel_means, panels_of
 from .panels import Rows as PanelRows
 from .predictive import MASS
 from .questions import Simulate
@@ -80,15 +80,11 @@ def behave_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFram
     sessions = simulate_sessions(agent, theta, environment, study.seed, address=(_KEY,))
     rows = PanelRows(environment, sessions.columns, sessions.subject)
     columns = {f"true_{name}": theta[:, k] for k, name in enumerate(agent.parameters.names)}
-    for panel in panels_of(environment):
-        cells = panel.cells(rows)  # positions are those that all agents together show
-        if cells is None:
-            continue
-        columns[json.dumps([panel.title, None, None])] = _over_all_points(panel, rows, minds)
-        means, _ = cells.means(rows, rows.session, minds)
-        for series, x, mean in zip(cells.series, cells.x, means.T, strict=True):
-            name = panel.series[series] if panel.series else ""
-            columns[json.dumps([panel.title, name, float(x)])] = mean
+    for panel, series, x, mean in panel_means(environment, rows, rows, minds):
+        whole = json.dumps([panel.title, None, None])
+        if whole not in columns:
+            columns[whole] = _over_all_points(panel, rows, minds)
+        columns[json.dumps([panel.title, series, x])] = mean
     table = pd.DataFrame({"status": "ok", "message": "", **columns})
     return table.iloc[batch.first : batch.last]
 

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from knownminds.validation.engine.question import (
     ExperimentQuestion,
     Question,
-    argument,
     frozen_question,
-    named,
-    positional,
-    read_with,
+    option,
 )
 from knownminds.validation.reading import read_mapping
 
@@ -42,8 +39,6 @@ class AskFit(Question["Fit"]):
         A model; the usual one of the data's experiment if none. `knownminds list`.
     environment
         The experiment. None takes it from the data, or from the model if only one fits it.
-    columns
-        ours=yours,...: subject=run,context=task,action=choice.
     settings
         NAME=VALUE: a setting of the experiment, where the data do not tell it.
     method
@@ -62,10 +57,6 @@ class AskFit(Question["Fit"]):
         Parameters may go together over subjects (hierarchical).
     fixed
         NAME=VALUE: held in the fit, not estimated.
-    fit_lapse
-        Estimate a lapse rate.
-    all_trials
-        Fit all trials, also where a model is fitted to some.
     sampling
         NAME=VALUE: target_accept=0.8 or minutes=15 (hierarchical). The acceptance rate at which
         sampling begins, and for how long it goes on at most; what has not converged by then is
@@ -76,12 +67,8 @@ class AskFit(Question["Fit"]):
         Compare with all models of the experiment.
     pooled
         Take all sessions for those of one agent, as those of a language model may be.
-    seed
-        Everything random follows from it.
     workers
         Threads.
-    out
-        Folder for the results and the report.
     tell
         Called with a line on what is going on.
     """
@@ -90,18 +77,18 @@ class AskFit(Question["Fit"]):
     verb: ClassVar[str] = "fit"
     computed_in: ClassVar[str] = "data.fit"
 
-    data: Trials | str | Path | Sequence[str | Path] = argument(kw_only=False)
-    model: type[Agent] | str | None = positional(default=None, kw_only=False)
+    data: Trials | str | Path | Sequence[str | Path] = option(argument=True, kw_only=False)
+    model: type[Agent] | str | None = option(default=None, kw_only=False)
     environment: str | None = None
-    columns: Mapping[str, str] | None = read_with(read_mapping, default=None)
-    settings: Mapping[str, Any] | None = named("--set", default=None)
+    columns: Mapping[str, str] | None = option(read=read_mapping, default=None)
+    settings: Mapping[str, Any] | None = option("--set", default=None)
     method: Literal["map", "mle", "hierarchical"] = "map"
     formula: Sequence[str] | None = None
     rope: Mapping[str, float] | None = None
-    unit: Sequence[str] | None = read_with(_names, default=None)
-    crossed: Sequence[str] | None = read_with(_names, default=None)
+    unit: Sequence[str] | None = option(read=_names, default=None)
+    crossed: Sequence[str] | None = option(read=_names, default=None)
     correlated: bool = False
-    fixed: Mapping[str, float] | None = named("--fix", default=None)
+    fixed: Mapping[str, float] | None = option("--fix", default=None)
     fit_lapse: bool = False
     all_trials: bool = False
     sampling: Mapping[str, float] | None = None
@@ -110,7 +97,7 @@ class AskFit(Question["Fit"]):
     pooled: bool = False
     seed: int = 0
     workers: int | None = None
-    out: str | Path | None = read_with(Path, default=None)
+    out: str | Path | None = option(read=Path, default=None)
     tell: Callable[[str], None] | None = None
 
     def answer(self) -> Fit:
@@ -134,8 +121,6 @@ class AskScore(Question["Result"]):
         Which measure; all that the experiments have by default.
     environment
         The experiment, of data that do not name it.
-    columns
-        ours=yours,...: subject=run,context=task,action=choice.
     settings
         NAME=VALUE: a setting of the experiment, where the data do not tell it.
     by
@@ -169,10 +154,6 @@ class AskScore(Question["Result"]):
         Rounds that intervals rest on: 30 of a set of runs, 500 of diagnosis.
     mass
         Of a set of runs: mass of its intervals.
-    seed
-        Everything random follows from it.
-    out
-        Folder for the results and the report.
 
     Raises
     ------
@@ -184,11 +165,11 @@ class AskScore(Question["Result"]):
     verb: ClassVar[str] = "score"
     computed_in: ClassVar[str] = "data.scores_of_trials"
 
-    data: Trials | str | Path | Sequence[str | Path] = argument(kw_only=False)
-    measures: Sequence[str] | None = positional("--measure", default=None, kw_only=False)
+    data: Trials | str | Path | Sequence[str | Path] = option(argument=True, kw_only=False)
+    measures: Sequence[str] | None = option("--measure", default=None, kw_only=False)
     environment: str | None = None
-    columns: Mapping[str, str] | None = read_with(read_mapping, default=None)
-    settings: Mapping[str, Any] | None = named("--set", default=None)
+    columns: Mapping[str, str] | None = option(read=read_mapping, default=None)
+    settings: Mapping[str, Any] | None = option("--set", default=None)
     by: str | None = None
     released: bool = False
     reference: Path | None = None
@@ -204,7 +185,7 @@ class AskScore(Question["Result"]):
     bootstraps: int | None = None
     mass: float = 0.68
     seed: int = 0
-    out: str | Path | None = read_with(Path, default=None)
+    out: str | Path | None = option(read=Path, default=None)
 
     def answer(self) -> Result:
         """Read the measures, and write their page if a folder is named.
@@ -235,8 +216,6 @@ class AskImport(Question["Trials"]):
         The experiment. Needed where the files do not tell it.
     columns
         ours=yours,...: of csv and parquet that are otherwise as ours.
-    settings
-        NAME=VALUE: a setting of the experiment.
     mapping
         ours=theirs,...; 'COLUMN: text=0,text=1'; 'COLUMN: percent'; a .toml; or a map's name.
     where
@@ -261,12 +240,12 @@ class AskImport(Question["Trials"]):
     command: ClassVar[str] = "import"
     verb: ClassVar[str] = "import_trials"
 
-    sources: Sequence[str | Path] = argument(kw_only=False)
-    format: str | None = positional("--from,--format", default=None, kw_only=False)
+    sources: Sequence[str | Path] = option(argument=True, kw_only=False)
+    format: str | None = option("--from,--format", default=None, kw_only=False)
     environment: Environment | str | None = None
-    columns: Mapping[str, str] | None = read_with(read_mapping, default=None)
-    settings: Mapping[str, Any] | None = named("--set", default=None)
-    mapping: Sequence[str] | ColumnMap | None = named("--map", default=None)
+    columns: Mapping[str, str] | None = option(read=read_mapping, default=None)
+    settings: Mapping[str, Any] | None = option("--set", default=None)
+    mapping: Sequence[str] | ColumnMap | None = option("--map", default=None)
     where: Mapping[str, str] | None = None
     missing: Sequence[str] = ()
     subject_from_file: bool = False
@@ -298,10 +277,6 @@ class AskExport(Question["Trials"]):
         csv, parquet, psych-101, psych-201, psych-ds, hbayesdm or hssm; else as the name ends.
     environment
         The experiment, where the trials or the run do not tell it.
-    columns
-        ours=yours,...
-    settings
-        NAME=VALUE: a setting of the experiment.
     name, description, authors, licence
         Of a psych-ds data set. By default it is named as the folder is.
     seed
@@ -316,16 +291,16 @@ class AskExport(Question["Trials"]):
     command: ClassVar[str] = "export"
     verb: ClassVar[str] = "export_trials"
 
-    data: Trials | str | Path = argument(kw_only=False)
-    out: str | Path = positional("--out", default="", kw_only=False)
-    format: str | None = positional("--format", default=None, kw_only=False)
+    data: Trials | str | Path = option(argument=True, kw_only=False)
+    out: str | Path = option("--out", default="", kw_only=False)
+    format: str | None = option("--format", default=None, kw_only=False)
     environment: Environment | str | None = None
-    columns: Mapping[str, str] | None = read_with(read_mapping, default=None)
-    settings: Mapping[str, Any] | None = named("--set", default=None)
+    columns: Mapping[str, str] | None = option(read=read_mapping, default=None)
+    settings: Mapping[str, Any] | None = option("--set", default=None)
     name: str | None = None
     description: str = ""
-    authors: Sequence[str] = named("--author", default=())
-    licence: str = named("--licence,--license", default="")
+    authors: Sequence[str] = option("--author", default=())
+    licence: str = option("--licence,--license", default="")
     seed: int = 0
 
     def answer(self) -> Trials:
@@ -344,32 +319,12 @@ class Simulate(ExperimentQuestion["Trials | Result"]):
 
     Parameters
     ----------
-    environment
-        The experiment.
     model
         A model; the experiment's usual one if none. `knownminds list` shows all.
-    subjects
-        How many subjects.
-    sessions
-        Sessions per subject.
-    trials
-        Trials per session, where the experiment lets one choose.
-    seed
-        Everything random follows from it.
-    truth
-        NAME=VALUE: a true parameter or a setting of the experiment.
-    lapse
-        Lapse rate of the simulated subjects.
-    questions
-        How many questions a session has; all if not given.
-    adaptive
-        MODEL: ask next what tells most about its parameters, up to --questions.
     report
         Prior predictive check: a study of what the subjects do.
     out
         A .csv or .parquet file; with --report a folder for the results and the report.
-    workers, backend, scheduler, share, progress
-        With `report`: where and how it is computed, see `Running`.
 
     Raises
     ------
@@ -381,13 +336,13 @@ class Simulate(ExperimentQuestion["Trials | Result"]):
     verb: ClassVar[str] = "simulate"
     computed_in: ClassVar[str] = "data.simulate"
 
-    environment: Environment | str = argument(kw_only=False)
-    model: type[Agent] | str = positional(kw_only=False)
+    environment: Environment | str = option(argument=True, kw_only=False)
+    model: type[Agent] | str = option(kw_only=False)
     subjects: int = 20
     sessions: int = 1
     trials: int | None = None
     seed: int = 0
-    truth: Mapping[str, float] | None = named("--set", default=None)
+    truth: Mapping[str, float] | None = option("--set", default=None)
     lapse: float = 0.0
     questions: int | None = None
     adaptive: str | None = None

@@ -25,7 +25,7 @@ from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import command_line, verb
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import NOTHING, Score
-from knownminds.validation.engine.study import Cell, Rows, Study, read_study, versions
+from knownminds.validation.engine.study import Cell, Rows, Study, read_study
 from knownminds.validation.engine.verdicts import CONFIRMED, Held, Verdict, judge, not_judged
 from knownminds.validation.pages.views import Curves
 from knownminds.validation.power.pilot import Pilot, pilot_of
@@ -273,7 +273,8 @@ class _Search:
     def follow(self, rows_of: Step) -> Result:
         """Go the way of the search; `rows_of` computes or reads the study of a name."""
         n = len(self.start.cells) // self.strata
-        left, before, seconds = list(range(n)), 0, 0.0
+        left, before = list(range(n)), 0
+        steps: list[Rows] = []
         measured: dict[int, Measured] = {}
         stays = {d for d in range(n) if self.role_of(d) in NAMES}
         rounds: list[dict[str, Any]] = []
@@ -286,15 +287,15 @@ class _Search:
             study = self.study(name, [self.cells_of(d) for d in left], data_sets - before)
             rows = rows_of(study, name)
             if rows is None:
-                return self._answer(measured, rounds, None, seconds)
-            seconds += float(rows.frame["seconds"].sum())
+                return self._answer(measured, rounds, None, steps)
+            steps.append(rows)
             for d, new in zip(left, gather(rows, len(left)), strict=True):
                 measured[d] = measured[d].together(new) if d in measured else new
             rounds.append({"round": number, "designs": len(left), "data sets": data_sets})
             before = data_sets
         best_one = min(left, key=partial(self._loss, measured))
         fresh = _Fresh.of(self, best_one, sorted(stays - {best_one}))
-        return self._answer(measured, rounds, (fresh, rows_of(fresh.study, FRESH)), seconds)
+        return self._answer(measured, rounds, (fresh, rows_of(fresh.study, FRESH)), steps)
 
     def _loss(self, measured: Mapping[int, Measured], design: int) -> float:
         """Return what is to be small; of designs without any usable data set it is infinite."""
@@ -341,7 +342,7 @@ class _Search:
         measured: Mapping[int, Measured],
         rounds: Sequence[Mapping[str, Any]],
         last: tuple[_Fresh, Rows | None] | None,
-        seconds: float,
+        steps: Sequence[Rows],
     ) -> Result:
         """Return the result of a search, as far as it went."""
         order = sorted(measured, key=partial(self._loss, measured))
@@ -355,8 +356,7 @@ class _Search:
         verdicts: dict[str, Verdict] = {}
         rows = None if last is None else last[1]
         if last is not None and rows is not None:
-            fresh = last[0]
-            seconds += float(rows.frame["seconds"].sum())
+            fresh, steps = last[0], [*steps, rows]
             score_tables, verdicts = fresh.tables(rows)
             tables = {**score_tables, **tables}
             frame = pd.concat(
@@ -367,20 +367,16 @@ class _Search:
             "Against cost, with 2 standard errors.", (self.cost, ""), self.cost, judged,
             series=("run",), joined=False, ticks=True,
         )  # fmt: skip
-        start = self.start
-        return Result(
+        return self.start.result(
             f"Which design serves best for {self.goal}?",
+            steps,
             verdicts=verdicts,
             tables={k: t.set_index(t.columns[0]) for k, t in tables.items() if len(t)},
             figures=curves.drawings(frame) if searched else {},
-            notes=[*notes_of(start.cells[0]), *NOTES],
+            notes=[*notes_of(self.start.cells[0]), *NOTES],
             attempted=sum(m.attempted for m in measured.values()),
             failed=sum(m.failed for m in measured.values()),
             missing=int(rows is None),
-            options=start.options,
-            command=start.command_line(),
-            seconds=seconds,
-            versions=versions(),
         )
 
 

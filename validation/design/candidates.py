@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from math import ceil
@@ -21,6 +20,7 @@ from knownminds.llm_adapters.runs.prices import Price, Range, price_of
 from knownminds.validation.costs.dry_runs import DryRuns, dry_runs_of
 from knownminds.validation.costs.observed import Observed
 from knownminds.validation.engine.arguments import MOST_TRIALS
+from knownminds.validation.reading import read_day, read_range
 
 DRY_RUNS = 4
 SIMULATED = 64  # sessions, where trials may fall away
@@ -151,13 +151,13 @@ class Costs:
                 "A budget in dollars needs a language model, --llm PROVIDER:MODEL, or a run that "
                 "tells what one took, --run FOLDER."
             )
-        day = None if question.date is None else _day(question.date)
+        day = None if question.date is None else read_day(question.date)
         return cls(
             unit,
             float(most),
             model,
             price_of(question.llm, day),
-            _between(question.reasoning),
+            Range(*read_range("--reasoning")(question.reasoning)),
             question.seed,
         )
 
@@ -454,17 +454,3 @@ def _read(text: str, values: str, present: Any) -> Searched:
             f"--search takes NAME, NAME=LOW:HIGH or NAME=[..., ...]; got {text!r}."
         ) from None
     return Searched((Among(tuple(listed)),))
-
-
-def _between(text: str) -> Range:
-    low, dash, high = text.partition("-")
-    if not (dash and low.isdecimal() and high.isdecimal() and int(low) <= int(high)):
-        raise ValueError(f"--reasoning takes LOW-HIGH, 0-500 for instance; got {text!r}.")
-    return Range(int(low), int(high))
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"--date takes YYYY-MM-DD; got {text!r}.") from None

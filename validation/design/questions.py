@@ -6,14 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from knownminds.validation.engine.question import (
-    ExperimentQuestion,
-    argument,
-    frozen_question,
-    named,
-    positional,
-    read_with,
-)
+from knownminds.validation.engine.question import ExperimentQuestion, frozen_question, option
 from knownminds.validation.reading import read_numbers
 
 if TYPE_CHECKING:
@@ -35,12 +28,11 @@ class Design(ExperimentQuestion["Result"]):
     each with as many sessions as the budget affords, the shipped design and the paper's among them.
     All are judged on the same agents and random numbers. Successive halving gives each of them a
     few data sets, then twice as many to the better half, and so on. The best one, the shipped and
-    the paper's are then measured in fresh data sets, at the whole budget and at parts of it.
+    the paper's are then measured in fresh data sets, at the whole budget and at parts of it. Every
+    step is a folder within `out`.
 
     Parameters
     ----------
-    environment
-        The experiment.
     goal
         parameters, or some: a,b; models: m,n; or an effect: NAME=SIZE. Parameters: the smallest
         expected posterior standard deviation on the unconstrained scale, in prior standard
@@ -49,14 +41,8 @@ class Design(ExperimentQuestion["Result"]):
         size ("optimism_bias=0.2"): the power of `power`'s test at 5%.
     budget
         trials=500 or dollars=20. What everything together may cost, {"trials": 500} in Python.
-    model
-        Whose parameters; the experiment's usual model if not given.
     llm
         PROVIDER:MODEL, whose prices turn prompts into dollars.
-    date
-        YYYY-MM-DD: the day of the prices.
-    reasoning
-        LOW-HIGH: tokens of thought before each answer.
     search
         NAME, NAME=LOW:HIGH or NAME=[..., ...] of a setting; all that can be if none. "trials" is
         the number of trials per session, and "sessions" that of each participant, for an effect.
@@ -65,8 +51,6 @@ class Design(ExperimentQuestion["Result"]):
         over.
     sessions
         For an effect: of each participant; one agent if none. The budget is spent on participants.
-    trials
-        Trials per session, where the experiment lets one choose.
     comparison
         For an effect: one, between or paired.
     estimator
@@ -79,21 +63,13 @@ class Design(ExperimentQuestion["Result"]):
         All designs get so many data sets.
     fresh
         Data sets of the fresh run.
-    truth
-        NAME=VALUE: a true parameter, or a setting of the experiment.
     pilot
         A hierarchical fit (its folder): agents are drawn from its posterior. Their data are still
         analysed with the model's priors; as many answers are lost, at random, as the pilot lacks.
         Of models, agents of the one that was fitted are drawn. An effect ("optimism_bias=pilot")
         may be the pilot's.
-    unconverged
-        With --from: go on with a posterior that did not converge.
     run
         With dollars, instead of --llm: a run's folder, by which sessions are priced.
-    seed
-        Everything random follows from it.
-    workers, backend, scheduler, share, out, progress
-        Where and how it is computed, see `Running`; every step is a folder within `out`.
 
     Raises
     ------
@@ -109,9 +85,9 @@ class Design(ExperimentQuestion["Result"]):
     verb: ClassVar[str] = "best_design"
     computed_in: ClassVar[str] = "design.best_design"
 
-    environment: Environment | str = argument(kw_only=False)
-    goal: str = positional("--for", default="parameters", kw_only=False)
-    budget: Mapping[str, float] = read_with(_read_budget, kw_only=True)
+    environment: Environment | str = option(argument=True, kw_only=False)
+    goal: str = option("--for", default="parameters", kw_only=False)
+    budget: Mapping[str, float] = option(read=_read_budget, kw_only=True)
     model: type[Agent] | str = "rescorla_wagner_dual"
     llm: str | None = None
     date: str | None = None
@@ -126,8 +102,8 @@ class Design(ExperimentQuestion["Result"]):
     replicates: int = 200
     thorough: bool = False
     fresh: int = 1000
-    truth: Mapping[str, float] | None = named("--set", default=None)
-    pilot: str | Path | None = named("--from", default=None)
+    truth: Mapping[str, float] | None = option("--set", default=None)
+    pilot: str | Path | None = option("--from", default=None)
     unconverged: bool = False
     run: str | Path | None = None
     seed: int = 0

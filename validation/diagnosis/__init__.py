@@ -1,4 +1,1 @@
-"""The battery of coherence tests, its page and its audits.
-
-Imported by the command line and reports; itself imports engine and pages.
-"""
+"""The battery of coherence tests, its page and its audits."""

@@ -13,11 +13,12 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from textwrap import fill, indent
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -78,36 +79,33 @@ KINDS: tuple[tuple[str, Any], ...] = (
 
 
 # Type checkers read `default` and `kw_only` off the calls alone, where they are given by name.
-def named(flag: str, *, default: Any = MISSING) -> Any:
-    """Return a field whose option has another name, "--set" for instance, or "--a,--b"."""
-    return field(default=default, metadata={"flag": flag})
-
-
-def read_with(
-    read: Callable[[Any], Any],
+def option(
     flag: str = "",
     *,
     default: Any = MISSING,
     kw_only: bool = True,
+    argument: bool = False,
+    of: tuple[str, ...] = (),
+    read: Callable[[Any], Any] | None = None,
     several: bool = False,
 ) -> Any:
-    """Return a field whose words a function reads; `several` of them, or one."""
-    metadata = {"read": read, "flag": flag, "kind": list[str] if several else str}
-    return field(default=default, kw_only=kw_only, metadata=metadata)
+    """Return a field of a question that is not typed as its annotation says.
 
-
-def argument(*, default: Any = MISSING, kw_only: bool = False, of: tuple[str, ...] = ()) -> Any:
-    """Return a field that is typed without a name, and is given in Python without one.
-
-    It is a member of these kinds ("model", ...), if they are named.
+    Parameters
+    ----------
+    flag
+        "--set" for instance, or "--a,--b"; "" for one that is called as the field.
+    kw_only
+        Whether it has a name in Python.
+    argument, of
+        Whether it is typed without a name; of members, which kinds it may be ("model", ...).
+    read, several
+        What reads its words, and whether there may be several.
     """
-    members = {"of": of} if of else {}
-    return field(default=default, kw_only=kw_only, metadata={"argument": True, **members})
-
-
-def positional(flag: str = "", *, default: Any = MISSING, kw_only: bool = False) -> Any:
-    """Return a field that may be given in Python without its name."""
-    return field(default=default, kw_only=kw_only, metadata={"flag": flag})
+    metadata: dict[str, Any] = {"flag": flag, "argument": argument, "of": of, "read": read}
+    if read is not None:
+        metadata["kind"] = list[str] if several else str
+    return field(default=default, kw_only=kw_only, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -167,7 +165,7 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> Option:
             more["callback"] = check_member(member, besides=AUDITS)
         elif member == declared.name:
             more["callback"] = check_member(member)
-        elif "of" in metadata:
+        elif metadata["of"]:
             more["callback"] = check_member(*metadata["of"])
         kind = kind | None if required is None else kind
         more["metavar"] = declared.name.upper()
@@ -185,9 +183,9 @@ def option_of(declared: Field[Any], help: str, rare: bool = False) -> Option:
     return Option(annotated[kind, typer.Option(*flag.split(","), **more)], required, flag, read)
 
 
-def field_helps(kind: type) -> dict[str, str]:
-    """Return the first sentence about each parameter in a class's docstring, or in its bases'."""
-    helps: dict[str, str] = {}
+def field_texts(kind: type) -> dict[str, str]:
+    """Return what a class's docstring, or those of its bases, say of each parameter."""
+    texts: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         text = inspect.cleandoc(base.__doc__ or "")
         _, _, listed = text.partition("Parameters\n----------\n")
@@ -196,18 +194,31 @@ def field_helps(kind: type) -> dict[str, str]:
         for line in listed.splitlines():
             if not line.startswith(" "):
                 names = [name.strip() for name in line.split(",")]
-                names = [] if names[0] == "workers" and len(names) > 1 else names  # see `Running`
-                helps |= dict.fromkeys(names, "")
+                texts |= dict.fromkeys(names, "")
             else:
                 for name in names:
-                    helps[name] = f"{helps[name]} {line.strip()}".strip()
-    return {name: re.split(r"(?<=\.) ", text)[0] for name, text in helps.items()}
+                    texts[name] = f"{texts[name]} {line.strip()}".strip()
+    return texts
+
+
+def field_helps(kind: type) -> dict[str, str]:
+    """Return the first sentence about each parameter."""
+    return {name: re.split(r"(?<=\.) ", text)[0] for name, text in field_texts(kind).items()}
+
+
+def documented(kind: type, names: Iterable[str]) -> str:
+    """Return the docstring of a question with its fields, also those that its bases describe."""
+    texts = field_texts(kind)
+    about, _, own = inspect.cleandoc(kind.__doc__ or "").partition("\n\nParameters\n----------\n")
+    listed = [f"{name}\n{indent(fill(texts[name], 92), '    ')}" for name in names]
+    whole = "\n".join([about, "", "Parameters", "----------", *listed])
+    return f"{whole}\n\n{own.partition(chr(10) * 2)[2]}".strip()
 
 
 @dataclass_transform(
     kw_only_default=True,
     frozen_default=True,
-    field_specifiers=(field, named, argument, positional, read_with),
+    field_specifiers=(field, option),
 )
 def frozen_question(kind: type[T]) -> type[T]:
     """Make a frozen dataclass of a question; its arguments have names unless it says otherwise."""
@@ -216,7 +227,63 @@ def frozen_question(kind: type[T]) -> type[T]:
 
 @frozen_question
 class Question(Generic[R]):
-    """A question of a command."""
+    """A question of a command.
+
+    What fields are that several questions have; a question describes those that differ.
+
+    Parameters
+    ----------
+    llm
+        PROVIDER:MODEL, openai:gpt-4o-mini for instance.
+    environment
+        The experiment.
+    model
+        Whose parameters; the experiment's usual model if not given.
+    subjects
+        How many subjects.
+    sessions
+        Sessions of each subject.
+    trials
+        Trials per session, where the experiment lets one choose.
+    design
+        Of an experiment with several designs: which (--set design=).
+    settings
+        NAME=VALUE: a setting of the experiment.
+    truth
+        NAME=VALUE: a true parameter, or a setting of the experiment.
+    columns
+        ours=yours,...: subject=run,context=task,action=choice.
+    questions
+        How many questions a session has, where trials are questions; all if not given.
+    adaptive
+        MODEL: ask next what tells most about its parameters, up to --questions.
+    lapse
+        Lapse rate of the simulated subjects.
+    fit_lapse
+        Estimate a lapse rate.
+    all_trials
+        Fit all trials, also where a model is fitted to some.
+    unconverged
+        With --from: go on with a posterior that did not converge.
+    base_url
+        A server of yours.
+    key_variable
+        The environment variable that holds the key.
+    max_tokens
+        Where an answer is cut off.
+    price
+        PROVIDER:MODEL=IN,OUT dollars per million tokens.
+    date
+        YYYY-MM-DD: the day of the prices.
+    reasoning
+        LOW-HIGH: tokens of thought before each answer.
+    dry_run
+        Only estimate calls, tokens and money.
+    seed
+        Everything random follows from it.
+    out
+        Folder for the results and the report.
+    """
 
     command: ClassVar[str]
     verb: ClassVar[str]  # the function's name
@@ -312,7 +379,7 @@ class Running:
     backend: str | None = None
     scheduler: str | None = None
     share: str | None = None
-    out: str | os.PathLike[str] | None = read_with(Path, default=None)
+    out: str | os.PathLike[str] | None = option(read=Path, default=None)
     progress: Callable[[int, int], None] | None = None
 
     @property
@@ -363,11 +430,6 @@ class ExperimentQuestion(StudyQuestion[R]):
     """A question about models in an experiment.
 
     Subclasses have `environment`, `trials`, `truth` typed as --set, and `model` or `models`.
-
-    Parameters
-    ----------
-    design
-        Of an experiment with several designs: which (--set design=).
     """
 
     @classmethod
@@ -433,10 +495,10 @@ class ExperimentQuestion(StudyQuestion[R]):
         return options | {"subject_matter": environment.name}
 
 
-def load(module: str, name: str) -> Any:
-    """Return what a module of validation names, "recovery.parameter_recovery", or of a plugin."""
-    whole = module if module in sys.modules else f"knownminds.validation.{module}"
-    return getattr(import_module(whole), name)
+def load(module: str, name: str = "") -> Any:
+    """Return a module of validation, "recovery.parameter_recovery", or what it names."""
+    whole = import_module(module if module in sys.modules else f"knownminds.validation.{module}")
+    return getattr(whole, name) if name else whole
 
 
 def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
@@ -463,11 +525,12 @@ def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
             return answer
 
     ask.__name__ = ask.__qualname__ = kind.verb
-    ask.__module__, ask.__doc__ = module, kind.__doc__
+    ask.__module__ = module
     # In a dataclass the fields of its base come first.
     running = running_of(kind)
     arguments = inspect.signature(kind).parameters.values()
     ordered = sorted(arguments, key=lambda argument: argument.name in running)
+    ask.__doc__ = documented(kind, (argument.name for argument in ordered))
     ask.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     return ask
 

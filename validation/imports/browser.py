@@ -38,7 +38,7 @@ def read_browser(path: Path, tally: Tally) -> Table:
         raise ValueError(f"{rule}; {path.name} cannot be read ({error}).") from None
     rows: list[dict[str, Any]] = []
     try:
-        for number, value in enumerate(_values(text)):
+        for number, value in enumerate(json_values(text)):
             screens = value if isinstance(value, list) else [value]
             if not all(isinstance(screen, Mapping) for screen in screens):
                 raise ValueError(f"{rule}; {path.name} holds something else.")
@@ -73,7 +73,7 @@ def is_json(file: Path) -> bool:
         raise ValueError(f"{file} cannot be read: {error.strerror}.") from None
 
 
-def _values(text: str) -> Iterator[Any]:
+def json_values(text: str) -> Iterator[Any]:
     """Yield the JSON values of a text, one behind the other."""
     decoder, at = json.JSONDecoder(), 0
     while True:

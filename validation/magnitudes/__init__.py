@@ -1,4 +1,1 @@
-"""The set of magnitude runs and its page.
-
-Imported by the command line and reports; itself imports engine and pages.
-"""
+"""The set of magnitude runs and its page."""

@@ -6,13 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from knownminds.validation.engine.question import (
-    Question,
-    argument,
-    frozen_question,
-    named,
-    positional,
-)
+from knownminds.validation.engine.question import Question, frozen_question, option
 
 if TYPE_CHECKING:
     from knownminds.environments import Environment
@@ -28,17 +22,11 @@ class Page(Question["Site"]):
 
     Parameters
     ----------
-    environment
-        The experiment.
     out
         A folder; its index.html is opened, with ?subject=3 where the number is known.
     subjects
         How many sessions, one for each person. Subject k has the design at address k of the seed,
         `session_stream(seed, k)`.
-    seed
-        Everything random follows from it.
-    settings
-        NAME=VALUE: a setting of the experiment.
     jspsych
         The folder of jsPsych from npm (npm install jspsych@8), whose script becomes part of the
         page.
@@ -61,13 +49,13 @@ class Page(Question["Site"]):
     verb: ClassVar[str] = "page"
     computed_in: ClassVar[str] = "people.site"
 
-    environment: Environment | str = argument(kw_only=False)
-    out: str | Path = positional("--out", kw_only=False)
+    environment: Environment | str = option(argument=True, kw_only=False)
+    out: str | Path = option("--out", kw_only=False)
     subjects: int = 1
     seed: int = 0
-    settings: Mapping[str, Any] | None = named("--set", default=None)
+    settings: Mapping[str, Any] | None = option("--set", default=None)
     jspsych: str | Path = Path("node_modules") / "jspsych"
     title: str | None = None
     seconds: float | None = None
     post: str | None = None
-    post_fields: Mapping[str, str] | None = named("--post-field", default=None)
+    post_fields: Mapping[str, str] | None = option("--post-field", default=None)

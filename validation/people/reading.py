@@ -14,6 +14,7 @@ import pandas as pd
 from knownminds.environments import Environment, Outcome, Session, Trials, make, session_stream
 from knownminds.validation.engine.arguments import set_to
 from knownminds.validation.imports.account import LEFT_OUT, TOLD, Account, Table, Tally, account_of
+from knownminds.validation.imports.browser import json_values
 
 from .sessions import VERSION, fingerprint
 
@@ -67,11 +68,7 @@ def _all(files: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
     rule = "A file of a page is JSON, as the page saves or sends it"
     for file in files:
         try:
-            text, at = file.read_text(encoding="utf-8-sig"), 0
-            decoder = json.JSONDecoder()
-            while text[at:].strip(" \t\r\n,"):
-                at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n,"))
-                content, at = decoder.raw_decode(text, at)
+            for content in json_values(file.read_text(encoding="utf-8-sig")):
                 yield file, _checked(file, content)
         except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
             raise ValueError(f"{rule}; {file.name} is damaged ({error}).") from None

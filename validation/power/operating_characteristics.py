@@ -25,6 +25,7 @@ from .dials import GroupDial, resolve_measure
 
 COMPARISONS = ("one", "between", "paired")
 ESTIMATORS = ("two_stage", "hierarchical")
+OF_TESTS = ("standard_error", "low", "high", "p_value", "n")  # beside their estimate
 _EFFECT = 2**31  # last part of the address of a replicate's effect
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 
@@ -140,23 +141,12 @@ def _two_stage(
     units = samples[0].shape[1]
     comparison = cell.options["comparison"]
     tests = sample_tests(comparison, measure, samples)
+    inner = sample_tests(comparison, measure, samples, MASS)
     if comparison == "between":
         units += samples[1].shape[1]
-    rows = pd.DataFrame(
-        {
-            "estimate": tests.mean,
-            "standard_error": tests.standard_error,
-            "low": tests.low,
-            "high": tests.high,
-            "p_value": tests.p_value,
-            "n": tests.n,
-            "excluded": units - tests.n,
-        }
-    )
-    if Aim.of(cell.options).rope is None:
-        return rows
-    inner = sample_tests(comparison, measure, samples, MASS)
-    return rows.assign(**dict(zip(INNER, (inner.low, inner.high), strict=True)))
+    numbers = {"estimate": tests.mean} | {name: getattr(tests, name) for name in OF_TESTS}
+    numbers |= dict(zip(INNER, (inner.low, inner.high), strict=True))
+    return pd.DataFrame(numbers).assign(excluded=units - tests.n)
 
 
 def sample_of(
@@ -179,22 +169,13 @@ def _own_test(cell: Cell, measure: Measure, liveds: list[Lived], replicates: int
     for r in range(replicates):
         estimates = [measure.estimate(trials_of(one, r, cell)) for one in liveds]
         last, first = estimates[-1], estimates[0]
-        row = {
-            "estimate": last.value,
-            "standard_error": last.standard_error,
-            "low": last.low,
-            "high": last.high,
-            "p_value": last.p_value,
-            "n": last.n,
-            "excluded": sum(sum(one.excluded.values()) for one in estimates),
-        }
+        row = {"estimate": last.value} | {name: getattr(last, name) for name in OF_TESTS}
+        row["excluded"] = sum(sum(one.excluded.values()) for one in estimates)
         if len(estimates) == 2:
             row |= _difference(first.value, first.standard_error, last.value, last.standard_error)
             row["n"] = first.n + last.n
         rows.append(row)
     table = pd.DataFrame(rows)
-    if Aim.of(cell.options).rope is None:
-        return table
     half = NORMAL * table["standard_error"]
     ends = (table["estimate"] - half, table["estimate"] + half)
     return table.assign(**dict(zip(INNER, ends, strict=True)))
@@ -264,7 +245,6 @@ def _group_row(cell: Cell, contrast: Array, null: float, reasons: list[str]) -> 
     low, high = np.quantile(contrast, [0.025, 0.975])
     below = (np.sum(contrast < null) + 0.5) / (len(contrast) + 1)
     inner = np.quantile(contrast, [LEVEL, 1 - LEVEL])
-    aim = Aim.of(cell.options)
     groups = 2 if cell.options["comparison"] == "between" else 1
     return {
         "estimate": contrast.mean(),
@@ -274,7 +254,7 @@ def _group_row(cell: Cell, contrast: Array, null: float, reasons: list[str]) -> 
         "p_value": 2 * min(below, 1 - below),
         "n": (cell.sessions if cell.subjects == 1 else cell.subjects) * groups,
         "excluded": 0,
-        **(dict(zip(INNER, inner, strict=True)) if aim.rope is not None else {}),
+        **dict(zip(INNER, inner, strict=True)),
         "status": "not converged" if reasons else "ok",
         "message": "; ".join(reasons),
     }

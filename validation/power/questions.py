@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from knownminds.validation.engine.question import (
     ExperimentQuestion,
     StudyQuestion,
-    argument,
     frozen_question,
     load,
-    named,
-    read_with,
+    option,
 )
 from knownminds.validation.reading import (
     read_numbers,
@@ -59,13 +57,9 @@ class Power(ExperimentQuestion["Result"]):
 
     Parameters
     ----------
-    environment
-        The experiment.
     effect
         NAME=SIZE: a measure or a parameter, on the natural scale; with --from also NAME=pilot. In
         Python {"optimism_bias": 0.1}; None only with `against`.
-    model
-        Whose parameters; the experiment's usual model if not given.
     comparison
         one (against the null value), between or paired conditions. "between" compares two groups of
         `subjects` (or of `sessions` of two agents), "paired" two conditions of the same subjects.
@@ -97,8 +91,6 @@ class Power(ExperimentQuestion["Result"]):
         what the pilot leaves open of means and spreads. An effect
         {"optimism_bias": "pilot"} is that of the drawn group, and power its assurance. As many
         answers are lost, at random, as the pilot lacks.
-    unconverged
-        With --from: go on with a posterior that did not converge.
     run
         A run's folder: what its sessions took prices those of the designs.
     width
@@ -120,12 +112,8 @@ class Power(ExperimentQuestion["Result"]):
         A rival of --model: how often the true one of them is best. See `confuse`.
     criterion
         With --against: aic or bic.
-    seed
-        Everything random follows from it.
     tell
         Called with a sentence on what a hierarchical study will take, before it begins.
-    workers, backend, scheduler, share, out, progress
-        Where and how it is computed, see `Running`.
 
     Raises
     ------
@@ -140,8 +128,10 @@ class Power(ExperimentQuestion["Result"]):
     verb: ClassVar[str] = "power"
     computed_in: ClassVar[str] = "power.power_study"
 
-    environment: Environment | str = argument(kw_only=False)
-    effect: Mapping[str, float | str] | None = read_with(_read_effect, default=None, kw_only=False)
+    environment: Environment | str = option(argument=True, kw_only=False)
+    effect: Mapping[str, float | str] | None = option(
+        read=_read_effect, default=None, kw_only=False
+    )
     model: type[Agent] | str = "rescorla_wagner_dual"
     comparison: Literal["one", "between", "paired"] = "one"
     estimator: Literal["two_stage", "hierarchical"] = "two_stage"
@@ -150,10 +140,10 @@ class Power(ExperimentQuestion["Result"]):
     trials: int | Sequence[int] | None = None
     replicates: int | None = None
     effect_sd: float = 0.0
-    truth: Mapping[str, float] | None = named("--set", default=None)
+    truth: Mapping[str, float] | None = option("--set", default=None)
     spread: Mapping[str, float] | None = None
     correlation: Mapping[str, float] | None = None
-    pilot: str | Path | Pilot | None = named("--from", default=None)
+    pilot: str | Path | Pilot | None = option("--from", default=None)
     unconverged: bool = False
     run: str | Path | None = None
     width: float | None = None
@@ -232,18 +222,12 @@ class Audit(StudyQuestion["Result"]):
         True values in the violators. Some that they can have if none.
     subjects
         Subjects of each data set.
-    sessions
-        Sessions per subject.
     trials
         Trials per session. Several numbers are audited one by one.
     replicates
         Data sets per design.
     settings
         NAME=VALUE: a setting of the experiment or of the audit.
-    seed
-        Everything random follows from it.
-    workers, backend, scheduler, share, out, progress
-        Where and how it is computed, see `Running`.
 
     Raises
     ------
@@ -255,14 +239,14 @@ class Audit(StudyQuestion["Result"]):
     verb: ClassVar[str] = "audit"
     computed_in: ClassVar[str] = "power.audit"
 
-    measure: str = argument(kw_only=False)
+    measure: str = option(argument=True, kw_only=False)
     environment: Environment | str | None = None
-    effects: Sequence[float] | None = named("--effect", default=None)
+    effects: Sequence[float] | None = option("--effect", default=None)
     subjects: int = 20
     sessions: int = 1
     trials: int | Sequence[int] | None = None
     replicates: int = 400
-    settings: Mapping[str, Any] | None = named("--set", default=None)
+    settings: Mapping[str, Any] | None = option("--set", default=None)
     seed: int = 0
 
     def option_values(self) -> dict[str, Any]:

@@ -1,4 +1,1 @@
-"""Are parameters, and models, recovered from a design?
-
-Imported by the command line, reports and gates; itself imports engine and pages.
-"""
+"""Are parameters, and models, recovered from a design?"""

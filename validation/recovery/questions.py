@@ -6,13 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from knownminds.validation.engine.question import (
-    ExperimentQuestion,
-    argument,
-    frozen_question,
-    named,
-    positional,
-)
+from knownminds.validation.engine.question import ExperimentQuestion, frozen_question, option
 
 if TYPE_CHECKING:
     from knownminds.agents import Agent
@@ -29,10 +23,6 @@ class Recover(ExperimentQuestion["Result"]):
 
     Parameters
     ----------
-    environment
-        The experiment.
-    model
-        Whose parameters; the experiment's usual model if not given.
     subjects
         How many. Several numbers give a grid of designs.
     replicates
@@ -44,18 +34,10 @@ class Recover(ExperimentQuestion["Result"]):
     method
         map, mle or hierarchical. "map" and "mle" fit each subject alone, "hierarchical" all of a
         replicate together.
-    seed
-        Everything random follows from it.
     truth
         NAME=VALUE: a true parameter, the same for all subjects, or a setting of the experiment.
     fixed
         NAME=VALUE: a parameter held at a value in the fit.
-    lapse
-        Lapse rate of the simulated subjects.
-    fit_lapse
-        Estimate a lapse rate.
-    all_trials
-        Fit all trials, also where a model is fitted to some.
     intervals
         Of map: posterior or laplace. Each subject's posterior is right, and ten times slower
         than Laplace's normal approximation, which covers too little with few trials; "mle" has only
@@ -69,12 +51,6 @@ class Recover(ExperimentQuestion["Result"]):
     correlation
         NAME,NAME=R: how parameters go together over subjects, on the unconstrained scale. With
         these, or a correlated population, "hierarchical" estimates correlations as well.
-    questions
-        How many questions a session has, where trials are questions; all if not given.
-    adaptive
-        MODEL: ask each time what is expected to tell most about its parameters, up to --questions.
-    workers, backend, scheduler, share, out, progress
-        Where and how it is computed, see `Running`.
 
     Raises
     ------
@@ -89,16 +65,16 @@ class Recover(ExperimentQuestion["Result"]):
     verb: ClassVar[str] = "recover"
     computed_in: ClassVar[str] = "recovery.parameter_recovery"
 
-    environment: Environment | str = argument(kw_only=False)
-    model: type[Agent] | str = positional(kw_only=False)
+    environment: Environment | str = option(argument=True, kw_only=False)
+    model: type[Agent] | str = option(kw_only=False)
     subjects: int | Sequence[int] = 100
     replicates: int = 1
     sessions: int | Sequence[int] = 1
     trials: int | Sequence[int] | None = None
     method: Literal["map", "mle", "hierarchical"] = "map"
     seed: int = 0
-    truth: Mapping[str, float] | None = named("--set", default=None)
-    fixed: Mapping[str, float] | None = named("--fix", default=None)
+    truth: Mapping[str, float] | None = option("--set", default=None)
+    fixed: Mapping[str, float] | None = option("--fix", default=None)
     lapse: float = 0.0
     fit_lapse: bool = False
     all_trials: bool = False
@@ -123,8 +99,6 @@ class Confuse(ExperimentQuestion["Result"]):
 
     Parameters
     ----------
-    environment
-        The experiment.
     models
         A rival; at least two. On the command line, all that can play if none.
     criteria
@@ -140,12 +114,8 @@ class Confuse(ExperimentQuestion["Result"]):
         Sessions of each subject. Several numbers give a grid.
     trials
         Trials per session, where the experiment lets one choose. Several numbers give a grid.
-    seed
-        Everything random follows from it.
     truth
         NAME=VALUE: a true parameter of every model that has it, or a setting of the experiment.
-    lapse
-        Lapse rate of the simulated subjects.
     fit_lapse
         Estimate a lapse rate, in all rivals in which it changes anything.
     all_trials
@@ -154,8 +124,6 @@ class Confuse(ExperimentQuestion["Result"]):
     pilot
         A hierarchical fit of one of the models (its folder). The groups of its data sets are draws
         of the posterior, and as many answers are lost, at random, as the pilot lacks.
-    unconverged
-        With --from: go on with a posterior that did not converge.
     find
         sessions, subjects or trials: find the smallest number at which every model is named for
         what it is, by one criterion (BIC unless another one is named).
@@ -163,8 +131,6 @@ class Confuse(ExperimentQuestion["Result"]):
         With --find: the share of data sets that each model has to win.
     most
         With --find: the largest number to consider.
-    workers, backend, scheduler, share, out, progress
-        Where and how it is computed, see `Running`.
 
     Raises
     ------
@@ -177,19 +143,19 @@ class Confuse(ExperimentQuestion["Result"]):
     verb: ClassVar[str] = "confuse"
     computed_in: ClassVar[str] = "recovery.model_recovery"
 
-    environment: Environment | str = argument(kw_only=False)
-    models: Sequence[type[Agent] | str] = positional("--model", kw_only=False)
-    criteria: Sequence[str] = named("--criterion", default=("aic", "bic"))
+    environment: Environment | str = option(argument=True, kw_only=False)
+    models: Sequence[type[Agent] | str] = option("--model", kw_only=False)
+    criteria: Sequence[str] = option("--criterion", default=("aic", "bic"))
     subjects: int | Sequence[int] = 1
     replicates: int = 200
     sessions: int | Sequence[int] = 1
     trials: int | Sequence[int] | None = None
     seed: int = 0
-    truth: Mapping[str, float] | None = named("--set", default=None)
+    truth: Mapping[str, float] | None = option("--set", default=None)
     lapse: float = 0.0
     fit_lapse: bool = False
     all_trials: bool = False
-    pilot: str | Path | None = named("--from", default=None)
+    pilot: str | Path | None = option("--from", default=None)
     unconverged: bool = False
     find: Literal["sessions", "subjects", "trials"] | None = None
     target: float = 0.8

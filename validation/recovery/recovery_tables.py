@@ -88,8 +88,14 @@ def recovered(
     estimates, intervals, regions, verdicts = [], [], [], {}
     widths = {}
     for parameter in parameters:
-        fits = _Fits.of(usable, parameter, clusters)
-        agreement, ends = fits.agreement, fits.intervals()
+        fits = _fits(usable, parameter)
+        agreement = score.agreement(fits["true"], fits["estimate"], clusters)
+        ends = {}
+        for mass in MASSES:
+            low_high = fits[f"low {mass}"], fits[f"high {mass}"]
+            ends[f"{mass:.0%} covers"], width = score.coverage(fits["true"], *low_high, clusters)
+            if mass == 0.9:
+                ninety = width
         verdict = judge_recovery(
             agreement.r,
             ends["90% covers"],
@@ -103,12 +109,14 @@ def recovered(
         )
         name = {"parameter": parameter.name}
         numbers = {k: getattr(agreement, k) for k in ("n", "bias", "rmse", "r", "concordance")}
-        shrinkage = {"shrinkage": fits.on_z.shrinkage}
-        estimates.append({**name, **numbers, **shrinkage, "verdict": verdict.word})
-        intervals.append({**name, **ends})
-        regions += [{**name, **region} for region in fits.regions(unit, size)]
+        shrinkage = score.agreement(fits["z_true"], fits["z"], clusters).shrinkage
+        estimates.append({**name, **numbers, "shrinkage": shrinkage, "verdict": verdict.word})
+        intervals.append({**name, **ends, "width of 90%": ninety})
+        regions += [
+            {**name, **region} for region in _regions(parameter, fits, clusters, unit, size)
+        ]
         verdicts[parameter.name] = verdict
-        widths[parameter.name] = (fits.z_true, fits.width)
+        widths[parameter.name] = (fits["z_true"], fits["width"])
     tables = {
         "Estimates": pd.DataFrame(estimates),
         "Intervals": pd.DataFrame(intervals),
@@ -118,92 +126,54 @@ def recovered(
     return Recovered(tables, verdicts)
 
 
-@dataclass(frozen=True)
-class _Fits:
-    """The usable fits of one parameter: truths, estimates and interval ends, [n] each."""
+def _fits(usable: pd.DataFrame, parameter: Parameter) -> dict[str, Array]:
+    """Return truths, estimates and interval ends of a parameter, [n] each.
 
-    parameter: Parameter
-    true: Array
-    estimate: Array
-    z_true: Array
-    z: Array
-    ends: Mapping[float, tuple[Array, Array]]
-    clusters: score.Clusters
+    The width is that of the 90% intervals over the prior's, unconstrained scale; 1 at most.
+    """
+    prefixes = {"true": "true_", "estimate": "", "z_true": "z_true_", "z": "z_"}
+    prefixes |= {f"{end} {m}": f"{end}_{m * 100:g}_" for m in MASSES for end in ("low", "high")}
+    fits = {
+        name: usable[prefix + parameter.name].to_numpy(dtype=float)
+        for name, prefix in prefixes.items()
+    }
+    unconstrain = parameter.support.unconstrain
+    with np.errstate(invalid="ignore"):
+        span = unconstrain(fits["high 0.9"]) - unconstrain(fits["low 0.9"])
+    width = span / (2 * scipy.stats.norm.ppf(0.95) * parameter.sd)
+    return {**fits, "width": np.where(width < 1, width, 1.0)}
 
-    @classmethod
-    def of(cls, usable: pd.DataFrame, parameter: Parameter, clusters: score.Clusters) -> _Fits:
-        name = parameter.name
 
-        def column(prefix: str) -> Array:
-            return usable[f"{prefix}{name}"].to_numpy(dtype=float)
-
-        ends = {
-            mass: (column(f"low_{mass * 100:g}_"), column(f"high_{mass * 100:g}_"))
-            for mass in MASSES
-        }
-        columns = (column("true_"), column(""), column("z_true_"), column("z_"))
-        return cls(parameter, *columns, ends, clusters)
-
-    @property
-    def agreement(self) -> score.Agreement:
-        """Estimates against truths on the natural scale."""
-        return score.agreement(self.true, self.estimate, self.clusters)
-
-    @property
-    def on_z(self) -> score.Agreement:
-        """The same on the unconstrained scale."""
-        return score.agreement(self.z_true, self.z, self.clusters)
-
-    def intervals(self) -> dict[str, Score]:
-        """Share of the intervals of each mass that hold the truth, and mean width of the 90%."""
-        shares = {}
-        for mass, (low, high) in self.ends.items():
-            shares[f"{mass * 100:g}% covers"], width = score.coverage(
-                self.true, low, high, self.clusters
-            )
-            if mass == 0.9:
-                ninety = width
-        return {**shares, "width of 90%": ninety}
-
-    @property
-    def width(self) -> Array:
-        """Widths of the 90% intervals over that of the prior, unconstrained scale; 1 at most."""
-        low, high = self.ends[0.9]
-        support = self.parameter.support
-        with np.errstate(invalid="ignore"):
-            span = support.unconstrain(high) - support.unconstrain(low)
-        width = span / (2 * scipy.stats.norm.ppf(0.95) * self.parameter.sd)
-        return np.where(width < 1, width, 1.0)
-
-    def regions(self, unit: str, size: int) -> list[dict[str, Any]]:
-        """Scores in thirds of the prior, from low true values to high ones."""
-        prior, support = self.parameter, self.parameter.support
-        inner = prior.mean + prior.sd * scipy.stats.norm.ppf(np.arange(1, REGIONS) / REGIONS)
-        ends = [support.lower, *support.constrain(inner).tolist(), support.upper]
-        region = np.searchsorted(inner, self.z_true, side="right")
-        low, high = self.ends[0.9]
-        rows = []
-        for k in range(REGIONS):
-            here = region == k
-            clusters = None if self.clusters is None else self.clusters[here]
-            error = score.agreement(self.z_true[here], self.z[here], clusters).rmse
-            width = score.mean(self.width[here], clusters)
-            covers, _ = score.coverage(self.true[here], low[here], high[here], clusters)
-            # Of what is simulated more, a third falls into a region.
-            verdict = judge_region(width, n=int(here.sum()), unit=unit, size=size / REGIONS)
-            rows.append(
-                {
-                    "low": ends[k],
-                    "high": ends[k + 1],
-                    "n": int(here.sum()),
-                    "bias": score.agreement(self.true[here], self.estimate[here], clusters).bias,
-                    "relative_error": Score(error.value / prior.sd, error.error / prior.sd),
-                    "relative_width": width,
-                    "90% covers": covers,
-                    "verdict": verdict.word,
-                }
-            )
-        return rows
+def _regions(
+    prior: Parameter, fits: Mapping[str, Array], clusters: score.Clusters, unit: str, size: int
+) -> list[dict[str, Any]]:
+    """Return scores in thirds of the prior, from low true values to high ones."""
+    inner = prior.mean + prior.sd * scipy.stats.norm.ppf(np.arange(1, REGIONS) / REGIONS)
+    ends = [prior.support.lower, *prior.support.constrain(inner).tolist(), prior.support.upper]
+    region = np.searchsorted(inner, fits["z_true"], side="right")
+    rows = []
+    for k in range(REGIONS):
+        here = region == k
+        some = {name: values[here] for name, values in fits.items()}
+        whose = None if clusters is None else clusters[here]
+        error = score.agreement(some["z_true"], some["z"], whose).rmse
+        width = score.mean(some["width"], whose)
+        covers, _ = score.coverage(some["true"], some["low 0.9"], some["high 0.9"], whose)
+        # Of what is simulated more, a third falls into a region.
+        verdict = judge_region(width, n=int(here.sum()), unit=unit, size=size / REGIONS)
+        rows.append(
+            {
+                "low": ends[k],
+                "high": ends[k + 1],
+                "n": int(here.sum()),
+                "bias": score.agreement(some["true"], some["estimate"], whose).bias,
+                "relative_error": Score(error.value / prior.sd, error.error / prior.sd),
+                "relative_width": width,
+                "90% covers": covers,
+                "verdict": verdict.word,
+            }
+        )
+    return rows
 
 
 def correlation_table(rows: pd.DataFrame) -> pd.DataFrame:

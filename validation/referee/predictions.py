@@ -22,7 +22,7 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
 from knownminds.inference.posteriors.posterior import posterior
 from knownminds.validation.data.panels import Rows as PanelRows
-from knownminds.validation.data.panels import panels_of
+from knownminds.validation.data.panels import panel_means
 from knownminds.validation.engine.population import draw_subjects, live
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score
@@ -68,15 +68,9 @@ def predict_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFra
         )
         sessions[name] = PanelRows(environment, again.columns, again.subject, shown)
     columns: dict[str, Array] = {}
-    for panel in panels_of(environment):
-        cells = panel.cells(shown)
-        if cells is None:
-            continue
-        for name, rows in sessions.items():
-            means, _ = cells.means(rows, rows.session, n)
-            for series, x, mean in zip(cells.series, cells.x, means.T, strict=True):
-                label = panel.series[series] if panel.series else ""
-                columns[json.dumps([name, panel.title, label, float(x)])] = mean
+    for name, rows in sessions.items():
+        for panel, series, x, mean in panel_means(environment, shown, rows, n):
+            columns[json.dumps([name, panel.title, series, x])] = mean
     status = np.where(failed, "failed", "ok")
     message = np.where(failed, "no trustworthy draws of a rival's posterior", "")
     return pd.DataFrame({"status": status, "message": message, **columns})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from knownminds.validation.engine.question import StudyQuestion, argument, frozen_question, named
+from knownminds.validation.engine.question import StudyQuestion, frozen_question, option
 
 if TYPE_CHECKING:
     from knownminds.agents import Agent
@@ -20,34 +20,23 @@ class Referee(StudyQuestion["Result"]):
     Does it keep the contract of models? Are there directions of its parameters about which the
     design says nothing? Are its parameters recovered, and where? Are its posteriors calibrated? Is
     it distinguished from its rivals, and from which size of the design on? What does it predict
-    that they do not? A model that breaks the contract is tested no further.
+    that they do not? A model that breaks the contract is tested no further. Each part is a folder
+    within `out`.
 
     Parameters
     ----------
     candidate
         A Python file with one model, or the name of a registered one.
-    environment
-        The experiment.
     against
         A rival; the experiment's usual model if none is named.
     subjects
         Subjects whose parameters are recovered, and whose behaviour is predicted.
     replicates
         Posteriors that are calibrated, and data sets of each model that are compared.
-    sessions
-        Sessions of each subject.
-    trials
-        Trials per session, where the experiment lets one choose.
-    settings
-        NAME=VALUE: a setting of the experiment.
     target
         The share of its data sets that each model has to win in the smallest design.
     most
         Sessions of the largest design that is considered.
-    seed
-        Everything random follows from it.
-    workers, backend, scheduler, out, progress
-        Where and how it is computed, see `Running`. Each part is a folder within `out`.
 
     Raises
     ------
@@ -59,14 +48,14 @@ class Referee(StudyQuestion["Result"]):
     verb: ClassVar[str] = "referee"
     computed_in: ClassVar[str] = "referee.referee"
 
-    candidate: type[Agent] | str = argument()
+    candidate: type[Agent] | str = option(argument=True, kw_only=False)
     environment: Environment | str
     against: Sequence[str] = ()
     subjects: int = 100
     replicates: int = 100
     sessions: int = 1
     trials: int | None = None
-    settings: Mapping[str, Any] | None = named("--set", default=None)
+    settings: Mapping[str, Any] | None = option("--set", default=None)
     target: float = 0.8
     most: int = 64
     seed: int = 0
