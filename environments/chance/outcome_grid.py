@@ -24,7 +24,6 @@ from knownminds.environments.words.prompt import (
     OTHER_WORDS,
     Message,
     Prompt,
-    Role,
     load_templates,
 )
 from knownminds.environments.words.screen import Screen
@@ -285,14 +284,20 @@ class BrokenOff(Questions):
         setup, kind, words = self._parts(values)
         return " ".join(self._words[part].render(**words) for part in (*setup, kind))
 
-    def _whole(self, values: Values, outcome: int) -> tuple[str, str]:
-        """Return the situation in whole sentences, and the question about an outcome."""
+    def _said(self, values: Values, outcome: int) -> tuple[str, str]:
+        """Return a context in words, and what asks for the probability of an outcome.
+
+        Of the form "stated" and asked as a whole, the former is the situation in whole sentences
+        and the latter a question; else the text breaks off, and the outcome has a name.
+        """
+        if outcome == NONE:
+            return self._text(values), ""
+        name = self._names(values)[outcome]
+        if self.asking == "gap":
+            return self._text(values), name
         setup, kind, words = self._parts(values)
-        parts = (*setup, f"told_{kind}")
-        question = self._words[f"asked_{kind}"].render(
-            **words, outcome=self._names(values)[outcome]
-        )
-        return " ".join(self._words[part].render(**words) for part in parts), question
+        story = " ".join(self._words[part].render(**words) for part in (*setup, f"told_{kind}"))
+        return story, self._words[f"asked_{kind}"].render(**words, outcome=name)
 
     @abstractmethod
     def _names(self, values: Values) -> Sequence[str]:
@@ -394,27 +399,16 @@ class BrokenOff(Questions):
         return tuple(f"{float(offered[k]):.{DECIMALS}f}" for k in order)
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        values = self._values(observation)
-        text = self._texts[values]
+        text, question = self._said(self._values(observation), int(observation["asked"]))
         if self.form == "continuation":
             return Prompt((Message("assistant", text),))
-        role: Role = "user"
         if self.form == "question":
-            return Prompt((Message(role, self._words["question"].render(context=text)),))
+            return Prompt((Message("user", self._words["question"].render(context=text)),))
         shown = zip(LETTERS, self.options(observation), strict=True)
         options = "\n".join(f"{letter}) {option}" for letter, option in shown)
-        position = int(observation["asked"])
-        if self.asking == "whole":
-            story, question = self._whole(values, position)
-            question_text = self._words["whole"].render(
-                context=story, question=question, options=options
-            )
-        else:
-            outcome = self._names(values)[position]
-            question_text = self._words["stated"].render(
-                context=text, outcome=outcome, options=options
-            )
-        return Prompt((Message(role, question_text),))
+        template, name = ("whole", "question") if self.asking == "whole" else ("stated", "outcome")
+        words = {"context": text, name: question, "options": options}
+        return Prompt((Message("user", self._words[template].render(**words)),))
 
     def screen(self, observation: Observation) -> Screen:
         """Return the context and its question; what is chosen among are the outcomes.
@@ -431,16 +425,13 @@ class BrokenOff(Questions):
                 "Texts that break off are continued by language models alone; people choose. Set "
                 "form to question or stated."
             )
-        values = self._values(observation)
+        text, question = self._said(self._values(observation), int(observation["asked"]))
         if self.form == "question":
-            text = f"{self._texts[values]} …\n\n{COMPLETED}"
-            return Screen("", text, tuple(self._names(values)))
-        outcome = int(observation["asked"])
-        if self.asking == "whole":
-            text = "\n\n".join(self._whole(values, outcome))
-        else:
-            text = f"{self._texts[values]} …\n\n{IN_THE_GAP.format(self._names(values)[outcome])}"
-        return Screen("", text, self.options(observation))
+            names = self._names(self._values(observation))
+            return Screen("", f"{text} …\n\n{COMPLETED}", tuple(names))
+        if self.asking == "gap":
+            text, question = f"{text} …", IN_THE_GAP.format(question)
+        return Screen("", f"{text}\n\n{question}", self.options(observation))
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read the outcome, or the letter, which its option may follow.
@@ -480,31 +471,20 @@ class BrokenOff(Questions):
             read = self._words["whole" if whole else self.form].read(text)
         if read is None:
             return None
-        values, outcome = self._values_told.get(read["context"]), NONE
-        if whole:
-            both = read["context"], read["question"]
-            values, outcome = self._whole_told.get(both, (None, NONE))
+        asked = read.get("question", read.get("outcome", ""))
+        values, outcome = self._meant.get((read["context"], asked), (None, NONE))
         if values is None:
             return None
-        question = {"asked": NONE, "correct": NONE, "arrangement": NONE}
+        question = {"asked": outcome, "correct": NONE, "arrangement": NONE}
         if self.form == "stated":
-            if not whole:
-                names = list(self._names(values))
-                outcome = names.index(read["outcome"]) if read["outcome"] in names else NONE
-            options = self._options[values].get(outcome)
             lines = read["options"].split("\n")
-            if options is None or len(lines) != len(LETTERS):
+            shown = [f"{float(option):.{DECIMALS}f}" for option in self._options[values][outcome]]
+            if sorted(line[3:] for line in lines) != sorted(shown):
                 return None
-            shown = [f"{float(option):.{DECIMALS}f}" for option in options]
-            letters = [f"{letter}) " for letter in LETTERS]
-            given = [line.removeprefix(k) for line, k in zip(lines, letters, strict=True)]
-            if sorted(given) != sorted(shown):
-                return None
-            order = [shown.index(option) for option in given]
-            correct = order.index(CORRECT)
+            order = [shown.index(line.removeprefix(f"{letter}) "))
+                     for letter, line in zip(LETTERS, lines, strict=True)]  # fmt: skip
             rest = tuple(k for k in order if k != CORRECT)
-            arrangement = ARRANGEMENTS.index(rest)
-            question = {"asked": outcome, "correct": correct, "arrangement": arrangement}
+            question |= {"correct": order.index(CORRECT), "arrangement": ARRANGEMENTS.index(rest)}
         cell = int(self.cells(np.array([values]))[0])
         return {**dict(zip(self.factors, values, strict=True)), "cell": cell, **question}
 
@@ -555,39 +535,24 @@ class BrokenOff(Questions):
     def _load_words(self) -> None:
         shipped = Path(__file__).with_name(f"{self.name}.toml")
         self._words = load_templates(self.templates, shipped)
-        self._texts: dict[Values, str] = {}
-        self._values_told: dict[str, Values] = {}
+        # Which context and outcome each text, with its question, is about.
+        self._meant: dict[tuple[str, str], tuple[Values, int]] = {}
         for values in self._grid:
-            text = self._text(values)
-            same = self._values_told.setdefault(text, values)
-            if same != values:
-                raise ValueError(
-                    f"Each context has different words; {self._told(same)} and "
-                    f"{self._told(values)} both read {text!r}. Let the templates tell them apart."
-                )
-            self._texts[values] = text
             names = self._names(values)
             if len(set(names)) < len(names):
                 raise ValueError(
                     f"Outcomes have different names; those of {self._told(values)} are "
                     f"{', '.join(names)}. Let the templates tell them apart."
                 )
-
-    @cached_property
-    def _whole_told(self) -> dict[tuple[str, str], tuple[Values, int]]:
-        """Which context and outcome each situation with its question is about."""
-        known: dict[tuple[str, str], tuple[Values, int]] = {}
-        for values, askable in self._options.items():
-            for outcome in askable:
-                text = self._whole(values, outcome)
-                same = known.setdefault(text, (values, outcome))
+            for outcome in self._options.get(values, (NONE,)):
+                said = self._said(values, outcome)
+                same = self._meant.setdefault(said, (values, outcome))
                 if same != (values, outcome):
                     raise ValueError(
-                        f"Each question has different words; {self._told(same[0])} and "
-                        f"{self._told(values)} both read {' '.join(text)!r}. Let the templates "
-                        "tell them apart."
+                        f"Each context has different words; {self._told(same[0])} and "
+                        f"{self._told(values)} both read {' '.join(said).strip()!r}. Let the "
+                        "templates tell them apart."
                     )
-        return known
 
     def _labels(self, observation: Observation) -> Sequence[str]:
         if self.form == "stated":

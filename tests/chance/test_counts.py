@@ -59,7 +59,7 @@ def test_each_text_has_the_law_that_it_tells(settings):
     place = Counts(form="continuation", **settings)
     seen = set()
     for context in place.contexts:
-        text = place._texts[context.values]
+        text = place._text(context.values)
         # The tail is what is missing to 1 here, and a sum of its own there.
         np.testing.assert_allclose(
             context.chance.probabilities, reference(text), rtol=1e-9, atol=1e-13

@@ -44,7 +44,7 @@ def test_each_text_has_the_law_that_it_tells(n_coins):
     place = LinkedCoins(n_coins, form="continuation", correlations=(-0.5, 0.0, 0.37, 1.0))
     for context in place.contexts:
         np.testing.assert_allclose(
-            context.chance.probabilities, reference(place._texts[context.values]), atol=1e-15
+            context.chance.probabilities, reference(place._text(context.values)), atol=1e-15
         )
 
 

@@ -2,15 +2,14 @@
 
 import pickle
 
-import hand_written_learner
 import numpy as np
 import pytest
 from compiler.definitions import Asked, Forgetful, Kalman, Staged, Stayer, Teller, Weigher, world_of
 from scipy.special import expit
 
-from knownminds.agents import RescorlaWagner, RescorlaWagnerDual, simulate
+from knownminds.agents import RescorlaWagner, RescorlaWagnerDual
 from knownminds.agents.sequences import Sequences
-from knownminds.environments import BalloonRisk, Horizon, InstrumentalLearning, TwoStep
+from knownminds.environments import BalloonRisk, Horizon, TwoStep
 from knownminds.inference import ModelData
 
 N, TRIALS, LAPSE = 4, 20, 0.1
@@ -141,21 +140,6 @@ def test_the_simulation_plays_what_definition_and_world_do(model, actions):
     got = np.column_stack([sequences.unpack(part, N * TRIALS) for part in out[: len(names)]])
     expected = in_steps(model, world, theta, tables, uniforms, actions)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
-
-
-def test_a_generated_kernel_does_what_the_one_written_by_hand_does():
-    ours, theirs = RescorlaWagnerDual, hand_written_learner.RescorlaWagnerDual
-    assert ours.parameters.table() == theirs.parameters.table()
-    n, rng = 50, np.random.default_rng(0)
-    theta, place = theirs.parameters.draw(rng, n), InstrumentalLearning()
-    assert (ours.columns, ours.simulation(place)[1]) == (theirs.columns, theirs.design)
-    for lapse in (None, 0.1):
-        left, right = (simulate(m, theta, place, 3, lapse=lapse) for m in (ours, theirs))
-        assert left.frame.equals(right.frame)
-        rates = None if lapse is None else rng.uniform(0.01, 0.3, n)
-        a, b = (ModelData.read(m, left).log_likelihood(theta, rates) for m in (ours, theirs))
-        for x, y in zip(a, b, strict=True):
-            assert (np.abs(x - y) <= 1e-13 * (1 + np.abs(y))).all()
 
 
 class Guarded(Forgetful):
