@@ -104,8 +104,8 @@ def performances(data: Answers) -> Shown:
 
 @PAPER.part("Ten behavioural metrics")
 def metrics(data: Answers) -> Shown:
-    """The published code drops the sign of a score on the scale, so that who lies as far below
-    random answers as the reference lies above them looks like the reference. Here the sign is kept.
+    """The published code drops the sign of a score on the scale. Who lies as far below random
+    answers as the reference lies above them then looks like the reference. Here the sign is kept.
     """
     frame, *views = _scored(data, "Metrics", METRICS)
     shown = [*data.about.models, *(name for name in data.about.known if name == RATIONAL)]
@@ -191,11 +191,11 @@ def distance(data: Answers) -> Shown:
 
 @PAPER.part("Chain of thought and step back, against the plain question", compared=False)
 def thoughts(data: Answers) -> Shown:
-    """Each difference is from the same model without thoughts, on the same sessions; its error
+    """Each difference is from the same model without thoughts, on the same sessions. Its error
     takes the two as independent, which is too wide where they go together. They are pooled by the
-    inverse of their variances: as one effect, as in the paper, and as effects that differ between
-    models (DerSimonian and Laird 1986). Where p for one effect (Cochran 1954) is small, the first
-    says little.
+    inverse of their variances. This is done as one effect, as in the paper, and as effects that
+    differ between models (DerSimonian and Laird 1986). Where p for one effect (Cochran 1954) is
+    small, the first says little.
     """
     table = data.once(scores)
     table = table[table[WHO].isin(data.about.models)]

@@ -224,7 +224,7 @@ def dots(rows: pd.DataFrame, name: str) -> Dots:
 @PAPER.part("Questions and answers", compared=False)
 def answers(data: Answers) -> Shown:
     """A setting is what the questions are about (stories, or names that mean nothing) and what was
-    added to them; a prompt asks for a number alone, or for thoughts before it. Answers that could
+    added to them. A prompt asks for a number alone, or for thoughts before it. Answers that could
     not be read are counted and left out; nothing replaces them.
     """
     return counted_answers(data.trials, PROMPT, SETTING)
@@ -234,7 +234,7 @@ def answers(data: Answers) -> Shown:
 def domains(data: Answers) -> Shown:
     """Tests of Kruskal and Wallis over all answers, as published, adjusted by Benjamini and
     Hochberg within a condition. They take the spread between tasks for noise, and so reject too
-    seldom; the matched p compares the same questions (Friedman; of two groups Wilcoxon). Of
+    seldom. The matched p compares the same questions (Friedman; of two groups Wilcoxon). Of
     abstract settings the kind of names is the domain.
     """
 
@@ -335,7 +335,7 @@ def errors(data: Answers) -> Shown:
 @PAPER.part("Reasoning consistency: tasks foretold from the others")
 def consistency(data: Answers) -> Shown:
     """R2 of the mean answers to the eleven tasks, each foretold by the noisy-OR that is fitted to
-    the other ten; with 3 parameters or 4, whichever foretells better. It falls with noise as well
+    the other ten. It has 3 parameters or 4, whichever foretells better. It falls with noise as well
     as with inconsistency, and rises with the number of answers. Intervals are of 95%, by leaving
     out each story in turn.
     """
@@ -450,7 +450,7 @@ def determinacy(data: Answers) -> Shown:
 
 @PAPER.part("Distribution of the answers", compared=False)
 def distribution(data: Answers) -> Shown:
-    """Shares of answers at or below each point of the scale, by domain; answers heap at the ends
+    """Shares of answers at or below each point of the scale, by domain. Answers heap at the ends
     and in the middle, for which the loss is Huber's.
     """
     answers = data.trials[data.trials["answer"].notna()]
@@ -510,7 +510,7 @@ def dates(data: Answers) -> Shown:
 @PAPER.part("Contrasts: abstract names, overload, chain of thought", compared=False)
 def contrasts(data: Answers) -> Shown:
     """Differences between settings (averaged over prompts) and between prompts (averaged over
-    settings), within models; intervals are Student's over models, p adjusted by Benjamini and
+    settings), within models. Intervals are Student's over models, p adjusted by Benjamini and
     Hochberg over all rows. Size: mean absolute difference in standard deviations of the quantity
     over all units, so that quantities can be compared.
     """
@@ -586,10 +586,10 @@ def _changes(profile: CausalProfile) -> pd.DataFrame:
 @PAPER.part("Parameters of each model")
 def parameters(data: Answers) -> Shown:
     """The noisy-OR with 3 parameters (m1 = m2) or 4, whichever foretells left-out tasks better,
-    best fit first; the second table has all, and that with 5. Strengths m1 and m2 are those of the
-    causes C1 and C2; where questions about C2 are answered by the formula of C1 (pooled scoring, as
-    published), strengths that differ tell that effects and causes are judged differently. Intervals
-    are of 95%, by leaving out each story in turn.
+    best fit first. The second table has all, and that with 5. Strengths m1 and m2 are those of the
+    causes C1 and C2. With pooled scoring, as published, questions about C2 are answered by the
+    formula of C1. Strengths that differ then tell that effects and causes are judged differently.
+    Intervals are of 95%, by leaving out each story in turn.
     """
     profile = data.once(profiles).profile
     units = profile.units.sort_values("loss", kind="stable", na_position="last")

@@ -39,7 +39,7 @@ def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Part
     """Return the part that sets every two models side by side on every score.
 
     Differences are of independent estimates, so that their error is the root of the sum of both
-    errors squared; intervals hold 95% of each by itself. Both are Student's, with the degrees of
+    errors squared. Intervals hold 95% of each by itself. Both are Student's, with the degrees of
     freedom of Welch (1947), normal where errors count as known. p-values are two-sided, and
     corrected by Holm (1979) over all differences of the page.
 

@@ -172,7 +172,7 @@ def answers(data: Answers) -> Shown:
 def verdicts(data: Answers) -> Shown:
     """Each test holds its estimate against the value that a rational decider with truthful reports
     would have (null). A test with several rows rejects if the smallest of their p-values times
-    their number is at most .05; tests are not corrected for their number. Falls of single pairs of
+    their number is at most .05. Tests are not corrected for their number. Falls of single pairs of
     actions are no violation: who waits least where the state is probable has them. A rational
     decider whose reports are noisy makes the first two tests reject: decisions then tell what the
     report lost. Published: what the published variant of the test is taken to say.
@@ -188,12 +188,12 @@ def verdicts(data: Answers) -> Shown:
 
 @PAPER.part("Conditional independence: do decisions tell of the state what beliefs do not?")
 def independence(data: Answers) -> Shown:
-    """I(action; state | belief) in nats by nearest neighbours; null and p from states exchanged
-    between contexts of nearly the same belief, which is a valid test. The published interval is
-    symmetric about the estimate (Wald), and the percentile interval of the same row bootstrap lies
-    above zero for many rational deciders: neither is a test. The gain is the percentage by which
-    the log-loss of decisions is smaller when the state is known, with and without the evidence,
-    above what exchanged states give.
+    """I(action; state | belief) in nats by nearest neighbours. Null and p come from states
+    exchanged between contexts of nearly the same belief, which is a valid test. The published
+    interval is symmetric about the estimate (Wald). The percentile interval of the same row
+    bootstrap lies above zero for many rational deciders. Neither is a test. The gain is the
+    percentage by which the log-loss of decisions is smaller when the state is known. It stands with
+    and without the evidence, above what exchanged states give.
     """
     plain, gain = {"test": INDEPENDENCE, "of": ""}, {"test": GAIN}
     gains: dict[str, Cell] = {"gain": ends(), "p": "p_value", "published": PUBLISHED, **LEFT}
@@ -216,10 +216,10 @@ def independence(data: Answers) -> Shown:
 
 @PAPER.part("Monotone choice")
 def monotone(data: Answers) -> Shown:
-    """Of all pairs of five bins of belief, the share in which the first action becomes rarer
-    against the second although the belief rises, by Fisher's one-sided test at .05 as published,
-    and corrected by Holm. Pairs of bins in which neither was chosen are dropped. Turns are falls
-    that go against the direction of their actions.
+    """The share of all pairs of five bins of belief in which the first action becomes rarer against
+    the second although the belief rises. By Fisher's one-sided test at .05 as published, and
+    corrected by Holm. Pairs of bins in which neither was chosen are dropped. Turns are falls that
+    go against the direction of their actions.
     """
     rows = tests(data, MONOTONE)
     falls = rows[rows["of"].str.endswith(FALLS)]
@@ -234,7 +234,7 @@ def monotone(data: Answers) -> Shown:
 
 @PAPER.part("Choices by belief", compared=False)
 def shares(data: Answers) -> Shown:
-    """Share of the bolder action among two by stated belief, in five bins of it: lines of whoever
+    """Share of the bolder action among two by stated belief, in five bins of it. Lines of whoever
     maximises expected utility with noise only rise or only fall.
     """
     rows = each(
@@ -252,10 +252,10 @@ def shares(data: Answers) -> Shown:
 
 @PAPER.part("Iterated expectation")
 def iterated(data: Answers) -> Shown:
-    """How far p(x) is from the sum of p(x, z) p(z | x): the median of the distance over p(x), as
-    published, with its bootstrap interval over contexts, beside that of a random forest that was
-    trained on exact beliefs and that of exact beliefs rounded to .01; and the mean of the signed
-    difference with its t test.
+    """How far p(x) is from the sum of p(x, z) p(z | x). One number is the median of the distance
+    over p(x), as published, with its bootstrap interval over contexts. Beside it are that of a
+    random forest trained on exact beliefs, and that of exact beliefs rounded to .01. The other
+    number is the mean of the signed difference with its t test.
     """
     rows = tests(data, ITERATED)
     whole = rows[rows["of"].str.startswith("parts over whole")]
@@ -319,10 +319,11 @@ def baselines(read: Beliefs, about: About) -> pd.DataFrame:
 
 @PAPER.part("Consistency across elicitations")
 def elicitation(data: Answers) -> Shown:
-    """Standard deviation of plain beliefs within contexts, and root mean square distances of means
-    over repetitions from the plain ones when a squared or an absolute loss is stated, or to reason
-    by Bayes' rule; intervals are bootstrapped over contexts, p from answers exchanged within
-    contexts. Published: distances of single answers, as in the formula of the paper's text.
+    """Standard deviation of plain beliefs within contexts. Beside it are root mean square distances
+    of means over repetitions from the plain ones, when a squared or an absolute loss is stated, or
+    to reason by Bayes' rule. Intervals are bootstrapped over contexts; p comes from answers
+    exchanged within contexts. Published: distances of single answers, as in the formula of the
+    paper's text.
     """
     rows = tests(data, ELICITATION)
     distances = rows[rows["of"] != "sd of plain"]
@@ -385,7 +386,7 @@ def isotonic(data: Answers) -> Shown:
 @PAPER.part("Random utility and prospect theory", compared=False)
 def fits(data: Answers) -> Shown:
     """Utilities (over that of No, in units of choice noise) and the exponent of the weight of
-    probabilities, fitted to plain beliefs and decisions under the models' priors, with 90%
+    probabilities. They are fitted to plain beliefs and decisions under the models' priors, with 90%
     intervals. The evidence is Laplace's; above 0 the last column but one speaks for prospect
     theory, and beyond 3 strongly. Even 200 contexts x 5 tell the exponent weakly.
     """

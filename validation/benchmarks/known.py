@@ -30,8 +30,8 @@ STARTS = 2
 def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
     """Let a known agent play a cell's sessions, which models play too; None if it plays none.
 
-    What is shown follows from the seed and the session alone, and so is the same in every cell;
-    what the agent answers by comes from a stream of the cell.
+    What is shown follows from the seed and the session alone, and so is the same in every cell.
+    What the agent answers by comes from a stream of the cell.
     """
     agent = plan.known_agent(name, cell)
     if agent is None:
@@ -54,8 +54,8 @@ def _combined(model: type[Agent], theta: Array, environment: Magnitude, seed: in
     """Let an agent that combines its answers to words and to pictures take a cell of one modality.
 
     It answers to words, pictures and both in one session, of which the cell's part is kept. Each
-    part has its stream, the same in every cell, so that what it combines is what it answers in
-    the cells of words and of pictures; words are never blurred, and other conditions change none.
+    part has its stream, the same in every cell. So what it combines is what it answers in the cells
+    of words and of pictures. Words are never blurred, and other conditions change none.
     """
     whole = make(environment.name, **{**environment.settings, "modality": "all"})
     addresses = [(*RUN, i) for i in range(len(theta))]

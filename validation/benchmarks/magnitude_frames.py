@@ -66,7 +66,7 @@ def estimates(data: Answers) -> MagnitudeAnswers:
 def composites(data: Answers) -> dict[str, MagnitudeComposite]:
     """Return accuracy, efficiency and consistency of each participant.
 
-    The accuracy of a task with two modalities is that of the answers to both; the static observer
+    The accuracy of a task with two modalities is that of the answers to both. The static observer
     behind the consistency score has a prior mean for each window.
     """
     answers = data.once(estimates)

@@ -105,7 +105,7 @@ def base_rows(data: Answers) -> pd.DataFrame:
 @PAPER.part("Questions and answers", compared=False)
 def answers(data: Answers) -> Shown:
     """Four tasks, of which three are shown as text, as picture and as both. Answers that could not
-    be read are left out and counted; a model that sees no pictures has only texts, and whatever
+    be read are left out and counted. A model that sees no pictures has only texts, and whatever
     needs pictures has no value. Intervals on this page are percentiles of bootstraps that keep the
     sessions; as published they hold the middle 68%.
     """
@@ -169,8 +169,8 @@ def means_of_thirds(answers: MagnitudeAnswers) -> pd.DataFrame:
 @PAPER.part("Combining text and picture")
 def cues(data: Answers) -> Shown:
     """The weight of the text in the answers to both (linear: fitted to them; by Bayes: what the
-    spread of the answers, or of their errors, asks for), and the efficiency RRE: error of such a
-    combination over that of the answers; above 1 the answers are better.
+    spread of the answers, or of their errors, asks for). The efficiency RRE is the error of such a
+    combination over that of the answers. Above 1 the answers are better.
     """
     rows = data.once(frames.cues)
     parts = [rows]
@@ -214,8 +214,8 @@ def _of_both(data: Answers, row: Mapping[Any, Any]) -> str:
 
 @PAPER.part("Steering", compared=False)
 def steering(data: Answers) -> Shown:
-    """What steering does: bias and variance are the parts of the squared NRMSE, separated where
-    stimuli were shown several times; the evidence for a sequential observer is between 0 and 1.
+    """What steering does. Bias and variance are the parts of the squared NRMSE, separated where
+    stimuli were shown several times. The evidence for a sequential observer is between 0 and 1.
     """
     cells = data.once(frames.cells)
     keep = [WHO, "task", "condition", "modality", "bias", "variance", "error", "low", "high"]
@@ -270,7 +270,7 @@ def noise(data: Answers) -> Shown:
 def blur_weights(answers: MagnitudeAnswers, tasks: Sequence[str]) -> pd.DataFrame:
     """Return the weight of the text by blur: fitted to the answers, and deserved.
 
-    One row per participant, task, condition and group of trials with about the same blur; deserved
+    One row per participant, task, condition and group of trials with about the same blur. deserved
     is the weight by inverse variances of the errors of the answers to each.
     """
     rows: list[dict[str, Any]] = []
@@ -398,7 +398,7 @@ def conditions(data: Answers) -> Shown:
 )
 def evidence(data: Answers) -> Shown:
     """Evidence in the base condition, and that of straight lines, each fitted to the participant
-    and answering the same stimuli; p is the share of them, with the participant, that show as much
+    and answering the same stimuli. p is the share of them, with the participant, that show as much
     or more. `score` simulates the lines; a benchmark of many participants leaves them out.
     """
     rows = data.once(frames.evidence)
@@ -412,11 +412,11 @@ def evidence(data: Answers) -> Shown:
 @PAPER.part("Bayesian consistency score")
 def consistency(data: Answers) -> Shown:
     """How often the prior weight grows where it should, less how often it does not: 5 comparisons a
-    task, -15 to 15 in all. It cannot be read alone: an observer without any error earns the
-    maximum, one that never adapts 0 on average with a wide spread, which is why known agents with
-    the model's noise stand beside it. A task that lacks a condition has no score. It counts
-    signs, which turn easily where weights hardly differ, so that an interval of bootstraps need not
-    hold the score.
+    task, -15 to 15 in all. It cannot be read alone. An observer without any error earns the
+    maximum; one that never adapts earns 0 on average with a wide spread. So known agents with the
+    model's noise stand beside it. A task that lacks a condition has no score. It counts signs,
+    which turn easily where weights hardly differ, so that an interval of bootstraps need not hold
+    the score.
     """
     rows, known = data.once(frames.consistency), data.once(frames.known_observers)
     by = rows.groupby([WHO, "task"], sort=False)["score"].sum(min_count=5).reset_index()
@@ -447,9 +447,9 @@ def consistency(data: Answers) -> Shown:
 
 @PAPER.part("The composite")
 def composite(data: Answers) -> Shown:
-    """S is the mean of accuracy A (1 - NRMSE / 2 over tasks), efficiency E (mean of the two
-    published references) and consistency C (the score, from 0 to 1). A part that lacks a task, a
-    modality or a condition has no value, and so has S.
+    """S is the mean of three parts: accuracy A (1 - NRMSE / 2 over tasks), efficiency E (mean of
+    the two published references), and consistency C (the score, from 0 to 1). A part that lacks a
+    task, a modality or a condition has no value, and so has S.
     """
     rows = data.once(frames.composite)
     order = rows["part"].map(lambda part: "SAEC".index(part))
@@ -496,8 +496,8 @@ def variants(data: Answers) -> Shown:
 def pictured(data: Answers) -> Shown:
     """Single answers in the base condition (hollow), and static Bayesian observers fitted to them
     (lines), by window. Lines less steep than the dashed one, of perfect answers, are regression to
-    the mean. Behind them the first session in the order of the trials: stimuli, answers and the
-    beliefs of the sequential observer fitted to all answers, which begins anew in each window.
+    the mean. Behind them is the first session in the order of the trials: stimuli, answers and the
+    beliefs of the sequential observer. It is fitted to all answers and begins anew in each window.
     Pictures are of the first participants; the file has the linear observer's answers too.
     """
     rows = answers_and_observers(data.once(frames.estimates), data.once(frames.fits))

@@ -302,10 +302,10 @@ def by_who(title: str, rows: pd.DataFrame, *lines: str, **view: Any) -> Grid:
 @PAPER.part("Questions and answers", compared=False)
 def answers(data: Answers) -> Shown:
     """A revealed belief is how often each outcome was said behind a text that breaks off before it,
-    or in reply to a question for it, over all sessions; or its probability, where an interface
-    tells it. A stated answer is the choice among five probabilities. What names no outcome counts
-    against the retained mass, and a context with too little of it is flagged and has no distance:
-    nothing replaces them. Intervals of the retained mass are Student's 95% over contexts.
+    or in reply to a question for it. It is over all sessions. Where an interface tells the
+    probability, it is that. A stated answer is the choice among five probabilities. What names no
+    outcome counts against the retained mass. A context with too little of it is flagged and has no
+    distance: nothing replaces them. Intervals of the retained mass are Student's 95% over contexts.
     """
     contexts = data.once(contexts_of)
     keys = [WHO, FORM, "scenario"]
@@ -343,7 +343,7 @@ def distances(data: Answers) -> Shown:
     Kullback-Leibler divergences in both directions (nats, 1e-6 added to each share). Shares of few
     draws are away from the truth by chance alone: the last table says how far. The naive reading is
     by the tokens of an outcome alone, whatever follows them. Means over contexts, with Student's
-    95% intervals over them; contexts share dice and words, so that they say how much these contexts
+    95% intervals over them. Contexts share dice and words. So intervals say how much these contexts
     differ, and not what other words would bring.
     """
     contexts = data.once(contexts_of)
@@ -384,7 +384,7 @@ def distances(data: Answers) -> Shown:
 @PAPER.part("Stated answers beside revealed beliefs")
 def stated(data: Answers) -> Shown:
     """The stated error is the share of questions about a context that were answered by another
-    letter than the right one; guessing among five letters has .8. Means over contexts, with
+    letter than the right one. Guessing among five letters has .8. Means over contexts, with
     Student's 95% intervals over them.
     """
     errors = data.once(stated_errors)
@@ -456,8 +456,8 @@ def biases(data: Answers) -> Shown:
 @PAPER.part("The nearest belief sampler", compared=False, optional=True)
 def samplers(data: Answers) -> Shown:
     """Temperature and biases of the belief sampler that is nearest to all beliefs, with 90%
-    intervals: of counts for sampled beliefs, over contexts for exact ones; of top-k tables the ends
-    of what they allow.
+    intervals. These are of counts for sampled beliefs, and over contexts for exact ones. Of top-k
+    tables they are the ends of what the tables allow.
     """
     if not data.about.option("every_measure", False):
         return (pd.DataFrame(),)
@@ -540,10 +540,10 @@ def excluded(data: Answers) -> Shown:
 
 @PAPER.part("Evidence that should not matter", compared=False, optional=True)
 def idle(data: Answers) -> Shown:
-    """What an outcome is believed to have more, once evidence that should not matter names it (an
-    earlier outcome without influence, or a fact with a number), than without; 0 is an agent that is
-    not moved, whatever else it believes. Intervals are Student's 95% over the contexts that the
-    evidence is added to.
+    """What an outcome is believed to have more, once evidence that should not matter names it, than
+    without. Such evidence is an earlier outcome without influence, or a fact with a number. 0 is an
+    agent that is not moved, whatever else it believes. Intervals are Student's 95% over the
+    contexts that the evidence is added to.
     """
     rows = joined(
         mean_shifts(belief_shifts(read)).assign(**{WHO: who, FORM: form})
@@ -563,8 +563,8 @@ def idle(data: Answers) -> Shown:
 
 @PAPER.part("Names and their order", compared=False, optional=True)
 def orders(data: Answers) -> Shown:
-    """Two options that are equally probable, named in either order: a preference for a name stays
-    when the order is turned, a preference for what is named first turns with it. Intervals are
+    """Two options that are equally probable, named in either order. A preference for a name stays
+    when the order is turned. A preference for what is named first turns with it. Intervals are
     Wilson's 95% of the draws.
     """
     rows = data.once(shares)
@@ -592,9 +592,9 @@ def orders(data: Answers) -> Shown:
 @PAPER.part("The same outcome, stated and revealed", compared=False)
 def both_ways(data: Answers) -> Shown:
     """The probability of an outcome as it was stated (mean of the options chosen) and as it was
-    revealed (share of the draws), against the truth; rank correlations (Spearman) over the outcomes
-    that the questions are about, with 95% bootstrap intervals over contexts, and mean absolute
-    errors with Student's 95% intervals.
+    revealed (share of the draws), against the truth. Rank correlations (Spearman) are over the
+    outcomes that the questions are about, with 95% bootstrap intervals over contexts, and mean
+    absolute errors with Student's 95% intervals.
     """
     rows = data.once(same_outcomes)
     agreed = pd.DataFrame(_agreements(rows))
@@ -658,7 +658,7 @@ def _agreements(rows: pd.DataFrame) -> list[dict[str, Any]]:
 def wordings(data: Answers) -> Shown:
     """All else on this page is of the first wording. The variance of what differs between contexts
     and wordings is split as that of a score between models and wordings (crossed design, expected
-    mean squares, generalised 95% intervals that begin at 0); with few wordings the intervals are
+    mean squares, generalised 95% intervals that begin at 0). With few wordings the intervals are
     wide. Shares count what is estimated below 0 as 0. Contexts without a belief in every wording
     are left out, and counted. Top-k tables are not split, since what they leave open is no sampling
     error.
@@ -694,8 +694,8 @@ def wordings(data: Answers) -> Shown:
 
 @PAPER.part("Known beliefs, read back", compared=False, optional=True)
 def read_back(data: Answers) -> Shown:
-    """Largest deviation of a share from the agent's belief, over the contexts that are not
-    flagged: by the reading of whole outcomes, and if one takes the tokens of an outcome for it.
+    """Largest deviation of a share from the agent's belief, over the contexts that are not flagged.
+    It is by the reading of whole outcomes, and if one takes the tokens of an outcome for it.
     """
     revealed: Revealed = data.once(material)
     rows = []
@@ -712,8 +712,8 @@ def read_back(data: Answers) -> Shown:
 
 @PAPER.part("Every context, in words", compared=False)
 def contexts(data: Answers) -> Shown:
-    """The contexts whose beliefs are farthest from the truth, with 95% intervals of their draws;
-    the file has all, with the increase of Chebyshev's distance over the baseline.
+    """The contexts whose beliefs are farthest from the truth, with 95% intervals of their draws.
+    The file has all, with the increase of Chebyshev's distance over the baseline.
     """
     rows = data.once(contexts_of)
     if not len(rows):
@@ -751,9 +751,9 @@ def _with_ends(rows: pd.DataFrame, revealed: Revealed) -> pd.DataFrame:
 
 @PAPER.part("Beliefs, outcome by outcome", compared=False)
 def belief_shares(data: Answers) -> Shown:
-    """Shares of the outcomes beside the truth: contexts that the paper draws, as far as the
-    data have them, and of the first participants those of each scenario that are nearest to the
-    truth, in the middle, and farthest from it (Manhattan).
+    """Shares of the outcomes beside the truth. Contexts are those that the paper draws, as far as
+    the data have them. Of the first participants there are those of each scenario that are nearest
+    to the truth, in the middle, and farthest from it (Manhattan).
     """
     rows = data.once(shares)
     if not len(rows):
