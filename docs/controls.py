@@ -22,7 +22,7 @@ from joblib import Parallel, delayed
 import knownminds
 from knownminds.agents.play import Player
 from knownminds.environments import Environment, Session, controlled, make, session_stream
-from knownminds.environments.controls import CONTROLS, instructed
+from knownminds.environments.controls import CONTROLS, REPEAT, instructed
 from knownminds.validation.costs.connect import known_agent
 from knownminds.validation.data.controls import SESSIONS, control_values
 from knownminds.validation.engine.scores import mean, share
@@ -92,7 +92,8 @@ def played(choose: Choose, name: str, control: str, seed: int) -> pd.DataFrame:
     agent = known_agent(usual_model(name), environment)
     if control:
         environment = controlled(environment, control)
-    address = CONTROLS.index(control) if control else len(CONTROLS)
+    every = (*CONTROLS, REPEAT, "")
+    address = every.index(control)
     rows = []
     for i in range(SESSIONS):
         session = Session(environment, environment.draw(session_stream(seed, 0, i)))
@@ -108,10 +109,10 @@ def played(choose: Choose, name: str, control: str, seed: int) -> pd.DataFrame:
 
 def replicate(choose: Choose, name: str, seed: int) -> dict[str, str]:
     """Return the verdict of each control on a player."""
-    frames = {control: played(choose, name, control, seed) for control in ("", *CONTROLS)}
+    frames = {control: played(choose, name, control, seed) for control in ("", *CONTROLS, REPEAT)}
     about = {"seed": seed, "address": [0]}
     verdicts = {}
-    for control in CONTROLS[:-1]:
+    for control in CONTROLS:
         values = control_values(control, frames, make(name), about)
         verdicts[control] = judge_control(control, mean(values), n=len(values)).word
     return verdicts

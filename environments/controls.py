@@ -30,8 +30,9 @@ from .words.names import unknown
 from .words.prompt import Message, Prompt, paraphrases_of
 from .world import Payoffs, Points
 
-CONTROLS = ("instruction", "shuffled", "reversed", "relabelled", "paraphrase", "repeat")
-VARYING = ("relabelled", "paraphrase")  # are compared with "repeat"
+CONTROLS = ("instruction", "shuffled", "reversed", "relabelled", "paraphrase")
+REPEAT = "repeat"  # with which those are compared in which answers vary by themselves
+VARYING = ("relabelled", "paraphrase")
 
 if TYPE_CHECKING:
     _Base = Environment
@@ -58,14 +59,13 @@ def controls_of(environment: Environment) -> dict[str, str]:
         "relabelled": "" if environment.labels(np.full(environment.n_draws, 0.5))
         else f"options of {name} have no names that change between sessions",
         "paraphrase": f"{name} has no further wording with these settings" if few else "",
-        "repeat": "",
     }  # fmt: skip
 
 
 def check_controls(environment: Environment, names: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the controls of an experiment: those that are named, or all that it can have.
 
-    "repeat" is among them where one is compared with it.
+    The last one is "repeat" where others are compared with it.
 
     Raises
     ------
@@ -82,9 +82,8 @@ def check_controls(environment: Environment, names: tuple[str, ...] = ()) -> tup
                 f"A control changes an experiment in one way; {reasons[name]}, so that {name} "
                 f"is no control of it. It can have {', '.join(able)}."
             )
-    wanted = {name for name in names or CONTROLS if not reasons[name]} - {"repeat"}
-    varying = wanted.intersection(VARYING) or "repeat" in names
-    return tuple(n for n in CONTROLS if n in wanted or (n == "repeat" and varying))
+    wanted = tuple(name for name in CONTROLS if name in (names or CONTROLS) and not reasons[name])
+    return (*wanted, REPEAT) if set(VARYING).intersection(wanted) else wanted
 
 
 def controlled(environment: Environment, control: str) -> Environment:
@@ -95,12 +94,12 @@ def controlled(environment: Environment, control: str) -> Environment:
     ValueError
         If there is no such control, or the experiment cannot have it.
     """
+    if control == REPEAT:
+        return environment
     check_controls(environment, (control,))
     if control == "paraphrase":
         wording = next(iter(paraphrases_of(shipped_words(environment))))
         return type(environment)(**{**environment.settings, "templates": wording})
-    if control == "repeat":
-        return environment
     kind = type(environment)
     bases = (_CHANGES[control], kind)
     # The same class with one more base: its module is where the experiment's words lie.

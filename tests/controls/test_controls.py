@@ -23,7 +23,7 @@ from knownminds.environments import (
 from knownminds.environments.controls import CONTROLS, instructed, payoffs_of
 from knownminds.validation.data.controls import TABLE, controls_of_runs
 
-# One experiment of each shape: learned from outcomes, with confidence, two stages, told chances,
+# One experiment of each shape: learned from outcomes, with confidence, two stages, stated chances,
 # numbers, numbers in a range that differs between trials, an end that choices bring about.
 SHAPES = ("instrumental_learning", "restless_bandit", "two_step", "coins", "collider",
           "line_ratio", "temporal_discounting")  # fmt: skip
@@ -35,11 +35,11 @@ def test_a_control_changes_one_thing_and_its_prompts_are_read_back(name):
     design = plain.draw(session_stream(1, 0, 0))
     for control in check_controls(plain):
         changed = controlled(plain, control)
-        own = changed.draw(session_stream(1, 0, 0))
-        differ = [t for t in design.table if not np.array_equal(design.table[t], own.table[t])]
+        drawn = changed.draw(session_stream(1, 0, 0))
+        differ = [t for t in design.table if not np.array_equal(design.table[t], drawn.table[t])]
         assert len(differ) == (control in ("shuffled", "reversed"))
-        assert (own.labels != design.labels) == (control == "relabelled")
-        session = Session(changed, own)
+        assert (drawn.labels != design.labels) == (control == "relabelled")
+        session = Session(changed, drawn)
         seen = next(iter(session))
         prompt = session.environment.render(seen, session.turns)
         assert session.environment.read(prompt.messages) == ([], seen)
@@ -72,7 +72,7 @@ def test_outcomes_are_exchanged_within_each_trial():
 )
 def test_known_players_fail_the_controls_of_their_faults_alone(choose):
     verdicts = replicate(choose, "restless_bandit", seed=1)
-    expected = {name: "failed" if name in PLAYERS[choose] else "passed" for name in CONTROLS[:-1]}
+    expected = {name: "failed" if name in PLAYERS[choose] else "passed" for name in CONTROLS}
     assert verdicts == expected
 
 
@@ -97,7 +97,7 @@ def test_a_run_with_controls_is_judged_by_score_and_fit(folder, knownminds):
     assert code == 0, errors
     assert "control instruction: failed" in said  # a known agent reads no further sentence
     table = controls_of_runs([folder]).tables[TABLE]
-    assert list(table.index) == list(CONTROLS[:-1])
+    assert list(table.index) == list(CONTROLS)
     assert table.loc[["reversed", "relabelled", "paraphrase"], "verdict"].eq("passed").all()
     for command in (("score",), ("fit", "--pooled")):
         code, said, errors = knownminds(command[0], str(folder), *command[1:])
@@ -123,8 +123,10 @@ def test_controls_go_on_where_they_stopped_and_share_a_cap(tmp_path, knownminds)
         assert ended == {"none": 16, "reversed": 4, "relabelled": 0, "repeat": 0}
         assert knownminds(*words, *address)[0] == 0
         assert len(server.calls) == 4 * 2 * 8
-        seeds = {call.body.get("seed") for call in server.calls[-16:]}
-    assert seeds == {None}  # a repetition with the seed of the run would be the same answers
+        first, last = server.calls[:16], server.calls[-16:]
+    assert {call.body["seed"] for call in first} == {0, 1}
+    # A repetition with the seeds of the run would have the same answers.
+    assert {call.body.get("seed") for call in last} == {None}
 
 
 @pytest.mark.parametrize(
@@ -132,6 +134,7 @@ def test_controls_go_on_where_they_stopped_and_share_a_cap(tmp_path, knownminds)
     [
         (("collider", "--control", "shuffled"), "shuffled is no control of it"),
         (("collider", "--control", "shufled"), "Nearest: shuffled"),
+        (("collider", "--control", "repeat"), "no control named 'repeat'"),
         (("collider", "--controls", "--paraphrases", "2"), "--paraphrases is given"),
     ],
 )

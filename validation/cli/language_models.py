@@ -417,7 +417,7 @@ def _about(sessions: int, chosen: ChosenQuestions | None) -> str:
 def _run_part(part: _Part, caps: Caps | Budget, say: Callable[[Any], object]) -> None:
     """Make one run; `say` gets what is to be printed, a dictionary unless it is `print`."""
     from knownminds.environments import controlled
-    from knownminds.environments.controls import CONTROLS
+    from knownminds.environments.controls import CONTROLS, REPEAT
     from knownminds.llm_adapters import Failed, Sampling
     from knownminds.llm_adapters.runs.batch_rounds import Batching
     from knownminds.llm_adapters.runs.ledger import LedgerFailed, price_in
@@ -467,7 +467,7 @@ def _run_part(part: _Part, caps: Caps | Budget, say: Callable[[Any], object]) ->
         batching=batching,
         chosen=chosen,
         stop=stop,
-        seeded=part.control != "repeat" or known,
+        seeded=part.control != REPEAT or known,
         command=_command_line(question),
     )
     about = _about(question.sessions, chosen) or estimate(
@@ -476,7 +476,7 @@ def _run_part(part: _Part, caps: Caps | Budget, say: Callable[[Any], object]) ->
     names = ("base_url", "key_variable", "images")
     reach: dict[str, Any] = {name: getattr(question, name) for name in names}
     reach["truth"] = truth
-    reach["stream"] = CONTROLS.index(part.control) if part.control and known else None
+    reach["stream"] = (*CONTROLS, REPEAT).index(part.control) if part.control and known else None
     if question.dry_run:
         _tell_only(about, question.llm, environment, question.sessions, how, **reach)
         return

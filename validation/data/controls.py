@@ -26,7 +26,13 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments import ANSWERED, Environment, Trials, session_stream
-from knownminds.environments.controls import CONTROLS, VARYING, instructed, payoffs_of
+from knownminds.environments.controls import (
+    CONTROLS,
+    REPEAT,
+    VARYING,
+    instructed,
+    payoffs_of,
+)
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.runner import TRIALS, environment_of_run
 from knownminds.validation.engine.result import Result
@@ -82,7 +88,7 @@ def controls_of_data(data: Any) -> Result:
 
 
 def _controls_of(run: Path) -> list[dict[str, Any]]:
-    folders = {name: run / FOLDER / name for name in CONTROLS}
+    folders = {name: run / FOLDER / name for name in (*CONTROLS, REPEAT)}
     there = {name: path for name, path in folders.items() if (path / TRIALS).is_file()}
     if not (there and (run / TRIALS).is_file()):
         return []
@@ -92,7 +98,7 @@ def _controls_of(run: Path) -> list[dict[str, Any]]:
     frames = {name: _answers(path) for name, path in {"": run, **there}.items()}
     rows = []
     for name in there:
-        if name == "repeat" or (name in VARYING and "repeat" not in frames):
+        if name == REPEAT or (name in VARYING and REPEAT not in frames):
             continue
         values = control_values(name, frames, environment, configuration)
         score = mean(values)
@@ -145,7 +151,7 @@ def control_values(
     elif name in VARYING:
         run = frames[""]
         further = _distances(run, frames[name], environment)
-        further -= _distances(run, frames["repeat"], environment)
+        further -= _distances(run, frames[REPEAT], environment)
         values = further.groupby("subject").mean()
     else:
         earned = [_earned(frames[which], environment, configuration) for which in ("", name)]
