@@ -6,27 +6,27 @@ from pathlib import Path
 from typing import Any
 
 from knownminds.environments import unknown
-from knownminds.validation.engine.kept_result import RESULT
 from knownminds.validation.engine.study import Rows, read_study
 from knownminds.validation.pages.result_page import write_page
 
 from .engine.question import StudyQuestion, load
-from .studies import FOLDERS, STUDIES, STUDY, files_in
+from .studies import FOLDERS, RESULT, STUDIES, STUDY, files_in
 
 
 def report(folder: str | Path) -> Path:
     """Draw the page of a folder again, from what it holds; return the page's path.
 
-    Of a study that is not finished, the page shows what there is, and counts what is missing. A
-    score, or another result that was written whole, has the page that it has.
+    Of a study that is not finished, the page shows what there is, and counts what is missing. A fit
+    or a score was written whole, and keeps its page.
 
     Raises
     ------
     ValueError
-        If the folder holds no study, fit, budget, scores or run.
+        If the folder holds no result.
     """
-    if files_in(Path(folder)) == [RESULT]:
-        return Path(folder) / "report.html"
+    page = Path(folder) / "report.html"
+    if not files_in(page.parent) and (page.parent / RESULT).is_file() and page.is_file():
+        return page
     return write_page(read_result(folder), folder)
 
 

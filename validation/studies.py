@@ -19,19 +19,16 @@ STUDIES = {
 FOLDERS = {
     STUDY: ("study", ""),
     "referee.json": ("answer of the referee", "referee.referee:read_referee"),
-    "fit.json": ("fit", "data.fit:read_fit"),
     "revealed.json": ("result of reveal", "chance.revealed:read_result"),
     "benchmark.json": ("benchmark", "benchmarks.page:read_result"),
     "ledger.sqlite": ("run", "costs.run_page:read_page"),
-    "result.json": ("result", "engine.kept_result:read_result"),  # that all others leave as well
 }
+RESULT = "result.json"  # which all commands leave; fits and scores nothing else
 
 
 def files_in(folder: Path) -> list[str]:
-    """Return the files by which a folder is known; its result only where nothing else tells."""
-    *known, result = (name for name in FOLDERS)
-    there = [name for name in known if (folder / name).is_file()]
-    return there or [name for name in (result,) if (folder / name).is_file()]
+    """Return the files by which a folder is known."""
+    return [name for name in FOLDERS if (folder / name).is_file()]
 
 
 # What `audit` looks at besides single measures: modules with `study`, `work` and `say`, and

@@ -206,10 +206,6 @@ def test_a_folder_of_another_design_is_refused_and_kept(refused, tmp_path):
 def test_damaged_folders_are_refused(refused, tmp_path):
     (tmp_path / "study.json").write_text(json.dumps({"command": "recover"}))
     assert "study.json" in refused("report", tmp_path)
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "fit.json").write_text("{}")
-    assert "fit.json" in refused("report", other)
 
 
 def test_subjects_with_a_single_trial_are_named(refused, tmp_path, table):

@@ -100,8 +100,8 @@ def test_a_report_computes_nothing(stored, monkeypatch):
 
 def test_a_folder_with_two_results_or_none_is_refused(stored, tmp_path):
     folder = shutil.copytree(stored("power"), tmp_path / "b")
-    (folder / "fit.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"study\.json and fit\.json"):
+    (folder / "benchmark.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"study\.json and benchmark\.json"):
         report(folder)
     (tmp_path / "empty").mkdir()
     for other in (tmp_path / "empty", tmp_path / "nowhere"):
@@ -110,7 +110,7 @@ def test_a_folder_with_two_results_or_none_is_refused(stored, tmp_path):
 
 
 @pytest.mark.parametrize("content", ["{", "[1]", '{"a": 1}'])
-@pytest.mark.parametrize("name", ["study.json", "fit.json"])
+@pytest.mark.parametrize("name", ["study.json", "benchmark.json"])
 def test_a_damaged_or_foreign_file_is_refused(name, content, tmp_path):
     (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match=name):

@@ -114,10 +114,10 @@ def test_a_lost_answer_brings_nothing_and_teaches_nothing():
 def test_a_pilot_that_did_not_converge_is_refused_until_that_is_wished(pilot, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(pilot, other)
-    content = json.loads((other / "fit.json").read_text())
+    content = json.loads((other / "result.json").read_text())
     content["verdicts"]["sampling"]["verdict"] = "not converged"
     content["tables"]["Counts"] = [{"of": "divergent draws", "number": 7}]
-    (other / "fit.json").write_text(json.dumps(content))
+    (other / "result.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match=r"R-hat of 1\.\d+, .*7 divergent draws.*--unconverged"):
         power(PLACE, EFFECT, pilot=other, subjects=[12], replicates=2)
     found = power(

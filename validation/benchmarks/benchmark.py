@@ -287,9 +287,9 @@ def _kept(folder: Path) -> dict[str, Any]:
     file = folder / FILE
     try:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        if not {"benchmark", "models", "options", "blocked", "versions"} <= content.keys():
+        if not {"benchmark", "models", "options", "blocked", "versions"} <= {*content}:
             raise ValueError("entries are missing")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
     return content
 

@@ -97,10 +97,8 @@ def command(
 
 def leave(result: Any, out: Any, as_json: bool) -> None:
     """Print a result, and leave its report in a folder, if there is one."""
-    from knownminds.validation.pages.result_page import write_page
-
     if out is not None:
-        note(f"report: {write_page(result, out)}")
+        note(f"report: {result.save(out)}")
     if as_json:
         print_json(result.to_dict())
     else:

@@ -94,8 +94,8 @@ def _export(question: AskExport, as_json: bool) -> None:
 
 def _fit(question: AskFit, as_json: bool) -> None:
     if question.out is not None:
-        check_own_folder("fit.json", Path(question.out))
-    result = replace(question, tell=note).answer()
+        check_own_folder("", Path(question.out))
+    result = replace(question, tell=note, out=None).answer()
     for name in ("environment", "model"):
         if getattr(question, name) is None:
             note(f"{name}: {result.options[name]} (name another with --{name})")

@@ -82,7 +82,7 @@ def check_own_folder(file: str, out: Path) -> None:
     Parameters
     ----------
     file
-        Which the result is kept in, "fit.json" for instance.
+        Which the result is in, "ledger.sqlite" for instance; "" for its page alone.
     """
     from knownminds.environments.record.folders import check_writable
 

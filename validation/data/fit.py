@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,19 +24,18 @@ from knownminds.environments import (
     outcome_rates,
     unknown,
 )
-from knownminds.environments.record.folders import writable
 from knownminds.inference.fits.missing_answers import missing_answer_bounds
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_likelihood
 from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.inference.posteriors.posterior import Posterior, posterior
 from knownminds.validation.engine.arguments import one_of, resolve_model, selection_of, set_to
-from knownminds.validation.engine.kept_result import keep, read_kept
 from knownminds.validation.engine.question import command_line, in_one, verb
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.usual_models import usual_model
 from knownminds.validation.engine.verdicts import Verdict, reason
+from knownminds.validation.power.pilot import POSTERIOR
 from knownminds.validation.recovery.parameter_recovery import METHODS
 
 from .controls import controls_of_data
@@ -59,7 +58,6 @@ from .trials_of_runs import read_one
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
 
-POSTERIOR = "posterior.nc"
 MOST_PREDICTED = 20_000_000  # simulated answers that are kept in it
 SAMPLING = {"target_accept": 0.8, "minutes": 15.0}
 PARAMETERS, SUBJECTS, STATUSES = "Parameters", "Subjects", "Statuses"
@@ -121,34 +119,25 @@ class Fit(Result):
     Parameters
     ----------
     posterior
-        Of a hierarchical fit, its draws; None where the fit was read from a folder, in which they
-        are posterior.nc (see `read_posterior`).
+        Of a hierarchical fit, its draws; saved as posterior.nc (see `read_posterior`).
     predicted
         Of a hierarchical fit, simulated answers by name, [replicates, rows of the data].
     """
 
-    file: ClassVar[str] = "fit.json"
-
     posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)
     predicted: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write fit.json, which `read_fit` reads, and of a hierarchical fit posterior.nc."""
-        with writable(folder) as path:
-            keep(self, path / self.file)
-            if self.posterior is not None:
-                from knownminds.inference.posteriors.arviz_objects import (
-                    save_posterior,  # xarray is slow
-                )
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the page and all files, and of a hierarchical fit its draws."""
+        page, file = super().save(folder), Path(folder) / POSTERIOR
+        file.unlink(missing_ok=True)  # of an earlier fit
+        if self.posterior is not None:
+            from knownminds.inference.posteriors.arviz_objects import (
+                save_posterior,  # xarray is slow
+            )
 
-                save_posterior(self.posterior, path / POSTERIOR, predicted=self.predicted)
-            elif self.options["method"] != "hierarchical":
-                (path / POSTERIOR).unlink(missing_ok=True)  # of an earlier fit
-
-
-def read_fit(folder: str | os.PathLike[str]) -> Fit:
-    """Read what `Fit.save` wrote; it lacks the draws."""
-    return read_kept(Fit, Path(folder) / Fit.file)
+            save_posterior(self.posterior, file, predicted=self.predicted)
+        return page
 
 
 fit = verb(AskFit, __name__)

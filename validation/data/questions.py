@@ -101,7 +101,7 @@ class AskFit(Question["Fit"]):
     tell: Callable[[str], None] | None = None
 
     def answer(self) -> Fit:
-        """Fit, and keep the fit if a folder is named."""
+        """Fit, and write the page of the fit if a folder is named."""
         result: Fit = super().answer()
         if self.out is not None:
             result.save(self.out)
@@ -192,11 +192,9 @@ class AskScore(Question["Result"]):
 
         A paper's parts are read by the command alone.
         """
-        from knownminds.validation.pages.result_page import write_page
-
         result: Result = super().answer()
         if self.out is not None:
-            write_page(result, self.out)
+            result.save(self.out)
         return result
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from math import isnan
+from pathlib import Path
 from textwrap import shorten, wrap
 from typing import TYPE_CHECKING, Any
 
@@ -217,6 +219,12 @@ class Result:
     def to_json(self) -> str:
         """Return `to_dict` as JSON."""
         return json.dumps(self.to_dict(), allow_nan=False)
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write report.html, result.json, and tables and figures as files; return the page."""
+        from knownminds.validation.pages.result_page import write_page
+
+        return write_page(self, folder)
 
     def __str__(self) -> str:
         """Title, counts, verdicts, and tables that fit a screen."""

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from knownminds.agents import AGENTS, Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED
 from knownminds.inference import Measure
 from knownminds.validation.engine.study import Cell
+from knownminds.validation.studies import RESULT
 
 from .dials import GroupDial
 
-if TYPE_CHECKING:
-    from knownminds.validation.data.fit import Fit
-
 DRAWS = 200  # of the pilot's posterior, spaced evenly, that stand in a study's law
+POSTERIOR = "posterior.nc"  # beside the result of a hierarchical fit
 LEAST_SUBJECTS = 2  # below, a spread between subjects is the prior's
 
 
@@ -117,7 +118,7 @@ def read_pilot(
     Parameters
     ----------
     fit
-        The folder, or one of its files fit.json and posterior.nc.
+        The folder, or one of its files result.json and posterior.nc.
     environment, model
         What the study is of.
     unconverged
@@ -131,10 +132,8 @@ def read_pilot(
         If there is none, it is of something else or of one subject, has terms that a group of a
         power study lacks, or did not converge.
     """
-    from knownminds.validation.data.fit import POSTERIOR
-
-    folder, fit_result = _read(fit)
-    options = fit_result.options
+    folder, result = _read(fit)
+    options = result["options"]
     if options["environment"] != environment:
         raise ValueError(
             f"A pilot and its study are of the same experiment; {folder} is of "
@@ -152,18 +151,18 @@ def read_pilot(
             f"one by {options['method']}. Fit it again with --method hierarchical."
         )
     _check_plain(folder, options)
-    if fit_result.attempted < LEAST_SUBJECTS:
+    if result["attempted"] < LEAST_SUBJECTS:
         raise ValueError(
             f"A pilot shows how subjects differ from {LEAST_SUBJECTS} on; {folder} has "
-            f"{fit_result.attempted}. Ask more, or state the group with --set and --spread."
+            f"{result['attempted']}. Ask more, or state the group with --set and --spread."
         )
-    if fit_result.verdicts["sampling"].word != "converged" and not unconverged:
+    if result["verdicts"]["sampling"]["verdict"] != "converged" and not unconverged:
         raise ValueError(
             f"A pilot's posterior is drawn from once it has converged; {folder} has "
-            f"{_state(fit_result)}. Fit it again with --sampling target_accept=... or minutes=..., "
+            f"{_state(result)}. Fit it again with --sampling target_accept=... or minutes=..., "
             "or go on all the same with --unconverged."
         )
-    return _drawn(folder, folder / POSTERIOR, model, fit_result, draws)
+    return _drawn(folder, model, result, draws)
 
 
 def pilot_of(
@@ -191,23 +190,25 @@ def pilot_of(
                 f"With --from the group is the pilot's; got {name} for {', '.join(value)}. "
                 "Leave one of them out."
             )
-    fitted = str(_read(fit)[1].options["model"])
+    fitted = str(_read(fit)[1]["options"]["model"])
     model = next((one for one in models if one.name == fitted), models[0])
     return read_pilot(fit, environment, model, unconverged, draws)
 
 
-def _read(fit: str | os.PathLike[str]) -> tuple[Path, Fit]:
-    """Return the folder of a fit, and the fit."""
-    from knownminds.validation.data.fit import POSTERIOR, Fit, read_fit
-
+def _read(fit: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
+    """Return the folder of a fit, and the result in it."""
     folder = Path(fit)
-    folder = folder.parent if folder.name in (Fit.file, POSTERIOR) else folder
-    if not (folder / Fit.file).is_file():
+    folder = folder.parent if folder.name in (RESULT, POSTERIOR) else folder
+    try:
+        content: dict[str, Any] = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+        if not content["command"].startswith("knownminds fit "):
+            raise ValueError(f"it has the result of {content['command']!r}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
-            f"A pilot is what `knownminds fit DATA --method hierarchical --out FOLDER` has left; "
-            f"there is no {Fit.file} in {folder}."
-        )
-    return folder, read_fit(folder)
+            f"A pilot is what `knownminds fit DATA --method hierarchical --out FOLDER` leaves; "
+            f"there is none in {folder} ({error})."
+        ) from None
+    return folder, content
 
 
 def _check_plain(folder: Path, options: Mapping[str, Any]) -> None:
@@ -221,10 +222,10 @@ def _check_plain(folder: Path, options: Mapping[str, Any]) -> None:
         )
 
 
-def _state(fit: Fit) -> str:
+def _state(result: Mapping[str, Any]) -> str:
     """Say how far a posterior is from converged."""
-    terms = fit["Sampling"]
-    counts = fit["Counts"].set_index("of")["number"]
+    terms = pd.DataFrame(result["tables"]["Sampling"])
+    counts = {row["of"]: row["number"] for row in result["tables"]["Counts"]}
     return (
         f"an R-hat of {terms['r_hat'].max():.3f}, an effective sample size of "
         f"{terms[['ess_bulk', 'ess_tail']].min().min():.0f} and {counts['divergent draws']} "
@@ -232,15 +233,15 @@ def _state(fit: Fit) -> str:
     )
 
 
-def _drawn(folder: Path, file: Path, model: type[Agent], fit: Fit, most: int) -> Pilot:
+def _drawn(folder: Path, model: type[Agent], result: Mapping[str, Any], most: int) -> Pilot:
     from knownminds.inference import read_posterior
 
-    posterior = read_posterior(file)["posterior"]
+    posterior = read_posterior(folder / POSTERIOR)["posterior"]
     names = list(model.parameters.names)
     known = [str(name) for name in posterior["group_mean"]["parameter"].to_numpy()]
     if sorted(known) != sorted(names):
         raise ValueError(
-            f"A pilot has every parameter of {model.name} ({', '.join(names)}); {file} has "
+            f"A pilot has every parameter of {model.name} ({', '.join(names)}); {folder} has "
             f"{', '.join(known)}."
         )
     groups = []
@@ -251,8 +252,8 @@ def _drawn(folder: Path, file: Path, model: type[Agent], fit: Fit, most: int) ->
     chosen = ((np.arange(min(most, n)) + 0.5) * n / min(most, n)).astype(int)
     mean, sd = (np.asarray(group[chosen], dtype=float) for group in groups)
     lost = (0, 0)
-    if (outcomes := fit.tables.get("Outcomes of the answers")) is not None:
-        unread = outcomes[~outcomes["outcome"].isin(ANSWERED)]
-        lost = (int(unread["count"].sum()), int(outcomes["of"].iloc[0]))
-    environment = str(fit.options["environment"])
-    return Pilot(str(folder), environment, model.name, mean, sd, fit.attempted, lost)
+    if outcomes := result["tables"].get("Outcomes of the answers"):
+        unread = [row["count"] for row in outcomes if row["outcome"] not in ANSWERED]
+        lost = (sum(unread), outcomes[0]["of"])
+    environment = result["options"]["environment"]
+    return Pilot(str(folder), environment, model.name, mean, sd, result["attempted"], lost)
