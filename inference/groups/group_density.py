@@ -177,7 +177,7 @@ class GroupDensity:
             ],
             axis=1,
         )
-        z, rows = rows_at((self.group, self.shape), points)
+        z, rows = rows_at(points, *self.problem)
         return z, rows
 
     def start(self, seed: int) -> Array:
@@ -222,7 +222,7 @@ class GroupDensity:
 
         arrays = (*self.group, self.addresses)
         kinds = tuple((array.dtype, array.ndim) for array in arrays)
-        log_density, expand = callbacks(self.kernel, self.lapses, self.n_actions, kinds)
+        log_density, expand = callbacks(self.kernel, kinds)
         shapes = {name: shape for name, (_, shape) in self.parts.items()}
         dims = {name: DIMENSIONS[name] for name in shapes}
         coords = {
@@ -244,7 +244,9 @@ class GroupDensity:
             compiled_expand_func=expand,
             initial_point_func=self.start,
             shared_data=shared,
-            user_data=np.concatenate([np.array(self.shape), addresses_of(arrays)]),
+            user_data=np.array(
+                [*self.shape, self.lapses, self.n_actions, *addresses_of(arrays)], dtype=np.int64
+            ),
             n_expanded=self.size,
             shape_info=(list(shapes), None, list(shapes.values())),
             logp_func=None,
@@ -253,24 +255,25 @@ class GroupDensity:
 
 
 @cache
-def callbacks(
-    kernel: Address, lapses: bool, n_actions: int, kinds: tuple[tuple[Any, int], ...]
-) -> tuple[Any, Any]:
+def callbacks(kernel: Address, kinds: tuple[tuple[Any, int], ...]) -> tuple[Any, Any]:
     """Compile the two functions that nutpie calls: the density, and a point as it is.
 
-    Their last argument says the sizes of a point's parts, and where arrays of these `kinds` lie
-    (data type and number of axes): those of a `Group`, and the addresses of the trials.
+    Their last argument says the sizes of a point's parts, whether the last parameter is a rate of
+    lapses, the number of actions, and where arrays of these `kinds` lie (data type and number of
+    axes): those of a `Group`, and the addresses of the trials. All these are read there, so that
+    the density is compiled once: for numbers and not for what they are.
     """
     known: dict[str, Any] = {"carray": carray, "pointer": pointer_to, "density": density}
     known |= {"Group": Group, "kernel": kernel, "np": np}
-    arrays, at = [], len(Shape.__args__)  # type: ignore[attr-defined]
+    parts = len(Shape.__args__)  # type: ignore[attr-defined]
+    arrays, at = [], parts + 2
     length = at + sum(1 + n_axes for _, n_axes in kinds)
     for number, (kind, n_axes) in enumerate(kinds):
         known[f"kind_{number}"] = from_dtype(kind)
         sizes = "".join(f"told[{at + 1 + axis}], " for axis in range(n_axes))
         arrays.append(f"carray(pointer(told[{at}]), ({sizes}), kind_{number})")
         at += 1 + n_axes
-    sizes = "".join(f"told[{part}], " for part in range(len(Shape.__args__)))  # type: ignore[attr-defined]
+    sizes = "".join(f"told[{part}], " for part in range(parts))
     exec(
         f"def log_density(dim, x, slope, value, user):\n"
         f"    told = carray(user, ({length},), np.int64)\n"
@@ -279,7 +282,7 @@ def callbacks(
         f"    rows = np.empty((len(group.subject), shape[0]))\n"
         f"    own = np.empty((shape[6], shape[1]))\n"
         f"    found = density(carray(x, (dim,)), carray(slope, (dim,)), rows, own, group, shape,\n"
-        f"                    kernel, {lapses}, {n_actions}, {arrays[-1]})\n"
+        f"                    kernel, told[{parts}] != 0, told[{parts + 1}], {arrays[-1]})\n"
         f"    carray(value, (1,))[0] = found\n"
         f"    return 0 if np.isfinite(found) else 4\n"
         f"def expand(dim, size, x, out, user):\n"

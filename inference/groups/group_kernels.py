@@ -244,28 +244,6 @@ def _cut(x, shape):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
-def _placed(g, shape, x, deviation, v, b, z):  # type: ignore[no-untyped-def]
-    """Write the parameters z [M, K] of all rows at a point, and what leads to them.
-
-    Returns the log density of the coordinates given all else, what pulls at the deviations, and
-    the root C of their correlations.
-    """
-    mean, level_sd, level_eta, spread, effect, turn, u = _cut(x, shape)
-    _expected(g, mean, effect, level_sd, level_eta, z, deviation)
-    correlation = _root(spread, turn, g.pair)
-    pull = g.score.copy()
-    for r in range(len(z)):
-        for i in range(len(spread)):
-            for j in range(z.shape[1]):
-                pull[g.subject[r], i] -= g.onto[r, i, j] * z[r, j]
-    value = _forward(g, correlation, spread, u, pull, v, b)
-    for r in range(len(z)):
-        for i in range(len(spread)):
-            z[r, g.moved[i]] += g.weight[r, i] * b[g.subject[r], i]
-    return value, pull, correlation
-
-
 @njit(nogil=True, error_model="numpy", fastmath={"contract"})
 def natural(z, kind, lower, upper):  # type: ignore[no-untyped-def]
     """Map z [N, K] to the natural scale, with the slope of the map: `Support`, compiled."""
@@ -331,12 +309,22 @@ def density(x, slope, z, b, g, shape, kernel, lapses, n_actions, trials):  # typ
     subjects' deviations.
     """
     k, q, _, n_contrasts, _, _, n = shape
-    mean, level_sd, level_eta, spread, effect, turn, _ = _cut(x, shape)
+    mean, level_sd, level_eta, spread, effect, turn, u = _cut(x, shape)
     by_mean, by_level_sd, by_level_eta, by_spread, by_effect, by_turn, by_u = _cut(slope, shape)
     n_rows = len(g.subject)
     by_z, v = np.empty((n_rows, k)), np.empty((n, q))
     deviation = np.empty((n_contrasts, k))
-    value, pull, correlation = _placed(g, shape, x, deviation, v, b, z)
+    _expected(g, mean, effect, level_sd, level_eta, z, deviation)
+    correlation = _root(spread, turn, g.pair)
+    pull = g.score.copy()
+    for r in range(n_rows):
+        for i in range(q):
+            for j in range(k):
+                pull[g.subject[r], i] -= g.onto[r, i, j] * z[r, j]
+    value = _forward(g, correlation, spread, u, pull, v, b)
+    for r in range(n_rows):
+        for i in range(q):
+            z[r, g.moved[i]] += g.weight[r, i] * b[g.subject[r], i]
     value += _trials(g, kernel, lapses, n_actions, trials, z, by_z)
 
     by_b, by_pull, by_correlation = np.zeros((n, q)), np.empty((n, q)), np.zeros((q, q))
@@ -365,12 +353,11 @@ def density(x, slope, z, b, g, shape, kernel, lapses, n_actions, trials):  # typ
 
 
 @compiled()
-def rows_at(problem, points):  # type: ignore[no-untyped-def]
+def rows_at(points, g, shape, kernel, lapses, n_actions, trials):  # type: ignore[no-untyped-def]
     """Return parameters [S, M, K] and deviations [S, N, Q] at points [S, D]."""
-    g, shape = problem[0], problem[1]
-    z = np.empty((len(points), len(g.subject), len(g.mean)))
+    z = np.empty((len(points), len(g.subject), shape[0]))
     b = np.empty((len(points), shape[6], shape[1]))
-    deviation, v = np.empty((shape[3], shape[0])), np.empty((shape[6], shape[1]))
+    slope = np.empty(points.shape[1])
     for s in range(len(points)):
-        _placed(g, shape, points[s], deviation, v, b[s], z[s])
+        density(points[s], slope, z[s], b[s], g, shape, kernel, lapses, n_actions, trials)
     return z, b
