@@ -12,7 +12,6 @@ from knownminds.environments.world import World as World
 
 from .agent import Agent as Agent
 from .agent import Selection as Selection
-from .agent import merging as merging
 from .compiler.definition import Law as Law
 from .compiler.definition import LogitNormal as LogitNormal
 from .compiler.definition import Normal as Normal

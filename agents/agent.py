@@ -18,9 +18,7 @@ from .recommended_design import Recommended
 
 Kernel = Callable[..., Any]
 Integers = NDArray[np.int64]
-Prepared = tuple[Integers, Integers, tuple[Array, ...]]  # subject, sequence and columns of places
-Prepare = Callable[[Integers, Integers, tuple[Array, ...], bool], Prepared]
-Merge = Callable[[Integers, tuple[Array, ...]], tuple[Integers, tuple[Array, ...]]]
+Prepared = tuple[Integers, Integers, Mapping[str, Array]]  # subject, sequence, columns of places
 
 ANSWERS = ("action", "response", "reward")  # columns of trials that are not shown
 _ASKED = {
@@ -29,23 +27,6 @@ _ASKED = {
     "both": "an action and a number",
     "either": "an action on some trials and a number on the others",
 }
-
-
-def merging(merge: Merge) -> Prepare:
-    """Make `Agent.prepare` of a function that merges trials into sufficient statistics.
-
-    (code [trials], columns) -> (code [places], merged columns), where trials of different codes
-    stay apart. Without lapses a subject is a code; with them each trial is, since the mixture has
-    no such statistics.
-    """
-
-    def prepare(
-        subject: Integers, sequence: Integers, columns: tuple[Array, ...], lapse: bool
-    ) -> Prepared:
-        code, merged = merge(np.arange(len(subject)) if lapse else subject, columns)
-        return subject[code] if lapse else code, np.zeros_like(code), merged
-
-    return prepare
 
 
 @dataclass(frozen=True)
@@ -137,8 +118,8 @@ class Agent(ABC):
     prepare
         What is done to trials once, before any likelihood: (subject [trials], sequence [trials],
         columns, whether lapses are mixed in) -> (subject [places], sequence [places], columns that
-        the likelihood reads instead). Places of a sequence stay in order of time. A model without
-        memory makes it with `merging`. None if the likelihood reads the trials themselves.
+        the likelihood reads instead). Places of a sequence stay in order of time. None if the
+        likelihood reads the trials themselves.
     """
 
     name: ClassVar[str]
@@ -157,7 +138,7 @@ class Agent(ABC):
     selection: ClassVar[Selection | None] = None
     recommended: ClassVar[Any] = Recommended()
     prepare: ClassVar[
-        staticmethod[[Integers, Integers, tuple[Array, ...], bool], Prepared] | None
+        staticmethod[[Integers, Integers, Mapping[str, Array], bool], Prepared] | None
     ] = None
     log_likelihood: ClassVar[Kernel]
     simulate: ClassVar[Kernel]

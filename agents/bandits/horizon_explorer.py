@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,18 @@ WILSON = "Wilson et al. 2014"
 
 
 def deal(
-    subject: Integers, sequence: Integers, columns: tuple[Array, ...], lapse: bool
+    subject: Integers, sequence: Integers, columns: Mapping[str, Array], lapse: bool
 ) -> Prepared:
     """Deal the answered trials of each subject into sequences of 32.
 
     Games are distinguished for the simulation only: what a choice goes by stands in its columns. A
     sequence costs as much as ten trials, and a game of first free choices is a single one.
     """
-    kept = np.flatnonzero(columns[0] >= 0.0)
+    kept = np.flatnonzero(columns["action"] >= 0.0)
     kept = kept[np.argsort(subject[kept], kind="stable")]
     subjects = subject[kept]
     within = np.arange(len(subjects)) - np.searchsorted(subjects, subjects)
-    return subjects, within // LANES, tuple(column[kept] for column in columns)
+    return subjects, within // LANES, {n: column[kept] for n, column in columns.items()}
 
 
 FIRST_FREE_CHOICES = Selection(

@@ -1,21 +1,20 @@
 """A reasoner who walks from state to state of a graph, and not for long.
 
-Its kernel is written by hand: a walk has as many steps as its parameters say. A row of it is a
-question with the sufficient statistics of all answers to it.
+Its kernel is written by hand: a walk has as many steps as its parameters say.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from math import exp, log, pi
 from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from knownminds.agents.agent import Integers, merging
+from knownminds.agents.agent import Integers
 from knownminds.agents.compiled import compiled
 from knownminds.agents.compiler.definition import SMALLEST
 from knownminds.agents.compiler.model import Model
@@ -157,31 +156,17 @@ def _walk(steps, weight, slope, places, rates, now, turn, total, total_turn):  #
 
 
 @compiled(fastmath={"contract"})
-def _score(answer, precise, constant, count, mean, spread, at_0, at_100):  # type: ignore[no-untyped-def]
-    """Log density of the answers to one question; slopes in what is predicted and in the noise.
+def _score(y, answer, precise, constant):  # type: ignore[no-untyped-def]
+    """Log density of an answer; slopes in what is predicted and in the noise.
 
     `precise` is 1 / sigma, `constant` the log density of an answer that is as predicted.
     """
-    total = by_answer = by_sigma = 0.0
-    if count > 0.0:
-        off = (mean - answer) * precise
-        squares = count * off * off + spread * precise * precise
-        total += count * constant - 0.5 * squares
-        by_answer += count * off * precise
-        by_sigma += (squares - count) * precise
-    if at_0 > 0.0:
-        x = -answer * precise
-        hazard = hazard_of(x)
-        total += at_0 * log_ndtr_of(x)
-        by_answer -= at_0 * hazard * precise
-        by_sigma -= at_0 * hazard * x * precise
-    if at_100 > 0.0:
-        x = (answer - 1.0) * precise
-        hazard = hazard_of(x)
-        total += at_100 * log_ndtr_of(x)
-        by_answer += at_100 * hazard * precise
-        by_sigma -= at_100 * hazard * x * precise
-    return total, by_answer, by_sigma
+    if 0.0 < y < 100.0:
+        off = (y / 100.0 - answer) * precise
+        return constant - 0.5 * off * off, off * precise, (off * off - 1.0) * precise
+    side, x = (-1.0, -answer * precise) if y <= 0.0 else (1.0, (answer - 1.0) * precise)
+    hazard = hazard_of(x)
+    return log_ndtr_of(x), side * hazard * precise, -hazard * x * precise
 
 
 @njit(forceinline=True, error_model="numpy", fastmath={"contract"})
@@ -219,10 +204,8 @@ def _buffers():  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath={"contract"})
-def log_likelihood(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, cell, count, mean, spread, at_0, at_100
-):
-    """Log-likelihood [N] and gradient of theta [N, P]; a lapse is mixed in for single answers."""
+def log_likelihood(theta, lapse, n_actions, row, start, response, cell):  # type: ignore[no-untyped-def]
+    """Log-likelihood [N] and gradient of theta [N, P]."""
     total, p = np.zeros(len(theta)), theta.shape[1]
     gradient = np.zeros((len(theta), p if lapse is None else p + 1))
     pull, weight, slope, buffers = np.empty(8), np.empty(8), np.empty((8, 5)), _buffers()
@@ -232,7 +215,8 @@ def log_likelihood(  # type: ignore[no-untyped-def]
             precise = 1.0 / theta[q, SIGMA]
             constant = -HALF_LOG_2_PI - log(100.0 * theta[q, SIGMA])
             for t in range(start[block], start[block + 1]):
-                if cell[t, i] < 0.0 or count[t, i] + at_0[t, i] + at_100[t, i] == 0.0:
+                y = response[t, i]
+                if cell[t, i] < 0.0 or y < -1e300:
                     continue
                 graph, question = divmod(int(cell[t, i]), N_QUESTIONS)
                 if graph != known:
@@ -243,12 +227,9 @@ def log_likelihood(  # type: ignore[no-untyped-def]
                     _visits(graph, theta[q], weight, slope, buffers)
                 holds, fits = _agreeing(weight, question)
                 answer = holds / fits
-                density, by_answer, by_sigma = _score(
-                    answer, precise, constant,
-                    count[t, i], mean[t, i], spread[t, i], at_0[t, i], at_100[t, i],
-                )  # fmt: skip
+                density, by_answer, by_sigma = _score(y, answer, precise, constant)
                 if lapse is not None:
-                    lapses = (1.0 if count[t, i] > 0.0 else 0.5) / WHOLE
+                    lapses = (1.0 if 0.0 < y < 100.0 else 0.5) / WHOLE
                     density, share, by = mixed_with_lapse(density, lapses, lapse[q])
                     gradient[q, p] += by
                     by_answer *= share
@@ -293,57 +274,28 @@ def simulate(  # type: ignore[no-untyped-def]
 ):
     """Answer questions, each in one row."""
     noise = ndtri(np.maximum(uniforms[:, 1], SMALLEST))
-    shown = query >= 0.0
-    parts = (np.where(shown, c, 0.0) for c in (graph, query, first, second, third))
-    cell = np.where(shown, question_code(*parts), -1.0)
+    cell, shown = np.full(query.shape, -1.0), query >= 0.0
+    cell[shown] = question_code(*(c[shown] for c in (graph, query, first, second, third)))
     return _answers(theta, lapse, row, start, uniforms, noise, cell)
 
 
-def question_code(graph: Any, query: Any, first: Any, second: Any, third: Any) -> Integers:
-    """Number the questions: 81 graph + 27 query + 9 (first + 1) + 3 (second + 1) + third + 1."""
-    g, q, *states = (np.asarray(c).astype(np.int64) for c in (graph, query, first, second, third))
-    return np.asarray(g * N_QUESTIONS + q * 27 + 9 * states[0] + 3 * states[1] + states[2] + 13)
+def question_code(*question: Any) -> Integers:
+    """Number the questions: 81 graph + 27 query + 9 (first + 1) + 3 (second + 1) + third + 1.
 
-
-def merge(subject: Integers, columns: tuple[Array, ...]) -> tuple[Integers, tuple[Array, ...]]:
-    """Merge the answers of a subject to the same question.
-
-    Returns the subject of each row, and per row: the question's number, how many answers lie
-    between the ends, their mean and their sum of squared deviations from it (on a scale from 0 to
-    1), how many are 0 and how many are 100.
+    Raises ValueError if one is none.
     """
-    response, graph, query, first, second, third = columns
-    given = np.isfinite(response)
-    states = np.stack([first, second, third])
-    at = np.nan_to_num(query, nan=-1.0).astype(np.int64)
-    wrong = given & ~(
-        np.isin(states, (-1.0, 0.0, 1.0)).all(axis=0)
-        & np.isin(query, (0.0, 1.0, 2.0))
-        & np.isin(graph, (0.0, 1.0, 2.0))
-        & (states[np.clip(at, 0, 2), np.arange(len(at))] == -1.0)
-    )
+    graph, query, *states = (np.nan_to_num(column, nan=-2.0) for column in question)
+    wrong = ~(np.isin(states, (-1.0, 0.0, 1.0)).all(axis=0) & np.isin(graph, (0.0, 1.0, 2.0)))
+    for k in range(3):
+        wrong |= ~np.isin(query, (0.0, 1.0, 2.0)) | ((query == k) & (states[k] != -1.0))
     if wrong.any():
-        k = int(np.flatnonzero(wrong)[0])
-        values = ", ".join(f"{c[k]:g}" for c in (graph, query, first, second, third))
+        values = ", ".join(f"{column[wrong][0]:g}" for column in question)
         raise ValueError(
             "A question has a graph (0, 1, 2), a query (0, 1, 2), and first, second, third of -1 "
             f"(not shown), 0 or 1, -1 for the queried one; got {values}. Recode these columns."
         )
-    parts = (np.where(given, c, 0.0) for c in (graph, query, first, second, third))
-    cell = question_code(*parts)
-    codes, where = np.unique(subject * (3 * N_QUESTIONS) + cell, return_inverse=True)
-    y = np.where(given, response, 0.0) / 100.0
-    low, high = given & (y <= 0.0), given & (y >= 1.0)
-    inside = given & ~low & ~high
-
-    def added(values: NDArray[Any]) -> Array:
-        return np.bincount(where, values, minlength=len(codes)).astype(float)
-
-    count = added(inside)
-    mean = added(np.where(inside, y, 0.0)) / np.maximum(count, 1.0)
-    spread = added(np.where(inside, (y - mean[where]) ** 2, 0.0))
-    subjects, cells = np.divmod(codes, 3 * N_QUESTIONS)
-    return subjects, (cells.astype(float), count, mean, spread, added(low), added(high))
+    cell = graph * N_QUESTIONS + query * 27 + 9 * states[0] + 3 * states[1] + states[2] + 13
+    return np.asarray(cell.astype(np.int64))
 
 
 class MutationSampler(CausalReasoner, Model):
@@ -392,9 +344,15 @@ class MutationSampler(CausalReasoner, Model):
         ),
         NoisyOr.parameters["sigma"],
     )
-    prepare = staticmethod(merging(merge))
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(simulate)
+
+    @classmethod
+    def reads(cls, columns: Mapping[str, Array], n_actions: int) -> dict[str, Array]:
+        response, given = columns["response"], np.isfinite(columns["response"])
+        cell = np.full(len(given), -1.0)
+        cell[given] = question_code(*(columns[name][given] for name in cls.design))
+        return {"response": response, "cell": cell}
 
     def predict(self, observation: Observation) -> float:
         """Return the answer to a question before any noise, on a scale from 0 to 1."""

@@ -6,6 +6,7 @@ definition that goes through the kinds of outcomes, one after the other.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from scipy.special import softmax
 
 from knownminds.agents.agent import Integers, Prepared
 from knownminds.agents.compiler.definition import Law, positive, real, unit
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.compiler.model import Compiled, Model
 from knownminds.agents.parameters import Array
 from knownminds.environments.chance.outcome_grid import LETTERS, MARKS
 from knownminds.environments.chance.scenarios import context_of
@@ -51,19 +52,6 @@ class Answers(Law):
 
     def lapse_density(self, y: Any) -> Any:
         return self.of_lapse
-
-
-class _Kernel:
-    """The likelihood of a sampler as a class attribute: compiled at the first use."""
-
-    def __get__(self, instance: object, owner: type[BeliefSampler]) -> Any:
-        return _of_places(owner).compiled(2).log_likelihood
-
-
-@cache
-def _of_places(model: type[BeliefSampler]) -> type[BeliefSampler]:
-    """Return the model of rows, one for each kind of outcomes."""
-    return type(f"{model.__name__}Places", (model,), {"given": "response", "prepare": None})
 
 
 def _rows(
@@ -163,7 +151,6 @@ class BeliefSampler(Model):
     remembers = False
     kinds = ("kind", (0,))  # which tells rows from what fills up lanes
     states: ClassVar[bool] = False  # whether stated probabilities may be among the answers
-    log_likelihood = _Kernel()
 
     temperature = positive("above 1 flattens, below 1 sharpens", 0.0, 0.5)
     bias_first = _bias("the first outcome that can come, or the option named first")
@@ -259,12 +246,13 @@ class BeliefSampler(Model):
     # How likely the answers to a context are.
 
     @classmethod
-    def kernel(cls, n_actions: int) -> Any:
-        return cls.log_likelihood
+    def compiled(cls, actions: int) -> Compiled:
+        """Return the likelihood, in which rows are alike however many actions there are."""
+        return super().compiled(2)
 
     @classmethod
     def prepare(
-        cls, subject: Integers, sequence: Integers, columns: tuple[Array, ...], lapse: bool
+        cls, subject: Integers, sequence: Integers, columns: Mapping[str, Array], lapse: bool
     ) -> Prepared:
         """Count the answers of a subject to a context; with lapses each answer stands alone.
 
@@ -273,7 +261,7 @@ class BeliefSampler(Model):
         ValueError
             If an answer is no outcome of its context, or a stated probability where none may be.
         """
-        cell, correct, action = columns
+        cell, correct, action = (columns[name] for name in cls.columns)
         code = np.arange(len(subject)) if lapse else subject
         stated, revealed = (action >= 0) & (correct >= 0), (action >= 0) & (correct < 0)
         if stated.any() and not cls.states:
@@ -292,8 +280,7 @@ class BeliefSampler(Model):
         rows["kind"] = np.zeros(len(whose) + len(who))
         whose = np.concatenate([whose, who.astype(np.int64)])
         run = np.concatenate([run, len(run) + np.arange(len(who))])
-        read = _of_places(cls).reads(rows, 2)
-        return subject[whose] if lapse else whose, run, tuple(read.values())
+        return subject[whose] if lapse else whose, run, rows
 
     def begin(self) -> None:
         self.top, self.whole, self.chosen = LOWEST, 0.0, 0.0

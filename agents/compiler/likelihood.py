@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import log2
+from math import log, prod
 from typing import Any
 
 import numpy as np
@@ -33,114 +33,70 @@ from .symbols import (
     symbol,
     within,
 )
-from .tracing import Answer, Definition, State, Trial
+from .tracing import LAPSE, Answer, Definition, State, Trial
 
 TINY = 1e-150  # a probability counts at least this
-BITS = 400  # by which a product of probabilities may shrink before its logarithm is taken
-LAPSE = "lapse"
+LOG_TINY = log(TINY)
 ACTION, RESPONSE = "action", "response"
 
 
 @dataclass(frozen=True)
 class Density:
-    """Log density of an answer: linear + sign log(factor); and what a lapse would give.
+    """Log density of an answer, the density, and that of an answer in a lapse."""
 
-    Logarithms are taken of products of factors, once in a while. `probability` is that of an
-    action, which has no other form that is quicker; None for numbers.
-    """
-
-    linear: Any
-    factor: Any
-    probability: Any
+    log: Any
+    plain: Any
     of_lapse: Any
 
 
 def density(answer: Answer, parts: dict[str, Expr], actions: int) -> Density:
-    """Return the log density of an answer by its parts."""
+    """Return the density of an answer by its parts."""
     action, response = symbol(ACTION, DATA), symbol(RESPONSE, DATA)
-    one = number(1.0)
     if answer.law is not None:
         law = answer.law(**parts)
         both = merged(
             lambda: {"plain": law.log_density(response), "lapse": law.lapse_density(response)}
         )
-        return Density(both["plain"], one, None, both["lapse"])
-    u = Symbols.of(list(parts.values()))
-    each = number(1.0 / actions)
+        return Density(both["plain"], np.exp(both["plain"]), both["lapse"])
+    u, each = Symbols.of(list(parts.values())), number(1.0 / actions)
     if answer.stated:
-        return Density(number(0.0), one, u[action], each)
+        return Density(np.log(np.maximum(u[action], TINY)), u[action], each)
     if actions == 2:
         lead = u[0] if len(u) == 1 else u[1] - u[0]
         ahead = lead * select(make("eq", action, 1.0), 1.0, -1.0)
         e = np.exp(-abs(ahead))
         chosen = select(ahead > 0.0, 1.0, e) / (1.0 + e)
-        return Density(np.minimum(ahead, 0.0), 1.0 + e, chosen, each)
+        return Density(np.minimum(ahead, 0.0) - np.log(1.0 + e), chosen, each)
     top = node("hold", (np.maximum.reduce(u),))
     weights = np.exp(u - top).view(Symbols)
     whole = weights.sum()
-    return Density(u[action] - top, whole, weights[action] / whole, each)
+    return Density(u[action] - top - np.log(whole), weights[action] / whole, each)
 
 
-@dataclass(frozen=True)
-class Terms:
-    """What a trial adds to the log-likelihood: linear + log(over) - log(under)."""
-
-    linear: Expr
-    under: Expr
-    over: Expr
-
-    @property
-    def has_product(self) -> bool:
-        """Whether a product is carried along."""
-        return any(x is not number(1.0) for x in (self.under, self.over))
-
-    def slope(self, head: Expr) -> Expr:
-        """Return the slope in a symbol."""
-        wanted = {head: number(1.0)}
-        linear, under, over = (slope(x, wanted, {}) for x in (self.linear, self.under, self.over))
-        total = make("sub", linear, make("mul", under, 1.0 / self.under))
-        return make("add", total, make("mul", over, 1.0 / self.over))
-
-
-def terms(densities: list[Density], lapses: bool, either: bool) -> Terms:
+def log_density(densities: list[Density], lapses: bool, either: bool) -> Any:
     """Join the parts of an answer: all of them, or with `either` the one that was given."""
     if either:
         acts = negated(make("gt", 0.0, symbol(ACTION, DATA)))
-        a, b = densities
-
-        def pair(x: Any, y: Any) -> Expr:
-            return select(acts, x, y)
-
-        densities = [
-            Density(
-                pair(a.linear, b.linear),
-                pair(a.factor, 1.0),
-                pair(_probability(a), _probability(b)),
-                pair(a.of_lapse, b.of_lapse),
-            )
-        ]
-    one, zero = number(1.0), number(0.0)
-    if lapses:
-        rate = symbol(LAPSE, PARAMETER)
-        density: Any = one
-        anyhow: Any = one
-        for d in densities:
-            density, anyhow = density * _probability(d), anyhow * d.of_lapse
-        mixed = np.maximum((1.0 - rate) * density + rate * anyhow, TINY)
-        numbers = any(d.probability is None for d in densities) or either
-        return Terms(np.log(mixed), one, one) if numbers else Terms(zero, one, mixed)
-    linear: Any = zero
-    under: Any = one
-    over: Any = one
-    for d in densities:
-        linear, under = linear + d.linear, under * d.factor
-        if d.probability is not None and d.linear is zero and d.factor is one:
-            over = over * np.maximum(d.probability, TINY)
-    return Terms(linear, under, over)
+        a, b = (vars(one).values() for one in densities)
+        densities = [Density(*(select(acts, x, y) for x, y in zip(a, b, strict=True)))]
+    if not lapses:
+        return sum((d.log for d in densities[1:]), densities[0].log)
+    rate: Any = symbol(LAPSE, PARAMETER)
+    plain, of_lapse = (
+        prod((getattr(d, name) for d in densities), start=number(1.0))
+        for name in ("plain", "of_lapse")
+    )
+    return np.log(np.maximum((1.0 - rate) * plain + rate * of_lapse, TINY))
 
 
-def _probability(d: Density) -> Any:
-    return np.exp(d.linear) if d.probability is None else d.probability
+def parted(x: Expr) -> tuple[Expr, Expr]:
+    """Return what is added to a log density, and the factor whose logarithm is added to that."""
+    if x.op == "log" and x.on & (PARAMETER | STATE):
+        return number(0.0), x.args[0]
+    if x.op not in ("add", "sub"):
+        return x, number(1.0)
+    (a, over), (b, under) = map(parted, x.args)
+    return make(x.op, a, b), make("mul" if x.op == "add" else "div", over, under)
 
 
 def carried(
@@ -175,7 +131,6 @@ class Likelihood:
     Parameters
     ----------
     either : whether a trial has an action or a number, not both
-    hoist : whether costly expressions of columns alone become columns
 
     Attributes
     ----------
@@ -186,28 +141,35 @@ class Likelihood:
     afters : what is remembered after a trial, by kind of trial
     """
 
-    def __init__(self, definition: Definition, either: bool = False, hoist: bool = True):
+    def __init__(self, definition: Definition, either: bool = False):
         self.definition, self.either = definition, either
         self.start = definition.start
         self.kind, values = definition.model.kinds or ("", (0,))
         self.values = values
         trials = [_trial_of(self.kind, value) for value in values]
-        self.answers = [definition.answers(trial, trial) for trial in trials]
-        self.afters = [definition.after(trial) for trial in trials]
-        forms = [[(answer.law, answer.stated) for answer in one] for one in self.answers]
+        answers = [definition.answers(trial, trial) for trial in trials]
+        afters = [definition.after(trial) for trial in trials]
+        self.afters = afters
+        forms = [[(answer.law, answer.stated) for answer in one] for one in answers]
         if any(form != forms[0] for form in forms):
             raise UntraceableError("respond() returns different kinds of answers; return one kind")
         self.laws = [law for law, _ in forms[0]]
-        self._passes = [_Pass(self, lapses) for lapses in (False, True)]
+        self._passes = [_Pass(self, answers, afters, lapses=False)]
+        if definition.model.mixes_lapses:
+            lapsing = Definition(definition.model, definition.actions, lapses=True)
+            answers = [lapsing.answers(trial, trial) for trial in trials]
+            afters = [lapsing.after(trial) for trial in trials]
+        self._passes.append(_Pass(self, answers, afters, lapses=True))
         trial_roots = [x for one in self._passes for part in one.parts for x in part.roots]
         self.roots = [*trial_roots, *self.start.values()]
         first = [*self.given, *([self.kind] if self.kind else [])]
         read = [x.value for x in within(self.roots) if _is_column(x)]
         self.columns = tuple(dict.fromkeys([*first, *sorted(read, key=_rank)]))
         wanted = [
-            x for x in within(trial_roots)
+            x
+            for x in within(trial_roots)
             if x.on == DATA and x.args and x.op not in CONDITIONS and costly(x)
-        ] if hoist else []  # fmt: skip
+        ]
         self.hoisted = {x: f"once_{k}" for k, x in enumerate(largest(trial_roots, wanted))}
         left = within([*within(trial_roots, stop=self.hoisted), *self.start.values()], self.hoisted)
         used = {x.value for x in left if _is_column(x)} | set(first)
@@ -267,22 +229,32 @@ def _trial_of(kind: str, value: int) -> Callable[[], Trial]:
     return lambda: Trial({kind: value} if kind else {})
 
 
+def _multiplied(factor: str) -> list[str]:
+    """Return the statements that multiply a lane's product, and keep it far from 0 and infinity."""
+    return [
+        f"product = {row(1)} * pick(given, {factor}, 1.0)",
+        f"tiny, huge = product < {TINY}, product > {1 / TINY}",
+        f"{row(1)} = product * pick(tiny, {1 / TINY}, pick(huge, {TINY}, 1.0))",
+        f"{row(0)} += pick(tiny, {LOG_TINY}, pick(huge, {-LOG_TINY}, 0.0))",
+    ]
+
+
 class _Part:
     """What is calculated on a trial of one kind.
 
     Parameters
     ----------
     heads : symbols that stand for the parts of the answer, and what they are
-    terms : what is added to the log-likelihood
+    log : what is added to the log-likelihood
     scores : what is added to the gradient
     changed : what is remembered anew, slopes included
     """
 
     def __init__(
-        self, whole: Likelihood, answers: list[Answer], after: State, lapses: bool,
+        self, whole: Likelihood, answers: list[Answer], after: State, parameters: list[str],
         slopes: dict[tuple[str, str], Expr],
     ):  # fmt: skip
-        actions, parameters = whole.definition.actions, whole.definition.parameters
+        actions, model = whole.definition.actions, whole.definition.model
         self.heads: dict[Expr, Expr] = {}
         densities = []
         for k, answer in enumerate(answers):
@@ -291,21 +263,20 @@ class _Part:
                 parts = {"0": make("sub", parts["1"], parts["0"])}
             heads = {n: self._head(f"{k}_{n}", x) for n, x in parts.items()}
             densities.append(density(answer, heads, actions))
-        self.terms = terms(densities, lapses, whole.either)
-        pushes = {head: self.terms.slope(head) for head in self.heads}
+        lapses = LAPSE in parameters and not model.mixes_lapses
+        self.log = log_density(densities, lapses, whole.either)
+        pushes = {head: slope(self.log, {head: number(1.0)}, {}) for head in self.heads}
         self.scores: list[Any] = []
         self.changed = {symbol(s, STATE): after[s] for s in whole.start}
         for p in parameters:
             own_slopes, known = seeds(p, slopes), {}  # type: ignore[var-annotated]
-            score: Any = number(0.0)
+            score: Any = slope(self.log, {symbol(p, PARAMETER): number(1.0)}, {})
             for head, x in self.heads.items():
                 score = score + pushes[head] * slope(x, own_slopes, known)
             self.scores.append(score)
             for s in whole.start:
                 if (s, p) in slopes:
                     self.changed[slopes[s, p]] = slope(after[s], own_slopes, known)
-        if lapses:
-            self.scores.append(self.terms.slope(symbol(LAPSE, PARAMETER)))
         self.changed = {s: x for s, x in self.changed.items() if x is not s}
 
     def _head(self, name: str, x: Expr) -> Expr:
@@ -319,8 +290,7 @@ class _Part:
     @property
     def results(self) -> list[Expr]:
         """What is calculated once the heads are known."""
-        t = self.terms
-        return [t.linear, t.under, t.over, *self.scores, *self.changed.values()]
+        return [*parted(self.log), *self.scores, *self.changed.values()]
 
     @property
     def roots(self) -> list[Expr]:
@@ -331,19 +301,19 @@ class _Part:
 class _Pass:
     """The function without lapses, or with them."""
 
-    def __init__(self, whole: Likelihood, lapses: bool):
-        self.whole, self.lapses = whole, lapses
-        start, parameters = whole.start, list(whole.definition.parameters)
-        self.parameters = [*parameters, *([LAPSE] if lapses else [])]
-        slopes = carried(parameters, start, whole.afters)
+    def __init__(
+        self, whole: Likelihood, answers: list[list[Answer]], afters: list[State], lapses: bool
+    ):
+        self.whole, self.lapses, start = whole, lapses, whole.start
+        self.parameters = [*whole.definition.parameters, *([LAPSE] if lapses else [])]
+        slopes = carried(self.parameters, start, afters)
         self.parts = [
-            _Part(whole, answers, after, lapses, slopes)
-            for answers, after in zip(whole.answers, whole.afters, strict=True)
+            _Part(whole, one, after, self.parameters, slopes)
+            for one, after in zip(answers, afters, strict=True)
         ]
         self.start = {symbol(s, STATE): x for s, x in start.items()}
         for (s, p), x in slopes.items():
             self.start[x] = slope(start[s], seeds(p, slopes), {})
-        self.product = any(part.terms.has_product for part in self.parts)
 
     def frame(self, head: str) -> Frame:
         """Return the function."""
@@ -356,13 +326,11 @@ class _Pass:
             kept |= {x: f"{x.value}_i" for x in symbols if x not in part.heads}
             kept |= {x: name for x, name in once.items() if x not in kept}
         places = {x: row(2 + n + k) for k, x in enumerate(kept)}
-        log_product = [f"{row(0)} -= log({row(1)})"] if self.product else []
-        anew = [f"{row(1)} = 1.0"] if self.product else []
         return Frame(
             head,
             ["total = np.zeros(len(theta))", f"gradient = np.zeros((len(theta), {n}))"],
             2 + n + len(kept),
-            [*anew, *self._begin(kept, places)],
+            [f"{row(1)} = 1.0", *self._begin(kept, places)],
             [
                 (f"{whole.kind}_all[t, i] == {value}.0" if whole.kind else "", lines)
                 for value, lines in zip(
@@ -370,11 +338,9 @@ class _Pass:
                 )
             ],
             [
-                *log_product,
-                f"total[q] += {row(0)}",
+                f"total[q] += {row(0)} + log({row(1)})",
                 *(f"gradient[q, {k}] += {row(2 + k)}" for k in range(n)),
             ],
-            self._every([*log_product, *anew]) if self.product else [],
             "total, gradient",
         )
 
@@ -396,15 +362,16 @@ class _Pass:
             *(f"{name} = {places[x]}" for x, name in mine.items()),
             f"given = ({whole.is_given('t')}){here if whole.kind else ''}",
             *body.lines,
-            *self._added(part.terms, texts[:3]),
+            f"{row(0)} += pick(given, {texts[0]}, 0.0)",
+            *(_multiplied(texts[1]) if texts[1] != "1.0" else []),
             *(
                 f"{row(2 + k)} += pick(given, {text}, 0.0)"
-                for k, (x, text) in enumerate(zip(part.scores, texts[3 : 3 + n], strict=True))
+                for k, (x, text) in enumerate(zip(part.scores, texts[2 : 2 + n], strict=True))
                 if x is not number(0.0)
             ),
             *(
                 f"{places[x]} = pick(given, {text}, {mine[x]})"
-                for x, text in zip(part.changed, texts[3 + n :], strict=True)
+                for x, text in zip(part.changed, texts[2 + n :], strict=True)
             ),
         ]
 
@@ -428,26 +395,3 @@ class _Pass:
             if text not in ("0.0", "-0.0")
         ]
         return [*(look if steady else []), *printer.lines, *stores]
-
-    def _added(self, terms_: Terms, texts: list[str]) -> list[str]:
-        """Return the statements that add a trial to the log-likelihood."""
-        linear, under, over = texts
-        lines = []
-        if terms_.linear is not number(0.0):
-            lines.append(f"{row(0)} += pick(given, {linear}, 0.0)")
-        if terms_.under is not number(1.0):
-            lines.append(f"{row(1)} *= pick(given, {under}, 1.0)")
-        if terms_.over is not number(1.0):  # may be tiny, so that the product is scaled
-            lines += [
-                f"product = {row(1)} / pick(given, {over}, 1.0)",
-                f"large = product > {1 / TINY}",
-                f"{row(1)} = pick(large, product * {TINY}, product)",
-                f"{row(0)} += pick(large, {float(np.log(TINY))}, 0.0)",
-            ]
-        return lines
-
-    def _every(self, lines: list[str]) -> list[str]:
-        """Return the statements that put the product of all lanes away before it is too large."""
-        every = max(1, int(BITS / log2(max(2, self.whole.definition.actions))))
-        lanes = block("for i in range(LANES):", lines)
-        return block(f"if (t - start[block]) % {every} == {every - 1}:", lanes)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf, log
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,7 +17,7 @@ from knownminds.agents.agent import Agent, Kernel
 from knownminds.agents.parameters import Array, Parameter, Parameters
 from knownminds.environments import answer_columns
 from knownminds.environments.environment import Choice, Environment, Observation
-from knownminds.environments.world import Payoffs, World
+from knownminds.environments.world import World
 
 from .cache import folder_of, loaded, module_text
 from .definition import SMALLEST, Law, log_mixed, probabilities
@@ -28,26 +28,6 @@ from .symbols import STATE, evaluated, new_graph, symbol
 from .tracing import Definition, Shapes
 
 
-@dataclass(frozen=True)
-class Outline:
-    """What a definition says by itself.
-
-    Parameters
-    ----------
-    columns : trial columns that the likelihood reads, the answer first
-    given : what is given on a trial
-    n_uniforms : how many uniform numbers a trial takes
-    remembers : whether a trial changes what is remembered
-    span : the range of the numbers that are given
-    """
-
-    columns: tuple[str, ...]
-    given: str
-    n_uniforms: int
-    remembers: bool
-    span: tuple[float, float] | None
-
-
 class _Outlined:
     """A class attribute that follows from the definition, by tracing it at the first use."""
 
@@ -55,7 +35,7 @@ class _Outlined:
         self.name = name
 
     def __get__(self, instance: object, owner: type[Model]) -> Any:
-        return getattr(owner.outline(), self.name)
+        return owner.outline()[self.name]
 
 
 class _Actions:
@@ -78,29 +58,8 @@ class _LogLikelihood:
         return log_likelihood
 
 
-class _Simulate:
-    """The simulation where actions pay what a table "payoffs" holds: what is given alone."""
-
-    def __get__(self, instance: object, owner: type[Model]) -> Any:
-        def simulate(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
-            actions = owner.n_actions or n_actions or 2
-            world, shapes = (Payoffs, {"payoffs": (actions,)}) if n_actions else (World, {})
-            out = owner.played_in(world, shapes, actions)(theta, lapse, n_actions, *rest)
-            return (out[0], out[1]) if owner.given in ("both", "either") else out[0]
-
-        return simulate
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A compiled likelihood, and what it reads.
-
-    Parameters
-    ----------
-    log_likelihood : the function
-    columns : trial columns that it reads, in the order in which it takes them
-    hoisted : expressions of columns, which it takes after them
-    """
+class Compiled(NamedTuple):
+    """A compiled likelihood; the columns that it reads, and after them expressions of columns."""
 
     log_likelihood: Kernel
     columns: tuple[str, ...]
@@ -175,6 +134,8 @@ class Model(Agent):
     kinds
         A column that tells kinds of trials apart, and its values: `trial.stage` is then a
         number, and `if trial.stage == 0` is decided when the kernel is made.
+    mixes_lapses
+        Whether the methods mix lapses in, where `self.lapse` is not None.
     """
 
     source: ClassVar[str] = ""
@@ -182,6 +143,7 @@ class Model(Agent):
     parameters: ClassVar[Parameters] = Parameters()
     n_actions: ClassVar[int | None] = _attribute(_Actions)
     kinds: ClassVar[tuple[str, tuple[int, ...]] | None] = None
+    mixes_lapses: ClassVar[bool] = False
     columns: ClassVar[tuple[str, ...]] = _attribute(_Outlined)
     design: ClassVar[tuple[str, ...]] = ()  # the world of an experiment says which
     given: ClassVar[Any] = _attribute(_Outlined)
@@ -189,9 +151,8 @@ class Model(Agent):
     n_uniforms: ClassVar[int] = _attribute(_Outlined)
     remembers: ClassVar[bool] = _attribute(_Outlined)
     log_likelihood: ClassVar[Any] = _attribute(_LogLikelihood)
-    simulate: ClassVar[Any] = _attribute(_Simulate)
 
-    _outline: ClassVar[Outline | None] = None
+    _outline: ClassVar[dict[str, Any] | None] = None
     _own: frozenset[str]  # names of an agent's attributes that are not remembered
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -225,8 +186,8 @@ class Model(Agent):
         cls._outline = None
 
     @classmethod
-    def outline(cls) -> Outline:
-        """Return what the definition says by itself.
+    def outline(cls) -> dict[str, Any]:
+        """Return what the definition says by itself, by attribute.
 
         Raises
         ------
@@ -241,19 +202,19 @@ class Model(Agent):
                 moved = (
                     x is not symbol(n, STATE) for after in traced.afters for n, x in after.items()
                 )
-                cls._outline = Outline(
-                    traced.columns,
-                    "response" if traced.laws[0] else "both" if laws else "action",
-                    2 if laws else 1,
-                    any(moved),
-                    laws[0].span if laws else None,
-                )
+                cls._outline = {
+                    "columns": traced.columns,  # that the likelihood reads, the answer first
+                    "given": "response" if traced.laws[0] else "both" if laws else "action",
+                    "n_uniforms": 2 if laws else 1,
+                    "remembers": any(moved),
+                    "span": laws[0].span if laws else None,
+                }
         return cls._outline
 
     @classmethod
     def _traced(cls, actions: int) -> Likelihood:
         either = inspect.getattr_static(cls, "given") == "either"
-        return Likelihood(Definition(cls, actions), either, hoist=cls.prepare is None)
+        return Likelihood(Definition(cls, actions), either and cls.prepare is None)
 
     @classmethod
     def kernel_source(cls, actions: int | None = None) -> str:
@@ -294,7 +255,7 @@ class Model(Agent):
     @classmethod
     def reads(cls, columns: Mapping[str, Array], n_actions: int) -> dict[str, Array]:
         """Return the flat columns that the kernel takes, what follows from others calculated."""
-        if cls.prepare is not None or "log_likelihood" in vars(cls):
+        if "log_likelihood" in vars(cls):
             return super().reads(columns, n_actions)
         kernel = cls.compiled(cls.n_actions or n_actions or 2)
         shape = np.shape(next(iter(columns.values())))

@@ -143,7 +143,6 @@ class Frame:
         there can LLVM prove that rows do not overlap, and turn loops over lanes into vectors
     begin, end : statements of a lane before and after its trials
     trials : statements of a trial, by the condition that tells its kind; "" for all trials
-    every : statements before each trial, for all lanes
     returned : what is returned
     """
 
@@ -153,13 +152,12 @@ class Frame:
     begin: list[str]
     trials: list[tuple[str, list[str]]]
     end: list[str]
-    every: list[str]
     returned: str
 
     def lines(self) -> list[str]:
         """Return the lines of the function."""
         lanes = f"for i in range({LANES}):"
-        loops = list(self.every)
+        loops: list[str] = []
         for condition, lines in self.trials:
             loop = block(lanes, lines)
             if condition:  # entered if any lane has a trial of this kind

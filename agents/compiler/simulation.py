@@ -192,7 +192,6 @@ class Simulation:
                 begin,
                 [("", trial)],
                 [],
-                [],
                 "out",
             ).lines(),
         ]

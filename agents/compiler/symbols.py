@@ -677,9 +677,9 @@ def _derived(x: Expr, slopes: Mapping[Expr, Expr], known: dict[Expr, Expr]) -> A
     db: Any = slope(b, slopes, known)
     match x.op:
         case "add" | "sub":
-            return _sum(x.op, da, db)
+            return make(x.op, da, db)
         case "mul":
-            return _sum("add", a * db, b * da)
+            return a * db + b * da
         case "div":
             return (da - x * db) * (1.0 / b)
         case "exp":
@@ -697,13 +697,3 @@ def _derived(x: Expr, slopes: Mapping[Expr, Expr], known: dict[Expr, Expr]) -> A
         case "log_ndtr":
             return make("hazard", a) * da  # not exp(-a * a / 2 - log_ndtr(a)), which cancels
     raise AssertionError(x.op)
-
-
-def _sum(op: str, a: Expr, b: Expr) -> Expr:
-    """Add or subtract, with a factor that both have taken out."""
-    if a.op == b.op == "mul":
-        for j, x in enumerate(a.args):
-            for k, y in enumerate(b.args):
-                if x is y:
-                    return make("mul", x, make(op, a.args[1 - j], b.args[1 - k]))
-    return make(op, a, b)

@@ -31,6 +31,8 @@ from .symbols import (
 if TYPE_CHECKING:
     from .model import Model
 
+LAPSE = "lapse"
+
 Shapes = Mapping[str, tuple[int, ...]]  # of what tables hold for a trial
 State = dict[str, Expr]  # what is remembered, by flat names
 
@@ -126,13 +128,18 @@ class Definition:
 
     Parameters
     ----------
+    lapses : whether the rate of lapses is a parameter, `self.lapse`
+
+    Attributes
+    ----------
     parameters : their symbols
     start : what is remembered before the first trial, by flat names
     """
 
-    def __init__(self, model: type[Model], actions: int):
+    def __init__(self, model: type[Model], actions: int, lapses: bool = False):
         self.model, self.actions = model, actions
-        self.parameters = {n: symbol(n, PARAMETER) for n in model.parameters.names}
+        names = (*model.parameters.names, *([LAPSE] if lapses else []))
+        self.parameters = {n: symbol(n, PARAMETER) for n in names}
         self._begun: dict[str, Any] = {}
         self.start = merged(self._begin)
 

@@ -7,19 +7,18 @@ No). What a decider does is said in `Decider.draw`; how likely an answer is, in 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from math import log
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from numba.extending import register_jitable
 from scipy.special import expit, log_ndtr, ndtri
 
 from knownminds.agents.agent import Integers, Prepared
 from knownminds.agents.compiled import read_only
-from knownminds.agents.compiler.definition import HALF_LOG_2_PI, SMALLEST, Law, positive, real, unit
+from knownminds.agents.compiler.definition import HALF_LOG_2_PI, SMALLEST, Law, positive, real
 from knownminds.agents.compiler.model import Model
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import Sequences
@@ -58,48 +57,6 @@ class Answer(Law):
 
     def at(self, normal: Any) -> Any:
         return normal
-
-
-class _Kernel:
-    """The likelihood of a decider as a class attribute: compiled at the first use."""
-
-    def __get__(self, instance: object, owner: type[Decider]) -> Any:
-        return _kernel_of(owner)
-
-
-@cache
-def _compiled(model: type[Decider], lapses: bool) -> tuple[Any, Any]:
-    """Return the likelihood of places, and what makes its columns of those of `places_of`.
-
-    The rate of lapses is one more parameter, the last.
-    """
-    rate = {"lapses": unit("rate of lapses")} if lapses else {}
-    of_places: type[Decider] = type(
-        f"{model.__name__}Places", (model,), {"given": "response", "prepare": None, **rate}
-    )
-    return of_places.compiled(3).log_likelihood, lambda places: tuple(
-        of_places.reads(places, 3).values()
-    )
-
-
-@cache
-def _kernel_of(model: type[Decider]) -> Any:
-    """Return the compiled likelihood of a decider, of which that with lapses is another model."""
-    alone, mixed = (_compiled(model, lapses)[0] for lapses in (False, True))
-
-    def log_likelihood(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
-        if lapse is None:
-            return alone(theta, None, n_actions, row, start, *columns)
-        wide = np.empty((theta.shape[0], theta.shape[1] + 1))
-        for k in range(len(theta)):
-            for j in range(theta.shape[1]):
-                wide[k, j] = theta[k, j]
-            wide[k, theta.shape[1]] = lapse[k]
-        return mixed(wide, None, n_actions, row, start, *columns)
-
-    kernel: Any = register_jitable(log_likelihood)
-    kernel.py_func = log_likelihood  # as compiled functions have it
-    return kernel
 
 
 def _utility(action: str, state: str) -> Any:
@@ -144,8 +101,6 @@ class Decider(Model):
     ----------
     dial
         By how much a rule of a rational decider is broken.
-    lapses
-        The rate of lapses, which moves what statements tell of a context.
     decides_by_state
         Whether decisions know the state.
     """
@@ -166,9 +121,9 @@ class Decider(Model):
     n_actions = 3
     remembers = False
     dial: Any = 0.0
-    lapses: Any = None
+    lapse: Any = None
+    mixes_lapses = True
     decides_by_state: ClassVar[bool] = False
-    log_likelihood = _Kernel()
 
     u_yes_1 = _utility("Yes", "present")
     u_yes_0 = _utility("Yes", "absent")
@@ -313,17 +268,10 @@ class Decider(Model):
 
     @classmethod
     def prepare(
-        cls, subject: Integers, sequence: Integers, columns: tuple[Array, ...], lapse: bool
+        cls, subject: Integers, sequence: Integers, columns: Mapping[str, Array], lapse: bool
     ) -> Prepared:
         """Count decisions that are alike, and work out what hangs on the trials alone."""
-        named = dict(zip(cls.columns, columns, strict=True))
-        whose, run, places = places_of(subject, sequence, named, cls.moves, cls.decides_by_state)
-        return whose, run, _compiled(cls, lapse)[1](places)
-
-    @classmethod
-    def kernel(cls, n_actions: int) -> Any:
-        """Return the compiled likelihood."""
-        return cls.log_likelihood
+        return places_of(subject, sequence, columns, cls.moves, cls.decides_by_state)
 
     def begin(self) -> None:
         self.off, self.left = 0.0, self.s_between**2
@@ -357,8 +305,8 @@ class Decider(Model):
     def weight_of_cell(self, trial: Any, share: Any) -> tuple[Any, Any]:
         """Return the probability of a cell, lapses included, and the share of no lapse in it."""
         width = np.where(self.at_an_end(trial), WIDTH_AT_END, WIDTH) * trial.per
-        no_lapse = (1.0 - self.lapses) * share
-        mixed = np.maximum(no_lapse + self.lapses * width, LEAST)
+        no_lapse = (1.0 - self.lapse) * share
+        mixed = np.maximum(no_lapse + self.lapse * width, LEAST)
         return mixed, no_lapse / mixed
 
     @staticmethod
@@ -370,7 +318,7 @@ class Decider(Model):
         if trial.kind == DECISION:
             return Answer(self.log_choice(trial))
         log_share = self.cell(trial)[0]
-        if self.lapses is not None:
+        if self.lapse is not None:
             log_share = np.log(self.weight_of_cell(trial, np.exp(log_share))[0])
         log_width = np.where(self.at_an_end(trial), log(WIDTH_AT_END), log(WIDTH))
         return Answer(log_share - log_width)
@@ -382,18 +330,16 @@ class Decider(Model):
         total = np.exp(yes - top) + np.exp(defer - top) + np.exp(-top)
         log_share = np.where(trial.chosen == YES, yes, np.where(trial.chosen == DEFER, defer, 0.0))
         log_share = log_share - top - np.log(total)
-        if self.lapses is None:
+        if self.lapse is None:
             return log_share
-        return np.log(
-            np.maximum((1.0 - self.lapses) * np.exp(log_share) + self.lapses / 3.0, LEAST)
-        )
+        return np.log(np.maximum((1.0 - self.lapse) * np.exp(log_share) + self.lapse / 3.0, LEAST))
 
     def update(self, trial: Any) -> None:
         if trial.kind != BELIEF:
             return
         log_share, mean, shrink, sd = self.cell(trial)
         shift, spread = self.left / sd * mean, (self.left / sd) ** 2 * shrink
-        if self.lapses is not None:
+        if self.lapse is not None:
             weight = self.weight_of_cell(trial, np.exp(log_share))[1]
             spread = weight * (spread + (1.0 - weight) * shift * shift)
             shift = weight * shift
@@ -456,10 +402,10 @@ class Decider(Model):
     def _log_likelihood(self, rows: list[dict[str, float]]) -> float:
         """Return the log-likelihood of the trials of a context."""
         zeros = np.zeros(len(rows), dtype=np.int64)
-        columns = tuple(np.array([row[name] for row in rows]) for name in self.columns)
+        columns = {name: np.array([row[name] for row in rows]) for name in self.columns}
         subject, run, places = self.prepare(zeros, zeros, columns, bool(self.lapse))
         sequences = Sequences.group(subject, (run,), 1)
-        packed = [read_only(sequences.pack(column)) for column in places]
+        packed = [read_only(sequences.pack(x)) for x in self.reads(places, 3).values()]
         lapse = read_only([self.lapse]) if self.lapse else None
         blocks = (read_only(x, np.int64) for x in (sequences.row, sequences.start))
         total = self.log_likelihood(read_only(self.theta[None]), lapse, 3, *blocks, *packed)[0]

@@ -96,6 +96,7 @@ class CueConflict(MarkerLocation):
 
     def prepare(self) -> None:
         self.conflicts = tuple(float(c) for c in self.conflicts)
+        self._words_tell = self.report == "dashes"
         super().prepare()
         most = max(abs(c) for c in self.conflicts)
         low = min(self.ranges[window][0] for window in self.windows)
@@ -145,24 +146,6 @@ class CueConflict(MarkerLocation):
         if self.report == "hedged":
             words["error"] = decimal(self.report_error)
         return [self._reports[self.report].render(**words)]
-
-    def _told_by(self, lines: Sequence[str], seen: Observation) -> float:
-        """Return the location that words tell: of dashes as they stand, of reports by design."""
-        if self.report == "dashes":
-            return self._value_in(lines)
-        if list(lines) != self._text(seen):
-            raise ValueError(
-                f"The report of trial {int(seen['trial']) + 1} is not the one of this session. Use "
-                "the settings and the seed that it was rendered with."
-            )
-        return _moved(seen, 0.5)
-
-    def _both(self, seen: Observation, in_text: float, shown: float) -> dict[str, float]:
-        """Return value and conflict by what words tell and the picture shows."""
-        return {
-            "value": round((in_text + shown) / 2 * HUNDREDTHS) / HUNDREDTHS,
-            "conflict": round((in_text - shown) * HUNDREDTHS) / HUNDREDTHS,
-        }
 
     def picture(self, observation: Observation) -> bytes:
         """Return the picture of a line, with its share of the conflict, as PNG."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from functools import lru_cache
 from math import ceil, cos, floor, hypot, sin
 
 import numpy as np
@@ -24,7 +23,6 @@ _CELL = SIDE / CELLS  # px
 _DOT, _DISC = 3, 8  # px, radius on a cell of a path, and at its ends
 _WHITE, _BLACK, _RED, _BLUE = (255, 255, 255), (0, 0, 0), (255, 0, 0), (0, 0, 255)
 _FINE = 4  # parts of a pixel in which turned lines are drawn
-_SEEN = 256  # pictures whose reading is remembered
 
 Box = tuple[int, int, int, int]
 Place = tuple[float, float]  # px from the left and from above
@@ -145,57 +143,9 @@ def png(image: Image.Image) -> bytes:
     return encoded.getvalue()
 
 
-@lru_cache(maxsize=_SEEN)
-def marker_in(encoded: bytes) -> float:
-    """Return where the marker sits in a picture of `marker`, whatever its blur."""
-    pixels = _pixels(encoded)
-    x, _ = _centre(pixels[..., 0] - pixels[..., 1])
-    return (x - LEFT) / LINE
-
-
-@lru_cache(maxsize=_SEEN)
-def ratio_in(encoded: bytes) -> float:
-    """Return the ratio of the lines in a picture of `two_lines`, whatever its blur.
-
-    A blur spreads what is dark, and leaves how much of it there is in each half.
-    """
-    dark = 255 - _pixels(encoded)[..., 1]
-    above, below = int(dark[:_MIDDLE].sum()), int(dark[_MIDDLE:].sum())
-    if not (above and below):
-        raise ValueError("The picture shows two lines; nothing is drawn in one of its halves.")
-    return min(above, below) / max(above, below)
-
-
-@lru_cache(maxsize=_SEEN)
-def red_in(encoded: bytes) -> Place:
-    """Return where the red of a picture is, px from the left and from above, whatever its blur."""
-    pixels = _pixels(encoded)
-    return _centre(pixels[..., 0] - pixels[..., 1])
-
-
-@lru_cache(maxsize=_SEEN)
-def ink_in(encoded: bytes, turn: float) -> tuple[float, float]:
-    """Return how much black lies on either side of the middle, as `turned_lines` turns it.
-
-    Above and below a line through the middle of the picture that rises by `turn`, radians.
-    """
-    dark = 255.0 - _pixels(encoded)[..., 0]
-    down, across = np.indices((SIDE, SIDE)) + 0.5 - SIDE / 2
-    above = across * sin(turn) + down * cos(turn) < 0
-    return float(dark[above].sum()), float(dark[~above].sum())
-
-
-def same(encoded: bytes, image: Image.Image) -> bool:
-    """Say whether a picture, as PNG, is this one, pixel for pixel."""
-    return bool(np.array_equal(_pixels(encoded), np.asarray(image, dtype=np.int64)))
-
-
-@lru_cache(maxsize=_SEEN)
-def ends_in(encoded: bytes) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the first and the last cell in a picture of `maze`, whatever its blur."""
-    pixels = _pixels(encoded)
-    first, last = (_centre(pixels[..., colour] - pixels[..., 1]) for colour in (2, 0))
-    return _cell(first), _cell(last)
+def same(one: bytes, other: bytes) -> bool:
+    """Say whether two pictures, as PNG, are the same pixel for pixel, by whatever build."""
+    return one == other or np.array_equal(_pixels(one), _pixels(other))
 
 
 def _blank() -> tuple[Image.Image, ImageDraw.ImageDraw]:
@@ -252,11 +202,6 @@ def _across(cell: int) -> int:
     return round((cell + 0.5) * _CELL)
 
 
-def _cell(point: tuple[float, float]) -> tuple[int, int]:
-    x, y = (round(p / _CELL - 0.5) for p in point)
-    return x, CELLS - 1 - y
-
-
 def _blurred(image: Image.Image, boxes: Sequence[Box], blur: float) -> Image.Image:
     """Blur what is drawn, which lies in these boxes.
 
@@ -285,14 +230,3 @@ def _pixels(encoded: bytes) -> NDArray[np.int64]:
         height, width = pixels.shape[:2]
         raise ValueError(f"A stimulus is {SIDE} x {SIDE} px; got {width} x {height}.")
     return pixels
-
-
-def _centre(colour: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the mean position of a colour, (px from the left, px from above)."""
-    weight = np.maximum(colour, 0)
-    total = int(weight.sum())
-    if not total:
-        raise ValueError("The picture lacks a coloured disc that its kind of stimulus has.")
-    across, down = weight.sum(axis=0), weight.sum(axis=1)
-    places = np.arange(SIDE)
-    return float(across @ places) / total, float(down @ places) / total

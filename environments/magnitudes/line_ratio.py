@@ -15,7 +15,7 @@ from knownminds.environments.fields import Field, Fields
 from . import drawing
 from .decoupling import HUNDREDTHS, dashes, length
 from .magnitude import Magnitude
-from .placing import LONGEST, MOST, PLACED, indent, lie, placed, redrawn
+from .placing import LONGEST, MOST, PLACED, indent, lie, placed
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -104,14 +104,3 @@ class LineRatio(Magnitude):
         lengths = [whole, value * whole] if below else [value * whole, whole]
         turn, centres = lie(observation, lengths)
         return drawing.turned_lines(lengths, turn, centres, blur)
-
-    def _value_shown(self, png: bytes, seen: Observation) -> float:
-        if self.stimuli == "published":
-            return round(drawing.ratio_in(png) * HUNDREDTHS) / HUNDREDTHS
-        return redrawn(png, seen, self._near, self._drawn)
-
-    def _near(self, png: bytes, seen: Observation) -> float:
-        """Return about which ratio turned lines have, by how much is black of either."""
-        turn, _ = lie(seen, [0.0, 0.0])
-        shorter, longer = sorted(drawing.ink_in(png, turn))
-        return shorter / longer if longer else 0.0

@@ -158,6 +158,7 @@ class Magnitude(Retelling):
     ceiling: ClassVar[float]
     modalities: ClassVar[tuple[str, ...]] = MODALITIES
     n_wording: int = 0
+    _words_tell: bool = True  # whether words alone tell the value
     decoupled: ClassVar[tuple[Fields, int]] = (Fields(), 0)
 
     @abstractmethod
@@ -181,29 +182,6 @@ class Magnitude(Retelling):
     def _drawn(self, observation: Observation) -> Image:
         """Return the stimulus as a picture."""
         raise NotImplementedError
-
-    def _value_shown(self, png: bytes, seen: Observation) -> float:
-        """Return the value that a picture shows; ValueError if it is no stimulus.
-
-        What the session's design says of the trial, such as how a line is turned, is in `seen`.
-        """
-        raise NotImplementedError
-
-    def _told_by(self, lines: Sequence[str], seen: Observation) -> float:
-        """Return the value that words tell on a trial of which the design says `seen`."""
-        return self._value_in(lines)
-
-    def _both(self, seen: Observation, in_text: float, shown: float) -> dict[str, float]:
-        """Return what a trial shows whose words and picture tell these values.
-
-        ValueError if words and picture cannot differ as they do.
-        """
-        if in_text != shown:
-            raise ValueError(
-                f"Words and picture of a trial tell the same; on trial {int(seen['trial']) + 1} "
-                f"they tell {in_text:g} and {shown:g}."
-            )
-        return {"value": shown}
 
     @property
     @abstractmethod
@@ -279,7 +257,6 @@ class Magnitude(Retelling):
         self._slack = 0.02 * self.unit  # a value is the nearest that can be shown
         self._introduce(self._choose_words())
         self._pictures: OrderedDict[Any, bytes] = OrderedDict()
-        self._readings: dict[Any, float] = {}
 
     def _check_noise(self) -> None:
         """Check modality and condition, and that blur is where pictures are."""
@@ -436,31 +413,29 @@ class Magnitude(Retelling):
         """Take a rendered prompt back to turns and observation.
 
         The trial's number tells which window, pass and stimulus it is, by the session's design;
-        the value is what the words tell and the picture shows. Raises ValueError if the messages
-        are not a prompt of this environment with these settings, or words and picture of a trial
-        tell different values.
+        the value is what the words tell. Raises ValueError if the messages are not a prompt of
+        this environment with these settings, or a picture is not that of the design.
         """
         turns, observation = super().read(messages)
         pictures = [picture for message in messages for picture in message.images]
-        seen = [*turns, Turn(observation, None, None)]
-        shown = [i for i, turn in enumerate(seen) if turn.observation["modality"]]
+        every = (*(turn.observation for turn in turns), observation)
+        shown = [seen for seen in every if seen["modality"]]
         if len(pictures) != len(shown):
             raise ValueError(
                 f"A prompt of {self.name} with modality {self.modality!r} has a picture for each "
                 f"trial that it shows; got {len(pictures)} for {len(shown)}. Use the settings it "
                 "was rendered with."
             )
-        for i, picture in zip(shown, pictures, strict=True):
-            turn = seen[i]
-            key = turn.observation["trial"], picture
-            if key not in self._readings:  # prompts repeat the pictures of earlier trials
-                self._readings[key] = self._value_shown(picture, turn.observation)
-            value = self._readings[key]
-            read_off = {"value": value}
-            if turn.observation["modality"] == 2:
-                read_off = self._both(turn.observation, float(turn.observation["value"]), value)
-            seen[i] = replace(turn, observation={**turn.observation, **read_off})
-        return seen[:-1], seen[-1].observation
+        for seen, picture in zip(shown, pictures, strict=True):
+            if not drawing.same(picture, self.picture(seen)):
+                raise self._another(seen, "picture")
+        return turns, observation
+
+    def _another(self, seen: Observation, what: str) -> ValueError:
+        return ValueError(
+            f"The {what} of trial {int(seen['trial']) + 1} is not the one of this session of "
+            f"{self.name}. Use the seed, settings and templates it was rendered with."
+        )
 
     def parse(self, text: str, observation: Observation) -> Answer:
         marked = self.reasoning != "none"
@@ -560,7 +535,7 @@ class Magnitude(Retelling):
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin a session, which has new pictures."""
-        self._pictures, self._readings = OrderedDict(), {}
+        self._pictures = OrderedDict()
         return super().reset(seed, options)
 
     def _kind(self, observation: Observation) -> str:
@@ -590,10 +565,12 @@ class Magnitude(Retelling):
             )
         seen: dict[str, int | float] = {"trial": trial}
         seen |= {name: table[name][trial].item() for name in self.fields.shown}
-        if "stimulus" in filled:
-            seen["value"] = self._told_by(filled["stimulus"].split("\n"), seen)
-        elif "stimulus_in_line" in filled:
-            seen["value"] = self._told_by(filled["stimulus_in_line"].split(self._separator), seen)
+        for name, between in (("stimulus", "\n"), ("stimulus_in_line", self._separator)):
+            lines = filled[name].split(between) if name in filled else None
+            if lines and self._words_tell and not seen["modality"]:
+                seen["value"] = self._value_in(lines)
+            elif lines and lines != self._text(seen):
+                raise self._another(seen, "stimulus in words")
         return seen
 
     def _must_read(self, forms: Mapping[Any, Template], text: str) -> tuple[Any, dict[str, str]]:

@@ -15,7 +15,7 @@ from . import drawing
 from .decoupling import HUNDREDTHS, dashes
 from .decoupling import length as length_of
 from .magnitude import Magnitude
-from .placing import LONGEST, MOST, PLACED, SHORTEST, indent, lie, placed, redrawn
+from .placing import LONGEST, MOST, PLACED, SHORTEST, indent, lie, placed
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -104,24 +104,6 @@ class MarkerLocation(Magnitude):
         length = _long(value, observation, SHORTEST, LONGEST)
         turn, (centre,) = lie(observation, [length])
         return drawing.turned_marker(value, length, turn, centre, blur)
-
-    def _value_shown(self, png: bytes, seen: Observation) -> float:
-        if self.stimuli == "published":
-            return round(drawing.marker_in(png) * HUNDREDTHS) / HUNDREDTHS
-        return redrawn(png, seen, self._near, self._drawn)
-
-    def _near(self, png: bytes, seen: Observation) -> float:
-        """Return about where the marker of a turned line is: where the line and it would fit."""
-        x, y = drawing.red_in(png)
-        shares = np.arange(HUNDREDTHS + 1) / HUNDREDTHS
-        missed = []
-        for value in shares:
-            length = _long(value, seen, SHORTEST, LONGEST)
-            turn, ((middle, height),) = lie(seen, [length])
-            along = (value - 0.5) * length
-            across, down = middle + along * np.cos(turn), height - along * np.sin(turn)
-            missed.append(np.hypot(across - x, down - y))
-        return float(shares[np.argmin(missed)])
 
 
 def _long(value: float, seen: Observation, least: float, most: float) -> float:

@@ -98,7 +98,3 @@ class MazeDistance(Magnitude):
 
     def _drawn(self, observation: Observation) -> Image:
         return drawing.maze(self._cells(observation), float(observation["blur"]))
-
-    def _value_shown(self, png: bytes, seen: Observation) -> float:
-        (x, y), (end_x, end_y) = drawing.ends_in(png)
-        return float(np.sqrt(float((end_x - x) ** 2 + (end_y - y) ** 2)))

@@ -1,10 +1,10 @@
-"""Where decoupled lines lie, how they are turned, and how what they show is read off."""
+"""Where decoupled lines lie, how they are turned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import cos, pi, sin
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,6 @@ from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields
 
 from . import drawing
-from .decoupling import HUNDREDTHS
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 MOST = 200  # dashes of a line
 SHORTEST, LONGEST = 30.0, 440.0  # px of a line
@@ -31,7 +27,6 @@ _SPACES = 40  # at most, before dashes
 _TURN = 40 * pi / 180  # at most, either way
 _REACH = drawing.SIDE / 2 - 12  # px, from the middle of a picture to where lines end
 _APART = (50.0, 100.0)  # px, of two lines from the middle
-_FARTHEST = 6  # hundredths: what is drawn is that near to a first guess
 
 
 def placed(size: NDArray[np.float64], where: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
@@ -66,30 +61,3 @@ def lie(seen: Observation, lengths: Sequence[float]) -> tuple[float, list[drawin
             )
         )
     return turn, centres
-
-
-def redrawn(
-    png: bytes,
-    seen: Observation,
-    guess: Callable[[bytes, Observation], float],
-    draw: Callable[[Observation], Image],
-) -> float:
-    """Return the share whose picture this is, pixel for pixel.
-
-    However small or blurred a line is, what was drawn is shown exactly: pictures of the shares next
-    to a guess are drawn until one is the same.
-
-    Raises
-    ------
-    ValueError
-        If none is.
-    """
-    near = round(guess(png, seen) * HUNDREDTHS)
-    for k in sorted(range(-_FARTHEST, _FARTHEST + 1), key=abs):
-        share = (near + k) / HUNDREDTHS
-        if 0 <= share <= 1 and drawing.same(png, draw({**seen, "value": share})):
-            return share
-    raise ValueError(
-        "The picture shows none of the stimuli that its trial can have. Use the settings that it "
-        "was drawn with."
-    )

@@ -162,10 +162,11 @@ class ModelData:
             return sequences.repeat(chosen), columns
         assert self.model.prepare is not None
         sequence, _, position = self.sequences.in_order()
-        columns = tuple(column[position] for column in self.flat)
+        columns = {n: c[position] for n, c in zip(self.model.columns, self.flat, strict=True)}
         subject = self.sequences.subject[sequence]
         subject, sequence, columns = self.model.prepare(subject, sequence, columns, lapse)
-        return Sequences.group(subject, (sequence,), len(self)), columns
+        read = self.model.reads(columns, self.n_actions)
+        return Sequences.group(subject, (sequence,), len(self)), tuple(read.values())
 
     @cached_property
     def places(self) -> dict[bool, tuple[Sequences, tuple[Array, ...]]]:

@@ -158,8 +158,6 @@ def test_a_larger_study_begins_with_the_same_agents():
 class Fragile(RescorlaWagner):
     """Breaks on whoever only ever picks one action in some context."""
 
-    simulate = staticmethod(RescorlaWagner.simulate)
-
     @staticmethod
     def log_likelihood(theta, lapse, n_actions, row, start, action, reward):
         few = len(theta) < 1000  # not where the design is looked at before anybody is fitted

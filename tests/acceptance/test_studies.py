@@ -227,7 +227,6 @@ class Fragile(RescorlaWagner):
     """Breaks on whoever only ever picks one action in some context."""
 
     summary = "breaks on some"
-    simulate = staticmethod(RescorlaWagner.simulate)
 
     @staticmethod
     def log_likelihood(theta, lapse, n_actions, row, start, action, reward):

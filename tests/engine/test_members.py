@@ -23,7 +23,6 @@ class {name}(RescorlaWagner):
 
     summary = "learns one value"
     log_likelihood = staticmethod(RescorlaWagner.log_likelihood)
-    simulate = staticmethod(RescorlaWagner.simulate)
 '''
 COMMAND = ("recover", "instrumental_learning", "--subjects", "4", "--replicates", "2", "--trials")
 

@@ -10,11 +10,7 @@ from knownminds.environments import InstrumentalLearning
 from knownminds.inference import check_agent
 
 PLACE = InstrumentalLearning(n_visits=3)
-KERNELS = {
-    "log_likelihood": staticmethod(RescorlaWagner.log_likelihood),
-    "simulate": staticmethod(RescorlaWagner.simulate),
-    "design": ("payoffs",),
-}
+KERNELS = {"log_likelihood": staticmethod(RescorlaWagner.log_likelihood)}
 
 
 def changed(name, **members):
@@ -36,8 +32,13 @@ def teaches_without_answer(theta, lapse, n_actions, row, start, action, reward):
     return RescorlaWagner.log_likelihood(theta, lapse, n_actions, row, start, again, reward)
 
 
-def other_draws(theta, lapse, n_actions, row, start, uniforms, payoffs):
-    return RescorlaWagner.simulate(theta, lapse, n_actions, row, start, 1 - uniforms, payoffs)
+def other_draws(model, environment):
+    kernel, tables = RescorlaWagner.simulation(environment)
+
+    def simulate(theta, lapse, n_actions, row, start, uniforms, *drawn):
+        return kernel(theta, lapse, n_actions, row, start, 1 - uniforms, *drawn)[0]
+
+    return simulate, tables
 
 
 def too_likely(self, observation):
@@ -55,7 +56,7 @@ BROKEN = {
     "not finite at alpha=": {"log_likelihood": staticmethod(nan_far_out)},
     "slope in .* is not that": {"log_likelihood": staticmethod(half_the_slope)},
     "without an answer adds": {"log_likelihood": staticmethod(teaches_without_answer)},
-    "other answers with the same random": {"simulate": staticmethod(other_draws)},
+    "other answers with the same random": {"simulation": classmethod(other_draws)},
     "They sum": {"action_probabilities": too_likely},
     "No experiment has 'hunger'": {"columns": ("action", "hunger")},
 }

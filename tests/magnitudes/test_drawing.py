@@ -1,10 +1,7 @@
 import numpy as np
-import pytest
 from PIL import ImageFilter
 
-from knownminds.environments.magnitudes import drawing, maze
-
-BLURS = (0.0, 8.0, 16.0, 20.0)
+from knownminds.environments.magnitudes import drawing
 
 
 def pixels(image):
@@ -25,16 +22,6 @@ def test_a_picture_is_white_with_a_line_of_400_px_and_a_red_marker_of_radius_4()
         assert place.max() - place.min() == 2 * drawing.RADIUS == 8
     centre = np.flatnonzero(red.any(axis=0)).mean()
     assert (centre - columns.min()) / 400 == 0.25
-
-
-@pytest.mark.parametrize("blur", BLURS)
-def test_the_ends_of_a_path_are_seen_also_in_the_corners(blur):
-    corners = [(x, y) for x in (0, 19) for y in (0, 19)]
-    straight = [[(x, y), (x, 10), (10, 10)] for x, y in corners]
-    drawn = [maze.path(distance, n) for n, distance in enumerate(maze.distances()[::16])]
-    for cells in (*straight, *drawn):
-        image = drawing.maze(cells, blur)
-        assert drawing.ends_in(drawing.png(image)) == (cells[0], cells[-1])
 
 
 def test_the_picture_is_blurred_as_pillow_blurs_the_whole_of_it():
