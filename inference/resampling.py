@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
+from knownminds.environments import session_stream
+
+
+@lru_cache(maxsize=4)
+def times_drawn(n: int, rounds: int, seed: int, stream: int) -> NDArray[np.int64]:
+    """Return how often each of n is drawn when as many are, with replacement, [rounds, n].
+
+    The same for all who have as many.
+    """
+    drawn = session_stream(seed, stream).multinomial(n, np.full(n, 1 / n), size=rounds)
+    drawn.flags.writeable = False
+    return np.asarray(drawn, dtype=np.int64)
 
 
 def jackknife(without: Array) -> tuple[float, float]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import Diagnosis, Trials, session_stream
+from knownminds.environments import Diagnosis, Trials
 from knownminds.environments.later import pandas as pd
+from knownminds.inference.resampling import times_drawn
 
 ELICITATIONS = ("plain", "squared", "absolute", "bayesian")
 BELIEF, DECISION, PART, GIVEN, SHARE = range(5)  # what a trial asks
@@ -224,23 +225,7 @@ class BeliefDecisions:
     def resampled(self, rounds: int, seed: int) -> Integers:
         """Return how often each row counts when contexts are drawn with replacement, [B, n]."""
         context = self.context
-        return _drawn(int(context.max()) + 1, rounds, seed)[:, context]
-
-    def decided(self) -> tuple[Array, Integers, Integers, Integers]:
-        """Return plain belief, action, state and context of the rows that have all, each [n].
-
-        Raises
-        ------
-        ValueError
-            If none has.
-        """
-        p, action = (self.numbers(name) for name in ("plain", "action"))
-        complete = np.isfinite(p + action)
-        if not complete.any():
-            raise ValueError("no context with both a plain belief and a decision")
-        context = np.unique(self.context[complete], return_inverse=True)[1].astype(np.int64)
-        state = self.numbers("state")[complete].astype(np.int64)
-        return p[complete], action[complete].astype(np.int64), state, context
+        return times_drawn(int(context.max()) + 1, rounds, seed, 30)[:, context]
 
     def numbers(self, name: str) -> Array:
         """Return a column, [n]; NaN throughout where it never came."""
@@ -304,14 +289,6 @@ def _refuse(frame: pd.DataFrame, strange: NDArray[np.bool_], rule: str, values: 
     trial = f", trial {at['trial']}" if "trial" in frame else ""
     where = f"context {at['context']}, repetition {at['repetition']}{trial}"
     raise ValueError(rule.format(where, np.asarray(values)[row]))
-
-
-@lru_cache(maxsize=4)
-def _drawn(n: int, rounds: int, seed: int) -> Integers:
-    """Return how often each of n contexts is drawn, [B, n]; the same for all who have as many."""
-    drawn = session_stream(seed, 30).multinomial(n, np.full(n, 1 / n), size=rounds)
-    drawn.flags.writeable = False
-    return np.asarray(drawn, dtype=np.int64)
 
 
 def _check_answers(frame: pd.DataFrame, question: Integers, answer: Array, names: Names) -> None:

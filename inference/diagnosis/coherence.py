@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,22 +20,18 @@ from knownminds.inference.measure import Dial, Estimate, Values, t_tests
 from knownminds.inference.resampling import Resampled
 from knownminds.inference.session_measure import PlacedMeasure, made
 
-from .belief_decisions import ELICITATIONS, PART_COLUMNS, BeliefDecisions
+from .belief_decisions import ELICITATIONS, BeliefDecisions
 from .coherence_test import CoherenceTest, reading
-from .conditional_independence import (
-    conditional_independence,
-    conditional_mutual_information,
-    excess_information,
-)
-from .elicitation_consistency import PLAIN, elicitation_consistency, elicitation_distances
-from .iterated_expectation import iterated_expectation, ratios, signed_gap
-from .monotone_choice import monotone_choice, turning
-from .predictive_gain import predictive_gain, saved_share
+from .conditional_independence import conditional_independence
+from .elicitation_consistency import PLAIN, elicitation_consistency
+from .iterated_expectation import iterated_expectation
+from .monotone_choice import monotone_choice
+from .predictive_gain import predictive_gain
 
 SIMULATED = 128  # known agents that are simulated for a truth
 AT_ONCE = 32  # of them, which bounds the memory
 SEED = 20080  # of the agents that are simulated for a truth
-EXCHANGES = 50  # of states, for the mean of an estimate under the null
+QUICK = {"bootstraps": 0, "replicates": 50}  # exchanges of states, for the mean under the null
 # Who turns a dial to either side deviates, so that most begin at 0.
 PEEKS = Dial({"delta": 1.0}, reach=1.0, steps=6, lowest=0.0)
 
@@ -53,10 +49,9 @@ class Coherence(PlacedMeasure):
 
     Parameters
     ----------
-    value
-        Read off one subject; NaN or ValueError with a reason if there is none.
     test
-        Of one subject, whose first reading has the value and the released one.
+        Of one subject, whose first reading has the value and the released one; without intervals
+        and with few exchanges if quick, as truths are read.
     released
         Whether the measure is as published.
     asks, elicited
@@ -69,13 +64,12 @@ class Coherence(PlacedMeasure):
         Value of the measure for a value of 1 in the table of its test.
     simulated
         Agents that are simulated for a truth.
-    p_value
-        Of one subject, where those of several are combined by Fisher's method; None where the test
-        is of their mean.
+    combined
+        Whether p-values of several subjects are combined by Fisher's method; the test is of their
+        mean otherwise.
     """
 
-    value: Callable[[BeliefDecisions], float]
-    test: Callable[[BeliefDecisions], CoherenceTest]
+    test: Callable[[BeliefDecisions, bool], CoherenceTest]
     _: KW_ONLY
     released: bool = False
     asks: tuple[str, ...] = ("belief", "decision")
@@ -84,7 +78,7 @@ class Coherence(PlacedMeasure):
     unit: str = "context"
     scale: float = 1.0
     simulated: int = SIMULATED
-    p_value: Callable[[BeliefDecisions], float] | None = None
+    combined: bool = False
     least_subjects: int = 1
     environments: tuple[str, ...] = ("diagnosis",)
     source: str = "Yamin et al. 2026"
@@ -92,7 +86,7 @@ class Coherence(PlacedMeasure):
 
     def single(self, data: BeliefDecisions) -> Estimate:
         """Estimate and test the measure of a single subject; as released, without a test."""
-        result = self.test(data)
+        result = self.test(data, False)
         if self.released:
             names, shift = ("published", "published_low", "published_high", "published_error"), 0.0
         else:
@@ -110,6 +104,12 @@ class Coherence(PlacedMeasure):
             float("nan") if self.released else float(result["p_value"]),
             {reason: n for reason, n in result["excluded"].items() if n},
         )
+
+    def value(self, data: BeliefDecisions) -> float:
+        """Return the value of a single subject; as released, that of the published reading."""
+        result = self.test(data, True)
+        value = result["published"] if self.released else result["value"] - result["null"]
+        return self.scale * float(value)
 
     def values(self, trials: Trials) -> Values:
         """Read the measure off each subject's trials, in the order in which they first appear."""
@@ -130,10 +130,10 @@ class Coherence(PlacedMeasure):
         if len(known) > 1 and (known == self.null).all():
             ends: dict[str, Any] = {"low": self.null, "high": self.null, "standard_error": 0.0}
             estimate = replace(estimate, **ends, p_value=1.0, note="")
-        if self.p_value is None:
+        if not self.combined:
             return estimate
         pairs = zip(data.each(), values.reason, strict=True)
-        each = np.array([self.p_value(subject) for (_, subject), why in pairs if not why])
+        each = np.array([self.test(one, True)["p_value"] for (_, one), why in pairs if not why])
         each = each[np.isfinite(each)]
         combined = scipy.stats.combine_pvalues(each).pvalue if len(each) else np.nan
         return replace(estimate, p_value=float(combined))
@@ -167,8 +167,8 @@ class Coherence(PlacedMeasure):
             else:
                 try:
                     value = self.value(subject)
-                except ValueError as error:
-                    why = str(error)
+                except (ValueError, ImportError) as error:
+                    why = str(error).partition(";")[0]
             values.append(value)
             reasons.append("" if np.isfinite(value) else why)
         return Values(np.array(values), tuple(reasons))
@@ -177,27 +177,22 @@ class Coherence(PlacedMeasure):
 def _both(
     name: str,
     summaries: tuple[str, str],
-    value: Callable[..., float],
-    test: Callable[..., CoherenceTest],
+    test: Callable[[BeliefDecisions, bool], CoherenceTest],
     violator: str,
     *,
-    as_published: dict[str, Any],
+    as_published: Mapping[str, Any] = MappingProxyType({}),
     **more: Any,
 ) -> tuple[Coherence, Coherence]:
-    """Declare a measure, and its released form with what is different there.
-
-    `value` and `test` take the data and whether the form is released.
-    """
+    """Declare a measure, and its released form with what is different there."""
     corrected, published = (
         Coherence(
-            partial(value, released=released),
-            partial(test, released=released),
+            test,
             name=name + ("_released" if released else ""),
             summary=summaries[released],
             released=released,
             rational="" if released else "random_utility",
             violator=violator,
-            **(more | as_published if released else more),
+            **(more | dict(as_published) if released else more),
         )
         for released in (False, True)
     )
@@ -207,13 +202,9 @@ def _both(
 def _independence(calibrated: bool) -> tuple[Coherence, Coherence]:
     """I(action; state | stated belief) less its mean under exchanged states, in nats.
 
-    The k-nearest-neighbour estimate of Mesner and Shalizi; states are exchanged between contexts
-    with nearly the same belief, see `conditional_independence`. The truth is the expected value in
-    the design: repetitions are each other's neighbours, which makes it less than the information
-    that many contexts would show.
-
-    As published it is the estimate as it is, with 1.96 standard errors of resampled rows to either
-    side. Without a null: in rational deciders it is below 0, by as much as repetitions lower it.
+    The truth is the expected value in the design: repetitions are each other's neighbours, which
+    makes it less than the information that many contexts would show. As published it has no null:
+    in rational deciders it is below 0, by as much as repetitions lower it.
 
     Parameters
     ----------
@@ -221,84 +212,27 @@ def _independence(calibrated: bool) -> tuple[Coherence, Coherence]:
         Whether beliefs are first replaced by the isotonic regression of the state on them.
     """
 
-    def value(data: BeliefDecisions, released: bool) -> float:
-        p, action, state, context = data.decided()
-        if released:
-            return conditional_mutual_information(p, action, state, calibrated=calibrated)
-        return excess_information(p, action, state, context, EXCHANGES, calibrated)
-
-    def test(data: BeliefDecisions, released: bool) -> CoherenceTest:
-        bootstraps = 500 if released else 0
-        return conditional_independence(data, calibrated=calibrated, bootstraps=bootstraps)
+    def test(data: BeliefDecisions, quick: bool) -> CoherenceTest:
+        few: dict[str, int] = QUICK | {"halves": 0} if quick else {}
+        return conditional_independence(data, calibrated=calibrated, **few)
 
     isotonic = ", made isotonic" if calibrated else ""
     what = f"what decisions tell of the state beyond the stated belief{isotonic}"
     return _both(
         "conditional_independence" + ("_calibrated" if calibrated else ""),
         (what, f"{what}; as it is, 1.96 errors of resampled rows around it"),
-        value,
         test,
         "outcome_peeker",
-        as_published={},
     )
 
 
-def _gain(data: BeliefDecisions, released: bool) -> float:
-    """Share of the log-loss of predicted decisions that knowing the state saves.
+def _distance(data: BeliefDecisions, quick: bool) -> CoherenceTest:
+    """Return the mean squared distance over elicitations, less what noise makes of it.
 
-    By decision trees, which are quick enough for audits; `predictive_gain` boosts them. Decisions
-    about contexts that were not learnt from are predicted from belief and state; the loss is held
-    against that with states exchanged among these contexts where beliefs are nearly the same.
-
-    As published: against predictions from the belief alone, with a bootstrap of contexts. A state
-    that tells nothing costs, so there is no null value.
+    With Holm's correction of their tests. Published is the distance of means, noise included.
     """
-    try:
-        return saved_share(*data.decided(), against_belief=released)
-    except ImportError as error:
-        raise ValueError(str(error)) from None
-
-
-def _gain_test(data: BeliefDecisions, released: bool) -> CoherenceTest:
-    try:
-        return predictive_gain(data, learner="tree", replicates=0 if released else 1000)
-    except ImportError as error:
-        raise ValueError(str(error)) from None
-
-
-def _turns(data: BeliefDecisions, released: bool) -> float:
-    """Share of pairs of belief bins between which choice turns against its direction.
-
-    Quantile bins of belief; for each pair of actions the share of the first may rise with belief or
-    fall, but not both: after Holm's correction, the rarer of significant rises and falls counts.
-    That holds of all who maximise expected utility with noise, whatever their utilities. The test
-    asks whether there are both; of several subjects p-values are combined by Fisher's method.
-
-    As published: falls at .05, uncorrected. Deciders whose utilities make them bolder where the
-    state is less probable have many, and those with none have some by chance: no null.
-    """
-    p, action, _, _ = data.decided()
-    fallen, turned, _ = turning(p, action)
-    return fallen if released else turned
-
-
-def _distance(data: BeliefDecisions, released: bool) -> float:
-    """Squared distance between beliefs under other elicitations and the plain ones.
-
-    Between means over repetitions, averaged over contexts and elicitations, less what it is on
-    average when answers to the two questions are exchanged within contexts: repetitions that
-    differ among themselves are no inconsistency. Tested by such exchanges, with Holm's correction.
-
-    As in the published table: root mean square distance of means over repetitions. Nothing is
-    taken off for repetitions that differ among themselves.
-    """
-    distances = elicitation_distances(data).values()
-    return float(np.mean([means if released else excess for excess, means in distances]))
-
-
-def _distance_test(data: BeliefDecisions, released: bool) -> CoherenceTest:
-    """Return the mean over elicitations, with Holm's correction of their tests."""
-    result = elicitation_consistency(data)
+    few: dict[str, int] = QUICK | {"replicates": 1} if quick else {}
+    result = elicitation_consistency(data, **few)
     p_values = result.table["p_value"].iloc[1:]
     excess, means = (
         Resampled(*row[["value", "low", "high", "standard_error"]])
@@ -312,53 +246,20 @@ def _distance_test(data: BeliefDecisions, released: bool) -> CoherenceTest:
     return CoherenceTest.of([row], result.contexts)
 
 
-def _parts_less_whole(data: BeliefDecisions, released: bool) -> float:
-    """sum_j p(x, z_j) p(z_j | x) - p(x), averaged over contexts, with its sign.
-
-    Noise in reports and rounding lift the distance of the two from 0, but hardly their difference.
-    It is a t test over contexts. Noise of s log odds raises what is stated of p by about
-    s^2 p (1 - p) (1 - 2p) / 2, which does not cancel in full between the whole and its parts: the
-    difference of rational deciders is -.0000, -.0004 and -.0016 for s = .1, .3 and .6, in sessions
-    of 200 contexts x 5 (.0005, .004 and .013 where parts are elicited in separate questions, whose
-    sum noise lifts above 1): more than nothing to a test over many subjects.
-
-    What is elicited as published, p(z_j | x) in one distribution, is read wherever a subject was
-    asked so; where none was, what was asked part by part. Subjects who were asked otherwise than
-    the others have no value.
-
-    As published: median over answers of the distance over p(x).
-    """
-    stem = next(iter(data.part_elicitations), "")
-    sides = (
-        data.numbers(PLAIN),
-        data.of_parts(PART_COLUMNS.get(stem, "")),
-        data.of_parts("given"),
-    )
-    total = sides[0] + (sides[1] * sides[2]).sum(axis=1)
-    if not data.parts or not np.isfinite(total).any():
-        raise ValueError("no context with beliefs in the whole and all its parts")
-    if released:
-        ratio = ratios(*sides)
-        ratio = ratio[np.isfinite(ratio)]
-        return float(np.median(ratio)) if len(ratio) else float("nan")
-    return float(signed_gap(*sides, data.context).mean())
-
-
 _SAVES = "share of the log-loss of decisions that knowing the state saves"
 _DISTORTED = Dial({"kappa": 1.0}, reach=2.0, steps=6, lowest=0.0)
 COHERENCE = (
     *_independence(calibrated=False),
     *_independence(calibrated=True),
+    # By decision trees, which are quick enough for audits; `predictive_gain` boosts them.
     *_both(
         "predictive_gain",
         (_SAVES, f"{_SAVES}, against the belief alone"),
-        _gain,
-        _gain_test,
+        lambda data, quick: predictive_gain(data, learner="tree", **(QUICK if quick else {})),
         "outcome_peeker",
         bounds=(-np.inf, 1.0),
-        simulated=64,  # each is learnt five times
+        simulated=64,  # each is learnt ten times
         scale=0.01,
-        as_published={},
     ),
     *_both(
         "monotone_choice",
@@ -366,18 +267,17 @@ COHERENCE = (
             "share of pairs of beliefs between which choice turns round",
             "share of pairs of beliefs between which the bolder action falls, at .05",
         ),
-        _turns,
-        lambda data, released: monotone_choice(data),
+        lambda data, quick: monotone_choice(data, bootstraps=0 if quick else 500),
         "non_monotone_decider",
         bounds=(0.0, 1.0),
         unit="row",
         dial=Dial({"kappa": 1.0}, steps=6, lowest=0.0),
-        p_value=lambda data: turning(*data.decided()[:2])[2],
+        combined=True,
         # What moves it most is not the violation but a liking for the bolder action where the
         # state is less probable.
         as_published={
             "dial": Dial({"u_yes_1": -1.0, "u_yes_0": 1.0}, reach=4.0, steps=9, lowest=-4.0),
-            "p_value": None,
+            "combined": False,
         },
     ),
     *_both(
@@ -387,21 +287,25 @@ COHERENCE = (
             "distance of mean answers from the plain ones, noise included",
         ),
         _distance,
-        _distance_test,
         "frame_dependent",
         asks=("belief",),
         elicited=ELICITATIONS,
         dial=_DISTORTED,
         as_published={"bounds": (0.0, 1.0)},
     ),
+    # Noise of s log odds raises what is stated of p by about s^2 p (1 - p) (1 - 2p) / 2, which does
+    # not cancel in full between the whole and its parts: the difference of rational deciders is
+    # -.0000, -.0004 and -.0016 for s = .1, .3 and .6, in sessions of 200 contexts x 5 (.0005, .004
+    # and .013 where parts are elicited in separate questions, whose sum noise lifts above 1): more
+    # than nothing to a test over many subjects. Subjects who were asked for p(z | x) otherwise than
+    # the first have no value.
     *_both(
         "iterated_expectation",
         (
             "by how much beliefs given the parts exceed the belief in the whole",
             "median distance of beliefs given the parts from that in the whole",
         ),
-        _parts_less_whole,
-        lambda data, released: iterated_expectation(data),
+        lambda data, quick: iterated_expectation(data, bootstraps=0 if quick else 500),
         "incoherent_believer",
         asks=("belief", "expectation"),
         exact=False,

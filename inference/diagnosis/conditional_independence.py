@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy.special import digamma, ndtri
 from knownminds.agents.compiled import compiled, read_only
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
-from knownminds.inference.resampling import Resampled, percentile_ends
+from knownminds.inference.resampling import Resampled, percentile_ends, times_drawn
 
 from .belief_decisions import BeliefDecisions
 from .coherence_test import CoherenceTest, reading
@@ -34,6 +33,7 @@ def conditional_independence(
     calibrated: bool = False,
     replicates: int = 1000,
     bootstraps: int = 500,
+    halves: int = HALVES,
     seed: int = 0,
 ) -> CoherenceTest:
     """Test whether action and state are independent given the stated belief.
@@ -68,6 +68,8 @@ def conditional_independence(
         Neighbours; 1 or more.
     replicates, bootstraps
         Permutations, and bootstraps of the published reading (0 for none).
+    halves
+        Random halves of the contexts, for the standard error (0 for none).
 
     Raises
     ------
@@ -87,12 +89,12 @@ def conditional_independence(
     estimate = float(problem.estimates(state[None, :])[0])
     rng = session_stream(seed, 31)
     null = problem.estimates(exchanged_states(p, state, context, replicates, rng))
-    error = problem.standard_error(state, context, HALVES, session_stream(seed, 33))
+    error = problem.standard_error(state, context, halves, session_stream(seed, 33))
     half = float(ndtri(0.975)) * error
     published = Resampled(estimate)
     more: dict[str, Any] = {}
     if bootstraps:
-        rounds = problem.estimates(state[None, :], _drawn(len(state), bootstraps, seed))
+        rounds = problem.estimates(state[None, :], times_drawn(len(state), bootstraps, seed, 32))
         low, high, spread = percentile_ends(rounds)
         around = estimate - 1.96 * spread, estimate + 1.96 * spread
         published = Resampled(estimate, *around, spread)
@@ -110,54 +112,6 @@ def conditional_independence(
         **more,
     )
     return CoherenceTest.of([row], int(context.max()) + 1)
-
-
-@lru_cache(maxsize=4)
-def _drawn(n: int, bootstraps: int, seed: int) -> Integers:
-    """Return how often each of n rows is drawn, [B, n]; the same for all who have as many."""
-    drawn = session_stream(seed, 32).multinomial(n, np.full(n, 1 / n), size=bootstraps)
-    drawn.flags.writeable = False
-    return drawn
-
-
-def conditional_mutual_information(
-    p: Array,
-    action: Integers,
-    state: Integers,
-    *,
-    k: int = NEIGHBOURS,
-    weight: Integers | None = None,
-    calibrated: bool = False,
-) -> float:
-    """Return the k-nearest-neighbour estimate of I(action; state | p) in nats.
-
-    mean_i psi(k_i) - psi(n_ap,i) - psi(n_sp,i) + psi(n_p,i), the counts being of other rows within
-    the distance of row i's k-th neighbour. Mesner & Shalizi (2020) put 0 for what is negative,
-    which is not done here.
-
-    Parameters
-    ----------
-    p, action, state
-        [n]; actions from 0, states 0 or 1.
-    weight
-        How often each row counts, [n].
-    """
-    rounds = None if weight is None else weight[None, :]
-    return float(_Problem(p, action, k, calibrated).estimates(state[None, :], rounds)[0])
-
-
-def excess_information(
-    p: Array,
-    action: Integers,
-    state: Integers,
-    context: Integers,
-    replicates: int,
-    calibrated: bool = False,
-) -> float:
-    """Return the estimate less its mean with states exchanged as in `conditional_independence`."""
-    problem = _Problem(p, action, NEIGHBOURS, calibrated)
-    drawn = exchanged_states(p, state, context, replicates, session_stream(0, 31))
-    return float(problem.estimates(state[None, :])[0] - problem.estimates(drawn).mean())
 
 
 def exchanged_states(
@@ -241,7 +195,12 @@ class _Problem:
         self.k, self.calibrated = k, calibrated
 
     def estimates(self, state: Integers, weight: Integers | None = None) -> Array:
-        """Return the estimate for each row of states[R, n] or weights[R, n], [R]."""
+        """Return the estimate for each row of states[R, n] or weights[R, n], [R].
+
+        mean_i psi(k_i) - psi(n_ap,i) - psi(n_sp,i) + psi(n_p,i), the counts being of other rows
+        within the distance of row i's k-th neighbour. Mesner & Shalizi (2020) put 0 for what is
+        negative, which is not done here.
+        """
         if weight is None:
             weight = np.ones((1, len(self.cell)), dtype=np.int64)
         n = int(weight.sum(axis=1).max())
@@ -263,7 +222,7 @@ class _Problem:
         out half of them does neither (Shao & Wu 1989).
         """
         n = int(context.max()) + 1
-        if n < 4:
+        if n < 4 or not rounds:
             return float("nan")
         rank = np.argsort(np.argsort(rng.random((rounds, n)), axis=1), axis=1)
         weight = (rank < n // 2).astype(np.int64)[:, context]

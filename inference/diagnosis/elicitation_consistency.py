@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.resampling import resampled
+from knownminds.inference.resampling import resampled, times_drawn
 
 from .belief_decisions import ELICITATIONS, BeliefDecisions
 from .coherence_test import NONE, CoherenceTest, reading
@@ -46,9 +46,7 @@ def elicitation_consistency(
     answers = _answered(data)
     plain = answers.pop(PLAIN)
     n = len(plain)
-    weight = np.ones((1 + bootstraps, n))
-    rng = session_stream(seed, 34)
-    weight[1:] = rng.multinomial(n, np.full(n, 1 / n), size=bootstraps)
+    weight = np.concatenate([np.ones((1, n)), times_drawn(n, bootstraps, seed, 34)])
     count = np.isfinite(plain).sum(axis=1)
     residual = np.where(np.isfinite(plain), plain - _mean(plain)[:, None], 0.0)
     squares = np.where(count > 1, (residual**2).sum(axis=1), 0.0)
@@ -70,27 +68,6 @@ def elicitation_consistency(
     ]
     contexts = min(row["n"] for row in rows[1:])
     return CoherenceTest.of(rows, contexts, summary=pd.DataFrame(summary))
-
-
-def elicitation_distances(data: BeliefDecisions) -> dict[str, tuple[float, float]]:
-    """Return `excess` and value of each elicitation, as in `elicitation_consistency`.
-
-    Raises
-    ------
-    ValueError
-        If the plain question, or every other, did not come or never answered.
-    """
-    answers = _answered(data)
-    plain = answers.pop(PLAIN)
-    distances = {}
-    for name, other in answers.items():
-        terms = _Terms.of(plain, other)
-        excess, squared = (
-            float(values.mean()) if len(values) else np.nan
-            for values in (terms.excess, terms.difference**2)
-        )
-        distances[name] = excess, float(np.sqrt(squared))
-    return distances
 
 
 class _Terms(NamedTuple):

@@ -101,16 +101,6 @@ def monotone_choice(
     return CoherenceTest.of(rows, int(complete.context.max()) + 1, **together)
 
 
-def turning(p: Array, action: NDArray[np.int64]) -> tuple[float, float, float]:
-    """Return the published share, the share of turns and their p-value of `monotone_choice`."""
-    edges, position = _binned(p)
-    size = (len(edges) + 1) * len(ACTIONS)
-    counts = np.bincount(position * len(ACTIONS) + action, minlength=size)
-    counts = counts.reshape(1, -1, len(ACTIONS))
-    fallen, turned, p_value = _shares([_PairTests.of(counts[:, :, list(pair)]) for pair in PAIRS])
-    return float(fallen[0]), float(turned[0]), float(p_value[0])
-
-
 def _binned(p: Array) -> tuple[Array, NDArray[np.int64]]:
     """Return the edges between quantile bins, and the bin of each belief."""
     edges = np.unique(np.quantile(p, np.arange(1, BINS) / BINS))

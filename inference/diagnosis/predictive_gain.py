@@ -22,7 +22,6 @@ from .conditional_independence import exchanged_states
 FOLDS = 5
 FLOOR = 1e-3  # share of every prediction that is spread over all actions
 LEAF = 25  # rows in a leaf of a tree, at least
-EXCHANGES = 50  # of states, for the mean of a loss under the null
 
 Learner = Literal["gradient_boosting", "catboost", "tree"]
 
@@ -126,31 +125,6 @@ def predictive_gain(
             )
         )
     return CoherenceTest.of(rows, n_contexts)
-
-
-def saved_share(
-    p: Array,
-    action: NDArray[np.int64],
-    state: NDArray[np.int64],
-    context: NDArray[np.int64],
-    *,
-    against_belief: bool = False,
-) -> float:
-    """Return the share of log-loss that a tree saves with the state, against exchanged states.
-
-    Or, `against_belief`, against a tree that knows the belief alone. `predictive_gain` has it with
-    interval and test.
-    """
-    fold = folds_of(context, min(FOLDS, int(context.max()) + 1), 0)
-    x, tree = p[:, None], _learner("tree")
-    losses = _losses(tree, *_with_state(x, state), action, fold, 0)
-    loss = losses[np.arange(len(state)), state]
-    if against_belief:
-        other = _losses(tree, x, [x], action, fold, 0)[:, 0]
-    else:
-        others = exchanged_states(p, state, context, EXCHANGES, session_stream(0, 36), fold)
-        other = losses[np.arange(len(state)), others].mean(axis=0)
-    return float(1 - loss.sum() / other.sum())
 
 
 def _percent(values: Array, other: Array, draws: NDArray[np.int64]) -> Resampled:
