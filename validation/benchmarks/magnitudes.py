@@ -115,8 +115,8 @@ def answers(data: Answers) -> Shown:
 @PAPER.part("Regression to the mean")
 def regression(data: Answers) -> Shown:
     """1 - slope of the answers on the stimuli within windows: 0 is none, 1 complete; below 0
-    answers are spread too far. The arrows go from the mean of the lowest and of the highest third
-    of the stimuli of each window to the mean answer to them.
+    answers are spread too far. Lines go from the mean of the lowest and of the highest third of
+    the stimuli of each window to the mean answer to them, which is a dot.
     """
     mass = data.about.option("mass", MASS)
     rows = []
@@ -135,7 +135,7 @@ def regression(data: Answers) -> Shown:
         "Regression to the mean in the base condition, with all that a task shows: mean answers to "
         "the lowest and the highest third of the stimuli of each window, and lines from the mean "
         "of these stimuli.", "answer", "task", "window", value="answer", low="stimulus",
-        high="answer", of=means_of_thirds(data.once(frames.estimates)),
+        high="answer", free=True, of=means_of_thirds(data.once(frames.estimates)),
     )  # fmt: skip
     return frame, Grid("Regression to the mean: {by}", "modality", by="task"), drawn
 

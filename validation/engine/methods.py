@@ -9,6 +9,8 @@ from functools import cache
 from string import Formatter
 from typing import Any
 
+MOST = 12  # values of an option in a sentence; the table of options has all
+
 
 @cache
 def _sentences() -> dict[str, Any]:
@@ -51,6 +53,8 @@ class _Value:
             value = [f"{name} = {one}" for name, one in value.items()]
         self.values = value if isinstance(value, list | tuple) else [value]
         self.texts = [words.get(str(one), _number(one)) for one in self.values]
+        if len(self.texts) > MOST:
+            self.texts = [*self.texts[: MOST - 1], f"and {len(self.texts) - MOST + 1} more"]
 
     def __format__(self, noun: str) -> str:
         joined = " or " if noun else ", "

@@ -25,7 +25,7 @@ NAMES = (WHO, "model", "of", "who")  # columns whose values are written as they 
 MOST_PANELS = 24
 SIZES = ("subjects", "sessions", "trials")
 LEAST_WIDE = 5.5  # inches
-LETTERS = 28  # of a line of a panel's title
+LETTERS = 84  # of a line of titles of the panels that stand side by side
 KEY = 90  # letters in a row of a figure's key
 MANY = 100  # points of a line from which on they are pixels, not vectors
 Cell = str | Callable[[Mapping[Any, Any]], Any]  # the name of a column, or what is made of a row
@@ -267,7 +267,7 @@ def draw_dots(rows: pd.DataFrame, view: Dots) -> Plot:
             mark_people(axis, people)
         for j, kind in enumerate(kinds):
             some = shown[np.array(_labels(shown, view.series)) == kind]
-            shift = 0.22 * (j - (len(kinds) - 1) / 2)
+            shift = min(0.22, 0.8 / len(kinds)) * (j - (len(kinds) - 1) / 2)
             at = np.array([position[name] for name in _labels(some, view.along)]) + shift
             colour, marker, _ = looks[kind]
             axis.hlines(at, some["low"], some["high"], color=colour, linewidth=1.3)
@@ -281,7 +281,7 @@ def draw_dots(rows: pd.DataFrame, view: Dots) -> Plot:
         axis.set_yticks(range(len(names)), names if draw.leftmost(axis) else [""] * len(names))
         axis.set_ylim(len(names) - 0.4, -0.6)
         axis.set_xlim(*(_reach(shown, view, people) if view.free else reach))
-        entitle(axis, title)
+        entitle(axis, title, max(map(len, names)))
     figure.supxlabel(view.label, fontsize=draw.SMALL)
     key(figure, axes[0])
     return figure
@@ -489,9 +489,11 @@ def looks_of(names: Sequence[str]) -> dict[str, draw.Style]:
     return dict(zip(names, draw.styles(len(names)), strict=True))
 
 
-def entitle(axis: Axes, text: str) -> None:
-    """Write a title above a panel, in lines that fit it."""
-    draw.entitle(axis, "\n".join(wrap(text, LETTERS)))
+def entitle(axis: Axes, text: str, beside: int = 0) -> None:
+    """Write a title above a panel, in lines that fit it; letters stand beside all panels."""
+    position = axis.get_subplotspec()
+    across = position.get_gridspec().ncols if position else 1
+    draw.entitle(axis, "\n".join(wrap(text, max(12, (LETTERS - beside) // across))))
 
 
 def key(figure: Plot, axis: Axes) -> None:
