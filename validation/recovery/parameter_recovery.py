@@ -68,8 +68,8 @@ POPULATIONS: Mapping[str, Mapping[str, Any]] = {
 }
 NOT_CONVERGED = "not converged"
 LARGEST = "Verdicts above are those of the last design, the largest."
-# Subjects per batch: a quarter of a second with Laplace's intervals, seconds with posteriors.
-BATCH, BATCH_WITH_POSTERIORS = 2048, 512
+# Subjects per batch: half a second with Laplace's intervals, seconds with posteriors.
+BATCH, BATCH_WITH_POSTERIORS = 5120, 512
 
 recover = verb(Recover, __name__)
 
