@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from scipy.special import digamma, gammaln, logsumexp, softmax, xlogy
+from scipy.special import digamma, gammainc, gammaincinv, gammaln, logsumexp, softmax, xlogy
 
 from knownminds.agents.parameters import Array
 
@@ -108,8 +108,7 @@ def _most_frequent(counts: Array, points: int) -> Array:
     u = (np.arange(points) + 0.5) / points
     result = np.empty(len(counts))
     for k, shape in enumerate(counts):
-        x = scipy.stats.gamma.ppf(u, shape)
-        below = [scipy.stats.gamma.logcdf(x, other) for j, other in enumerate(counts) if j != k]
-        result[k] = np.exp(np.sum(below, axis=0)).mean() if below else 1.0
+        x = gammaincinv(shape, u)
+        result[k] = np.prod([gammainc(other, x) for other in np.delete(counts, k)], axis=0).mean()
     total: Array = result / result.sum()
     return total
