@@ -132,6 +132,13 @@ def test_markup_in_texts_is_escaped():
     assert "<script>alert" not in page
 
 
+def test_a_folder_has_the_tables_of_its_last_result_alone(tmp_path):
+    table = pd.DataFrame({"x": [1.0]})
+    Result("first", tables={"one": table, "two": table}).save(tmp_path)
+    Result("second", tables={"three": table}).save(tmp_path)
+    assert {file.name for file in (tmp_path / "tables").glob("*.csv")} == {"1-three.csv"}
+
+
 def test_no_number_that_is_none_reaches_a_page(stored):
     page = report(stored("power")).read_text(encoding="utf-8")
     words = re.sub(r"<[^>]*>", " ", re.sub(r"(?s)<(svg|script|style).*?</\1>", "", page)).split()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -16,6 +17,7 @@ from matplotlib.figure import Figure
 from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import writable, write_bytes, write_text
 from knownminds.validation.engine.result import Part, Result, flat, shown
+from knownminds.validation.studies import RESULT
 
 from .html import fill
 
@@ -64,13 +66,16 @@ def write_page(result: Result, folder: str | Path) -> Path:
     """Write report.html, result.json, and the folders tables and figures; return the page's path.
 
     Each table is there as CSV, LaTeX and Markdown, the rows of each part as NAME.csv; each figure
-    as SVG, PDF, PNG and, the frame that it shows, as CSV.
+    as SVG, PDF, PNG and, the frame that it shows, as CSV. Those of an earlier result are removed.
     """
     drawn = [(caption, one.data, one.figure()) for caption, one in result.every_figure]
     pictures = [picture(figure, "svg") for _, _, figure in drawn]
     text = _filled(result, pictures)
     with writable(folder) as path:
         tables, figures = path / "tables", path / "figures"
+        if (path / RESULT).is_file():
+            for earlier in (tables, figures):
+                shutil.rmtree(earlier, ignore_errors=True)
         for number, (title, table) in enumerate(result.every_table, start=1):
             tables.mkdir(exist_ok=True)
             name = file_name(number, title)
@@ -91,7 +96,7 @@ def write_page(result: Result, folder: str | Path) -> Path:
             for kind in ("png", "pdf"):
                 write_bytes(figures / f"{name}.{kind}", picture(figure, kind))
             write_text(figures / f"{name}.csv", csv_text(flat(data), float_format="%.10g"))
-        write_text(path / "result.json", result.to_json())
+        write_text(path / RESULT, result.to_json())
         write_text(path / "report.html", text)
     return Path(folder) / "report.html"
 
