@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from knownminds.environments import unknown
+from knownminds.llm_adapters.runs.ledger import has_run
 from knownminds.validation.engine.study import Rows, read_study
 from knownminds.validation.pages.result_page import write_page
 
 from .engine.question import StudyQuestion, load
-from .studies import FOLDERS, RESULT, STUDIES, STUDY, files_in
+from .studies import FOLDERS, RESULT, RUN, STUDIES, STUDY, files_in
 
 
 def report(folder: str | Path) -> Path:
@@ -25,7 +26,7 @@ def report(folder: str | Path) -> Path:
         If the folder holds no result.
     """
     page = Path(folder) / "report.html"
-    if not files_in(page.parent) and (page.parent / RESULT).is_file() and page.is_file():
+    if not _held(page.parent) and (page.parent / RESULT).is_file() and page.is_file():
         return page
     return write_page(read_result(folder), folder)
 
@@ -33,7 +34,7 @@ def report(folder: str | Path) -> Path:
 def read_result(folder: str | Path) -> Any:
     """Return the result a folder holds, whatever command made it; nothing is computed anew."""
     path, names = Path(folder), list(FOLDERS)
-    held = files_in(path)
+    held = _held(path)
     rule = f"A report is drawn from a folder with a {', a '.join(names[:-1])} or a {names[-1]}"
     if not held:
         raise ValueError(f"{rule}; {path} has none of them.")
@@ -50,3 +51,8 @@ def read_result(folder: str | Path) -> Any:
         raise ValueError(unknown("kind of study", command, modules))
     module = load(modules[command])
     return module.read(path) if hasattr(module, "read") else module.say(Rows.read(path))
+
+
+def _held(folder: Path) -> list[str]:
+    """Return the files by which a folder is known; the ledger of a run may lie above it."""
+    return files_in(folder) or ([RUN] if has_run(folder) else [])

@@ -15,20 +15,22 @@ STUDIES = {
     "audit": "power.audit",
     "simulate": "data.prior",
 }
+RUN, BENCHMARK = "ledger.sqlite", "benchmark.json"
 # By the file that a folder is known by: what it holds, and "module:function" that reads it.
 FOLDERS = {
     STUDY: ("study", ""),
     "referee.json": ("answer of the referee", "referee.referee:read_referee"),
     "revealed.json": ("result of reveal", "chance.revealed:read_result"),
-    "benchmark.json": ("benchmark", "benchmarks.page:read_result"),
-    "ledger.sqlite": ("run", "costs.run_page:read_page"),
+    BENCHMARK: ("benchmark", "benchmarks.page:read_result"),
+    RUN: ("run", "costs.run_page:read_page"),
 }
 RESULT = "result.json"  # which all commands leave; fits and scores nothing else
 
 
 def files_in(folder: Path) -> list[str]:
-    """Return the files by which a folder is known."""
-    return [name for name in FOLDERS if (folder / name).is_file()]
+    """Return the files by which a folder is known; the ledger of a benchmark is part of it."""
+    there = [name for name in FOLDERS if (folder / name).is_file()]
+    return [BENCHMARK] if {BENCHMARK, RUN} <= set(there) else there
 
 
 # What `audit` looks at besides single measures: modules with `study`, `work` and `say`, and

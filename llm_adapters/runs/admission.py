@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
@@ -12,7 +11,6 @@ import numpy as np
 
 from knownminds.llm_adapters.adapter import MOST_TOKENS
 
-from .ledger import spent_in
 from .prices import NANO, Spent
 
 # How reasons begin why no further request is sent, if it is for a cap.
@@ -111,52 +109,33 @@ def _exact(name: str, value: Amount) -> Decimal:
     return exact
 
 
-class Budget:
-    """What the runs of some folders may use together, in one event loop, and what they have used.
-
-    Parameters
-    ----------
-    caps
-        Those on runs hold for all of them together.
-    folders
-        Of the runs that may have used something before; others are counted as they begin.
+class Spending:
+    """What the runs of a ledger have used together, in one event loop.
 
     Attributes
     ----------
-    spent
-        By folder and session.
+    of
+        By run and session.
     total
         Of all of them.
+    under_way
+        Calls of all of them.
     """
 
-    def __init__(self, caps: Caps, folders: Iterable[str | os.PathLike[str]] = ()):
-        self.caps = caps
-        self.spent: dict[tuple[str, int], Spent] = {}
+    def __init__(self) -> None:
+        self.of: dict[tuple[str, int], Spent] = {}
         self.total = Spent()
         self.under_way = 0
         self._moved: asyncio.Future[None] | None = None
-        for folder in folders:
-            self.begin(str(folder), spent_in(folder))
 
-    def begin(self, folder: str, spent: Mapping[int, Spent]) -> None:
+    def begin(self, run: str, spent: Mapping[int, Spent]) -> None:
         """Count what the sessions of a run have used before."""
         for session, used in spent.items():
-            self.settle(folder, session, self.spent.get((folder, session), Spent()), used)
+            self.settle(run, session, self.of.get((run, session), Spent()), used)
 
-    def reserve(self, folder: str, session: int, most: Spent) -> str:
-        """Reserve what a request uses at most, without waiting; return why it may not be sent."""
-        of_session = self.spent.get((folder, session), Spent())
-        if over := self.caps.over(of_session + most, "session_"):
-            return f"{CAPPED[1]} {over} is reached"
-        if over := self.caps.over(self.total + most):
-            return f"{CAPPED[0]} {over} is reached"
-        self.settle(folder, session, Spent(), most)
-        return ""
-
-    def settle(self, folder: str, session: int, most: Spent, used: Spent) -> None:
+    def settle(self, run: str, session: int, most: Spent, used: Spent) -> None:
         """Count what a call has used instead of what was reserved for it."""
-        of_session = self.spent.get((folder, session), Spent())
-        self.spent[folder, session] = of_session + used - most
+        self.of[run, session] = self.of.get((run, session), Spent()) + used - most
         self.total += used - most
         self.moved()
 
@@ -184,31 +163,25 @@ class Gate:
         called too often or has too much to do. From then on there is one more for every so many
         that go well. Under caps on tokens or money one at first; and one for good after a call has
         used more than could be foreseen. None for no bound.
-    budget
-        What may be used.
-    spent
-        What every session has used already.
-    folder
-        Of the run, by which the budget knows it.
+    caps
+        Those on runs hold for all runs of the ledger together.
+    spending
+        Of the ledger.
+    run
+        Its name there.
     """
 
-    def __init__(
-        self,
-        concurrency: int | None,
-        budget: Budget,
-        spent: Mapping[int, Spent],
-        folder: str = "",
-    ):
-        self.budget, self.concurrency, self.folder = budget, concurrency, folder
+    def __init__(self, concurrency: int | None, caps: Caps, spending: Spending, run: str = ""):
+        self.caps, self.concurrency = caps, concurrency
+        self.spending, self.run = spending, run
         # What a server counts is not known yet under caps on use: one call first.
-        first = 1 if budget.caps.on_use else FIRST
+        first = 1 if caps.on_use else FIRST
         self.allowed = MOST_TOKENS if concurrency is None else min(first, concurrency)
         self.under_way = 0
         self.stopped = ""
-        self.total, self.reserved = Spent(), Spent()  # reserved: by the calls under way
-        for used in spent.values():
-            self.total += used
-        budget.begin(folder, spent)
+        self.total, self.reserved = Spent(), Spent()  # of the run; reserved: by calls under way
+        for (name, _), used in spending.of.items():
+            self.total += used if name == run else Spent()
         self._well = 0  # calls since the last change of what is allowed
         self._starting = True
         self._slowed = self._opens = 0.0
@@ -219,48 +192,49 @@ class Gate:
 
     def used(self, session: int) -> Spent:
         """Return what a session has used."""
-        return self.budget.spent.get((self.folder, session), Spent())
+        return self.spending.of.get((self.run, session), Spent())
 
     async def enter(self, session: int, most: Spent) -> str:
         """Wait until a call may be made that uses `most`; if it may not, return why."""
         while not self.stopped:
             if (wait := self._opens - self.now()) > 0:
-                await self.budget.moves(wait)
+                await self.spending.moves(wait)
             elif self.under_way >= self.allowed:
-                await self.budget.moves()
-            elif not (over := self.budget.reserve(self.folder, session, most)):
+                await self.spending.moves()
+            elif over := self.caps.over(self.used(session) + most, "session_"):
+                return f"{CAPPED[1]} {over} is reached"
+            elif not (over := self.caps.over(self.spending.total + most)):
                 self.under_way += 1
-                self.budget.under_way += 1
+                self.spending.under_way += 1
                 self.total, self.reserved = self.total + most, self.reserved + most
+                self.spending.settle(self.run, session, Spent(), most)
                 return ""
-            elif over.startswith(CAPPED[1]):
-                return over
             # What is under way may turn out to use less than is reserved for it.
-            elif self.budget.under_way:
-                await self.budget.moves()
+            elif self.spending.under_way:
+                await self.spending.moves()
             else:
-                self.stop(over)
+                self.stop(f"{CAPPED[0]} {over} is reached")
         return self.stopped
 
     def leave(self, session: int, most: Spent, used: Spent) -> None:
         """Settle a call that was let through."""
         self.under_way -= 1
-        self.budget.under_way -= 1
+        self.spending.under_way -= 1
         self.reserved -= most
         self.settle(session, most, used)
 
     def settle(self, session: int, most: Spent, used: Spent) -> None:
         """Count what a call has used instead of what it was counted for."""
         self.total += used - most
-        self.budget.settle(self.folder, session, most, used)
+        self.spending.settle(self.run, session, most, used)
         more = used.tokens > most.tokens or used.money > most.money
-        if self.concurrency is not None and self.budget.caps.on_use and more:
+        if self.concurrency is not None and self.caps.on_use and more:
             self.allowed = self.concurrency = 1
 
     def stop(self, reason: str) -> None:
         """Let nothing through any more."""
         self.stopped = self.stopped or reason or "stopped"
-        self.budget.moved()
+        self.spending.moved()
 
     def slow_down(self, entered: float, wait: float) -> None:
         """Halve how many calls may be under way, and let none through for `wait` seconds.
@@ -282,10 +256,10 @@ class Gate:
         room = self.concurrency is not None and self.allowed < self.concurrency
         if room and (self._starting or self._well >= self.allowed):
             self.allowed, self._well = self.allowed + 1, 0
-            self.budget.moved()
+            self.spending.moved()
 
     async def pause(self, seconds: float) -> None:
         """Wait, but not any longer once the run stops."""
         until = self.now() + seconds
         while not self.stopped and (left := until - self.now()) > 0:
-            await self.budget.moves(left)
+            await self.spending.moves(left)

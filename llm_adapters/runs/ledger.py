@@ -1,10 +1,11 @@
-"""Requests, answers and tokens of a run: one SQLite file that outlives its process.
+"""Requests, answers and tokens of the runs of a folder: one SQLite file that outlives its process.
 
-A row of `attempt` is a request that was sent. It is committed before the request leaves; the bytes
-that came are committed before anything is made of them. What SQLite has committed to its
-write-ahead log outlives the process, so a kill loses nothing that was written. `durable` waits for
-the disk as well, against a power cut. Money is reckoned from the tokens when it is read. All else
-that is known of a run is a row of `fact`: a name and JSON.
+Several runs can share a file, and with it the caps. Each is a cell, named by its folder within that
+of the file; the name of a single run is empty. A row of `attempt` is a request that was sent. It is
+committed before the request leaves; the bytes that came are committed before anything is made of
+them. What SQLite has committed to its write-ahead log outlives the process, so a kill loses nothing
+that was written. `durable` waits for the disk as well, against a power cut. Money is reckoned from
+the tokens when it is read. All else that is known of a run is a row of `fact`: a name and JSON.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ from knownminds.llm_adapters.adapter import (
 )
 from knownminds.llm_adapters.masking import masked
 
+from .admission import Spending
 from .prices import Price, Spent, in_batches, most_spent, read_price, used_spent, write_price
 
-FORMAT = 5
+FORMAT = 6
 FILE = "ledger.sqlite"
 LOCK = "ledger.lock"
 OPEN = ("intended", "submitted")  # states of a batch whose results were not read
@@ -46,17 +48,24 @@ _LEFT = ("trials.parquet", "report.html")  # what a run leaves beside its ledger
 _PUT_BACK = f"Put {FILE} back as it was, with {FILE}-wal if that was there, or name another folder."
 
 _SCHEMA = """
-CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE fact (
+    cell TEXT, name TEXT, value TEXT NOT NULL, PRIMARY KEY (cell, name)) WITHOUT ROWID;
 CREATE TABLE image (hash TEXT PRIMARY KEY, png BLOB NOT NULL);
 CREATE TABLE request (hash TEXT PRIMARY KEY, body TEXT NOT NULL);
 CREATE TABLE attempt (
-    session INTEGER NOT NULL, turn INTEGER NOT NULL, number INTEGER NOT NULL,
+    cell TEXT NOT NULL, session INTEGER NOT NULL, turn INTEGER NOT NULL, number INTEGER NOT NULL,
     slot INTEGER NOT NULL, request TEXT NOT NULL REFERENCES request(hash),
     state TEXT NOT NULL CHECK (
         state IN ('inflight', 'ok', 'error_unpaid', 'error_maybe_paid', 'unknown')),
     began REAL NOT NULL, ended REAL, most_sent INTEGER NOT NULL, most_received INTEGER NOT NULL,
     body BLOB, reply TEXT, note TEXT, final INTEGER NOT NULL DEFAULT 0, batch TEXT,
-    PRIMARY KEY (session, turn, number))
+    PRIMARY KEY (cell, session, turn, number))
+"""
+# Whoever sent these is dead: the lock is ours. A batch goes on without its process.
+_LEFT_BEHIND = """
+UPDATE attempt SET state = 'unknown' WHERE state = 'inflight' AND COALESCE(batch, '') NOT IN (
+    SELECT json_extract(value, '$.name') FROM fact WHERE name GLOB 'batch/*'
+    AND json_extract(value, '$.state') IN ('intended', 'submitted'))
 """
 _COLUMNS = "session, turn, number, slot, request, state, most_sent, most_received, note, final"
 
@@ -66,6 +75,10 @@ Statement = tuple[str, Sequence[Any]]
 
 class LedgerFailed(RuntimeError):  # noqa: N818 - as `Failed`
     """The ledger cannot be written, so no further request is sent."""
+
+
+class NoRun(ValueError):  # noqa: N818 - as `Failed`
+    """There is no run in a folder."""
 
 
 @dataclass
@@ -201,35 +214,181 @@ def _content_of(who: str, prompt: Prompt) -> tuple[str, dict[str, bytes]]:
     return body, {sha: png for png, sha in name.items()}
 
 
-class Ledger:
-    """The ledger of one run, written by one process at a time and read by any number.
-
-    Known keys are masked in everything that is written.
+class LedgerFile:
+    """The ledger of a folder: the file of its runs, and what they have used together.
 
     Attributes
     ----------
     folder
         Where it is; an empty path for a ledger in memory.
+    spending
+        What its runs have used, of a file that is open to be written.
+    """
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection, lock: Any = None):
+        self.folder, self.spending = folder, Spending()
+        self._connection, self._lock = connection, lock
+        self._broken: LedgerFailed | None = None
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str] | None, *, durable: bool = False) -> LedgerFile:
+        """Begin a file in the folder, or go on with the one that is there; see `Ledger.open`."""
+        if folder is None:
+            file = cls(Path(), sqlite3.connect(":memory:", isolation_level=None))
+        else:
+            path = Path(folder)
+            lock = _take(path)
+            connection = sqlite3.connect(
+                path / FILE, isolation_level=None, check_same_thread=False, timeout=60.0
+            )
+            file = cls(path, connection, lock)
+        try:
+            file._begin(durable)
+        except sqlite3.Error as error:
+            file.close()
+            raise ValueError(f"The ledger in {folder} cannot be written: {error}.") from None
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    @classmethod
+    def read(cls, folder: Path) -> LedgerFile:
+        """Look into the file of a folder; nothing is written, and runs may be under way."""
+        path = folder / FILE
+        where = f"{path.absolute().as_uri()}?mode=ro"
+        if not os.access(folder, os.W_OK) and not path.with_name(FILE + "-wal").exists():
+            where += "&immutable=1"  # SQLite could not make its files beside it
+        file = cls(folder, sqlite3.connect(where, uri=True, isolation_level=None))
+        try:
+            if not file._check():
+                raise NoRun(f"The ledger in {folder} holds no run yet: it is empty.")
+        except ValueError:
+            file.close()
+            raise
+        return file
+
+    def __enter__(self) -> LedgerFile:
+        """Return the file."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file and let others write it."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and let others write it."""
+        self._connection.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether it outlives its process."""
+        return self._lock is not None
+
+    @property
+    def cells(self) -> list[str]:
+        """The names of its runs."""
+        names = self.rows("SELECT cell FROM fact WHERE name = 'configuration' ORDER BY cell")
+        return [name for (name,) in names]
+
+    def rows(self, statement: str, *values: Any) -> Iterator[Any]:
+        """Go through the rows of a query; ValueError if the file is damaged."""
+        try:
+            yield from self._connection.execute(statement, values)
+        except sqlite3.DatabaseError as error:
+            raise self.damaged(str(error)) from None
+
+    def write(self, *statements: Statement) -> None:
+        """Commit the statements; LedgerFailed if that fails, and ever after."""
+        if self._broken is not None:
+            raise self._broken
+        try:
+            with self._transaction():
+                for statement, values in statements:
+                    self._connection.execute(statement, values)
+        except sqlite3.Error as error:
+            self._broken = LedgerFailed(
+                f"The ledger in {self.folder} cannot be written: {error}. No further request is "
+                "sent; make room or mend it, and resume."
+            )
+            raise self._broken from None
+
+    def damaged(self, what: str) -> ValueError:
+        """Return the error of a file that cannot be read."""
+        return ValueError(
+            f"{self.folder / FILE} cannot be read as a ledger: {what}. Put a whole one there, or "
+            "name another folder; this one is left as it is."
+        )
+
+    def _begin(self, durable: bool) -> None:
+        run = self._connection.execute
+        fresh = not self._check()
+        run("PRAGMA journal_mode = WAL")
+        run(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        with self._transaction():
+            for statement in _SCHEMA.split(";") if fresh else ():
+                run(statement)
+            run(f"PRAGMA user_version = {FORMAT}")
+            run(_LEFT_BEHIND)
+        for cell in self.cells:
+            self.spending.begin(cell, Ledger(self, cell).spent())
+
+    def _check(self) -> bool:
+        """Say whether there are tables in it; ValueError if they are not those of a ledger."""
+        where = self.folder / FILE
+        try:
+            ((number,),) = self._connection.execute("PRAGMA user_version").fetchall()
+            tables = self._connection.execute("SELECT name FROM sqlite_master").fetchall()
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{where} cannot be read as a ledger: {error}.") from None
+        if not tables:
+            return False
+        if not number:
+            raise ValueError(f"{where} is a database of something else. Name another folder.")
+        if number != FORMAT:
+            raise ValueError(
+                f"{where} is of format {number}; this knownminds reads format {FORMAT}. Use the "
+                "knownminds that wrote it, or name another folder; the ledger is left as it is."
+            )
+        return True
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+
+class Ledger:
+    """One run in the ledger of a folder, written by one process at a time and read by any number.
+
+    Known keys are masked in everything that is written.
+
+    Attributes
+    ----------
+    file, cell
+        Where it is written, and its name there.
+    folder
+        Of the run; an empty path for a ledger in memory.
     price
         What the model costs, as it was first known; None if it never was.
     model_served
         The model that the provider said it served with the first answer; empty if it did not.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        connection: sqlite3.Connection,
-        keys: tuple[bytes, ...] = (),
-        lock: sqlite3.Connection | None = None,
-    ):
-        self.folder = folder
-        self._connection, self._keys, self._lock = connection, keys, lock
+    def __init__(self, file: LedgerFile, cell: str, keys: tuple[bytes, ...] = ()):
+        self.file, self.cell, self.folder = file, cell, file.folder / cell
+        self._keys, self._shared = keys, False
         self._later: list[Statement] = []
-        self._broken: LedgerFailed | None = None
         self._start = ""
-        self.price: Price | None = None
-        self.model_served = ""
+        self.price = read_price(self._facts("price").get("", None))
+        self.model_served = self._facts("model_served").get("", "")
 
     @classmethod
     def open(
@@ -238,24 +397,28 @@ class Ledger:
         configuration: Mapping[str, Any],
         sessions: int,
         *,
+        within: LedgerFile | str | os.PathLike[str] | None = None,
         price: Price | None = None,
         caps: Mapping[str, Any] | None = None,
         keys: tuple[bytes, ...] = (),
         durable: bool = False,
         command: str = "",
     ) -> Ledger:
-        """Begin a ledger in the folder, or go on with the one that is there.
+        """Begin a run in a ledger, or go on with the one that is there.
 
         Parameters
         ----------
         folder
-            None for a ledger in memory.
+            Of the run; None for a ledger in memory.
         configuration
             All that makes the run what it is, JSON-able; resuming demands the same.
         sessions
             How many sessions the run has; resuming may have more.
+        within
+            The folder, or the open file in it, that has the ledger of several runs; None if the
+            run has one for itself.
         price
-            Kept with the ledger once there is one; later ones are not looked at.
+            Kept with the run once there is one; later ones are not looked at.
         caps, command
             What this start is allowed, and the command line of it, for the record.
         keys
@@ -269,47 +432,45 @@ class Ledger:
             If the folder cannot be written, another process is at work in it, or its ledger is
             of another design, of another format, or no ledger.
         """
-        if folder is None:
-            ledger = cls(Path(), sqlite3.connect(":memory:", isolation_level=None), keys)
-        else:
-            path = Path(folder)
-            lock = _take(path)
-            connection = sqlite3.connect(
-                path / FILE, isolation_level=None, check_same_thread=False, timeout=60.0
-            )
-            ledger = cls(path, connection, keys, lock)
+        shared = isinstance(within, LedgerFile)
+        file = within if isinstance(within, LedgerFile) else None
+        if file is None:
+            file = LedgerFile.open(folder if within is None else within, durable=durable)
         try:
-            ledger._begin(configuration, sessions, price, durable, caps=caps or {}, command=command)
-        except sqlite3.Error as error:
-            ledger.close()
-            raise ValueError(f"The ledger in {folder} cannot be written: {error}.") from None
+            cell = "" if within is None or folder is None else _cell(Path(folder), file.folder)
+            ledger = cls(file, cell, keys)
+            ledger._shared = shared
+            ledger._begin(configuration, sessions, price, caps=caps or {}, command=command)
         except BaseException:
-            ledger.close()
+            if not shared:
+                file.close()
             raise
         return ledger
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str]) -> Ledger:
-        """Look into the ledger of a folder; nothing is written, and a run may be under way.
+        """Look into a run; nothing is written, and it may be under way.
+
+        Its ledger is in its folder, or in the next one above.
 
         Raises
         ------
         ValueError
             If there is none, or it is of another format.
         """
-        file = Path(folder) / FILE
-        if not file.is_file():
-            raise ValueError(f"A run is kept in a file {FILE}; there is none in {folder}.")
-        where = f"{file.absolute().as_uri()}?mode=ro"
-        if not os.access(file.parent, os.W_OK) and not file.with_name(FILE + "-wal").exists():
-            where += "&immutable=1"  # SQLite could not make its files beside it
-        ledger = cls(Path(folder), sqlite3.connect(where, uri=True, isolation_level=None))
+        path = Path(folder).absolute()
+        where = next((up for up in (path, *path.parents) if (up / FILE).is_file()), None)
+        if where is None:
+            raise NoRun(f"A run is kept in a file {FILE}; there is none in {folder}.")
+        file = LedgerFile.read(where)
         try:
-            if not ledger._check():
-                raise ValueError(f"The ledger in {folder} holds no run yet: it is empty.")
+            ledger = cls(file, _cell(path, where))
+            if ledger.cell not in file.cells:
+                raise _no_run(folder, file.cells)
         except ValueError:
-            ledger.close()
+            file.close()
             raise
+        ledger.folder = Path(folder)
         return ledger
 
     def __enter__(self) -> Ledger:
@@ -317,20 +478,19 @@ class Ledger:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file and let others write it."""
+        """Write what is left, and close the file unless it is shared."""
         self.close()
 
     def close(self) -> None:
-        """Close the file and let others write it."""
+        """Write what is left, and close the file unless it is shared."""
         try:
-            if self._later and self._broken is None:
+            if self._later:
                 self._write()
         except LedgerFailed:  # what is lost is read again from the bytes
             pass
         finally:
-            self._connection.close()
-            if self._lock is not None:
-                self._lock.close()
+            if not self._shared:
+                self.file.close()
 
     # What is in it ---------------------------------------------------------------------------
 
@@ -368,10 +528,11 @@ class Ledger:
 
     def attempts(self, session: int | None = None) -> Iterator[Attempt]:
         """Go through the requests of a session, or of all, by turn and number."""
-        where, values = ("", ()) if session is None else ("WHERE session = ? ", (session,))
-        for *row, batch, body, content in self._rows(
-            f"SELECT {_COLUMNS}, batch, body, reply FROM attempt {where}"
+        where, values = ("", ()) if session is None else ("AND session = ? ", (session,))
+        for *row, batch, body, content in self.file.rows(
+            f"SELECT {_COLUMNS}, batch, body, reply FROM attempt WHERE cell = ? {where}"
             "ORDER BY session, turn, number",
+            self.cell,
             *values,
         ):
             attempt = _attempt(row, batch)
@@ -381,13 +542,14 @@ class Ledger:
                     attempt.reply = read_reply(content, body.decode(errors="replace"))
                 except (ValueError, LookupError, TypeError, RecursionError) as error:
                     message = f"the answer to question {attempt.key}: {error!r}"
-                    raise self._damaged(message) from None
+                    raise self.file.damaged(message) from None
             yield attempt
 
     def counted(self) -> Iterator[Attempt]:
         """Go through all requests with their tokens, without the answers, which may be large."""
         usage = "json_extract(reply, '$.usage')"
-        for *row, batch, content in self._rows(f"SELECT {_COLUMNS}, batch, {usage} FROM attempt"):
+        statement = f"SELECT {_COLUMNS}, batch, {usage} FROM attempt WHERE cell = ?"
+        for *row, batch, content in self.file.rows(statement, self.cell):
             attempt = _attempt(row, batch)
             if content is not None:
                 attempt.reply = Reply("", usage=Usage(**json.loads(content)))
@@ -402,11 +564,12 @@ class Ledger:
 
     def request(self, name: str) -> tuple[Prompt, Sampling]:
         """Return what a request showed, and with which settings."""
-        ((body,),) = self._rows("SELECT body FROM request WHERE hash = ?", name)
+        ((body,),) = self.file.rows("SELECT body FROM request WHERE hash = ?", name)
         content = json.loads(body)
         messages = []
         for role, text, *images in content["messages"]:
-            shown = (self._rows("SELECT png FROM image WHERE hash = ?", image) for image in images)
+            select = "SELECT png FROM image WHERE hash = ?"
+            shown = (self.file.rows(select, image) for image in images)
             messages.append(Message(role, text, tuple(png for ((png,),) in shown)))
         return Prompt(tuple(messages)), Sampling(**content["settings"])
 
@@ -454,7 +617,7 @@ class Ledger:
 
         They may leave once this returns.
         """
-        statements = [] if batch is None else [_set(f"batch/{batch.name}", asdict(batch))]
+        statements = [] if batch is None else [self._set(f"batch/{batch.name}", asdict(batch))]
         for attempt in attempts:
             assert attempt.shown is not None
             body, images = _content_of(*attempt.shown)
@@ -465,12 +628,12 @@ class Ledger:
             ]
             new = ("INSERT OR IGNORE INTO request VALUES (?, ?)", (attempt.request, body))
             most = attempt.most_sent, attempt.most_received
-            values = (*attempt.key, attempt.slot, attempt.request, "inflight", *most)
+            values = (self.cell, *attempt.key, attempt.slot, attempt.request, "inflight", *most)
             statements += [
                 new,
                 (
-                    "INSERT INTO attempt (session, turn, number, slot, request, state, most_sent, "
-                    "most_received, batch, began) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO attempt (cell, session, turn, number, slot, request, state, "
+                    f"most_sent, most_received, batch, began) VALUES ({', '.join('?' * 11)})",
                     (*values, attempt.batch or None, time.time()),
                 ),
             ]
@@ -479,16 +642,16 @@ class Ledger:
     def came(self, attempt: Attempt, body: bytes) -> bytes:
         """Write down the bytes that came, before anything is made of them; return them masked."""
         attempt.state, attempt.body = "ok", masked(body, self._keys)
-        self._write(_update(attempt, state="ok", ended=time.time(), body=attempt.body))
+        self._write(self._update(attempt, state="ok", ended=time.time(), body=attempt.body))
         return attempt.body
 
     def was_read(self, attempt: Attempt, reply: Reply) -> None:
         """Write down what was read from an answer; with whatever is written next."""
         attempt.reply = reply
-        self._later.append(_update(attempt, reply=write_reply(reply).decode()))
+        self._later.append(self._update(attempt, reply=write_reply(reply).decode()))
         if reply.model_served and not self.model_served:
             self.model_served = reply.model_served
-            self._later.append(_set("model_served", self.model_served))
+            self._later.append(self._set("model_served", self.model_served))
 
     def failed(self, attempt: Attempt, error: Failed, *, final: bool) -> None:
         """Write down that a request brought no answer, and whether the question is given up."""
@@ -497,28 +660,28 @@ class Ledger:
         attempt.body = masked(error.raw, self._keys) or None
         names = ("state", "note", "final", "body")
         written = {name: getattr(attempt, name) for name in names}
-        self._write(_update(attempt, ended=time.time(), **written))
+        self._write(self._update(attempt, ended=time.time(), **written))
 
     def chose(self, session: int, turn: int, position: int, information: float | None) -> None:
         """Note which question was chosen; written with the question itself, in one transaction."""
-        self._later.append(_set(f"choice/{session}/{turn}", (position, information)))
+        self._later.append(self._set(f"choice/{session}/{turn}", (position, information)))
 
     def looked(self, sessions: int, result: Mapping[str, Any]) -> None:
         """Write down what a stopping rule shows after so many sessions."""
-        self._write(_set(f"look/{sessions:09}", result))
+        self._write(self._set(f"look/{sessions:09}", result))
 
     def end(self, reason: str, sessions: Mapping[int, str]) -> None:
         """Write down why this start has ended."""
         start = replace(self.starts[-1], ended=time.time(), reason=reason)
         start.sessions = {str(number): why for number, why in sessions.items()}
-        self._write(_set(self._start, asdict(start)))
+        self._write(self._set(self._start, asdict(start)))
 
     def note_batch(self, batch: Batch) -> None:
         """Write down where a batch stands.
 
         The requests of a batch that is void were not paid, and are sent anew.
         """
-        statements = [_set(f"batch/{batch.name}", asdict(batch))]
+        statements = [self._set(f"batch/{batch.name}", asdict(batch))]
         if batch.state == "void":
             new = (
                 "UPDATE attempt SET state = 'error_unpaid', ended = ?, note = ? "
@@ -530,68 +693,29 @@ class Ledger:
     # Inside ----------------------------------------------------------------------------------
 
     def _begin(
-        self,
-        configuration: Mapping[str, Any],
-        sessions: int,
-        price: Price | None,
-        durable: bool,
-        **about: Any,
+        self, configuration: Mapping[str, Any], sessions: int, price: Price | None, **about: Any
     ) -> None:
         wanted = json.loads(self._clean(json.dumps(configuration)))
-        fresh = not self._check()
-        if not fresh:
+        cells = self.file.cells
+        if self.cell in cells:
             self._compare(wanted, sessions)
-        elif self._lock is not None:
+        elif self.file.on_disk:
+            if not self.cell and cells:
+                raise _no_run(self.folder, cells)
             _refuse_over_results(self.folder)
-        run = self._connection.execute
-        run("PRAGMA journal_mode = WAL")
-        run(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self.folder.mkdir(parents=True, exist_ok=True)
+        self.price = self.price or price
         versions = {name: version(name) for name in ("knownminds", "numpy", "pandas")}
-        self.price = self.price if not fresh and self.price else price
-        number = 0 if fresh else len(self.starts)
         versions |= {"python": python_version()}
         start = Start(time.time(), versions=versions, **about)
-        self._start = f"start/{number:06}"
-        with self._transaction():
-            if fresh:
-                for statement in _SCHEMA.split(";"):
-                    run(statement)
-                run(f"PRAGMA user_version = {FORMAT}")
-            for name, value in (
-                ("configuration", wanted),
-                ("sessions", sessions),
-                ("price", write_price(self.price)),
-                (self._start, asdict(start)),
-            ):
-                run(*_set(name, value))
-            # Whoever sent these is dead: the lock is ours. A batch goes on without its process.
-            waiting = [batch.name for batch in self.batches if batch.state in OPEN]
-            run(
-                "UPDATE attempt SET state = 'unknown' WHERE state = 'inflight' AND COALESCE(batch, "
-                f"'') NOT IN ({', '.join('?' * len(waiting))})",
-                waiting,
-            )
-
-    def _check(self) -> bool:
-        """Say whether there is a run in it, and load it; ValueError if it cannot be read."""
-        where = self.folder / FILE
-        try:
-            ((number,),) = self._connection.execute("PRAGMA user_version").fetchall()
-            tables = self._connection.execute("SELECT name FROM sqlite_master").fetchall()
-        except sqlite3.DatabaseError as error:
-            raise ValueError(f"{where} cannot be read as a ledger: {error}.") from None
-        if not tables:
-            return False
-        if not number:
-            raise ValueError(f"{where} is a database of something else. Name another folder.")
-        if number != FORMAT:
-            raise ValueError(
-                f"{where} is of format {number}; this knownminds reads format {FORMAT}. Use the "
-                "knownminds that wrote it, or name another folder; the ledger is left as it is."
-            )
-        self.price = read_price(self._fact("price"))
-        self.model_served = self._facts("model_served").get("", "")
-        return True
+        self._start = f"start/{len(self.starts):06}"
+        self._write(
+            self._set("configuration", wanted),
+            self._set("sessions", sessions),
+            self._set("price", write_price(self.price)),
+            self._set(self._start, asdict(start)),
+        )
+        self.file.spending.begin(self.cell, self.spent())
 
     def _compare(self, wanted: Mapping[str, Any], sessions: int) -> None:
         kept, now = _flat(self.configuration), _flat(wanted)
@@ -612,54 +736,32 @@ class Ledger:
         """Return a fact; ValueError if there is none."""
         facts = self._facts(name)
         if "" not in facts:
-            raise self._damaged(f"it has no {name}")
+            raise self.file.damaged(f"it has no {name}")
         return facts[""]
 
     def _facts(self, prefix: str) -> dict[str, Any]:
         """Return the facts whose names begin so, by the rest of their names."""
-        rows = self._rows(
-            "SELECT name, value FROM fact WHERE name GLOB ? ORDER BY name", f"{prefix}*"
-        )
+        select = "SELECT name, value FROM fact WHERE cell = ? AND name GLOB ? ORDER BY name"
+        rows = self.file.rows(select, self.cell, f"{prefix}*")
         return {name.removeprefix(prefix): json.loads(value) for name, value in rows}
 
-    def _rows(self, statement: str, *values: Any) -> Iterator[Any]:
-        """Go through the rows of a query; ValueError if the file is damaged."""
-        try:
-            yield from self._connection.execute(statement, values)
-        except sqlite3.DatabaseError as error:
-            raise self._damaged(str(error)) from None
+    def _set(self, name: str, value: Any) -> Statement:
+        """Return the statement that writes a fact."""
+        content = json.dumps(value, default=str)
+        return "INSERT OR REPLACE INTO fact VALUES (?, ?, ?)", (self.cell, name, content)
 
-    def _damaged(self, what: str) -> ValueError:
-        return ValueError(
-            f"{self.folder / FILE} cannot be read as a ledger: {what}. Put a whole one there, or "
-            "name another folder; this one is left as it is."
-        )
+    def _update(self, attempt: Attempt, **values: Any) -> Statement:
+        """Return the statement that writes these columns of an attempt."""
+        columns = ", ".join(f"{name} = ?" for name in values)
+        where = "cell = ? AND session = ? AND turn = ? AND number = ?"
+        address = self.cell, *attempt.key
+        return f"UPDATE attempt SET {columns} WHERE {where}", (*values.values(), *address)
 
     def _write(self, *statements: Statement) -> None:
-        """Commit the statements, after those that had time; LedgerFailed if that fails."""
-        if self._broken is not None:
-            raise self._broken
+        """Commit the statements, after those that had time."""
         later, self._later = self._later, []
-        try:
-            with self._transaction():
-                for statement, values in (*later, *statements):
-                    self._connection.execute(statement, [self._clean(v) for v in values])
-        except sqlite3.Error as error:
-            self._broken = LedgerFailed(
-                f"The ledger in {self.folder} cannot be written: {error}. No further request is "
-                "sent; make room or mend it, and resume."
-            )
-            raise self._broken from None
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        finally:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+        every = (*later, *statements)
+        self.file.write(*((text, [self._clean(v) for v in values]) for text, values in every))
 
     def _clean(self, value: Any) -> Any:
         """Mask keys in a text, and make it one that can be written at all."""
@@ -667,21 +769,6 @@ class Ledger:
             return value
         # Half a character, as a cut answer may hold, is no UTF-8.
         return masked(value.encode("utf-8", "replace"), self._keys).decode()
-
-
-def spent_in(folder: str | os.PathLike[str]) -> dict[int, Spent]:
-    """Return what each session of a folder's run has used; nothing if there is no run.
-
-    Raises
-    ------
-    ValueError
-        If its ledger cannot be read.
-    """
-    file = Path(folder) / FILE
-    if not (file.is_file() and file.stat().st_size):
-        return {}
-    with Ledger.read(folder) as ledger:
-        return ledger.spent()
 
 
 def price_in(folder: str | os.PathLike[str] | None) -> Price | None:
@@ -702,16 +789,28 @@ def _attempt(row: Sequence[Any], batch: str | None) -> Attempt:
     return Attempt(key, slot, request, state, sent, received, note or "", whole, batch or "")
 
 
-def _set(name: str, value: Any) -> Statement:
-    """Return the statement that writes a fact."""
-    return "INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, json.dumps(value, default=str))
+def has_run(folder: str | os.PathLike[str]) -> bool:
+    """Say whether a run is kept for a folder; ValueError if its ledger cannot be read."""
+    try:
+        Ledger.read(folder).close()
+    except NoRun:
+        return False
+    return True
 
 
-def _update(attempt: Attempt, **values: Any) -> Statement:
-    """Return the statement that writes these columns of an attempt."""
-    columns = ", ".join(f"{name} = ?" for name in values)
-    where = "session = ? AND turn = ? AND number = ?"
-    return f"UPDATE attempt SET {columns} WHERE {where}", (*values.values(), *attempt.key)
+def _no_run(folder: str | os.PathLike[str], cells: Sequence[str]) -> NoRun:
+    """Return the error of a folder whose ledger has other runs."""
+    names = ", ".join(cells) or "none as yet"
+    return NoRun(
+        f"A run has a name in its ledger; that for {folder} has other runs: {names}. Name the "
+        "folder of one of them, or another folder."
+    )
+
+
+def _cell(folder: Path, above: Path) -> str:
+    """Return the name of a run in the ledger of a folder above its."""
+    name = folder.absolute().relative_to(above.absolute()).as_posix()
+    return "" if name == "." else name
 
 
 def _refuse_over_results(folder: Path) -> None:

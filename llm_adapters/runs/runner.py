@@ -37,13 +37,14 @@ from knownminds.llm_adapters.adapter import (
 from knownminds.llm_adapters.batches import batches_of
 from knownminds.llm_adapters.masking import known_keys
 
-from .admission import SILENT, Budget, Caps, Gate, check_least
+from .admission import SILENT, Caps, Gate, check_least
 from .batch_rounds import NOT_SENT, Batching, Rounds
 from .ledger import (
     OPEN,
     Attempt,
     Ledger,
     LedgerFailed,
+    LedgerFile,
     asked_of,
     price_in,
     request_hash,
@@ -174,8 +175,8 @@ class RunOptions:
     retries
         How calls that fail are made again.
     caps
-        What may be used at most. Caps count all starts of a run together; a resumed run may have
-        other ones. A `Budget` is shared with other runs.
+        What may be used at most by all runs of the ledger and all their starts together; a resumed
+        run may have other ones.
     price
         What the model costs, if known; kept with the ledger once there is one, later ones are not
         looked at. Calls before it are reckoned with it.
@@ -212,7 +213,7 @@ class RunOptions:
     settings: Sampling = field(default_factory=Sampling)
     concurrency: int = 8
     retries: Retries = field(default_factory=Retries)
-    caps: Caps | Budget = field(default_factory=Caps)
+    caps: Caps = field(default_factory=Caps)
     price: Price | None = None
     re_ask: int = 0
     retry_errors: bool = False
@@ -229,11 +230,6 @@ class RunOptions:
         check_least(self, 1, "concurrency")
         check_least(self, 0, "re_ask")
 
-    @property
-    def budget(self) -> Budget:
-        """What may be used, with what was used before."""
-        return self.caps if isinstance(self.caps, Budget) else Budget(self.caps)
-
 
 async def run_sessions_in(
     folder: str | os.PathLike[str] | None,
@@ -243,6 +239,7 @@ async def run_sessions_in(
     seed: int,
     *,
     address: Sequence[int] = (),
+    within: LedgerFile | str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Run:
     """Let a language model play n sessions, with a ledger in the folder.
@@ -259,6 +256,9 @@ async def run_sessions_in(
 
     Parameters
     ----------
+    within
+        A folder above, or its open ledger, that has the ledger of several runs; the caps hold for
+        all of them together. None if the run has one for itself.
     options
         How it is run: settings, caps, batches, what chooses and what stops, see `RunOptions`.
 
@@ -271,10 +271,10 @@ async def run_sessions_in(
         changed on the way. What was paid for stays in the ledger.
     """
     how = RunOptions(**options)
-    budget, chosen, stop = how.budget, how.chosen, how.stop
+    chosen, stop = how.chosen, how.stop
     check_run(adapter, environment, n, how)
     price, name = price_in(folder) or how.price, f"{adapter.provider}:{adapter.model}"
-    check_caps(budget.caps, how.settings, price, name)
+    check_caps(how.caps, how.settings, price, name)
     configuration = _configuration(
         adapter, environment, how.settings, seed, address, how.re_ask, how.seeded
     )
@@ -284,13 +284,14 @@ async def run_sessions_in(
         folder,
         configuration,
         n,
+        within=within,
         price=how.price,
-        caps={k: str(v) for k, v in asdict(budget.caps).items() if v is not None},
+        caps={k: str(v) for k, v in asdict(how.caps).items() if v is not None},
         keys=known_keys(getattr(adapter, "key_variable", None)),
         durable=how.durable,
         command=how.command,
     ) as ledger:
-        return await _Runner(ledger, environment, adapter, how, budget).run(folder is not None)
+        return await _Runner(ledger, environment, adapter, how).run(folder is not None)
 
 
 def _configuration(
@@ -357,7 +358,7 @@ async def run_session(
     how = RunOptions(settings=sampling, concurrency=1, retries=patient)
     keys = known_keys(getattr(adapter, "key_variable", None))
     with Ledger.open(None, configuration, number + 1, keys=keys) as ledger:
-        runner = _Runner(ledger, environment, adapter, how, how.budget)
+        runner = _Runner(ledger, environment, adapter, how)
         session = await _Chair(runner, number).live()
     if runner.failure is not None:
         raise runner.failure
@@ -677,20 +678,20 @@ class _Runner:
         environment: Any,
         adapter: Adapter | None = None,
         how: RunOptions | None = None,
-        budget: Budget | None = None,
     ):
         self.ledger, self.environment, self.adapter = ledger, environment, adapter
         self.kept = kept = ledger.configuration
         self.seed, self.address = kept["seed"], tuple(kept["address"])
         self.sampling = Sampling(**kept["sampling"])
-        self.how, budget = how or RunOptions(), budget or Budget(Caps())
+        self.how = how or RunOptions()
         self.price = ledger.price
         # How many questions are chosen in a session; None where all come in order.
         self.questions = kept["chosen"]["questions"] if "chosen" in kept else None
-        caps, spent = budget.caps, {} if adapter is None else ledger.spent()
-        self.answer_tokens = self.sampling.max_tokens or caps.answer_tokens or ASSUMED_ANSWER
+        self.answer_tokens = (
+            self.sampling.max_tokens or self.how.caps.answer_tokens or ASSUMED_ANSWER
+        )
         at_once = None if self.how.batching else self.how.concurrency
-        self.gate = Gate(at_once, budget, spent, str(ledger.folder))
+        self.gate = Gate(at_once, self.how.caps, ledger.file.spending, ledger.cell)
         self.failure: Failed | None = None
         self.rounds: Rounds | None = None
         self.sessions = self.trials = self.missing = 0
@@ -908,7 +909,7 @@ class Questions:
         keys = known_keys(getattr(adapter, "key_variable", None))
         self.ledger = Ledger.open(folder, _configuration(adapter), 1, price=price, keys=keys)
         how = RunOptions(caps=caps, retry_errors=True)
-        self.runner = _Runner(self.ledger, None, adapter, how, how.budget)
+        self.runner = _Runner(self.ledger, None, adapter, how)
         self.adapter = adapter
         self._times: Counter[str] = Counter()
 
@@ -920,7 +921,7 @@ class Questions:
         ValueError
             If a cap cannot be kept: no price, or an answer that nothing bounds.
         """
-        adapter, caps = self.adapter, self.runner.gate.budget.caps
+        adapter, caps = self.adapter, self.runner.how.caps
         check_caps(caps, settings, self.ledger.price, f"{adapter.provider}:{adapter.model}")
         check_heeds(adapter, settings, images=bool(prompt.images))
         request = request_hash(asked_of(self.runner.kept, settings), prompt.hash)

@@ -8,7 +8,7 @@ from fault_server import FaultServer, by_hash
 
 from knownminds.environments import Trials
 from knownminds.inference import split_variance
-from knownminds.llm_adapters.runs.ledger import spent_in
+from knownminds.llm_adapters.runs.ledger import Ledger, has_run
 
 RUN = ("run", "instrumental_learning", "--llm", "openai:m", "--sessions", "2")
 SMALL = ("--set", "n_visits=2")
@@ -52,5 +52,6 @@ def test_a_cap_holds_over_all_wordings(tmp_path, knownminds):
     }
     assert ended["shipped"] == (2, 16)
     assert sum(calls for _, calls in ended.values()) == 20
-    assert sum(one.calls for one in spent_in(tmp_path / "run" / "shipped").values()) == 16
-    assert spent_in(tmp_path / "none") == {}
+    with Ledger.read(tmp_path / "run" / "shipped") as ledger:
+        assert sum(one.calls for one in ledger.spent().values()) == 16
+    assert not has_run(tmp_path / "run")

@@ -173,8 +173,8 @@ def test_keys_are_written_nowhere(tmp_path, monkeypatch):
 def test_a_disk_that_is_full_stops_everything_and_loses_nothing_written(tmp_path):
     with opened(tmp_path) as ledger:
         ask(ledger, Reply("A"), (1, 0, 0))
-        pages = ledger._connection.execute("PRAGMA page_count").fetchone()[0]
-        ledger._connection.execute(f"PRAGMA max_page_count = {pages + 20}")
+        pages = ledger.file._connection.execute("PRAGMA page_count").fetchone()[0]
+        ledger.file._connection.execute(f"PRAGMA max_page_count = {pages + 20}")
         many = ((0, turn, 0) for turn in range(1000))
         with pytest.raises(LedgerFailed, match="full"):
             list(map(partial(ask, ledger, Reply("A" * 500)), many))

@@ -14,7 +14,7 @@ from scripted import Scripted, often, server_failed
 from knownminds.agents import Contaminants, RescorlaWagnerDual
 from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.llm_adapters import Failed, InProcess, Reply, Synthetic, Usage
-from knownminds.llm_adapters.runs.admission import Budget, Caps, Gate
+from knownminds.llm_adapters.runs.admission import Caps, Gate, Spending
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.prices import Spent, price_of
 from knownminds.llm_adapters.runs.runner import TRIALS, Retries, read_run, run_sessions_in
@@ -122,7 +122,7 @@ def test_attempts_are_bounded_and_too_many_calls_are_bounded_apart(tmp_path):
 
 def test_too_many_calls_halve_how_many_are_under_way_and_success_restores_them():
     async def run():
-        gate = Gate(8, Budget(Caps()), {})
+        gate = Gate(8, Caps(), Spending())
         for _ in range(8 - gate.allowed):
             gate.went_well()
         assert gate.allowed == 8

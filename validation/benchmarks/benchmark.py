@@ -19,8 +19,7 @@ from pyarrow.parquet import ParquetFile
 from knownminds.environments import ANSWERED, Outcome, Trials
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.environments.record.result import plain
-from knownminds.llm_adapters.runs.ledger import FILE as LEDGER
-from knownminds.llm_adapters.runs.ledger import Ledger
+from knownminds.llm_adapters.runs.ledger import Ledger, has_run
 from knownminds.llm_adapters.runs.prices import NANO
 from knownminds.llm_adapters.runs.runner import TRIALS, read_run
 from knownminds.validation.costs.wordings import SHIPPED
@@ -203,11 +202,6 @@ def read_benchmark(folder: str | Path) -> Played:
     )
 
 
-def models_in(folder: Path) -> tuple[str, ...]:
-    """Return the models of a benchmark's folder, in the order in which they came."""
-    return tuple(_kept(folder)["models"])
-
-
 def take_inspect_logs(
     folder: Path, plan: Plan, logs: Sequence[str | Path], options: Mapping[str, Any]
 ) -> list[str]:
@@ -229,7 +223,7 @@ def take_inspect_logs(
         cell = _cell_of_trials(trials, plan, file)
         model = f"inspect:{trials.frame['model'].iloc[0]}"
         run = folder_of_cell(folder, model, cell)
-        if (model, cell.name) in taken or (run / LEDGER).is_file():
+        if (model, cell.name) in taken or has_run(run):
             raise ValueError(
                 f"A model has one log of each cell; {model} has several of {cell.name}, the last "
                 f"in {file.name}. Leave one."
@@ -275,7 +269,7 @@ def _cell_of_trials(trials: Trials, plan: Plan, file: Path) -> Cell:
 
 def finished(run: Path, cell: Cell) -> bool:
     """Say whether a run has come to the end of all of a cell's sessions."""
-    if not ((run / LEDGER).is_file() and (run / TRIALS).is_file()):
+    if not ((run / TRIALS).is_file() and has_run(run)):
         return False
     with Ledger.read(run) as ledger:
         last = ledger.starts[-1]
@@ -304,12 +298,12 @@ def _cell_of(
         "calls": 0, "tokens": 0,
         "dollars": np.nan, "status": NOT_BEGUN, "reason": blocked,
     }  # fmt: skip
-    if not (run / LEDGER).is_file() and (run / TRIALS).is_file():
+    if not has_run(run):
+        if not (run / TRIALS).is_file():
+            return row, None
         logged = _read(run / TRIALS)  # from a log of Inspect's
         ended = len(logged[["subject", "session"]].drop_duplicates())
         return row | _counts(logged, ended, cell.sessions), logged
-    if not (run / LEDGER).is_file():
-        return row, None
     with Ledger.read(run) as ledger:
         account, price, sessions = ledger.account(), ledger.price, ledger.sessions
     frame: pd.DataFrame | None

@@ -16,8 +16,7 @@ from knownminds.agents import AGENTS
 from knownminds.environments import Rate
 from knownminds.environments.record.text_table import counted
 from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
-from knownminds.llm_adapters.runs.admission import Budget
-from knownminds.llm_adapters.runs.ledger import LedgerFailed
+from knownminds.llm_adapters.runs.ledger import LedgerFailed, LedgerFile
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, Range, parse_price
 from knownminds.llm_adapters.runs.run_result import Run
@@ -26,7 +25,7 @@ from knownminds.validation.costs.connect import connect, price_for, wait_for
 from knownminds.validation.costs.dry_runs import DryRuns, dry_runs_of
 from knownminds.validation.costs.questions import IMAGE_TOKENS
 
-from .benchmark import Played, begin, finished, folder_of_cell, models_in, read_benchmark
+from .benchmark import Played, begin, finished, folder_of_cell, read_benchmark
 from .plan import Cell, Plan, sampling_of
 
 DRY_RUNS = 2  # sessions of each cell from which its price is reckoned
@@ -239,8 +238,8 @@ def run_benchmark(
 ) -> Played:
     """Let all models live all cells, models side by side, and read what came of it.
 
-    The same call goes on where it stopped: cells that are finished are not begun again, and each
-    run's ledger keeps what was answered. All runs together keep the caps.
+    The same call goes on where it stopped: cells that are finished are not begun again, and the
+    ledger keeps what was answered. All runs together keep the caps.
 
     Parameters
     ----------
@@ -256,23 +255,22 @@ def run_benchmark(
     for player in players:
         for cell in plan.cells:
             if (player.llm, cell.key) not in why:
-                check_caps(asking.budget.caps, player.sampling_in(cell), player.price, player.llm)
+                check_caps(asking.caps, player.sampling_in(cell), player.price, player.llm)
     names = [player.llm for player in players]
     begin(path, plan, names, options or {}, why)
-    runs = [folder_of_cell(path, name, cell) for name in models_in(path) for cell in plan.cells]
-    budget = Budget(asking.budget.caps, runs)
 
     async def every() -> None:
-        tasks = [
-            asyncio.create_task(_live(plan, player, path, asking, budget, why, tell, watch))
-            for player in players
-        ]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        with LedgerFile.open(path, durable=asking.durable) as ledger:
+            tasks = [
+                asyncio.create_task(_live(plan, player, ledger, asking, why, tell, watch))
+                for player in players
+            ]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
     try:
         wait_for(every())
@@ -285,9 +283,8 @@ def run_benchmark(
 async def _live(
     plan: Plan,
     player: Player,
-    folder: Path,
+    ledger: LedgerFile,
     asking: RunOptions,
-    budget: Budget,
     why: dict[tuple[str, str], str],
     tell: Tell,
     watch: Watch | None,
@@ -298,7 +295,7 @@ async def _live(
     try:
         for cell in plan.cells:
             key = player.llm, cell.key
-            run = folder_of_cell(folder, player.llm, cell)
+            run = folder_of_cell(ledger.folder, player.llm, cell)
             if key in why or (finished(run, cell) and not asking.retry_errors):
                 continue
             if over:
@@ -312,10 +309,10 @@ async def _live(
                     cell.sessions,
                     plan.seed,
                     address=RUN,
+                    within=ledger,
                     **{
                         **vars(asking),
                         "settings": player.sampling_in(cell),
-                        "caps": budget,
                         "price": player.price,
                         "progress": None if watch is None else partial(watch, player.llm, cell),
                     },

@@ -160,7 +160,7 @@ class Interview:
     def _read_answers(
         self, adapter: Adapter, grid: Sequence[BrokenOff], source: Source, name: str
     ) -> Readings:
-        """Let a language model answer in sessions with a ledger each, and read its beliefs."""
+        """Let a language model answer in sessions with one ledger, and read its beliefs."""
         question = self.question
         settings = Sampling(temperature=question.temperature, max_tokens=question.max_tokens)
         if source == "top-k":
@@ -176,6 +176,7 @@ class Interview:
                 sessions=question.draws,
                 seed=question.seed,
                 out=folder / _folder_of(environment),
+                within=folder,
                 settings=settings,
                 caps=question.caps or read_caps(()),
                 price=price,

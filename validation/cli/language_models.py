@@ -29,7 +29,7 @@ from .output import check_own_folder, note, print_json, progress_bar
 if TYPE_CHECKING:
     from knownminds.environments import Environment
     from knownminds.inference import ChosenQuestions
-    from knownminds.llm_adapters.runs.admission import Budget, Caps
+    from knownminds.llm_adapters.runs.admission import Caps
     from knownminds.llm_adapters.runs.run_result import Run
     from knownminds.llm_adapters.runs.runner import Progress as Standing
     from knownminds.validation.benchmarks.plan import Plan
@@ -305,11 +305,14 @@ class _Part:
         Its options, with its folder.
     control
         By which its experiment is changed; "" for none.
+    within
+        Folder with the ledger of all of them; None if there is one run.
     """
 
     name: str
     question: AskRun
     control: str = ""
+    within: Path | None = None
 
 
 def _run(question: AskRun, as_json: bool) -> None:
@@ -317,7 +320,6 @@ def _run(question: AskRun, as_json: bool) -> None:
     if question.paraphrases is None and not (question.controls or question.control):
         _run_part(_Part("", question), caps, print_json if as_json else print)
         return
-    from knownminds.llm_adapters.runs.admission import Budget
     from knownminds.validation.costs.connect import folder_of
 
     environment, _ = _resolved(question)
@@ -325,8 +327,6 @@ def _run(question: AskRun, as_json: bool) -> None:
     kind, parts = "wording", _in_wordings(question, environment, whole)
     if question.controls or question.control:
         kind, parts = "control", _with_controls(question, environment, whole)
-    folders = [part.question.out for part in parts if part.question.out is not None]
-    budget = Budget(caps, folders)
     ends = []
     results: dict[str, Any] = {}  # by name, for the one object that --json prints
     for k, part in enumerate(parts, start=1):
@@ -335,7 +335,7 @@ def _run(question: AskRun, as_json: bool) -> None:
             say: Callable[[Any], object] = print if not part.control else _say_nothing
             if as_json:
                 say = partial(results.__setitem__, part.name or "none")
-            _run_part(part, budget, say)
+            _run_part(part, caps, say)
         except typer.Exit as end:
             ends.append(end.exit_code)
     judged = None
@@ -362,7 +362,8 @@ def _in_wordings(question: AskRun, environment: Environment, whole: Path) -> lis
     values, parts = question.values or [], []
     for k, name in enumerate(wordings(environment, question.paraphrases or 1)):
         more = [f"templates={name}"] if k else []
-        parts.append(_Part(name, replace(question, values=[*values, *more], out=whole / name)))
+        of_wording = replace(question, values=[*values, *more], out=whole / name)
+        parts.append(_Part(name, of_wording, within=whole))
     return parts
 
 
@@ -379,9 +380,9 @@ def _with_controls(question: AskRun, environment: Environment, whole: Path) -> l
             )
     sessions = 1 if question.sessions is None else question.sessions
     few = replace(question, sessions=min(sessions, SESSIONS))
-    parts = [_Part("", replace(question, out=whole))]
+    parts = [_Part("", replace(question, out=whole), within=whole)]
     for name in check_controls(environment, tuple(question.control or ())):
-        parts.append(_Part(name, replace(few, out=whole / FOLDER / name), name))
+        parts.append(_Part(name, replace(few, out=whole / FOLDER / name), name, whole))
     return parts
 
 
@@ -414,13 +415,13 @@ def _about(sessions: int, chosen: ChosenQuestions | None) -> str:
     )
 
 
-def _run_part(part: _Part, caps: Caps | Budget, say: Callable[[Any], object]) -> None:
+def _run_part(part: _Part, caps: Caps, say: Callable[[Any], object]) -> None:
     """Make one run; `say` gets what is to be printed, a dictionary unless it is `print`."""
     from knownminds.environments import controlled
     from knownminds.environments.controls import CONTROLS, REPEAT
     from knownminds.llm_adapters import Failed, Sampling
     from knownminds.llm_adapters.runs.batch_rounds import Batching
-    from knownminds.llm_adapters.runs.ledger import LedgerFailed, price_in
+    from knownminds.llm_adapters.runs.ledger import LedgerFailed, has_run, price_in
     from knownminds.llm_adapters.runs.prices import in_batches, parse_price
     from knownminds.llm_adapters.runs.runner import Retries, RunOptions, read_run
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
@@ -483,7 +484,8 @@ def _run_part(part: _Part, caps: Caps | Budget, say: Callable[[Any], object]) ->
     note(about)
     if question.price and price and rates and price.rates != rates.rates:
         note(f"--price is not used: the run keeps the price it has, {rates}")
-    check_own_folder("ledger.sqlite", folder)
+    whole = part.within or folder
+    check_own_folder("ledger.sqlite", whole)
     try:
         with _money(question.sessions) as progress:
             result = run_sessions(
@@ -492,18 +494,17 @@ def _run_part(part: _Part, caps: Caps | Budget, say: Callable[[Any], object]) ->
                 sessions=question.sessions,
                 seed=question.seed,
                 out=folder,
+                within=part.within,
                 **{**vars(how), "progress": progress},
                 **reach,
                 timeout=question.timeout,
                 contaminants=read_contaminants(question.contaminate),
             )
     except (Failed, ImportError, LedgerFailed) as error:
-        kept = (
-            f" What was paid for stays in {folder}." if (folder / "ledger.sqlite").exists() else ""
-        )
+        kept = f" What was paid for stays in {folder}." if has_run(folder) else ""
         raise ValueError(f"{error}{kept}") from None
     except KeyboardInterrupt:
-        if (folder / "ledger.sqlite").exists():
+        if has_run(folder):
             note(str(say_run(read_run(folder, environment))))
         raise
     _leave(result, folder, say)

@@ -51,6 +51,7 @@ def run(
     seed: int = 0,
     trials: int | None = None,
     out: str | os.PathLike[str] | None = None,
+    within: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Run:
     """Let a language model play sessions and wait for them; see `run_sessions_in`.
@@ -65,7 +66,9 @@ def run(
     trials
         Trials per session; None for as many as the experiment has.
     out
-        Folder of the ledger; None for one in `runs` that bears the names of both.
+        Folder of the run; None for one in `runs` that bears the names of both.
+    within
+        A folder above whose ledger has several runs, with one cap; see `run_sessions_in`.
     options
         How it is run: `settings`, `concurrency`, `retries`, `caps`, `price`, `re_ask`,
         `batching`, `chosen`, `stop`, `progress`, see `RunOptions`; and, if `llm` is a name,
@@ -87,6 +90,7 @@ def run(
                 sessions,
                 seed,
                 address=RUN,
+                within=within,
                 **how,
             )
         finally:
