@@ -279,7 +279,6 @@ class TellsOutcomes(Protocol):
         prompts: Sequence[str | Prompt],
         outcomes: Sequence[Sequence[str]],
         *,
-        signs: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[OutcomeProbabilities]:
         """Compute the probability of each outcome behind each prompt, all in one pass."""

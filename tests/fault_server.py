@@ -21,9 +21,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -83,8 +83,14 @@ IN_BATCHES = {
     "missing": False,  # there is nothing of it in the results
 }
 
-Message = tuple[str, str]
-Placed = tuple[tuple[int, bytes], ...]  # images, each with the number of its message
+# Answers with status 200 that are always the same.
+FIXED: dict[str, Any] = {
+    "html": b"<!DOCTYPE html><html><body><h1>Welcome</h1></body></html>",
+    "blank": b"",
+    "list": [],
+    "error_200": {"error": {"code": 502, "message": "upstream broke"}},
+}
+SAID = {"empty": ("", "stop"), "refusal": ("I will not.", "refusal")}
 
 
 @dataclass(frozen=True)
@@ -94,8 +100,8 @@ class Call:
     number: int
     wire: str
     model: str
-    messages: tuple[Message, ...]
-    placed: Placed
+    messages: tuple[tuple[str, str], ...]  # role and text
+    placed: tuple[tuple[int, bytes], ...]  # images, each with the number of its message
     body: dict[str, Any]
     headers: dict[str, str] = field(repr=False)
     fault: str = "ok"
@@ -139,89 +145,42 @@ def echo(call: Call) -> str:
     return call.messages[-1][1]
 
 
-GARBAGE = "Well, both machines have their merits, E as well as N."
-
-
+@dataclass(eq=False)
 class FaultServer:
-    """A provider that fails on demand.
+    """A provider that fails on demand."""
 
-    Parameters
-    ----------
-    answer
-        What is said to a call; or that, and why it ended: "stop", "length" or "refusal".
-    script
-        What becomes of each call, in the order of arrival, "ok" when it is used up; or a function
-        of the call.
-    faults
-        Instead of a script: the probability of each fault. What becomes of the n-th call depends
-        on `seed` and n alone.
-    key
-        The key that is accepted; None takes any.
-    models
-        The models that exist; None takes any.
-    serves
-        The model that answers are signed with; None for the one that the call names.
-    delay
-        Seconds until an answer.
-    hang
-        Seconds until a call that hangs is dropped.
-    retry_after
-        Seconds that a 429 asks for.
-    complaint
-        What a 400 says.
-    log_probabilities
-        False to ignore a call for them.
-    reasoning_tokens, cached_tokens, written_tokens
-        Details of the usage; Google tells nothing of the last.
-    """
+    # What is said to a call; or that, and why it ended: "stop", "length" or "refusal".
+    answer: Callable[[Call], str | tuple[str, str]] = last_letter
+    _: KW_ONLY
+    # What becomes of each call, in the order of arrival, "ok" when it is used up; or a function.
+    script: Sequence[str] | Callable[[Call], str] = ()
+    # Instead: the probability of each fault; that of the n-th call depends on seed and n alone.
+    faults: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
+    key: str | None = None  # that is accepted; None takes any
+    models: Collection[str] | None = None  # that exist; None takes any
+    serves: str | None = None  # what signs answers; None for the model that the call names
+    delay: float = 0.0  # seconds until an answer
+    hang: float = 30.0  # seconds until a call that hangs is dropped
+    retry_after: float = 1.0  # seconds that a 429 asks for
+    complaint: str = "This prompt is not taken."  # of a 400
+    log_probabilities: bool = True  # False to ignore a call for them
+    reasoning_tokens: int = 0
+    cached_tokens: int = 0
+    written_tokens: int = 0  # of which Google tells nothing
+    port: int = 0
 
-    def __init__(
-        self,
-        answer: Callable[[Call], str | tuple[str, str]] = last_letter,
-        *,
-        script: Sequence[str] | Callable[[Call], str] = (),
-        faults: Mapping[str, float] | None = None,
-        seed: int = 0,
-        key: str | None = None,
-        models: Collection[str] | None = None,
-        serves: str | None = None,
-        delay: float = 0.0,
-        hang: float = 30.0,
-        retry_after: float = 1.0,
-        complaint: str = "This prompt is not taken.",
-        log_probabilities: bool = True,
-        reasoning_tokens: int = 0,
-        cached_tokens: int = 0,
-        written_tokens: int = 0,
-        port: int = 0,
-    ):
-        strange = set(faults or ()) | (set(script) if not callable(script) else set())
-        if unknown := strange - set(FAULTS | IN_BATCHES):
-            raise ValueError(f"Faults are {', '.join(FAULTS | IN_BATCHES)}; got {unknown}.")
-        if sum((faults or {}).values()) > 1:
-            raise ValueError("The probabilities of faults add up to 1 at most.")
-        self.answer = answer
-        self.script = script
-        self.faults = dict(faults or {})
-        self.seed = seed
-        self.key = key
-        self.models = models
-        self.serves = serves
-        self.delay = delay
-        self.hang = hang
-        self.retry_after = retry_after
-        self.complaint = complaint
-        self.log_probabilities = log_probabilities
-        self.reasoning_tokens = reasoning_tokens
-        self.cached_tokens = cached_tokens
-        self.written_tokens = written_tokens
+    def __post_init__(self) -> None:
+        strange = set(self.faults) | (set() if callable(self.script) else set(self.script))
+        assert strange <= set(FAULTS | IN_BATCHES), strange
+        assert sum(self.faults.values()) <= 1
         self.calls: list[Call] = []
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._connections: set[socket.socket] = set()
-        self._server = _Listener(("127.0.0.1", port), self.handler())
+        self._server = _Listener(("127.0.0.1", self.port), self.handler())
         self._server.provider = self
-        self.port: int = self._server.server_port
+        self.port = self._server.server_port
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
@@ -268,20 +227,14 @@ class FaultServer:
 
     def take(self, wire: str, model: str, body: dict[str, Any], headers: Any) -> Call:
         """Note a call, decide what becomes of it, and charge it."""
-        messages, placed = _READ[wire](body)
+        turns = list(_turns(body))
+        placed = tuple((i, image) for i, (_, _, images) in enumerate(turns) for image in images)
+        messages = tuple((role, text) for role, text, _ in turns)
         sent = {name.lower(): value for name, value in headers.items()}
         with self._lock:
-            call = Call(
-                number=len(self.calls),
-                wire=wire,
-                model=model,
-                messages=messages,
-                placed=placed,
-                body=body,
-                headers=sent,
-            )
+            call = Call(len(self.calls), wire, model, messages, placed, body, sent)
             fault = self._fate(call)
-            call = Call(**{**vars(call), "fault": fault, "charged": (FAULTS | IN_BATCHES)[fault]})
+            call = replace(call, fault=fault, charged=(FAULTS | IN_BATCHES)[fault])
             self.calls.append(call)
         return call
 
@@ -292,13 +245,9 @@ class FaultServer:
 
     def reply(self, call: Call) -> dict[str, Any]:
         """Return the body of an answer."""
-        text, why = self.said(call)
-        if call.fault == "empty":
-            text = ""
-        elif call.fault == "garbage":
-            text = GARBAGE
-        elif call.fault == "refusal":
-            text, why = "I will not.", "refusal"
+        text, why = SAID.get(call.fault) or self.said(call)
+        if call.fault == "garbage":
+            text = "Well, both machines have their merits, E as well as N."
         elif call.fault == "length":
             text, why = text[: len(text) // 2], "length"
         elif call.fault == "echo_key":
@@ -398,15 +347,8 @@ class Handler(BaseHTTPRequestHandler):
             self._fail(call, 500)
         elif fault == "no_credit":
             self._fail(call, 429 if wire == "openai" else 400)
-        elif fault == "html":
-            page = b"<!DOCTYPE html><html><body><h1>Welcome</h1></body></html>"
-            self._send(200, page, {"content-type": "text/html"})
-        elif fault == "blank":
-            self._send(200, b"")
-        elif fault == "list":
-            self._send(200, [])
-        elif fault == "error_200":
-            self._send(200, {"error": {"code": 502, "message": "upstream broke"}})
+        elif fault in FIXED:
+            self._send(200, FIXED[fault])
         else:
             self._reply(call)
 
@@ -449,14 +391,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _head(self, status: int, length: int, extra: Mapping[str, str] | None = None) -> None:
         self.send_response(status)
-        number = f"req-{len(self.server.provider.calls)}"
-        names = {
-            "content-type": "application/json",
-            "x-request-id": number,
-            "request-id": number,
-            **(extra or {}),
-        }
-        for name, value in names.items():
+        for name, value in ({"content-type": "application/json"} | dict(extra or {})).items():
             self.send_header(name, value)
         self.send_header("content-length", str(length))
         self.end_headers()
@@ -524,31 +459,14 @@ def _parts(content: Any) -> tuple[str, list[bytes]]:
     return "\n\n".join(texts), images
 
 
-def _read_openai(body: dict[str, Any]) -> tuple[tuple[Message, ...], Placed]:
-    turns = [(message["role"], *_parts(message["content"])) for message in body["messages"]]
-    return _gathered(turns)
-
-
-def _read_anthropic(body: dict[str, Any]) -> tuple[tuple[Message, ...], Placed]:
-    system = [("system", *_parts(body["system"]))] if "system" in body else []
-    turns = [(message["role"], *_parts(message["content"])) for message in body["messages"]]
-    return _gathered(system + turns)
-
-
-def _read_google(body: dict[str, Any]) -> tuple[tuple[Message, ...], Placed]:
-    system = []
-    if "systemInstruction" in body:
-        system = [("system", *_parts(body["systemInstruction"]["parts"]))]
-    roles = {"user": "user", "model": "assistant"}
-    turns = [(roles[c["role"]], *_parts(c["parts"])) for c in body["contents"]]
-    return _gathered(system + turns)
-
-
-def _gathered(
-    turns: Sequence[tuple[str, str, list[bytes]]],
-) -> tuple[tuple[Message, ...], Placed]:
-    placed = tuple((i, image) for i, (_, _, images) in enumerate(turns) for image in images)
-    return tuple((role, text) for role, text, _ in turns), placed
+def _turns(body: dict[str, Any]) -> Iterator[tuple[str, str, list[bytes]]]:
+    """Yield role, text and images of each message, in all three languages."""
+    system = body.get("system") or body.get("systemInstruction", {}).get("parts")
+    if system:
+        yield "system", *_parts(system)
+    for message in body.get("messages") or body["contents"]:
+        role = {"model": "assistant"}.get(message["role"], message["role"])
+        yield role, *_parts(message.get("content") or message["parts"])
 
 
 def _tokens(text: str, k: int) -> list[tuple[str, float, list[tuple[str, float]]]]:
@@ -676,5 +594,4 @@ def _signed(
     return reply
 
 
-_READ = {"openai": _read_openai, "anthropic": _read_anthropic, "google": _read_google}
 _WRITE = {"openai": _write_openai, "anthropic": _write_anthropic, "google": _write_google}

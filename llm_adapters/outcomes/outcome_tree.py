@@ -69,12 +69,9 @@ class TokenTexts:
     Parameters
     ----------
     texts : by token; None for special tokens, which end a text, and for those without any
-    signs : whether what follows a joining sign decides if a word or number goes on (1.5); if not,
-        the sign has ended it
     """
 
     texts: tuple[bytes | None, ...]
-    signs: bool = True
 
     @classmethod
     def of(cls, tokenizer: Any) -> TokenTexts:
@@ -136,8 +133,7 @@ class TokenTexts:
                 if not text.startswith(rest):
                     break
                 if len(text) > len(rest):
-                    longer = _judge(tail, text[len(rest) :])
-                    sorted_out[longer if self.signs else bool(longer)].append(token)
+                    sorted_out[_judge(tail, text[len(rest) :])].append(token)
             continuing = Continuing(*(np.array(v, dtype=np.int64) for v in sorted_out.values()))
             self._known[rest, tail] = continuing
         return continuing
@@ -330,7 +326,7 @@ def _fates(
         if said.startswith(text):
             more = said[len(text) :]
             longer = _judge(tail, more) if more else None
-            if longer is False or (more and not longer and not texts.signs):
+            if longer is False:
                 outcomes[:] = default = outcome
             elif longer is None:
                 behind = texts.behind(b"", _tail(said.decode()))

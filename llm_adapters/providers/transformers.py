@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,26 +142,24 @@ class Transformers(InProcess):
         outcomes: Sequence[Sequence[str]],
         *,
         positions: int = POSITIONS,
-        signs: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[OutcomeProbabilities]:
         """Compute the exact probability of each outcome behind each prompt, all in one pass.
 
         A string is taken as it is. A `Prompt` goes through the chat template, and if its last
         message is the assistant's, the outcome continues that one. For the rest see
-        `outcome_probabilities`, and `TokenTexts` for `signs`.
+        `outcome_probabilities`.
         """
         cut = [self._cut(prompt) for prompt in prompts]
         with self._busy:
             self._texts = self._texts or TokenTexts.of(self._tokenizer)
-            texts = self._texts if signs else replace(self._texts, signs=False)
             probabilities = outcome_probabilities(
                 self._model,
                 self._tokenizer,
                 cut,
                 outcomes,
                 positions=positions,
-                texts=texts,
+                texts=self._texts,
                 check=not self._tree_checked,
                 progress=progress,
             )

@@ -117,14 +117,14 @@ class Spending:
     of
         By run and session.
     total
-        Of all of them.
-    under_way
-        Calls of all of them.
+        Of all of them, with what is reserved.
+    reserved, under_way
+        What is reserved for the calls under way, and how many these are.
     """
 
     def __init__(self) -> None:
         self.of: dict[tuple[str, int], Spent] = {}
-        self.total = Spent()
+        self.total = self.reserved = Spent()
         self.under_way = 0
         self._moved: asyncio.Future[None] | None = None
 
@@ -179,9 +179,6 @@ class Gate:
         self.allowed = MOST_TOKENS if concurrency is None else min(first, concurrency)
         self.under_way = 0
         self.stopped = ""
-        self.total, self.reserved = Spent(), Spent()  # of the run; reserved: by calls under way
-        for (name, _), used in spending.of.items():
-            self.total += used if name == run else Spent()
         self._well = 0  # calls since the last change of what is allowed
         self._starting = True
         self._slowed = self._opens = 0.0
@@ -206,7 +203,7 @@ class Gate:
             elif not (over := self.caps.over(self.spending.total + most)):
                 self.under_way += 1
                 self.spending.under_way += 1
-                self.total, self.reserved = self.total + most, self.reserved + most
+                self.spending.reserved += most
                 self.spending.settle(self.run, session, Spent(), most)
                 return ""
             # What is under way may turn out to use less than is reserved for it.
@@ -220,12 +217,11 @@ class Gate:
         """Settle a call that was let through."""
         self.under_way -= 1
         self.spending.under_way -= 1
-        self.reserved -= most
+        self.spending.reserved -= most
         self.settle(session, most, used)
 
     def settle(self, session: int, most: Spent, used: Spent) -> None:
         """Count what a call has used instead of what it was counted for."""
-        self.total += used - most
         self.spending.settle(self.run, session, most, used)
         more = used.tokens > most.tokens or used.money > most.money
         if self.concurrency is not None and self.caps.on_use and more:

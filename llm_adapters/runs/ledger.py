@@ -73,10 +73,6 @@ Key = tuple[int, int, int]  # session, turn, and number of the attempt
 Statement = tuple[str, Sequence[Any]]
 
 
-class LedgerFailed(RuntimeError):  # noqa: N818 - as `Failed`
-    """The ledger cannot be written, so no further request is sent."""
-
-
 class NoRun(ValueError):  # noqa: N818 - as `Failed`
     """There is no run in a folder."""
 
@@ -151,8 +147,8 @@ class Account:
     calls : requests sent, by the state of the attempt
     batches : batches of requests, by their state
     re_asked : how often a question was put again because its answer was malformed
-    untold : answers that came without their number of tokens, which count nothing in the next
-    unforeseen : answers that used more tokens than could be foreseen
+    answers_without_tokens : that came without their number of tokens, which count 0 in the next
+    answers_beyond_what_was_foreseen : that used more tokens than could be foreseen
     input_tokens, output_tokens, reasoning_tokens, cached_tokens, written_tokens : of all answers
     paid : nano-dollars of the answers whose tokens are known
     reserved : nano-dollars that all other calls may have cost at most
@@ -161,8 +157,8 @@ class Account:
     calls: Mapping[str, int]
     batches: Mapping[str, int]
     re_asked: int
-    untold: int
-    unforeseen: int
+    answers_without_tokens: int
+    answers_beyond_what_was_foreseen: int
     input_tokens: int
     output_tokens: int
     reasoning_tokens: int
@@ -228,7 +224,7 @@ class LedgerFile:
     def __init__(self, folder: Path, connection: sqlite3.Connection, lock: Any = None):
         self.folder, self.spending = folder, Spending()
         self._connection, self._lock = connection, lock
-        self._broken: LedgerFailed | None = None
+        self._broken: Failed | None = None
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str] | None, *, durable: bool = False) -> LedgerFile:
@@ -301,7 +297,7 @@ class LedgerFile:
             raise self.damaged(str(error)) from None
 
     def write(self, *statements: Statement) -> None:
-        """Commit the statements; LedgerFailed if that fails, and ever after."""
+        """Commit the statements; `Failed` if that fails, and ever after."""
         if self._broken is not None:
             raise self._broken
         try:
@@ -309,10 +305,11 @@ class LedgerFile:
                 for statement, values in statements:
                     self._connection.execute(statement, values)
         except sqlite3.Error as error:
-            self._broken = LedgerFailed(
+            message = (
                 f"The ledger in {self.folder} cannot be written: {error}. No further request is "
                 "sent; make room or mend it, and resume."
             )
+            self._broken = Failed(message, "stop", "ledger")
             raise self._broken from None
 
     def damaged(self, what: str) -> ValueError:
@@ -486,7 +483,7 @@ class Ledger:
         try:
             if self._later:
                 self._write()
-        except LedgerFailed:  # what is lost is read again from the bytes
+        except Failed:  # what is lost is read again from the bytes
             pass
         finally:
             if not self._shared:

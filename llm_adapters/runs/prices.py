@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, time
@@ -17,7 +16,6 @@ from datetime import date as Date  # noqa: N812 - fields and arguments are calle
 from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -44,9 +42,7 @@ MOST_PER_IMAGE = 25_501
 PER = 1_000_000  # prices are for a million tokens
 NANO = 10**9  # nano-dollars in a dollar: sums of money are exact whole numbers
 _MOST_RATE = 100_000  # dollars for a million tokens; the dearest of 2026 cost 600
-REMEDY = (
-    'Give a price, in dollars per million tokens: --price "{llm}=INPUT,OUTPUT", or a price file.'
-)
+REMEDY = 'Give a price, in dollars per million tokens: --price "{llm}=INPUT,OUTPUT".'
 GIVEN = "given by the user"
 HALVED = ", halved for batches"
 
@@ -61,7 +57,7 @@ _RATES = (
 _WRITING = Decimal("1.25")  # times the price of input: what Anthropic takes to cache it 5 minutes
 
 Rate = Annotated[Decimal, Field(ge=0, le=_MOST_RATE)]
-Overrides = str | Path | Mapping[str, Mapping[str, Any]]
+Overrides = Mapping[str, Mapping[str, Any]]
 
 
 class _GivenPrice(BaseModel):
@@ -182,7 +178,7 @@ class Price:
             if cached_rate is None and cached_tokens:
                 raise ValueError(
                     f"{self.source} has no price of cached input for {self.llm}. "
-                    "Leave the cache out, or give cached_input in a price file."
+                    "Leave the cache out, or give its price as the third number."
                 )
             others = input_tokens - cached_tokens
             written = others if written_tokens is None else written_tokens
@@ -229,7 +225,7 @@ def price_of(llm: str, date: Date | None = None, overrides: Overrides | None = N
     date
         The day for which the price is looked up; None for today (UTC).
     overrides
-        Prices of the user's: a file for `read_prices`, or what that returns.
+        Prices of the user's by language model: input, output, cached_input, date.
 
     Raises
     ------
@@ -243,14 +239,9 @@ def price_of(llm: str, date: Date | None = None, overrides: Overrides | None = N
         )
     # Not a moment but a day, even if a datetime was given.
     day = Date(date.year, date.month, date.day) if date else datetime.now(UTC).date()
-    given: Mapping[str, Mapping[str, Any]] = {}
-    source = GIVEN
-    if isinstance(overrides, str | Path):
-        given, source = read_prices(overrides), Path(overrides).name
-    elif overrides is not None:
-        given = overrides
+    given = overrides or {}
     if llm in given:
-        return _given(llm, given[llm], source, day)
+        return _given(llm, given[llm], day)
     # By its exact name: the table's looser match takes "my-openai-server" for OpenAI.
     sellers = [seller for seller in _table().providers if seller.id == provider.lower()]
     try:
@@ -363,37 +354,6 @@ def read_price(content: Mapping[str, Any] | None) -> Price | None:
     return Price(**{**content, **days, "rates": rates})
 
 
-def read_prices(file: str | Path) -> dict[str, dict[str, Any]]:
-    """Read prices from a .toml or .json file.
-
-    It holds, for each "provider:model", `input` and `output`, and if known `cached_input`, in
-    dollars per million tokens; and, if it is to be shown, the `date` from which they hold.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be read, or a price in it is not a number from 0 on.
-    """
-    path = Path(file)
-    if path.suffix not in (".toml", ".json"):
-        raise ValueError(f"A price file ends in .toml or .json; got {path.name}.")
-    try:
-        text = path.read_text(encoding="utf-8")
-        # Decimals, so that 0.1 is a tenth.
-        if path.suffix == ".toml":
-            prices = tomllib.loads(text, parse_float=Decimal)
-        else:
-            prices = json.loads(text, parse_float=Decimal)
-    except (OSError, ValueError, RecursionError) as error:  # both formats raise ValueErrors
-        raise ValueError(f"A price file is readable {path.suffix[1:].upper()}; {error}") from None
-    if not isinstance(prices, dict):
-        raise ValueError(f"A price file holds a price for each provider:model; {path.name} not.")
-    day = datetime.now(UTC).date()
-    for llm, price in prices.items():
-        _given(llm, price, path.name, day)
-    return prices
-
-
 def parse_price(text: str) -> tuple[str, dict[str, Any]]:
     """Read "provider:model=INPUT,OUTPUT" or "...=INPUT,OUTPUT,CACHED_INPUT", as overrides hold it.
 
@@ -411,7 +371,7 @@ def parse_price(text: str) -> tuple[str, dict[str, Any]]:
         )
     names = ("input", "output", "cached_input")
     price = dict(zip(names, parts, strict=False))
-    _given(llm.strip(), price, GIVEN, datetime.now(UTC).date())
+    _given(llm.strip(), price, datetime.now(UTC).date())
     return llm.strip(), price
 
 
@@ -490,7 +450,7 @@ def _row_of_day(row: ModelInfo, day: Date) -> tuple[ModelPrice, Date | None]:
     return prices, None
 
 
-def _given(llm: str, price: object, source: str, day: Date) -> Price:
+def _given(llm: str, price: object, day: Date) -> Price:
     """Return a price of the user's; ValueError if it is none."""
     from genai_prices.types import ModelPrice
 
@@ -501,8 +461,8 @@ def _given(llm: str, price: object, source: str, day: Date) -> Price:
         where = ".".join(map(str, first["loc"])) or "the price"
         raise ValueError(
             f"The price of {llm} holds {', '.join(_GivenPrice.model_fields)}: dollars per million "
-            f"tokens, from 0 to {_MOST_RATE:,}, and a day such as 2026-01-31; {where} in {source} "
-            f"is {str(first['input'])[:40]!r}: {first['msg']}."
+            f"tokens, from 0 to {_MOST_RATE:,}, and a day such as 2026-01-31; {where} is "
+            f" {str(first['input'])[:40]!r}: {first['msg']}."
         ) from None
     provider, _, model = llm.partition(":")
     rates = {"input_mtok": given.input, "output_mtok": given.output}
@@ -510,7 +470,7 @@ def _given(llm: str, price: object, source: str, day: Date) -> Price:
         rates["cache_read_mtok"] = given.cached_input
     if provider == "anthropic":
         rates["cache_write_mtok"] = given.input * _WRITING
-    return Price(llm, provider, model, ModelPrice(**rates), source, day, given.date)
+    return Price(llm, provider, model, ModelPrice(**rates), GIVEN, day, given.date)
 
 
 def _no_such(llm: str, given: Mapping[str, Any]) -> str:

@@ -28,8 +28,8 @@ COUNTED = {
     "written_tokens": "of these written to a cache",
     "output_tokens": "tokens received",
     "reasoning_tokens": "of these hidden reasoning",
-    "untold": "answers without their number of tokens, which count as 0",
-    "unforeseen": "answers with more tokens than could be foreseen",
+    "answers_without_tokens": "answers without their number of tokens, which count as 0",
+    "answers_beyond_what_was_foreseen": "answers with more tokens than could be foreseen",
 }
 
 
@@ -197,16 +197,7 @@ class Run(Result):
                 }
                 for rate in self.outcomes
             },
-            "calls": dict(account.calls),
-            "batches": dict(account.batches),
-            "re_asked": account.re_asked,
-            "answers_without_tokens": account.untold,
-            "answers_beyond_what_was_foreseen": account.unforeseen,
-            "input_tokens": account.input_tokens,
-            "output_tokens": account.output_tokens,
-            "reasoning_tokens": account.reasoning_tokens,
-            "cached_tokens": account.cached_tokens,
-            "cache_written_tokens": account.written_tokens,
+            **{k: v for k, v in asdict(account).items() if k not in ("paid", "reserved")},
             "nano_dollars_paid": account.paid if known else None,
             "nano_dollars_at_most": account.paid + account.reserved if known else None,
             "price": str(self.price) if known else None,

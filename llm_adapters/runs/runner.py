@@ -43,7 +43,6 @@ from .ledger import (
     OPEN,
     Attempt,
     Ledger,
-    LedgerFailed,
     LedgerFile,
     asked_of,
     price_in,
@@ -111,8 +110,8 @@ class Progress:
     trials, n_trials : trials played, of how many (at most, where some may fall away); those that
         one reply answers count once
     missing : trials among them without a readable answer
-    calls : requests sent, in all starts of the run
-    dollars : spent, counting what may have been paid; None if no price is known
+    calls : requests sent, in all starts of all runs of the ledger
+    dollars : spent by them, counting what may have been paid; None if no price is known
     under_way, allowed : calls under way, and how many may be
     submitted, done : requests sent in batches, and how many of them have come to an end as far as
         the provider says
@@ -743,7 +742,7 @@ class _Runner:
             whole = all(session is not None and session.over for session in played)
             if trouble or self.gate.stopped or not whole or (stop and self._stops(stop, played)):
                 break
-        if isinstance(trouble, LedgerFailed):
+        if isinstance(trouble, Failed):  # the ledger
             raise trouble
         self.ledger.end(self.gate.stopped, reasons)
         run = self.summary(played)
@@ -869,15 +868,16 @@ class _Runner:
         """Show whoever watches where the run stands."""
         if self.how.progress is None:
             return
-        gate, known = self.gate, self.price is not None
+        gate, spending = self.gate, self.gate.spending
+        money = Decimal(spending.total.money - spending.reserved.money) / NANO
         self.how.progress(
             Progress(
                 sessions=self.sessions,
                 trials=self.trials,
                 n_trials=self.expected,
                 missing=self.missing,
-                calls=gate.total.calls,
-                dollars=Decimal(gate.total.money - gate.reserved.money) / NANO if known else None,
+                calls=spending.total.calls,
+                dollars=None if self.price is None else money,
                 under_way=gate.under_way,
                 allowed=gate.allowed,
                 submitted=self.rounds.sent if self.rounds else 0,

@@ -49,7 +49,7 @@ def test_a_number_of_tokens_that_cannot_be_is_not_known_and_no_answer_is_lost(tm
     strange = Reply("A", usage=Usage(n, 2, reasoning_tokens=n), model_served="m")
     run = go(tmp_path, Scripted("A", strange), 2, concurrency=2)
     assert run.account.calls == {"ok": 2 * N_TRIALS}
-    assert run.account.untold == 1
+    assert run.account.answers_without_tokens == 1
 
 
 # A ledger that is gone ----------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from knownminds.llm_adapters.runs.ledger import (
     FILE,
     Attempt,
     Ledger,
-    LedgerFailed,
     asked_of,
     request_hash,
 )
@@ -176,9 +175,9 @@ def test_a_disk_that_is_full_stops_everything_and_loses_nothing_written(tmp_path
         pages = ledger.file._connection.execute("PRAGMA page_count").fetchone()[0]
         ledger.file._connection.execute(f"PRAGMA max_page_count = {pages + 20}")
         many = ((0, turn, 0) for turn in range(1000))
-        with pytest.raises(LedgerFailed, match="full"):
+        with pytest.raises(Failed, match="full"):
             list(map(partial(ask, ledger, Reply("A" * 500)), many))
-        with pytest.raises(LedgerFailed):  # and it stays so
+        with pytest.raises(Failed):  # and it stays so
             ask(ledger, Reply("A"), (1, 1, 0))
     with opened(tmp_path) as ledger:
         found = list(ledger.attempts(0))

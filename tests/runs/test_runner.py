@@ -181,7 +181,7 @@ def test_a_server_that_counts_more_than_could_be_foreseen_passes_a_cap_by_one_ca
     assert run.stopped == "the cap of $0.3 is reached"
     under_way = max(1, honest)
     assert run.dollars == chair.dollars <= Decimal("0.3") + once * under_way
-    assert run.account.unforeseen == len(chair.bill) - honest >= 1
+    assert run.account.answers_beyond_what_was_foreseen == len(chair.bill) - honest >= 1
     assert "answers with more tokens than could be foreseen" in str(say(run))
 
 

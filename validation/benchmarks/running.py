@@ -16,7 +16,7 @@ from knownminds.agents import AGENTS
 from knownminds.environments import Rate
 from knownminds.environments.record.text_table import counted
 from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
-from knownminds.llm_adapters.runs.ledger import LedgerFailed, LedgerFile
+from knownminds.llm_adapters.runs.ledger import LedgerFile
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, Range, parse_price
 from knownminds.llm_adapters.runs.run_result import Run
@@ -274,7 +274,7 @@ def run_benchmark(
 
     try:
         wait_for(every())
-    except LedgerFailed as error:
+    except Failed as error:
         raise ValueError(f"{error} What was paid for stays in {path}.") from None
     begin(path, plan, names, options or {}, why)
     return read_benchmark(path)
@@ -318,6 +318,8 @@ async def _live(
                     },
                 )
             except (Failed, ImportError) as error:
+                if isinstance(error, Failed) and error.kind == "ledger":
+                    raise
                 over = why[key] = str(error)
                 tell(f"{player.llm} in {cell.key}: {error}")
                 continue
@@ -348,9 +350,8 @@ def watching(plan: Plan, players: Sequence[Player], draw: Draw) -> Watch:
     def watch(llm: str, cell: Cell, now: Progress) -> None:
         runs[llm, cell.key] = now
         unread = sum(run.missing for run in runs.values())
-        calls = sum(run.calls for run in runs.values())
-        money = sum(float(run.dollars or 0) for run in runs.values())
         over = sum(run.trials for run in runs.values())
-        draw(over, total, f"{unread} unread, {calls} calls" + (f", ${money:.4f}" if money else ""))
+        money = f", ${now.dollars:.4f}" if now.dollars else ""
+        draw(over, total, f"{unread} unread, {now.calls} calls{money}")
 
     return watch

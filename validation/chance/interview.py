@@ -111,7 +111,7 @@ class Interview:
             first["questions"] = question.environments("stated")[:1]
         options = question.facts(source, form)
         if source == "exact":
-            options |= {"chat": question.chat, "signs": question.signs}
+            options["chat"] = question.chat
         sent = {
             what: sent_as(adapter, self._items(what, grid, plain)) for what, grid in first.items()
         }
@@ -246,7 +246,6 @@ def exact_beliefs(
     outcomes = adapter.log_probabilities(
         [item.prompt for item in items],
         [item.set_up.outcomes for item in items],
-        signs=question.signs,
         progress=question.progress,
     )
     beliefs = [

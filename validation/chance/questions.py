@@ -70,8 +70,6 @@ class RevealQuestion(Question["Revealed"]):
     chat
         Put texts that go on into the chat template. A context that a local model continues is then
         a message that it has begun; otherwise the model gets the text alone.
-    signs
-        Look at what follows a sign behind an outcome (7.5).
     threshold
         Least retained mass of a context without a flag.
     wordings
@@ -116,7 +114,6 @@ class RevealQuestion(Question["Revealed"]):
     asking: Asking = "whole"
     even_faces: bool = False
     chat: bool = False
-    signs: bool = True
     threshold: float = 0.5
     wordings: int = 1
     only: Mapping[str, int] = option(
@@ -170,11 +167,11 @@ class RevealQuestion(Question["Revealed"]):
             return ""
         given, usual = self.option_values(), type(self)().option_values()
         options = {name: value for name, value in given.items() if value != usual[name]}
-        options |= {f"no_{name}": True for name in ("stated", "signs") if not given[name]}
+        options |= {} if self.stated else {"no_stated": True}
         options |= {"set": {**self.only, **self.truth}, "from": list(map(str, self.earlier))}
         options |= {"cap": {k: v for k, v in vars(self.caps).items() if v} if self.caps else {}}
         scenarios = options.pop("subject_matter", ())
-        left_out = ("out", "stated", "signs")
+        left_out = ("out", "stated")
         return command_line(
             "reveal", *scenarios, **{k: v for k, v in options.items() if k not in left_out}
         )

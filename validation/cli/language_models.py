@@ -421,7 +421,7 @@ def _run_part(part: _Part, caps: Caps, say: Callable[[Any], object]) -> None:
     from knownminds.environments.controls import CONTROLS, REPEAT
     from knownminds.llm_adapters import Failed, Sampling
     from knownminds.llm_adapters.runs.batch_rounds import Batching
-    from knownminds.llm_adapters.runs.ledger import LedgerFailed, has_run, price_in
+    from knownminds.llm_adapters.runs.ledger import has_run, price_in
     from knownminds.llm_adapters.runs.prices import in_batches, parse_price
     from knownminds.llm_adapters.runs.runner import Retries, RunOptions, read_run
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
@@ -500,7 +500,7 @@ def _run_part(part: _Part, caps: Caps, say: Callable[[Any], object]) -> None:
                 timeout=question.timeout,
                 contaminants=read_contaminants(question.contaminate),
             )
-    except (Failed, ImportError, LedgerFailed) as error:
+    except (Failed, ImportError) as error:
         kept = f" What was paid for stays in {folder}." if has_run(folder) else ""
         raise ValueError(f"{error}{kept}") from None
     except KeyboardInterrupt:
@@ -630,14 +630,13 @@ def _budget(question: AskBudget, as_json: bool) -> None:
 
 def _reveal(question: RevealQuestion, as_json: bool) -> None:
     from knownminds.llm_adapters import Failed
-    from knownminds.llm_adapters.runs.ledger import LedgerFailed
 
     if question.out is not None:
         check_own_folder("revealed.json", question.out)
     try:
         with progress_bar("reveal") as progress:
             revealed = replace(question, progress=progress).answer()
-    except (Failed, ImportError, LedgerFailed) as error:
+    except (Failed, ImportError) as error:
         raise ValueError(str(error)) from None
     if question.out is None:
         note("--out FOLDER keeps the beliefs and their report.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from knownminds.llm_adapters.runs.prices import (
     in_batches,
     parse_price,
     price_of,
-    read_prices,
 )
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model, set_to
 from knownminds.validation.engine.question import verb
@@ -118,9 +116,7 @@ def _charged(question: AskBudget) -> list[Price]:
     names = list(dict.fromkeys([llms] if isinstance(llms, str) else llms))
     if not names:
         raise ValueError('A budget is for at least one language model, "provider:model"; got none.')
-    prices = question.prices
-    overrides = dict(read_prices(prices) if isinstance(prices, str | Path) else prices or {})
-    overrides |= dict(parse_price(text) for text in question.price)
+    overrides = dict(parse_price(text) for text in question.price)
     day = question.date or datetime.now(UTC).date()
     charged = [one if isinstance(one, Price) else price_of(one, day, overrides) for one in names]
     if not question.batch:

@@ -13,7 +13,7 @@ from knownminds.validation.reading import read_day, read_range
 if TYPE_CHECKING:
     from knownminds.agents import Agent
     from knownminds.environments import Environment
-    from knownminds.llm_adapters.runs.prices import Overrides, Price
+    from knownminds.llm_adapters.runs.prices import Price
     from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
 # A picture of 512 x 512 counts 85 tokens with OpenAI's models at low detail, 255 with gpt-4o, 258
@@ -49,8 +49,6 @@ class AskBudget(Question["Result"]):
     image_tokens
         LOW-HIGH: tokens that a picture counts. Each provider reckons it from the size in another
         way; the default holds for all models that we know of.
-    prices
-        A .toml or .json file of prices. In Python a mapping as well, see `price_of`.
     batch
         Requests go in batches, at half the price.
     date
@@ -71,7 +69,7 @@ class AskBudget(Question["Result"]):
     verb: ClassVar[str] = "budget"
     computed_in: ClassVar[str] = "costs.budget"
     rare: ClassVar[tuple[str, ...]] = (
-        "reasoning", "image_tokens", "price", "prices", "date", "system", "dry_runs",
+        "reasoning", "image_tokens", "price", "date", "system", "dry_runs",
     )  # fmt: skip
 
     environment: Environment | str = option(argument=True, kw_only=False)
@@ -84,7 +82,6 @@ class AskBudget(Question["Result"]):
     reasoning: tuple[int, int] = option(read=read_range("--reasoning"), default=(0, 0))
     image_tokens: tuple[int, int] = option(read=read_range("--image-tokens"), default=IMAGE_TOKENS)
     price: Sequence[str] = ()
-    prices: Overrides | None = option(read=Path, default=None)
     batch: bool = False
     date: datetime.date | None = option(read=read_day, default=None)
     settings: Mapping[str, Any] | None = option("--set", default=None)
@@ -108,7 +105,6 @@ class AskBudget(Question["Result"]):
             "llm": [one if isinstance(one, str) else one.llm for one in llms],
             "model": resolve_model(self.model).name,
             "set": {**changed_settings(environment), **(self.settings or {})},
-            "prices": self.prices if isinstance(self.prices, str | Path) else None,
             "date": self.date and str(self.date),
             "dry_runs": None if self.dry_runs == 4 else self.dry_runs,
             "out": None,
