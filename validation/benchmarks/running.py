@@ -18,12 +18,11 @@ from knownminds.environments.record.text_table import counted
 from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
 from knownminds.llm_adapters.runs.ledger import LedgerFile
 from knownminds.llm_adapters.runs.participant import RUN
-from knownminds.llm_adapters.runs.prices import Price, Range, parse_price
+from knownminds.llm_adapters.runs.prices import Price, parse_price
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import Progress, RunOptions, check_caps, run_sessions_in
 from knownminds.validation.costs.connect import connect, price_for, wait_for
 from knownminds.validation.costs.dry_runs import DryRuns, dry_runs_of
-from knownminds.validation.costs.questions import IMAGE_TOKENS
 
 from .benchmark import Played, begin, finished, folder_of_cell, read_benchmark
 from .plan import Cell, Plan, sampling_of
@@ -221,8 +220,7 @@ def _dry_runs(plan: Plan, cell: Cell, system: str | None) -> DryRuns:
     minds = filter(None, (plan.known_agent(name, cell) for name in plan.known))
     able = (agent for agent in AGENTS.values() if agent.plays(cell.environment))
     agent = next((AGENTS[str(settings["model"])] for settings in minds), None) or next(able)
-    no_reasoning, looking = Range(0, 0), Range(*IMAGE_TOKENS)
-    return dry_runs_of(cell.environment, agent, DRY_RUNS, plan.seed, no_reasoning, looking, system)
+    return dry_runs_of(cell.environment, agent, DRY_RUNS, plan.seed, system=system)
 
 
 def run_benchmark(

@@ -82,8 +82,6 @@ def compute(question: AskBudget) -> Result:
         "Dollars, from the lowest to the highest; below, at best from the cache.": Drawing(
             costs.reset_index(), draw_dollars
         ),
-        "Bytes of the prompt of each call, mean and range of the dry runs. Dashed: how many of "
-        "them begin as the previous prompt did.": Drawing(whole.sizes(), draw_prompts),
     }
     if len(priced):
         figures["Power against the upper end of the cost. Filled: the frontier."] = Drawing(
@@ -196,24 +194,6 @@ def draw_dollars(costs: pd.DataFrame) -> Figure:
     if axis.get_xscale() == "linear":
         axis.set_xlim(left=0)
     draw.dollars(axis)
-    return figure
-
-
-def draw_prompts(sizes: pd.DataFrame) -> Figure:
-    """Draw the bytes of the prompts, trial by trial."""
-    figure, (axis,) = draw.panels(1)
-    figure.set_size_inches(6.4, 2.9)
-    call = sizes["trial"] + 1
-    ends = (sizes["prompt_bytes_low"], sizes["prompt_bytes_high"])
-    axis.fill_between(call, *ends, color=draw.BLUE, alpha=0.25, linewidth=0)
-    axis.plot(call, sizes["prompt_bytes"], color=draw.BLUE, linewidth=1.4, label="prompt")
-    axis.plot(
-        call, sizes["repeated_bytes"], "--",
-        color=draw.ORANGE, linewidth=1.2, label="begins as the previous prompt",
-    )  # fmt: skip
-    axis.set(xlabel="call", ylabel="bytes")
-    axis.set_ylim(bottom=0)
-    axis.legend(frameon=False, fontsize=draw.SMALL)
     return figure
 
 

@@ -25,7 +25,7 @@ from knownminds.llm_adapters import (
 from knownminds.llm_adapters.known_minds.replay import Replay
 from knownminds.llm_adapters.providers.http import Http
 from knownminds.llm_adapters.runs.participant import RUN
-from knownminds.llm_adapters.runs.prices import Price, Range, price_of
+from knownminds.llm_adapters.runs.prices import Price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import RunOptions, check_run, run_sessions_in
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
@@ -33,7 +33,6 @@ from knownminds.validation.engine.notebook import notebook_bar
 
 from .budget import check_count
 from .dry_runs import dry_runs_of
-from .questions import IMAGE_TOKENS
 
 Result = TypeVar("Result")
 
@@ -253,7 +252,7 @@ def estimate(
     """
     check_count("sessions", sessions)
     agent = next(agent for agent in AGENTS.values() if agent.plays(environment))
-    runs = dry_runs_of(environment, agent, 4, 0, Range(0, 0), Range(*IMAGE_TOKENS), system)
+    runs = dry_runs_of(environment, agent, 4, 0, system=system)
     usage = runs.usage(sessions)
     money = "no price is known"
     if price is not None:

@@ -31,8 +31,11 @@ from knownminds.llm_adapters.runs.prices import (
 )
 from knownminds.llm_adapters.runs.runner import without_waiting
 
+from .questions import IMAGE_TOKENS
+
 LEVEL = 0.95  # of the interval for the total of all sessions
 
+NONE, PICTURE = Range(0, 0), Range(*IMAGE_TOKENS)
 # Stands for reasoning in the answer, where it is only as long as it should be.
 _THOUGHT = b"so it goes on "
 
@@ -237,19 +240,6 @@ class DryRuns:
             return None
         return self.dollars(price, n, cached=True)
 
-    def sizes(self) -> pd.DataFrame:
-        """Return bytes call by call, over the dry runs that come so far.
-
-        Columns are trial (from 0), and of prompt_bytes, repeated_bytes and answer_bytes the mean,
-        of the first and the last also NAME_low and NAME_high.
-        """
-        names = ["prompt_bytes", "repeated_bytes", "answer_bytes"]
-        calls = self.plain.groupby(self.plain.groupby("run").cumcount())
-        sizes = calls[names].mean()
-        for name in ("prompt_bytes", "answer_bytes"):
-            sizes[f"{name}_low"], sizes[f"{name}_high"] = calls[name].min(), calls[name].max()
-        return sizes.rename_axis("trial").reset_index()
-
     def notes(self) -> tuple[str, ...]:
         """What the figures leave out."""
         notes = [
@@ -282,8 +272,8 @@ def dry_runs_of(
     model: type[Agent],
     n: int,
     seed: int,
-    reasoning: Range,
-    looking: Range,
+    reasoning: Range = NONE,
+    looking: Range = PICTURE,
     system: str | None = None,
 ) -> DryRuns:
     """Play n sessions with parameters from the priors; with thoughts too, where they fit."""
