@@ -24,7 +24,6 @@ from .causes.contingency import causal_support as causal_support
 from .causes.contingency import delta_p as delta_p
 from .causes.networks import NAMED_GRAPHS as NAMED_GRAPHS
 from .causes.networks import CausalNetwork as CausalNetwork
-from .causes.networks import connected_graphs as connected_graphs
 from .chance.chance import Chance as Chance
 from .chance.choice import Choice as Choice
 from .chance.coins import Coins as Coins

@@ -47,17 +47,12 @@ class HorizonExplorer(Model):
     """Prefers the machine that paid more, and, for its sake, the one that is known less.
 
     P(machine 1) = logistic((dR + A_h dI + B) / s_h). dR is how much more machine 1 has paid per
-    play so far, in tens of points; dI is 1 where it was played less often than machine 0, -1
-    where more often, else 0. The bonus A and the noise s hang on whether the game has one free
-    play (A_1, s_1) or several (A_6, s_6), and hold for all its plays.
+    play so far, in tens of points; dI is 1 where it was played less often than machine 0, -1 where
+    more often, else 0. A and s depend on whether the game has one free play (A_1, s_1) or several
+    (A_6, s_6). Directed exploration is A_6 - A_1, random exploration s_6 - s_1.
 
-    As in the source, fits go by the first free choice of each game. Only there have the forced
-    plays, and not earlier choices, made what is known; and people explore there and exploit later:
-    a bonus fitted to all plays is mostly that of the later ones, and has come out negative for
-    people whose first choices go to the machine that is known less. All plays are fitted only when
-    wanted (`all_trials`), which is right for agents that keep to this equation throughout.
-
-    Directed exploration is A_6 - A_1, random exploration s_6 - s_1.
+    As in the source, fits go by the first free choice of each game, before which the forced plays
+    alone have made what is known; `all_trials` fits all plays.
     """
 
     summary = "explores for information and at random, more or less where plays are left"

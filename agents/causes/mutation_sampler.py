@@ -301,24 +301,13 @@ def question_code(*question: Any) -> Integers:
 class MutationSampler(CausalReasoner, Model):
     """Judges by the states that a short walk through the graph's states visits.
 
-    A Metropolis walk over the eight states begins at a prototype, where nothing or everything is
-    present (equal odds), proposes to flip one of the three variables at each of its
-    N ~ Poisson(lambda) steps, and accepts with the ratio of the probabilities that a leaky
-    noisy-OR gives to the states. A judgement is a share of visited states: of those that agree with
-    what is given, where the walk begins among them, the share in which the queried variable is
-    present; the answer is the ratio of the expected numbers of both,
-
-        V(queried present and shown) / V(shown),   V = sum over t of P(N >= t) d T^t,
-
-    with d the prototypes and T the transition matrix. That is what walks come to whose visits are
-    pooled. The mean of shares each taken within a single walk is another number, off by up to .15
-    for lambda from 1 to 50, and not defined for walks that never meet what is given (at lambda = 7
-    up to nine in ten).
-
-    Short walks stay near the prototypes: they make variables look alike, and so weaken explaining
-    away and violate the Markov condition, as people do. As lambda grows the visits become the
-    probabilities, and the model is `noisy_or`: from 400,000 steps on it is taken to be, though
-    where a cause all but never varies even such a walk has not been everywhere.
+    A Metropolis walk over the eight states begins where nothing or everything is present (equal
+    odds), proposes to flip a variable at each of its N ~ Poisson(lambda) steps, and accepts with
+    the ratio of the probabilities that a leaky noisy-OR gives to the states. The answer is the
+    ratio of the expected visits V = sum over t of P(N >= t) d T^t to states that hold what is asked
+    and agree with what is given, and to all that agree: that of pooled walks, not the mean of each
+    walk's share. Short walks stay near the prototypes and weaken explaining away; as lambda grows
+    the model becomes `noisy_or`, which it is taken to be from 400,000 steps on.
     """
 
     name = "mutation_sampler"

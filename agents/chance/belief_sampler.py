@@ -122,20 +122,15 @@ def _bias(whither: str) -> Any:
 class BeliefSampler(Model):
     """Draws outcomes from the truth bent by a temperature and by biases.
 
-    log q(o) = (1/T) log p(o) + sum of the biases of o - const over the outcomes that can come,
-    of which those that are known not to be (an odd number where it is even) get the share `leak`
-    together, all alike; where there are none, nothing leaks. A bias is added to the first outcome
+    log q(o) = (1/T) log p(o) + sum of the biases of o - const over the outcomes that can come;
+    those that cannot get the share `leak` together, all alike. A bias is added to the first outcome
     that can come (of two named options, the one named first), the middle one (of at least three),
-    multiples of ten, the same as before, heads, and left.
+    multiples of ten, the same as before, heads, and left. With T = 1 and no biases it knows the
+    truth.
 
-    T = 1 and no biases is a sampler that knows the truth.
-
-    A fit needs the columns cell, correct and action alone, so trials of several scenarios can be
-    fitted together: as those of the same agents, whose parameters then rest on all scenarios; or
-    with `inference.hierarchical(BeliefSampler, trials, unit=("model", "environment"),
-    crossed=("model", "environment"))`, where each model in each scenario has separate
-    parameters: the sum of what the model deviates everywhere, what the scenario does to all, and a
-    rest.
+    Trials of several scenarios can be fitted together, or with
+    `inference.hierarchical(BeliefSampler, trials, unit=("model", "environment"), crossed=("model",
+    "environment"))`.
     """
 
     name = "belief_sampler"

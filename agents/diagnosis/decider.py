@@ -71,31 +71,17 @@ def _utility(action: str, state: str) -> Any:
 class Decider(Model):
     """An agent with a belief about a state, which states it and decides by it.
 
-    Its belief is p_S with log odds c + d logit p* + s_between z, where p* is the exact probability
-    and z a standard normal number of the context, the same wherever the context comes up. What it
-    states is p_S + s_report N(0, 1) in log odds, rounded to .01. It decides by p_S itself, not by
-    what it stated.
+    The belief p_S has the log odds c + d logit p* + s_between z, with p* the exact probability and
+    z a standard normal number of the context. Stated is p_S + s_report N(0, 1) in log odds, rounded
+    to .01; decisions are by p_S. Beliefs about a part, and given a part, follow from p_S by Bayes'
+    rule and the true P(part | state). A distribution over parts is dealt out in hundredths, part by
+    part, each of what is left.
 
-    Its beliefs agree with each other: p_S(state | part) follows from p_S and the true
-    P(part | state) by Bayes' rule, as does p_S(part): from the columns "marginal", P(state), and
-    "conditional", P(state | part).
-
-    The likelihood knows nothing of z. A stated belief has the probability of its cell of width .01
-    (half of that at 0 and 1), given those stated before in the same context, divided by the
-    width: a density per unit that integrates to one. Earlier statements tell z: after each it is
-    taken as normal, with the mean and the variance that it has given the cell (moment matching,
-    Opper 1998), which is exact but for shape. With lapses these are of a mixture, in which the
-    statement counts by the probability that it was none (Minka 2001). A question about a part is
-    answered with z at its mean.
-
-    A distribution over the parts is dealt out in hundredths, one state after the other: each gets
-    its believed share of what is left, with noise s_report in log odds (or, in a lapse, any), and
-    the last gets all that is left. So it sums to 1 however noisy it is, and where a single number
-    is rounded by .005 at most, that of a later state is by a little more.
-
-    A decision has its probability given the belief stated to the plain question of the same
-    context and repetition, which stands for p_S. Without one it adds nothing. It follows that
-    s_report > 0 makes utilities come out too small: the error of a regressor.
+    The likelihood of a stated belief is that of its cell, as a density, given those stated before
+    in the context: after each, z is taken as normal with the mean and variance that it then has
+    (Opper 1998; with lapses that of a mixture, Minka 2001). A question about a part has z at its
+    mean. A decision has its probability given the belief stated plainly in the same context and
+    repetition; without one it adds nothing. So utilities come out too small where s_report > 0.
 
     Attributes
     ----------

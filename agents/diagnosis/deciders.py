@@ -32,16 +32,10 @@ FRAMES = (0.0, 1.0, -1.0, 0.5)
 class RandomUtility(Decider):
     """Chooses Yes, Defer or No by softmax over V(a) = p u(a, 1) + (1 - p) u(a, 0).
 
-    Choices show only differences of utilities over the noise, so that u(No, .) = 0 and the noise is
-    1: a utility of 2 is one of two standard units above No. The four numbers are then identified
-    where stated beliefs spread over (0, 1); if all lie near one p, only V(Yes) and V(Defer)
-    there are, one sum for each. c, d, s_between and s_report come from what is stated alone;
-    s_between and s_report are distinguished by repetitions. The rest is as in
-    `Decider`.
-
-    A plain belief and a decision, 25 contexts x 5, give all eight back (r of .93 and more over the
-    prior, whose utilities have a standard deviation of 3); without repetitions s_report is not
-    identified.
+    u(No, .) = 0, and the four utilities, in units of choice noise, are identified where stated
+    beliefs spread over (0, 1); c, d, s_between and s_report by what is stated alone, the last two
+    by repetitions. A plain belief and a decision for 25 contexts x 5 give all eight back (r of .93
+    and more over the prior).
     """
 
     name = "random_utility"
@@ -52,18 +46,10 @@ class RandomUtility(Decider):
 class ProspectUtility(Decider):
     """Chooses by softmax over V(a) = w u(a, 1) + (1 - w) u(a, 0) with w = exp(-(-ln p)**gamma).
 
-    With two actions, any increasing w and two utilities would do as well as any other where the
-    odds of a choice are the same: gamma is identified only because the form of w is fixed, and well
-    only with three actions, whose two log odds are both straight lines in the same w(p). What is
-    identified of the utilities is as in `RandomUtility`, which this is where gamma = 1.
-
-    gamma shows by as much as values hang on w: by u(a, 1) - u(a, 0), which is in units of choice
-    noise. Where these are small, nothing hangs on w and gamma stays what the prior says; and noise
-    of what is stated, which stands for what is believed, bends the curve of choices too. A plain
-    belief and a decision for 200 contexts x 5 give utilities back (r = .97 over the prior), gamma
-    weakly (r = .6; 50 x 5: .4, the prior speaks). It takes utilities that hang on the state and
-    more decisions: with 4 and -4 for Yes, r = .75 at 200 x 5 and .9 at 200 x 10 with hardly any
-    noise in what is stated; with .3 and -.3 it is not identified at all.
+    gamma = 1 is `RandomUtility`. gamma is identified well only with three actions, and by as much
+    as values depend on the state: u(a, 1) - u(a, 0), in units of choice noise. A plain belief and a
+    decision for 200 contexts x 5 give utilities back (r = .97 over the prior), gamma weakly (r =
+    .6).
     """
 
     name = "prospect_utility"

@@ -1,4 +1,4 @@
-"""Causal graphs of three binary variables: their questions, and what a parametrised graph answers.
+"""Causal graphs of three binary variables: their questions, and the answers of a noisy-OR.
 
 A question asks how likely a variable is to be present, given what is told of the two others. It is
 the tuple (query, first, second, third): the position of the variable asked about, and what is told
@@ -17,7 +17,6 @@ Traps of the published tables, which the functions below avoid:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal, get_args
@@ -46,7 +45,6 @@ EDGES: dict[Graph, tuple[tuple[int, int], tuple[int, int]]] = {
 }
 # Where each variable goes if the graph is mirrored; a chain has no mirror image.
 _MIRROR: dict[Graph, tuple[int, int, int]] = {"collider": (1, 0, 2), "fork": (0, 2, 1)}
-STATES: NDArray[np.int64] = np.array(list(product((ABSENT, PRESENT), repeat=3)))  # [8, 3]
 
 
 @dataclass(frozen=True)
@@ -201,84 +199,6 @@ def _at(
 ) -> tuple[NDArray[np.int64], ...]:
     values = (np.asarray(value, dtype=np.int64) + 1 for value in (first, second, third))
     return (np.asarray(graph, dtype=np.int64), np.asarray(query, dtype=np.int64), *values)
-
-
-def joint(graph: Graph, chance: Callable[[int, NDArray[np.int64]], ArrayLike]) -> Array:
-    """Return the probability of each of the eight `STATES`, [..., 8].
-
-    Parameters
-    ----------
-    chance
-        Called with a variable and the states of its causes, [8, n_causes]: the probability that
-        the variable is present, [..., 8], or [..., 1] where it has no causes.
-    """
-    total: Array = np.ones(8)
-    for variable in range(3):
-        causes = [cause for cause, effect in EDGES[graph] if effect == variable]
-        present = np.asarray(chance(variable, STATES[:, causes]), dtype=float)
-        total = total * np.where(STATES[:, variable] == PRESENT, present, 1.0 - present)
-    return total
-
-
-def noisy_or_joint(
-    graph: Graph, prior: ArrayLike, leak: ArrayLike, strengths: tuple[ArrayLike, ArrayLike]
-) -> Array:
-    """Return the joint distribution under a leaky noisy-OR of each effect's causes, [..., 8].
-
-    A variable with causes is absent with probability (1 - leak) prod(1 - strength) over those of
-    its causes that are present; one without is present with its prior.
-
-    Parameters
-    ----------
-    prior
-        [...]; or a tuple of two, of C1 and C2, in the collider.
-    leak
-        [...], of every variable that has causes.
-    strengths
-        Of the two edges, each [...].
-    """
-    priors = prior if isinstance(prior, tuple) else (prior, prior)
-
-    def chance(variable: int, causes: NDArray[np.int64]) -> Array:
-        edges = [i for i, (_, effect) in enumerate(EDGES[graph]) if effect == variable]
-        if not edges:
-            return _column(priors[min(variable, 1)])
-        absent = 1.0 - _column(leak)
-        for k, edge in enumerate(edges):
-            absent = absent * (1.0 - _column(strengths[edge]) * causes[:, k])
-        return 1.0 - absent
-
-    return joint(graph, chance)
-
-
-def _column(values: ArrayLike) -> Array:
-    return np.asarray(values, dtype=float)[..., None]
-
-
-def conditional(
-    joint: ArrayLike, query: ArrayLike, first: ArrayLike, second: ArrayLike, third: ArrayLike
-) -> Array:
-    """Answer Q questions by enumeration, [..., Q]: P(queried variable present | what is given).
-
-    Parameters
-    ----------
-    joint
-        Probability of each of the `STATES`, [..., 8].
-    query, first, second, third
-        [Q], or one number each.
-
-    Returns
-    -------
-    NaN where what is given has probability 0.
-    """
-    variable, *values = np.broadcast_arrays(*map(np.atleast_1d, (query, first, second, third)))
-    given = np.stack(values, axis=-1)  # [Q, 3]
-    fits = ((given[:, None, :] == NOT_TOLD) | (given[:, None, :] == STATES)).all(axis=2)  # [Q, 8]
-    present = fits & (STATES[:, variable].T == PRESENT)
-    states = np.asarray(joint, dtype=float)
-    with np.errstate(invalid="ignore"):
-        answers: Array = (states @ present.T) / (states @ fits.T)
-    return answers
 
 
 def noisy_or_table(

@@ -45,10 +45,10 @@ from .causal_graph import (
     Directions,
     Graph,
     Question,
-    conditional,
-    noisy_or_joint,
     questions,
 )
+from .network_questions import columns_of, exact_answers
+from .networks import CausalNetwork
 from .random_names import CONTENTS, Content
 from .story_questions import Context, Names, StoryQuestions
 
@@ -254,8 +254,13 @@ class Collider(StoryQuestions):
 
         Stories tell no numbers; these are in the middle of what people's answers say.
         """
-        question = [columns[name] for name in ("query", "first", "second", "third")]
-        return 100.0 * conditional(noisy_or_joint(self.graph, 0.5, 0.1, (0.8, 0.8)), *question)
+        named = VARIABLES[self.graph]
+        edges = [(named[cause], named[effect]) for cause, effect in EDGES[self.graph]]
+        effects = {effect for _, effect in edges}
+        bases = {name: 0.1 if name in effects else 0.5 for name in named}
+        told = {**columns_of(CausalNetwork(dict.fromkeys(edges, 0.8), bases)), "fourth": NOT_TOLD}
+        every = {name: np.full(len(columns["query"]), value) for name, value in told.items()}
+        return 100.0 * exact_answers({**columns, **every})
 
     def shortcuts(self, observation: Observation) -> Mapping[str, float]:
         """Return how many variables are shown to be present, to be absent, and which is queried."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import combinations, permutations, product
+from itertools import product
 from math import nan
 from numbers import Integral, Real
 
@@ -204,44 +204,6 @@ class CausalNetwork:
                     "Give one of the two."
                 )
         return states
-
-
-def connected_graphs(n_variables: int) -> tuple[tuple[Edge, ...], ...]:
-    """Return every connected graph without cycles, as edges, each shape once whatever its names.
-
-    There are 4 of three variables and 24 of four. Variables are A, B, C, D; causes come first.
-
-    Raises
-    ------
-    ValueError
-        If the number is not 2, 3 or 4.
-    """
-    if n_variables not in (2, 3, 4):
-        raise ValueError(
-            f"All graphs are listed for 2, 3 or 4 variables; got {n_variables}. Give the edges "
-            "of a larger one."
-        )
-    pairs = list(
-        combinations(range(n_variables), 2)
-    )  # every graph can be named so that i -> j, i < j
-    orders = list(permutations(range(n_variables)))
-    graphs: dict[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]] = {}
-    for size in range(n_variables - 1, len(pairs) + 1):
-        for edges in combinations(pairs, size):
-            if _reached(edges) == n_variables:
-                shape = min(tuple(sorted((o[i], o[j]) for i, j in edges)) for o in orders)
-                graphs.setdefault(shape, edges)
-    return tuple(tuple(("ABCD"[i], "ABCD"[j]) for i, j in edges) for edges in graphs.values())
-
-
-def _reached(edges: tuple[tuple[int, int], ...]) -> int:
-    """Return how many variables hang together with the first, along edges of any direction."""
-    reached = {0}
-    for _ in edges:
-        for i, j in edges:
-            if reached & {i, j}:
-                reached |= {i, j}
-    return len(reached)
 
 
 def _causes_first(edges: tuple[Edge, ...]) -> tuple[str, ...]:

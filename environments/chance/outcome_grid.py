@@ -451,43 +451,6 @@ class BrokenOff(Questions):
     def say(self, action: int, observation: Observation) -> str:
         return self._labels(observation)[action]
 
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        seen = self._seen(messages[0].content) if len(messages) == 1 else None
-        if seen is None:
-            begun = f" that begins {messages[0].content[:60]!r}" if messages else ""
-            raise ValueError(
-                f"A prompt of {self.name} is one message, with a context of its grid; got "
-                f"{len(messages)}{begun}. Use the settings and templates it was rendered with."
-            )
-        cells = self.design.table["cell"]
-        trial = int(np.flatnonzero(cells == seen["cell"])[0])
-        return [], {"trial": trial, **seen}
-
-    def _seen(self, text: str) -> dict[str, int] | None:
-        """Return what a prompt tells, but for the number of the trial; None if it is none."""
-        read: dict[str, str] | None = {"context": text}
-        whole = self.form == "stated" and self.asking == "whole"
-        if self.form != "continuation":
-            read = self._words["whole" if whole else self.form].read(text)
-        if read is None:
-            return None
-        asked = read.get("question", read.get("outcome", ""))
-        values, outcome = self._meant.get((read["context"], asked), (None, NONE))
-        if values is None:
-            return None
-        question = {"asked": outcome, "correct": NONE, "arrangement": NONE}
-        if self.form == "stated":
-            lines = read["options"].split("\n")
-            shown = [f"{float(option):.{DECIMALS}f}" for option in self._options[values][outcome]]
-            if sorted(line[3:] for line in lines) != sorted(shown):
-                return None
-            order = [shown.index(line.removeprefix(f"{letter}) "))
-                     for letter, line in zip(LETTERS, lines, strict=True)]  # fmt: skip
-            rest = tuple(k for k in order if k != CORRECT)
-            question |= {"correct": order.index(CORRECT), "arrangement": ARRANGEMENTS.index(rest)}
-        cell = int(self.cells(np.array([values]))[0])
-        return {**dict(zip(self.factors, values, strict=True)), "cell": cell, **question}
-
     def complete(self, trials: Trials) -> pd.DataFrame:
         frame = trials.frame
         if not set(self.factors) <= set(frame):
@@ -535,8 +498,7 @@ class BrokenOff(Questions):
     def _load_words(self) -> None:
         shipped = Path(__file__).with_name(f"{self.name}.toml")
         self._words = load_templates(self.templates, shipped)
-        # Which context and outcome each text, with its question, is about.
-        self._meant: dict[tuple[str, str], tuple[Values, int]] = {}
+        meant: dict[tuple[str, str], tuple[Values, int]] = {}
         for values in self._grid:
             names = self._names(values)
             if len(set(names)) < len(names):
@@ -546,7 +508,7 @@ class BrokenOff(Questions):
                 )
             for outcome in self._options.get(values, (NONE,)):
                 said = self._said(values, outcome)
-                same = self._meant.setdefault(said, (values, outcome))
+                same = meant.setdefault(said, (values, outcome))
                 if same != (values, outcome):
                     raise ValueError(
                         f"Each context has different words; {self._told(same[0])} and "

@@ -5,19 +5,26 @@ from knownminds.environments.causes.causal_graph import (
     EDGES,
     GRAPHS,
     TASKS,
-    conditional,
     direction_of,
-    noisy_or_joint,
     noisy_or_table,
     questions,
     task_of,
 )
+from knownminds.environments.causes.network_questions import BASES, STRENGTHS, exact_answers
 
 MINDS = np.random.default_rng(1).uniform(0.05, 0.95, size=(200, 5))  # p1, p2, b, m1, m2
 
 
 def columns(graph, directions="both"):
     return np.array(questions(graph, directions)).T
+
+
+def answered(question, network):
+    """Answers to a question by networks of three variables, by enumeration."""
+    n = len(network["b1"])
+    columns = dict.fromkeys((*BASES, *STRENGTHS), np.zeros(n)) | network
+    told = dict(zip(("query", "first", "second", "third", "fourth"), (*question, -1), strict=True))
+    return exact_answers(columns | {name: np.full(n, x) for name, x in told.items()})
 
 
 def test_the_eleven_tasks_have_the_names_and_formulas_of_the_spec():
@@ -44,7 +51,8 @@ def test_the_closed_forms_of_the_collider_are_its_enumeration():
     p1, p2, b, m1, m2 = MINDS.T
     asked = columns("collider")
     table = noisy_or_table(p1, p2, b, m1, m2)
-    exact = conditional(noisy_or_joint("collider", (p1, p2), b, (m1, m2)), *asked)
+    named = {"b1": p1, "b2": p2, "b3": b, "w13": m1, "w23": m2}
+    exact = np.column_stack([answered(question, named) for question in asked.T])
     closed = table[:, task_of(*asked), direction_of(*asked)]
     np.testing.assert_allclose(closed, exact, atol=1e-12)
 
@@ -59,12 +67,14 @@ def test_worlds_in_which_mechanisms_fire_by_chance_show_the_same_shares(graph):
         world[:, variable] = rng.random(n) < (b if edges else p)
         for i in edges:
             world[:, variable] |= world[:, EDGES[graph][i][0]] & (rng.random(n) < m[i])
-    states = noisy_or_joint(graph, p, b, m)
+    effects = {effect for _, effect in EDGES[graph]}
+    named = {f"b{k + 1}": np.full(1, b if k in effects else p) for k in range(3)}
+    named |= {f"w{i + 1}{j + 1}": np.full(1, w) for (i, j), w in zip(EDGES[graph], m, strict=True)}
     for query, *told in questions(graph):
         fits = np.ones(n, dtype=bool)
         for variable, value in enumerate(told):
             fits &= (value == -1) | (world[:, variable] == value)
-        exact = conditional(states, query, *told)[0]
+        exact = answered((query, *told), named)[0]
         error = np.sqrt(exact * (1 - exact) / fits.sum())
         # 68 comparisons: none beyond 4.5 standard errors, which chance does once in 2,000 runs
         assert abs(world[fits, query].mean() - exact) < 4.5 * error, (query, told)
