@@ -349,7 +349,7 @@ class SubjectMeasure(Measure):
         return self.values(Trials(trials.frame.assign(subject=block.astype(str))[block >= 0]))
 
 
-def with_columns(trials: Trials, name: str, columns: Sequence[str]) -> pd.DataFrame:
+def with_columns(trials: Trials | pd.DataFrame, name: str, columns: Sequence[str]) -> pd.DataFrame:
     """Return the table of trials that have all that the measure of this name reads.
 
     Raises
@@ -357,13 +357,30 @@ def with_columns(trials: Trials, name: str, columns: Sequence[str]) -> pd.DataFr
     ValueError
         Naming the first column that they lack.
     """
+    frame = trials.frame if isinstance(trials, Trials) else trials
     for column in columns:
-        if column not in trials.frame:
+        if column not in frame:
             raise ValueError(
                 f"{name} is read off the columns {', '.join(columns)}; the trials have no "
                 f"{column!r}. Map one with --columns {column}=YOUR_NAME."
             )
-    return trials.frame
+    return frame
+
+
+def separated_by(frame: pd.DataFrame, column: str | None) -> pd.Series[str] | str:
+    """Return the participant of each row: what a column says, or "" where all are of one.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+    """
+    if column is not None and column not in frame:
+        raise ValueError(
+            f"Participants are separated by a column of the trials; there is no {column!r} among "
+            f"{', '.join(map(str, frame.columns))}. Name one with --by."
+        )
+    return "" if column is None else frame[column].astype(str)
 
 
 def without_interval(n: int, unit: str, error: float) -> str:

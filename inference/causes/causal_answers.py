@@ -21,6 +21,7 @@ from knownminds.environments.causes.causal_graph import (
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.words.cover_stories import SENSES, SHIPPED, load_stories
+from knownminds.inference.measure import separated_by, with_columns
 
 QUESTION = ("query", "first", "second", "third")
 ROMAN = tuple(task.roman for task in TASKS)
@@ -56,13 +57,7 @@ def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
     frame = trials.frame if isinstance(trials, Trials) else trials
     if {*CELL, "answer"} <= set(frame):
         return frame
-    missing = [name for name in (*QUESTION, "response") if name not in frame]
-    if missing:
-        raise ValueError(
-            f"Measures of causal reasoning read the columns {', '.join(QUESTION)} and response; "
-            f"{missing[0]!r} is missing among {', '.join(map(str, frame.columns))}. Map one with "
-            f"--columns {missing[0]}=YOUR_NAME."
-        )
+    with_columns(frame, "Causal reasoning", (*QUESTION, "response"))
     graph = frame["graph"] if "graph" in frame else pd.Series(0, index=frame.index)
     rows = frame[(graph == 0).to_numpy()]
     if len(rows) == 0:
@@ -95,11 +90,7 @@ def answers_by(trials: Trials | pd.DataFrame, agent: str) -> pd.DataFrame:
         If there is no such column.
     """
     answers = causal_answers(trials)
-    if agent not in answers:
-        raise ValueError(
-            f"Agents are separated by a column of the trials; there is no {agent!r} among "
-            f"{', '.join(map(str, answers.columns))}."
-        )
+    separated_by(answers, agent)
     return answers
 
 

@@ -31,7 +31,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "r2": (-np.inf, 1.0),
     "reasoning_consistency": (-np.inf, 1.0),
 }
-BLOCKS = ("domain", "sense")
+BLOCKS = ("domain", "sense")  # whose values together are a block
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,6 @@ class ReasonerIntervals(Result):
 def reasoner_intervals(
     trials: Trials | pd.DataFrame,
     whole: ReasoningConsistency,
-    blocks: Sequence[str] = BLOCKS,
-    by: Sequence[str] = ("subject",),
-    workers: int | None = None,
 ) -> ReasonerIntervals:
     """Leave out each block of stories in turn, and fit again what `leave_one_task_out` chose.
 
@@ -101,11 +98,9 @@ def reasoner_intervals(
     Parameters
     ----------
     trials
-        The same that were given to `leave_one_task_out`, with the same `by`.
+        The same that were given to `leave_one_task_out`.
     whole
         What it returned; the chosen number of parameters is that of all fits.
-    blocks
-        Columns whose values together are a block.
 
     Raises
     ------
@@ -114,22 +109,22 @@ def reasoner_intervals(
     """
     frame = causal_answers(trials)
     frame = frame[frame["answer"].notna()]
-    subject = subjects_of(frame, by)
+    subject = subjects_of(frame, ("subject",))
     others = set(subject) - set(whole.subjects)
     if others or not len(frame):
         raise ValueError(
             "Intervals are of the subjects that were fitted; got trials of "
             f"{', '.join(sorted(others)[:3])}, and fits of {', '.join(whole.subjects[:3])}. Give "
-            "the same trials and `by`."
+            "the same trials."
         )
-    block = subjects_of(frame, blocks)
+    block = subjects_of(frame, BLOCKS)
     names, parts = [], []
     for i, name in enumerate(whole.subjects):
         rows = frame[(subject == name).to_numpy()]
         own_block = block[rows.index]
         names.append(tuple(sorted(own_block.unique())))
         parts += [(i, rows[own_block != one]) for one in names[-1]]
-    value, without = _quantities(whole), _without(whole, parts, workers)
+    value, without = _quantities(whole), _without(whole, parts)
     error, low, high = {}, {}, {}
     n_blocks = np.array([len(rows) for rows in names])
     for name, bounds in BOUNDS.items():
@@ -146,7 +141,7 @@ def _error(without: Array) -> float:
 
 
 def _without(
-    whole: ReasoningConsistency, parts: Sequence[tuple[int, pd.DataFrame]], workers: int | None
+    whole: ReasoningConsistency, parts: Sequence[tuple[int, pd.DataFrame]]
 ) -> dict[str, tuple[Array, ...]]:
     """Return each quantity of each subject without each block, from (subject, answers left)."""
     owner = np.array([i for i, _ in parts], dtype=np.int64)
@@ -161,7 +156,6 @@ def _without(
             scoring=whole.scoring,
             starts=STARTS,
             by=("part",),
-            workers=workers,
         )
         # What leaves something open that all answers tell has no value.
         lost = np.isnan(again.estimate[:, 0]) & ~np.isnan(whole.estimate[owner[at], f])

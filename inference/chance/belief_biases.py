@@ -14,7 +14,7 @@ from knownminds.environments import Environment, Trials
 from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff, Context
 from knownminds.environments.chance.scenarios import context_of
 from knownminds.environments.later import pandas as pd
-from knownminds.inference.measure import Dial, Values, t_tests
+from knownminds.inference.measure import Dial, Values, t_tests, with_columns
 from knownminds.inference.session_measure import PlacedMeasure, SimulatedMeasure
 
 from .belief_sampler_fit import BeliefTable
@@ -196,12 +196,7 @@ class BeliefBias(SimulatedMeasure):
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's share of marked outcomes minus the share they should have."""
-        frame = trials.frame
-        if "cell" not in frame:
-            raise ValueError(
-                f"{self.name} is read off trials with the number of their context, the column "
-                "cell; these have none. Use trials of dice, coins, choice or preference."
-            )
+        frame = with_columns(trials, self.name, ("cell", "action"))
         subject, names = pd.factorize(frame["subject"])
         action = trials.numbers("action")
         said = np.full(len(frame), np.nan)

@@ -24,7 +24,7 @@ from .belief_contexts import (
     kind_of,
     values_of_context,
 )
-from .revealed_belief import CONFIDENCE, RevealedBeliefs
+from .revealed_belief import RevealedBeliefs
 
 # Which contexts tell something that has no influence, and what it is called.
 IDLE: Mapping[str, str] = {"independent": "earlier outcome", "aside": "idle fact"}
@@ -32,7 +32,7 @@ PLACES = {"aside": ("counts", "linked_coins"), "independent": ("counts",)}
 ABSENT = -1
 
 
-def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> pd.DataFrame:
+def belief_shifts(beliefs: RevealedBeliefs) -> pd.DataFrame:
     """Compute how far evidence that should not matter moves beliefs towards what it names.
 
     Evidence is an earlier outcome that has no influence (kind "independent"; of several, the last
@@ -46,11 +46,9 @@ def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> pd.D
     DataFrame
         One row per context with such evidence: scenario, evidence ("earlier outcome" or "idle
         fact"), context, baseline, outcome, its share with the evidence (belief) and without
-        (baseline_belief), value, and its interval of this mass: Newcombe's for sampled
-        beliefs, all that is possible for top-k tables, a point for exact ones.
+        (baseline_belief), value, and its 95% interval: Newcombe's for sampled beliefs, all that is
+        possible for top-k tables, a point for exact ones.
     """
-    if not 0 < mass < 1:
-        raise ValueError(f"mass is between 0 and 1; got {mass!r}.")
     by_name = {(belief.scenario, belief.name): belief for belief in beliefs}
     rows = []
     for (scenario, context), belief in by_name.items():
@@ -65,7 +63,7 @@ def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> pd.D
         shares = []
         for each in (belief, plain):
             position = each.outcomes.index(named)
-            (low,), (high,) = each.interval(np.eye(len(each.outcomes))[[position]], mass)
+            (low,), (high,) = each.interval(np.eye(len(each.outcomes))[[position]])
             shares.append((float(each.normalised[position]), float(low), float(high)))
         (one, low, high), (two, least, most) = shares
         if belief.draws and plain.draws:

@@ -332,8 +332,6 @@ class RevealedBeliefs:
         cls,
         trials: Trials | pd.DataFrame,
         environment: Environment,
-        *,
-        threshold: float = LITTLE_MASS,
     ) -> RevealedBeliefs:
         """Count the answers to each context of an experiment over all sessions.
 
@@ -358,7 +356,7 @@ class RevealedBeliefs:
             answer = action[np.isfinite(action) & (action >= 0)].astype(np.int64)
             count = np.bincount(answer, minlength=len(known[name].outcomes))
             others = len(action) - len(answer)
-            beliefs.append(Belief.counted(known[name], count, others, threshold))
+            beliefs.append(Belief.counted(known[name], count, others))
         return cls(tuple(beliefs))
 
     @classmethod

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import Diagnosis, Trials
 from knownminds.environments.later import pandas as pd
+from knownminds.inference.measure import separated_by, with_columns
 from knownminds.inference.resampling import times_drawn
 
 ELICITATIONS = ("plain", "squared", "absolute", "bayesian")
@@ -240,20 +241,8 @@ class BeliefDecisions:
 
 def _checked(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
     """Add what may be left out; raise if a column is missing or holds what it cannot."""
-    missing = [name for name in NEEDED if name not in frame]
-    if missing:
-        raise ValueError(
-            f"Tests of coherence read the columns {', '.join(NEEDED)}; {missing[0]!r} is missing "
-            f"among {', '.join(map(str, frame.columns))}. Map one with --columns "
-            f"{missing[0]}=YOUR_NAME."
-        )
-    if by is not None and by not in frame:
-        raise ValueError(
-            f"Participants are separated by a column; {by!r} is none of "
-            f"{', '.join(map(str, frame.columns))}."
-        )
-    full = frame.assign(
-        participant="" if by is None else frame[by].astype(str),
+    full = with_columns(frame, "Coherence", NEEDED).assign(
+        participant=separated_by(frame, by),
         subject=frame.get("subject", ""),
         session=frame.get("session", "0"),
         action=frame.get("action", np.nan),

@@ -238,9 +238,7 @@ def cross_validate(
     data: ModelData,
     folds: Folds,
     *,
-    fixed: Mapping[str, float] | None = None,
     lapse: bool = False,
-    starts: int = 5,
     workers: int | None = None,
 ) -> pd.DataFrame:
     """Leave out each sequence in turn, fit the others, and see how probable the one left out is.
@@ -254,7 +252,7 @@ def cross_validate(
         Of the model that is judged.
     folds
         The sequences, from `Folds.read` with all rivals, so that all leave out the same.
-    fixed, lapse, starts, workers
+    lapse, workers
         As in `maximum_a_posteriori`.
 
     Returns
@@ -269,19 +267,12 @@ def cross_validate(
         If the model carries something from one of the sequences into another.
     """
     cut = SequenceData.cut(data, folds)
-    unknowns = Unknowns.of(data.model, fixed, lapse)
+    unknowns = Unknowns.of(data.model, lapse=lapse)
     subject, fold = cut.pairs
     log_score = np.zeros(len(data))
     message = [""] * len(data)
     for chosen in cut.chunks():
-        fit = maximum_a_posteriori(
-            data.model,
-            cut.without(chosen),
-            fixed=fixed,
-            lapse=lapse,
-            starts=starts,
-            workers=workers,
-        )
+        fit = maximum_a_posteriori(data.model, cut.without(chosen), lapse=lapse, workers=workers)
         score, _ = unknowns.log_likelihood(cut.only(chosen), fit.estimate)
         for row in np.flatnonzero(np.array(fit.status) == "failed"):
             score[row] = np.nan

@@ -99,7 +99,6 @@ def missing_answer_bounds(
     fixed: Mapping[str, float] | None = None,
     lapse: bool = False,
     n_actions: int | None = None,
-    starts: int = 5,
     workers: int | None = None,
 ) -> MissingAnswerBounds:
     """Fit each subject, and bound its estimates over all that the missing answers could have been.
@@ -123,7 +122,7 @@ def missing_answer_bounds(
     ----------
     trials
         With an outcome on every trial; those without an action are the missing answers.
-    method, fixed, lapse, starts, workers
+    method, fixed, lapse, workers
         As in `maximum_a_posteriori` ("map") and `maximum_likelihood` ("mle").
     n_actions
         How many actions could have been given; as in the model, or as many as occur, if None.
@@ -139,7 +138,7 @@ def missing_answer_bounds(
     estimate = maximum_a_posteriori if method == "map" else maximum_likelihood
 
     def fitter(data: ModelData) -> PointFit:
-        return estimate(model, data, fixed=fixed, lapse=lapse, starts=starts, workers=workers)
+        return estimate(model, data, fixed=fixed, lapse=lapse, workers=workers)
 
     gaps = Gaps.read(model, trials, n_actions)
     fit = fitter(gaps.data)

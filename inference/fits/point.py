@@ -294,17 +294,17 @@ def _fit_batch(
     points = np.repeat(points[:, None], n, axis=1)  # [starts, N, K]
     points = np.concatenate([points, *_nested_points(data, unknowns, method, starts, known)])
     objective = NegativeLogPosterior(data, unknowns, method == "map", len(points))
-    ends = minimise(
+    reached, values = minimise(
         objective,
         points.reshape(len(points) * n, k),
         parameters.sd,
         centre=parameters.mean,
         reach=reach,
     )
-    value = np.where(np.isfinite(ends.value), ends.value, np.inf).reshape(len(points), n)
+    value = np.where(np.isfinite(values), values, np.inf).reshape(len(points), n)
     best = value.argmin(axis=0)
     agreement = (value <= value.min(axis=0) + SAME_END).mean(axis=0)
-    z = ends.z.reshape(len(points), n, k)[best, np.arange(n)]
+    z = reached.reshape(len(points), n, k)[best, np.arange(n)]
 
     return judged(objective, data, z, agreement)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +16,8 @@ Objective = Callable[[Array, NDArray[np.int64]], tuple[Array, Array]]
 SUFFICIENT = 1e-4  # Armijo's share of the decrease that the slope promises
 LONGEST_STEP = 2.0  # in units of `scale`, per coordinate and iteration
 MOST_HALVINGS = 30
-
-
-@dataclass(frozen=True)
-class Minima:
-    """Where each problem ended: z [M, K], value [M], gradient [M, K], converged [M], rounds."""
-
-    z: Array
-    value: Array
-    gradient: Array
-    converged: NDArray[np.bool_]
-    rounds: int
+MOST_ROUNDS = 200
+ARRIVED = 1e-10  # a search ends that promises to decrease its value by less
 
 
 @compiled()
@@ -125,9 +115,7 @@ def minimise(
     *,
     centre: Array,
     reach: Array,
-    tolerance: float = 1e-10,
-    max_rounds: int = 200,
-) -> Minima:
+) -> tuple[Array, Array]:
     """Minimise from starts[M, K], all problems in step, dropping those that have arrived.
 
     Parameters
@@ -138,8 +126,10 @@ def minimise(
         Natural length of each coordinate; its square starts the inverse Hessian.
     centre, reach
         The search stays within centre +- reach, coordinate by coordinate.
-    tolerance
-        Ends a search whose promised decrease falls below it.
+
+    Returns
+    -------
+    Where each problem ended, z [M, K], and its value there, [M].
 
     Notes
     -----
@@ -156,16 +146,14 @@ def minimise(
         np.ones(m),
         np.full(m, -1),
     )
-    outcome = np.zeros(m, dtype=np.int64)
     rows = np.arange(m)
     box = np.stack([centre, reach])
-    rounds = 0
-    while len(rows) and rounds < max_rounds:
+    for _ in range(MOST_ROUNDS):
+        if not len(rows):
+            break
         value, gradient = objective(trial, rows)
         done = np.zeros(len(rows), dtype=np.int64)
-        _advance(rows, trial, value, gradient, scale, box, tolerance, state, done)
-        rounds += 1
+        _advance(rows, trial, value, gradient, scale, box, ARRIVED, state, done)
         if done.any():
-            outcome[rows] = done
             rows, trial = rows[done == 0], trial[done == 0]
-    return Minima(state[0], state[1], state[2], outcome == 1, rounds)
+    return state[0], state[1]

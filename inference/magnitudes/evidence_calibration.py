@@ -1,4 +1,4 @@
-"""What evidence for a factor is worth: that of the same answers from agents without it."""
+"""What evidence for a Bayesian observer is worth: that of the same answers along a line."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from knownminds.agents.magnitudes.observers import EPSILON, WINDOWS
+from knownminds.agents.magnitudes.observers import EPSILON
 from knownminds.agents.parameters import Array
-from knownminds.environments import Trials, session_stream, unknown
+from knownminds.environments import Trials, session_stream
 from knownminds.inference.fits.point import PointFit
 
-from .factor_evidence import VARIANTS, factor_evidence
+from .factor_evidence import factor_evidence
 from .observer_fits import aic_of, fit_observers
 
-CALIBRATED = ("bayesian", "sequential")
+LINES = ("linear_observer", "linear_observer_log")
 REPLICATES = 99
 _STREAM = 37
 _FARTHEST = 700.0  # whose exponential is finite
@@ -25,50 +25,42 @@ _FARTHEST = 700.0  # whose exponential is finite
 def calibrated_evidence(
     trials: Trials,
     *,
-    factor: str = "bayesian",
     replicates: int = REPLICATES,
     seed: int = 0,
-    workers: int | None = None,
 ) -> pd.DataFrame:
-    """Hold evidence for a factor against that of agents without it, who saw the same stimuli.
+    """Hold evidence for Bayesian observers against that of straight lines for the same stimuli.
 
     Raw evidence is a share of likelihoods at their maxima, and agents without a factor show much of
     it by chance: a variant with more means or a free gain fits any noise better than a straight
-    line does. So the most likely variant without the factor is fitted to each participant, answers
-    where the participant did, and all variants are fitted again to each such data set.
+    line does. So the more likely line is fitted to each participant, answers where the participant
+    did, and all variants are fitted again to each such data set.
 
     Parameters
     ----------
     trials
         Of magnitudes; each subject is a participant in one condition.
-    factor
-        "bayesian" (against straight lines) or "sequential" (against lines and static observers).
     replicates
         Simulated data sets of each participant.
-    workers
-        Threads; None for one per core.
 
     Returns
     -------
     pandas.DataFrame
-        One row per participant: subject, factor, evidence (as `factor_evidence` gives it), null
-        (the most likely variant without the factor; "" where all fits failed), null_low,
-        null_median and null_high (5%, 50% and 95% of the evidence of the simulated agents),
-        p_value and probability (see `p_value_of` and `probability_of`).
+        One row per participant: subject, evidence (as `factor_evidence` gives it), null (the more
+        likely line; "" where its fits failed), null_low, null_median and null_high (5%, 50% and 95%
+        of the evidence of the simulated agents), p_value and probability (see `p_value_of` and
+        `probability_of`).
 
     Raises
     ------
     ValueError
-        If the factor cannot be calibrated, or there are no replicates.
+        If there are no replicates.
     """
-    if factor not in CALIBRATED:
-        raise ValueError(unknown("factor that can be calibrated", factor, CALIBRATED))
     if replicates < 1:
         raise ValueError(f"Calibration needs at least 1 simulated data set; got {replicates}.")
-    fits = fit_observers(trials, workers=workers)
+    fits = fit_observers(trials)
     subjects = next(iter(fits.values())).subjects
-    evidence = factor_evidence(aic_of(fits))[factor].to_numpy()
-    best = [_null(fits, factor, i) for i in range(len(subjects))]
+    evidence = factor_evidence(aic_of(fits))["bayesian"].to_numpy()
+    best = [_null(aic_of(fits), i) for i in range(len(subjects))]
     frame = trials.to_frame().assign(response_of=lambda table: table["response"])
     whose = frame["subject"].astype("str").to_numpy()
     pieces = []
@@ -76,18 +68,18 @@ def calibrated_evidence(
         if not name:
             continue
         rows = frame[whose == subject]
-        mean, sigma = _line(fits, name, i, rows)
+        mean, sigma = _line(fits[name], i, rows)
         noise = session_stream(seed, _STREAM, i).standard_normal((replicates, len(rows)))
-        answers = _held(mean + sigma * noise, rows, name.endswith("_log"))
+        answers = _held(mean + sigma * noise, rows, name == LINES[1])
         answers[:, rows["response_of"].isna().to_numpy()] = np.nan
         for r, response in enumerate(answers):
             pieces.append(rows.assign(subject=f"{i}/{r}", response=response))
     simulated = np.full((len(subjects), replicates), np.nan)
     if pieces:
         again = pd.concat(pieces, ignore_index=True).drop(columns="response_of")
-        refits = fit_observers(Trials.from_frame(again), workers=workers)
+        refits = fit_observers(Trials.from_frame(again))
         names = next(iter(refits.values())).subjects
-        again_evidence = factor_evidence(aic_of(refits))[factor]
+        again_evidence = factor_evidence(aic_of(refits))["bayesian"]
         for name, value in zip(names, again_evidence, strict=True):
             i, r = map(int, name.split("/"))
             simulated[i, r] = value
@@ -96,7 +88,7 @@ def calibrated_evidence(
     if known.any():
         quantiles[:, known] = np.nanquantile(simulated[known], (0.05, 0.5, 0.95), axis=1)
     p_value = p_value_of(evidence, simulated)
-    columns = {"subject": subjects, "factor": factor, "evidence": evidence, "null": best}
+    columns = {"subject": subjects, "evidence": evidence, "null": best}
     columns |= dict(zip(("null_low", "null_median", "null_high"), quantiles, strict=True))
     return pd.DataFrame(columns | {"p_value": p_value, "probability": probability_of(p_value)})
 
@@ -133,26 +125,17 @@ def probability_of(p_value: Array) -> Array:
     return np.where(np.isnan(p_value), np.nan, low)
 
 
-def _null(fits: Mapping[str, PointFit], factor: str, i: int) -> str:
-    """Return the most likely variant without the factor; "" if none could be fitted."""
-    aic = {n: float(v[i]) for n, v in aic_of(fits).items() if not VARIANTS[n][factor]}
-    known = {name: value for name, value in aic.items() if np.isfinite(value)}
+def _null(aic: Mapping[str, Array], i: int) -> str:
+    """Return the more likely line; "" if none could be fitted."""
+    known = {name: aic[name][i] for name in LINES if np.isfinite(aic[name][i])}
     return min(known, key=lambda name: known[name]) if known else ""
 
 
-def _line(
-    fits: Mapping[str, PointFit], name: str, i: int, rows: pd.DataFrame
-) -> tuple[Array, float]:
+def _line(fit: PointFit, i: int, rows: pd.DataFrame) -> tuple[Array, float]:
     """Return the mean of each answer on the observer's scale, and its noise."""
-    estimates = dict(zip(fits[name].names, fits[name].estimate[i].tolist(), strict=True))
+    w, b, sigma = fit.estimate[i].tolist()
     x = rows["value"].to_numpy(dtype=float) / rows["unit"].to_numpy(dtype=float)
-    x = np.log(x + EPSILON) if name.endswith("_log") else x
-    if "b" in estimates:
-        return estimates["w"] * x + estimates["b"], estimates["sigma"]
-    means = np.array([estimates[f"mu_{window}"] for window in WINDOWS])
-    mu = means[rows["window"].to_numpy(dtype=np.int64)]
-    belief = (1.0 - estimates["w_prior"]) * x + estimates["w_prior"] * mu
-    return estimates.get("gain", 1.0) * belief + estimates.get("offset", 0.0), estimates["sigma"]
+    return w * (np.log(x + EPSILON) if fit.model == LINES[1] else x) + b, sigma
 
 
 def _held(answers: Array, rows: pd.DataFrame, logarithmic: bool) -> Array:

@@ -13,6 +13,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import ENVIRONMENTS, Trials, session_stream, unknown
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
+from knownminds.inference.measure import separated_by, with_columns
 
 TASKS = ("marker_location", "line_ratio", "maze_distance", "duration")
 MULTIMODAL = TASKS[:3]
@@ -195,24 +196,12 @@ def middles(frame: pd.DataFrame) -> Array:
 
 def _labelled(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
     """Check the columns and put names where there are numbers."""
-    for column in ("environment", *NEEDED):
-        if column not in frame:
-            raise ValueError(
-                "Magnitude estimation is read off the columns environment, "
-                f"{', '.join(NEEDED)}; the trials have no {column!r}. "
-                f"Map one with --columns {column}=YOUR_NAME."
-            )
-    if by is not None and by not in frame:
-        raise ValueError(
-            f"Participants are separated by a column of the trials; there is no {by!r} among "
-            f"{', '.join(frame.columns)}. Name one with --by."
-        )
+    with_columns(frame, "Magnitude estimation", ("environment", *NEEDED))
     for task in frame["environment"].unique():
         if task not in TASKS:
             raise ValueError(unknown("task of magnitude estimation", str(task), TASKS))
-    who = "" if by is None else frame[by].astype("str")
     return frame.assign(
-        participant=who,
+        participant=separated_by(frame, by),
         task=frame["environment"],
         condition_name=_named(frame, "condition", CONDITIONS),
         modality_name=_named(frame, "modality", MODALITIES),

@@ -122,13 +122,13 @@ def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> A
     return result if np.allclose(total, whole, rtol=1e-6, atol=1e-6) else None
 
 
-def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
+def prior_group(fit: HierarchicalFit) -> xr.Dataset:
     """Draw from the hyperpriors: group_mean, group_sd, and the z and theta of all subjects.
 
     Also effect, slope_sd and correlation where the group has them; crossed levels are left out.
     """
     parameters, n, k = fit.parameters, len(fit.owners), len(fit.names)
-    rng, dims = np.random.default_rng([seed, 11]), ("chain", "draw")
+    rng, dims = np.random.default_rng([0, 11]), ("chain", "draw")
     deviations = fit.design.deviations
     drawn = HyperpriorDraws.of(parameters, fit.design, DRAWS, rng)
     away = rng.standard_normal((DRAWS, n, len(deviations.names)))

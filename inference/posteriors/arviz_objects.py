@@ -25,31 +25,19 @@ if TYPE_CHECKING:
 LIBRARIES = ("knownminds", "numpy", "numba", "pymc", "nutpie", "arviz", "xarray")
 
 
-def arviz_object(
-    fit: HierarchicalFit | Posterior,
-    data: ModelData | None = None,
-    predicted: Mapping[str, NDArray[np.float32]] | None = None,
-) -> Any:
+def arviz_object(fit: HierarchicalFit | Posterior) -> Any:
     """Return a posterior as ArviZ's own object: an InferenceData before ArviZ 1, else a DataTree.
 
     Groups: `posterior`, with z [chain, draw, subject, parameter] on the unconstrained scale, theta
     the same on the natural one and, for a group, group_mean, group_sd and the other group terms;
-    `sample_stats`, what the sampler reports of each draw, with ArviZ's names; `observed_data`, a
-    row per trial; of a group also `log_likelihood`, of each `trial` and each `subject` (see
-    `log_likelihood_group`), `prior`, and `posterior_predictive` if there are answers `predicted`;
     `constant_data`, the number of trials of each subject and, for single subjects, how their draws
-    were made and whether they are to be trusted. Attributes: model, method, seed, versions and the
-    verdict. Draws of single subjects are independent and stand in one chain.
-
-    Parameters
-    ----------
-    data
-        What was fitted, for posteriors that do not keep it.
-    predicted
-        Simulated answers by name, [replicates, trials in order of time]; NaN where a replicate has
-        no such trial.
+    were made and whether they are to be trusted. Of a group also `sample_stats`, what the sampler
+    reports of each draw, with ArviZ's names; `observed_data`, a row per trial; `log_likelihood`, of
+    each `trial` and each `subject` (see `log_likelihood_group`); and `prior`. Attributes: model,
+    method, seed, versions and the verdict. Draws of single subjects are independent and stand in
+    one chain.
     """
-    return _assembled(*_contents(fit, data, predicted))
+    return _assembled(*_contents(fit, None, None))
 
 
 def _contents(
@@ -81,6 +69,14 @@ def save_posterior(
     """Write a posterior, or an ArviZ object, to a netCDF file, whole or not at all.
 
     `arviz.from_netcdf` and `read_posterior` give it back, with either generation of ArviZ.
+
+    Parameters
+    ----------
+    data
+        What was fitted, for posteriors that do not keep it: its trials are `observed_data`.
+    predicted
+        Simulated answers by name, [replicates, trials in order of time]; NaN where a replicate has
+        no such trial: `posterior_predictive`.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -76,10 +76,8 @@ def leave_one_sequence_out(
     data: ModelData,
     folds: Folds,
     *,
-    fixed: Mapping[str, float] | None = None,
     lapse: bool = False,
     draws: int = 1000,
-    seed: int = 0,
     workers: int | None = None,
     refit: bool = True,
 ) -> LeaveOneOut:
@@ -96,7 +94,7 @@ def leave_one_sequence_out(
         Of the model that is judged.
     folds
         The sequences, from `Folds.read` with all rivals, so that all leave out the same.
-    fixed, lapse, draws, seed, workers
+    lapse, draws, workers
         As in `posterior`.
 
     Raises
@@ -104,12 +102,10 @@ def leave_one_sequence_out(
     ValueError
         If the model carries something from one of the sequences into another.
     """
-    unknowns = Unknowns.of(data.model, fixed, lapse)
+    unknowns = Unknowns.of(data.model, lapse=lapse)
 
     def draw_from(trials: ModelData) -> Posterior:
-        return posterior(
-            data.model, trials, fixed=fixed, lapse=lapse, draws=draws, seed=seed, workers=workers
-        )
+        return posterior(data.model, trials, lapse=lapse, draws=draws, workers=workers)
 
     parts = []
     for first in range(0, len(data), SUBJECTS_AT_ONCE):
