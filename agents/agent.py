@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, inf, log
 from typing import Any, ClassVar
 
 import numpy as np
@@ -252,34 +251,12 @@ class Agent(ABC):
         """Return the log density of a response, given the action if there is one; no lapses."""
         raise NotImplementedError(f"{self.name} gives no responses.")
 
+    @abstractmethod
     def log_probability(
-        self,
-        observation: Observation,
-        action: int | None,
-        response: float | None,
-        response_range: tuple[float, float] = (0.0, 1.0),
+        self, observation: Observation, action: int | None, response: float | None
     ) -> float:
-        """Return the log probability (density) of what is given on a trial, lapses included.
+        """Return the log probability (density) of what is given on a trial, lapses included."""
 
-        A lapse is uniform over the actions and over the range of responses.
-        """
-        shares = self.action_probabilities(observation) if action is not None else np.ones(1)
-        p = float(shares[action or 0])
-        value = log(p) if p > 0.0 else -inf
-        any_of = 1.0 / len(shares)
-        if response is not None:
-            value += self.log_density(observation, response, action)
-            any_of /= response_range[1] - response_range[0]
-        if not self.lapse:
-            return value
-        return log((1.0 - self.lapse) * exp(value) + self.lapse * any_of)
-
+    @abstractmethod
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
-        """Draw what is given, using `n_uniforms` numbers: by default an action with one."""
-        u, below = rng.random(), 0.0
-        p = self.probabilities(observation).tolist()
-        for action, share in enumerate(p[:-1]):
-            below += share
-            if u < below:
-                return action
-        return len(p) - 1
+        """Draw what is given, using `n_uniforms` numbers."""

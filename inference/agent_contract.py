@@ -201,7 +201,7 @@ class _Contract:
         rows: list[Any] = frame[frame["subject"] == str(i)].to_dict("records")
         for row in rows:
             action, response = (_given(row, name) for name in ("action", "response"))
-            total += agent.log_probability(row, action, response, self.environment.response_range)
+            total += agent.log_probability(row, action, response)
             agent.learn(row, -1 if action is None else action, row["reward"])
         return total
 

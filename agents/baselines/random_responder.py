@@ -61,6 +61,15 @@ class NullModel(Agent):
     ) -> float:
         return -log(self.width)
 
+    def log_probability(
+        self, observation: Observation, action: int | None, response: float | None
+    ) -> float:
+        each = log(self.actions) if action is not None else 0.0
+        return -each - (log(self.width) if response is not None else 0.0)
+
+    def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
+        return int(action_at(rng.random(), self.actions))
+
 
 class RandomResponder(NullModel):
     """Every action has probability 1 / n, whatever has happened."""

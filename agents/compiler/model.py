@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf, log
 from typing import Any, ClassVar, NamedTuple, Self
@@ -28,34 +28,33 @@ from .symbols import STATE, evaluated, new_graph, symbol
 from .tracing import Definition, Shapes
 
 
-class _Outlined:
+class _Follows:
     """A class attribute that follows from the definition, by tracing it at the first use."""
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+    def __init__(self, value_of: Callable[[type[Model]], Any]):
+        self.value_of = value_of
 
     def __get__(self, instance: object, owner: type[Model]) -> Any:
-        return owner.outline()[self.name]
+        return self.value_of(owner)
 
 
-class _Actions:
-    """How many actions there are where an author does not say: two, and any if there are none."""
-
-    def __get__(self, instance: object, owner: type[Model]) -> int | None:
-        return None if owner.given == "response" else 2
+def _follows(value_of: Callable[[type[Model]], Any]) -> Any:
+    return _Follows(value_of)
 
 
-class _LogLikelihood:
-    """The compiled likelihood as a class attribute: traced and printed at the first use."""
+def _outlined(name: str) -> Any:
+    return _follows(lambda model: model.outline()[name])
 
-    def __get__(self, instance: object, owner: type[Model]) -> Any:
-        if owner.n_actions is not None or owner.given == "response":
-            return owner.compiled(owner.n_actions or 2).log_likelihood
 
-        def log_likelihood(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
-            return owner.compiled(n_actions).log_likelihood(theta, lapse, n_actions, *rest)
+def _likelihood(model: type[Model]) -> Kernel:
+    """Return the compiled likelihood, of any number of actions where the model leaves that open."""
+    if model.n_actions is not None or model.given == "response":
+        return model.compiled(model.n_actions or 2).log_likelihood
 
-        return log_likelihood
+    def log_likelihood(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
+        return model.compiled(n_actions).log_likelihood(theta, lapse, n_actions, *rest)
+
+    return log_likelihood
 
 
 class Compiled(NamedTuple):
@@ -110,10 +109,6 @@ _compiled: WeakKeyDictionary[type[Model], dict[int, Compiled]] = WeakKeyDictiona
 _played: WeakKeyDictionary[type[Model], dict[Any, Played]] = WeakKeyDictionary()
 
 
-def _attribute(descriptor: type) -> Any:
-    return descriptor()
-
-
 class Model(Agent):
     """A model written once: parameters as class attributes, and one trial in plain NumPy.
 
@@ -141,16 +136,18 @@ class Model(Agent):
     source: ClassVar[str] = ""
     summary: ClassVar[str] = ""
     parameters: ClassVar[Parameters] = Parameters()
-    n_actions: ClassVar[int | None] = _attribute(_Actions)
+    n_actions: ClassVar[int | None] = _follows(
+        lambda model: None if model.given == "response" else 2
+    )
     kinds: ClassVar[tuple[str, tuple[int, ...]] | None] = None
     mixes_lapses: ClassVar[bool] = False
-    columns: ClassVar[tuple[str, ...]] = _attribute(_Outlined)
+    columns: ClassVar[tuple[str, ...]] = _outlined("columns")
     design: ClassVar[tuple[str, ...]] = ()  # the world of an experiment says which
-    given: ClassVar[Any] = _attribute(_Outlined)
-    span: ClassVar[tuple[float, float] | None] = _attribute(_Outlined)
-    n_uniforms: ClassVar[int] = _attribute(_Outlined)
-    remembers: ClassVar[bool] = _attribute(_Outlined)
-    log_likelihood: ClassVar[Any] = _attribute(_LogLikelihood)
+    given: ClassVar[Any] = _outlined("given")
+    span: ClassVar[tuple[float, float] | None] = _outlined("span")
+    n_uniforms: ClassVar[int] = _outlined("n_uniforms")
+    remembers: ClassVar[bool] = _outlined("remembers")
+    log_likelihood: ClassVar[Any] = _follows(_likelihood)
 
     _outline: ClassVar[dict[str, Any] | None] = None
     _own: frozenset[str]  # names of an agent's attributes that are not remembered
@@ -439,16 +436,20 @@ class Model(Agent):
         observation: Observation,
         action: int | None,
         response: float | None,
-        response_range: tuple[float, float] = (0.0, 1.0),
     ) -> float:
         """Return the log probability (density) of what is given on a trial, lapses included."""
-        if response is None or not self.lapse:
-            return super().log_probability(observation, action, response, response_range)
         shares = self.action_probabilities(observation) if action is not None else np.ones(1)
+        if response is None:
+            shares = (1.0 - self.lapse) * shares + self.lapse / len(shares)
         share = float(shares[action or 0])
+        log_share = log(share) if share > 0.0 else -inf
+        if response is None:
+            return log_share
         with np.errstate(all="ignore"):
             law = self._law(observation, action)
-            log_share = float(law.log_density(response)) + (log(share) if share > 0.0 else -inf)
+            log_share += float(law.log_density(response))
+            if not self.lapse:
+                return log_share
             return log_mixed(
                 log_share, float(law.lapse_density(response)) / len(shares), self.lapse
             )

@@ -402,7 +402,6 @@ class Decider(Model):
         observation: Observation,
         action: int | None,
         response: float | None,
-        response_range: tuple[float, float] = (0.0, 1.0),
     ) -> float:
         before = self._rows.get(float(observation["context"]), [])
         rows = [*before, self._row(observation, action, response)]

@@ -56,7 +56,7 @@ def log_likelihood(model, theta, environment, trials):
     total = 0.0
     for row in trials.frame.to_dict("records"):
         given = (row.get(name) for name in ("action", "response"))
-        total += agent.log_probability(row, *given, environment.response_range)
+        total += agent.log_probability(row, *given)
     return total
 
 

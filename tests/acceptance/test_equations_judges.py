@@ -449,7 +449,7 @@ def test_density_and_the_masses_at_both_ends_make_one(lapse, sigma):
     agent = AGENTS["noisy_or"](p=0.3, b=0.1, m1=0.8, m2=0.6, sigma=sigma, lapse=lapse)
 
     def density(y):
-        return np.exp(agent.log_probability(TASK["VIII"], None, y, (0.0, 100.0)))
+        return np.exp(agent.log_probability(TASK["VIII"], None, y))
 
     middle = [100 * agent.predict(TASK["VIII"])]
     inside, _ = quad(density, 0, 100, points=middle, limit=200)
