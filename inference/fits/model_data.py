@@ -162,10 +162,10 @@ class ModelData:
             return sequences.repeat(chosen), columns
         assert self.model.prepare is not None
         sequence, _, position = self.sequences.in_order()
-        columns = {n: c[position] for n, c in zip(self.model.columns, self.flat, strict=True)}
+        flat = {n: c[position] for n, c in zip(self.model.columns, self.flat, strict=True)}
         subject = self.sequences.subject[sequence]
-        subject, sequence, columns = self.model.prepare(subject, sequence, columns, lapse)
-        read = self.model.reads(columns, self.n_actions)
+        subject, sequence, rows = self.model.prepare(subject, sequence, flat, lapse)
+        read = self.model.reads(rows, self.n_actions)
         return Sequences.group(subject, (sequence,), len(self)), tuple(read.values())
 
     @cached_property
