@@ -25,10 +25,16 @@ def report(folder: str | Path) -> Path:
     ValueError
         If the folder holds no result.
     """
+    return drawn(folder)[0]
+
+
+def drawn(folder: str | Path) -> tuple[Path, int]:
+    """Draw the page as `report` does; return its path, and how many units are missing."""
     page = Path(folder) / "report.html"
     if not _held(page.parent) and (page.parent / RESULT).is_file() and page.is_file():
-        return page
-    return write_page(read_result(folder), folder)
+        return page, 0
+    result = read_result(folder)
+    return write_page(result, folder), result.missing
 
 
 def read_result(folder: str | Path) -> Any:

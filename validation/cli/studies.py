@@ -12,7 +12,6 @@ from knownminds.validation.engine.question import Question, StudyQuestion, froze
 from knownminds.validation.power.questions import Audit, Power
 from knownminds.validation.recovery.questions import Confuse, Recover
 from knownminds.validation.referee.questions import Referee
-from knownminds.validation.studies import files_in
 
 from .application import command, leave
 from .output import note, print_json, progress_bar
@@ -52,10 +51,10 @@ def run_study(question: StudyQuestion[Any], as_json: bool) -> None:
 
 
 def _report(question: Report, as_json: bool) -> None:
-    from knownminds.validation.report import read_result, report
+    from knownminds.validation.report import drawn
 
-    page = report(question.folder)
-    if files_in(question.folder) and (missing := read_result(question.folder).missing):
+    page, missing = drawn(question.folder)
+    if missing:
         note(f"not finished: {missing:,} units are missing")
     if as_json:
         print_json({"report": str(page)})
