@@ -22,6 +22,12 @@ Integers = NDArray[np.int64]
 Array = NDArray[np.float64]
 
 
+def numbered(length: Integers) -> tuple[Integers, Integers]:
+    """Return the run of each entry and its number there, of runs of these lengths in a row."""
+    run = np.repeat(np.arange(len(length)), length)
+    return run, np.arange(len(run)) - (np.cumsum(length) - length)[run]
+
+
 @dataclass(frozen=True)
 class Sequences:
     """Trials grouped into sequences, each the stretch over which a learner's state runs.
@@ -83,8 +89,7 @@ class Sequences:
         Of each: the number of its sequence, how many come before it there, and its position in the
         flat arrays.
         """
-        sequence = np.repeat(np.arange(len(self.length)), self.length)
-        within = np.arange(len(sequence)) - (np.cumsum(self.length) - self.length)[sequence]
+        sequence, within = numbered(self.length)
         return sequence, within, self.order[self.begin[sequence] + within]
 
     def repeat(self, subjects: Integers) -> Sequences:
@@ -95,9 +100,7 @@ class Sequences:
         """
         by_subject = np.argsort(self.subject, kind="stable")
         bounds = np.searchsorted(self.subject[by_subject], np.arange(self.n_subjects + 1))
-        count = np.diff(bounds)[subjects]
-        row = np.repeat(np.arange(len(subjects)), count)
-        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        row, within = numbered(np.diff(bounds)[subjects])
         chosen = by_subject[bounds[:-1][subjects][row] + within]
         return self._sorted(self.order, self.begin[chosen], self.length[chosen], row, len(subjects))
 

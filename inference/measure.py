@@ -254,7 +254,7 @@ class Measure(ABC):
 
     def estimate_of(self, tests: Tests, values: Values, unit: str) -> Estimate:
         """Return the estimate of values whose mean was tested; the first of the tests."""
-        mean, error, low, high, p_value, n = (column[0].item() for column in vars(tests).values())
+        mean, error, low, high, p_value, n = tests.first.values()
         note = ""
         if np.isfinite(mean) and not np.isfinite(low):
             note = without_interval(n, unit, error)
@@ -416,6 +416,11 @@ class Tests:
     p_value: Array
     n: NDArray[np.int64]
 
+    @property
+    def first(self) -> dict[str, Any]:
+        """The numbers of the first sample, by name."""
+        return {name: column[0].item() for name, column in vars(self).items()}
+
 
 def t_tests(
     samples: Array,
@@ -475,12 +480,12 @@ def interval_tests(
     """
     low, high = bounds
     quantile = np.asarray(scipy.stats.t.ppf(0.5 + mass / 2, freedom))
-    if not (np.isfinite(low) or np.isfinite(high)):
-        statistic = np.abs(mean - null) / error
-        half = quantile * error
-        ends = mean - half, mean + half
-    else:
-        with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):  # of errors that are 0
+        if not (np.isfinite(low) or np.isfinite(high)):
+            statistic = np.abs(mean - null) / error
+            half = quantile * error
+            ends = mean - half, mean + half
+        else:
             shape = _shape(mean, bounds)
             scale = error**2 / shape
             ends = _score_ends(mean, quantile**2 * scale, bounds)

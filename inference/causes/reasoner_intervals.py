@@ -77,11 +77,10 @@ class ReasonerIntervals(Result):
             with np.errstate(invalid="ignore", divide="ignore"):
                 weights = sum(e**4 / n for e, n in zip(parts, sizes, strict=True))
                 freedom = float(error**4 / weights)
-        with np.errstate(invalid="ignore", divide="ignore"):  # of errors that are 0
-            tests = interval_tests(
-                np.array([value]), np.array([error]), np.array([freedom]), np.array([2])
-            )
-        return value, float(tests.low[0]), float(tests.high[0])
+        tests = interval_tests(
+            np.array([value]), np.array([error]), np.array([freedom]), np.array([2])
+        )
+        return value, tests.first["low"], tests.first["high"]
 
 
 def reasoner_intervals(
@@ -129,8 +128,7 @@ def reasoner_intervals(
     n_blocks = np.array([len(rows) for rows in names])
     for name, bounds in BOUNDS.items():
         error[name] = np.array([_error(rows) for rows in without[name]])
-        with np.errstate(invalid="ignore", divide="ignore"):  # of errors that are 0
-            ends = interval_tests(value[name], error[name], n_blocks - 1.0, n_blocks, bounds=bounds)
+        ends = interval_tests(value[name], error[name], n_blocks - 1.0, n_blocks, bounds=bounds)
         low[name], high[name] = ends.low, ends.high
     return ReasonerIntervals(whole.subjects, value, error, low, high, tuple(names), without)
 

@@ -110,16 +110,16 @@ def _differences(
 
 def _summary(column: pd.Series[float], size: pd.Series[float]) -> dict[str, Any]:
     """Test the differences of agents, and name who changes most and least."""
-    tests = t_tests(np.array([column.to_list()], dtype=float))
+    test = t_tests(np.array([column.to_list()], dtype=float)).first
     result = size.dropna()
     return {
-        "mean": float(tests.mean[0]),
-        "sd": float(tests.standard_error[0] * np.sqrt(tests.n[0])),
-        "low": float(tests.low[0]),
-        "high": float(tests.high[0]),
-        "p_value": float(tests.p_value[0]),
+        "mean": test["mean"],
+        "sd": float(test["standard_error"] * np.sqrt(test["n"])),
+        "low": test["low"],
+        "high": test["high"],
+        "p_value": test["p_value"],
         "p_adjusted": np.nan,
-        "n": int(tests.n[0]),
+        "n": test["n"],
         "missing": int(column.isna().sum()),
         "size": float(result.mean()) if len(result) else np.nan,
         "most": str(result.idxmax()) if len(result) else "",

@@ -178,11 +178,10 @@ def context_means(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.Dat
     for key, group in rows.groupby(list(keys), sort=False):
         values = group[value].to_numpy(dtype=float)
         n = int(np.isfinite(values).sum())
-        with np.errstate(invalid="ignore", divide="ignore"):
-            tests = t_tests(values[None], bounds=BOUNDS.get(value, (-np.inf, np.inf)))
-        mean, low, high = (float(c[0]) for c in (tests.mean, tests.low, tests.high))
+        tests = t_tests(values[None], bounds=BOUNDS.get(value, (-np.inf, np.inf)))
+        mean, error, low, high, *_ = tests.first.values()
         if n > 1 and not np.isfinite(low):
             low = high = mean
-        row = (mean if n else np.nan, low, high, n, float(tests.standard_error[0]), n - 1.0)
+        row = (mean if n else np.nan, low, high, n, error, n - 1.0)
         result.append((*key, *row))
     return pd.DataFrame(result, columns=[*keys, *MEANS])

@@ -33,23 +33,23 @@ def calibration(data: BeliefDecisions) -> pd.DataFrame:
         context = pd.Series(data.context, index=off.index)
         squares = (off**2).groupby(context).mean().to_numpy(dtype=float)
         means = off.groupby(context).mean().to_numpy(dtype=float)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            square = t_tests(squares[None], bounds=(0.0, 1.0))
-            mean = t_tests(means[None], bounds=(-1.0, 1.0))
-            rows.append(
-                {
-                    "elicitation": name,
-                    "rmse": float(np.sqrt(square.mean[0])),
-                    "low": float(np.sqrt(square.low[0])),
-                    "high": float(np.sqrt(square.high[0])),
-                    "error": float(square.standard_error[0] / (2 * np.sqrt(square.mean[0]))),
-                    "bias": float(mean.mean[0]),
-                    "bias_low": float(mean.low[0]),
-                    "bias_high": float(mean.high[0]),
-                    "contexts": int(np.isfinite(squares).sum()),
-                    "answers": int(off.notna().sum()),
-                }
-            )
+        square = t_tests(squares[None], bounds=(0.0, 1.0)).first
+        mean = t_tests(means[None], bounds=(-1.0, 1.0)).first
+        rmse, low, high = np.sqrt([square[name] for name in ("mean", "low", "high")]).tolist()
+        rows.append(
+            {
+                "elicitation": name,
+                "rmse": rmse,
+                "low": low,
+                "high": high,
+                "error": square["standard_error"] / (2 * rmse) if rmse else np.nan,
+                "bias": mean["mean"],
+                "bias_low": mean["low"],
+                "bias_high": mean["high"],
+                "contexts": int(np.isfinite(squares).sum()),
+                "answers": int(off.notna().sum()),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -67,15 +67,14 @@ def reliability(data: BeliefDecisions, elicitation: str = "plain") -> pd.DataFra
     position = np.minimum((by["posterior"] * BINS).astype(int), BINS - 1)
     rows = []
     for k, group in by.groupby(position):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            tests = t_tests(group[elicitation].to_numpy(dtype=float)[None], bounds=(0.0, 1.0))
+        tests = t_tests(group[elicitation].to_numpy(dtype=float)[None], bounds=(0.0, 1.0)).first
         rows.append(
             {
                 "bin": int(str(k)),
                 "exact": float(group["posterior"].mean()),
-                "stated": float(tests.mean[0]),
-                "low": float(tests.low[0]),
-                "high": float(tests.high[0]),
+                "stated": tests["mean"],
+                "low": tests["low"],
+                "high": tests["high"],
                 "contexts": len(group),
             }
         )

@@ -109,14 +109,11 @@ class _Terms(NamedTuple):
 
 def _answered(data: BeliefDecisions) -> dict[str, Array]:
     """Return the answers to each elicitation that has some, side by side for each context."""
-    context = data.context
-    order = np.argsort(context, kind="stable")
-    count = np.bincount(context)
-    repetition = np.empty(len(context), dtype=np.int64)
-    repetition[order] = np.arange(len(context)) - np.repeat(np.cumsum(count) - count, count)
+    context = pd.Series(data.context)
+    repetition = context.groupby(context).cumcount()
     answers = {}
     for name in ELICITATIONS:
-        values = np.full((len(count), int(count.max())), np.nan)
+        values = np.full((context.max() + 1, repetition.max() + 1), np.nan)
         values[context, repetition] = data.numbers(name)
         if np.isfinite(values).any():
             answers[name] = values

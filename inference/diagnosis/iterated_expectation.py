@@ -88,14 +88,13 @@ def iterated_expectation(
     context, draws = complete.context, complete.resampled(bootstraps, seed)
     rounds = _medians(stated, draws)
     gap = signed_gap(*stated, context)
-    tests, suffix = t_tests(gap[None, :]), SEPARATE[how]
-    ends = (tests.mean, tests.low, tests.high, tests.standard_error)
+    test, suffix = t_tests(gap[None, :]).first, SEPARATE[how]
     rows = [
         reading(
             f"parts over whole{suffix}",
-            Resampled(*(float(end[0]) for end in ends)),
+            Resampled(test["mean"], test["low"], test["high"], test["standard_error"]),
             null=0.0,
-            p_value=float(tests.p_value[0]),
+            p_value=test["p_value"],
             n=len(gap),
             unit="context",
             published=resampled(rounds),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters
-from knownminds.agents.sequences import Sequences
+from knownminds.agents.sequences import Sequences, numbered
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
 
@@ -160,9 +160,7 @@ class SequenceData:
     @cached_property
     def pairs(self) -> tuple[Integers, Integers]:
         """Subject and fold of everything that can be left out, subject after subject."""
-        count = self.folds.count
-        subject = np.repeat(np.arange(len(count)), count)
-        return subject, np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        return numbered(self.folds.count)
 
     def chunks(self) -> Iterator[NDArray[np.int64]]:
         """Go through the positions of the pairs, some at a time; a subject's stay together."""

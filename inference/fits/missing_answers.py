@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
+from knownminds.agents.sequences import numbered
 from knownminds.environments import Trials, unknown
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
@@ -245,9 +246,7 @@ class Gaps:
 
         def rows(chosen: Integers, with_answer: bool) -> ModelData:
             """Return the trials before each chosen answer, and last its trial if `with_answer`."""
-            length = before[chosen]
-            row = np.repeat(np.arange(len(chosen)), length)
-            step = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+            row, step = numbered(before[chosen])
             trial = order[begin[chosen][row] + step]
             flat = dict(zip(model.columns, (column[trial] for column in data.flat), strict=True))
             given = data.answered[trial]
@@ -272,11 +271,8 @@ class Gaps:
 
     def of(self, subjects: Integers) -> tuple[Integers, Integers]:
         """Return the pairs of row k and missing answer of `subjects[k]`, row after row."""
-        count = self.n_missing[subjects]
-        first = np.searchsorted(self.subject, subjects)
-        row = np.repeat(np.arange(len(subjects)), count)
-        within = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-        return row, first[row] + within
+        row, within = numbered(self.n_missing[subjects])
+        return row, np.searchsorted(self.subject, subjects)[row] + within
 
     def completed(
         self, subjects: Integers, row: Integers, answer: Integers, action: Integers
@@ -407,11 +403,10 @@ class _Search:
         """
         first = np.searchsorted(self.row, problem)
         count = np.searchsorted(self.row, problem, side="right") - first
-        begin = np.cumsum(count) - count
-        row = np.repeat(np.arange(len(problem)), count)
-        pairs = np.repeat(first - begin, count) + np.arange(len(row))
+        row, within = numbered(count)
+        pairs = first[row] + within
         assumed = self.action[pairs]
-        assumed[(begin - first)[candidate] + pair] = action
+        assumed[(np.cumsum(count) - count - first)[candidate] + pair] = action
         subjects = self.subjects[problem]
         fit = self.fitter(self.gaps.completed(subjects, row, self.answer[pairs], assumed))
         self.refits += len(problem)

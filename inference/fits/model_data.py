@@ -151,9 +151,9 @@ class ModelData:
 
     def prepared(self, lapse: bool = False) -> tuple[Sequences, tuple[Array, ...]]:
         """Return the places that the model makes of the trials (`Agent.prepare`), columns flat."""
-        if lapse not in self.places:
-            self.places[lapse] = self._prepare(lapse)
-        return self.places[lapse]
+        if lapse not in self._prepared:
+            self._prepared[lapse] = self._prepare(lapse)
+        return self._prepared[lapse]
 
     def _prepare(self, lapse: bool) -> tuple[Sequences, tuple[Array, ...]]:
         if self._origin is not None:
@@ -169,8 +169,7 @@ class ModelData:
         return Sequences.group(subject, (sequence,), len(self)), tuple(read.values())
 
     @cached_property
-    def places(self) -> dict[bool, tuple[Sequences, tuple[Array, ...]]]:
-        """What has been prepared so far, by whether lapses are mixed in."""
+    def _prepared(self) -> dict[bool, tuple[Sequences, tuple[Array, ...]]]:
         return {}
 
     @cached_property

@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
+from knownminds.agents.sequences import numbered
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.groups.hyperprior import HyperpriorDraws
 
@@ -81,7 +82,7 @@ def log_likelihood_group(fit: HierarchicalFit) -> xr.Dataset:
     coordinates = {
         "chain": posterior["chain"].to_numpy(),
         "draw": posterior["draw"].to_numpy()[kept],
-        "subject_name": list(fit.owners),
+        "subject_name": list(fit.design.subjects),
     }
     return xr.Dataset(result, coords=coordinates)
 
@@ -103,8 +104,7 @@ def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> A
     for a, b in pairwise(edges.tolist()):
         rows = np.arange(a, b)
         n_trials = length[rows]
-        owner = np.repeat(np.arange(len(rows)), n_trials)
-        inner = np.arange(n_trials.sum()) - np.repeat(np.cumsum(n_trials) - n_trials, n_trials)
+        owner, inner = numbered(n_trials)
         row = position[begin[rows][owner] + inner]
         columns = dict(zip(data.model.columns, (c[row] for c in data.flat), strict=True))
         prefix = ModelData.of_columns(
@@ -127,7 +127,7 @@ def prior_group(fit: HierarchicalFit) -> xr.Dataset:
 
     Also effect, slope_sd and correlation where the group has them; crossed levels are left out.
     """
-    parameters, n, k = fit.parameters, len(fit.owners), len(fit.names)
+    parameters, n, k = fit.parameters, len(fit.design.subjects), len(fit.names)
     rng, dims = np.random.default_rng([0, 11]), ("chain", "draw")
     deviations = fit.design.deviations
     drawn = HyperpriorDraws.of(parameters, fit.design, DRAWS, rng)

@@ -212,7 +212,7 @@ def _attributes(fit: HierarchicalFit | Posterior) -> dict[str, Any]:
         "settings": json.dumps(settings),
         "verdict": fit.verdict,
         "reasons": json.dumps(list(fit.reasons)),
-        "divergences": fit.divergences,
+        "divergences": fit.convergence.divergences,
     }
 
 

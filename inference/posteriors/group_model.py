@@ -95,19 +95,9 @@ class HierarchicalFit(Result):
         return self.parameters.names
 
     @property
-    def owners(self) -> tuple[str, ...]:
-        """Names of the N subjects, each of which may have several rows of parameters."""
-        return self.design.subjects
-
-    @property
     def effects(self) -> tuple[str, ...]:
         """Names of the regression weights, "parameter ~ regressor"."""
         return self.design.regressors.names
-
-    @property
-    def within(self) -> tuple[str, ...]:
-        """Columns within subjects that tell a subject's rows of parameters apart."""
-        return self.design.within
 
     @property
     def slopes(self) -> tuple[str, ...]:
@@ -172,11 +162,6 @@ class HierarchicalFit(Result):
         """Central posterior intervals on the natural scale."""
         low, high = np.quantile(self.draws, [0.5 - mass / 2, 0.5 + mass / 2], axis=0)
         return low, high
-
-    @property
-    def divergences(self) -> int:
-        """How many draws after tuning diverged."""
-        return self.convergence.divergences
 
     @property
     def verdict(self) -> str:
@@ -472,7 +457,7 @@ class GroupModel:
         for number in range(1, rounds + 1):
             chosen = self.coordinates(data, fit)
             if fit is not None:
-                settings = settings.after(fit.convergence.short, fit.divergences > 0)
+                settings = settings.after(fit.convergence.short, fit.convergence.divergences > 0)
             if tell is not None:
                 tell(f"round {number} of {rounds} at most: {settings}")
             left = None if seconds is None else seconds - (perf_counter() - begun)

@@ -123,7 +123,7 @@ def test_rows_of_parameters_are_what_is_expected_and_what_subjects_deviate_in(fi
     own, z = posterior["own"].to_numpy(), posterior["z"].to_numpy()
     on = np.array([name.endswith("on") for name in found.subjects])
     young = np.array([int(name.split(" | ")[0]) % 2 == 0 for name in found.subjects])
-    who = np.array([found.owners.index(name.split(" | ")[0]) for name in found.subjects])
+    who = np.array([found.design.subjects.index(name.split(" | ")[0]) for name in found.subjects])
     by_hand = mean[:, None] + own[:, who, :3]
     by_hand[:, :, 0] += effect[:, [0]] * young + effect[:, [1]] * on + own[:, who, 3] * on
     np.testing.assert_allclose(z, by_hand, atol=1e-9)

@@ -179,7 +179,7 @@ def _more(fitted: HierarchicalFit, rope: Mapping[str, float] | None) -> Result:
     notes = [ABOUT_SPREADS]
     notes += [] if converged else [ABOUT_TRIED]
     notes += [ABOUT_CONTRASTS] if len(table) else []
-    notes += [ABOUT_ROWS] if fitted.within else []
+    notes += [ABOUT_ROWS] if fitted.design.within else []
     notes += [ABOUT_CROSSED] if fitted.levels is not None else []
     figures = {DIFFERENCES: Drawing(table, draw_contrasts)} if len(table) else {}
     sampling = fitted.convergence.table.rename_axis("term").reset_index()
@@ -189,5 +189,5 @@ def _more(fitted: HierarchicalFit, rope: Mapping[str, float] | None) -> Result:
         tables={CONTRASTS: table, "Sampling": sampling},
         figures=figures,
         notes=notes,
-        options={"divergent draws": fitted.divergences},
+        options={"divergent draws": fitted.convergence.divergences},
     )
