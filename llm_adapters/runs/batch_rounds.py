@@ -6,16 +6,19 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from knownminds.llm_adapters.adapter import Adapter, Failed, Sampling
+from knownminds.llm_adapters.adapter import Failed
 from knownminds.llm_adapters.batches import batches_of
 
-from .admission import Gate, check_least
-from .ledger import OPEN, Attempt, Batch, Ledger
+from .admission import check_least
+from .ledger import OPEN, Attempt, Batch
 from .prices import Spent
+
+if TYPE_CHECKING:
+    from .runner import _Runner
 
 T = TypeVar("T")
 
@@ -65,40 +68,19 @@ class Rounds:
     """Gathers requests until every session waits for an answer, and sends them in batches.
 
     The name of a batch is in the ledger before it is submitted, so that it can be looked up.
-
-    Parameters
-    ----------
-    adapter, ledger, gate
-        Of the run.
-    how
-        See `Batching`.
-    settle
-        Given a request, what came of it, and its settings, writes that down and reads it.
-    fail
-        Given what makes the run one in vain.
-    moved
-        Called when something has moved.
     """
 
-    def __init__(
-        self,
-        adapter: Adapter,
-        ledger: Ledger,
-        gate: Gate,
-        how: Batching,
-        settle: Callable[[Attempt, bytes | Failed, Sampling], None],
-        fail: Callable[[Failed], None],
-        moved: Callable[[], None],
-    ):
-        self.adapter, self.ledger, self.gate, self.how = adapter, ledger, gate, how
-        self.settle, self.fail, self.moved = settle, fail, moved
-        self.batches = batches_of(adapter)
+    def __init__(self, runner: _Runner, how: Batching):
+        assert runner.adapter is not None
+        self.runner, self.adapter, self.how = runner, runner.adapter, how
+        self.ledger, self.gate = runner.ledger, runner.gate
+        self.batches = batches_of(runner.adapter)
         self.sessions = self.busy = 0  # sessions that are played, and requests that do not wait
         self.settled = 0  # requests whose end is in the ledger
-        self.open = [batch for batch in ledger.batches if batch.state in OPEN]
+        self.open = [batch for batch in self.ledger.batches if batch.state in OPEN]
         self.sent = sum(batch.requests for batch in self.open)
         self._requests: dict[str, dict[str, Attempt]] = {}  # by batch, then by name in it
-        for attempt in ledger.attempts() if self.open else ():
+        for attempt in self.ledger.attempts() if self.open else ():
             self._requests.setdefault(attempt.batch, {})[_name(attempt)] = attempt
         self._earlier = {batch.name for batch in self.open}
         self._waiting: list[_Waiting] = []
@@ -167,23 +149,14 @@ class Rounds:
             _end(self._waiting)
 
     async def collect(self) -> None:
-        """Wait for all batches that are open, and read them as they come to their end."""
-        for batch in list(self.open):
-            if not batch.provider_id:
-                await self._submit(batch, maybe=True)
+        """Bring all open batches to their end, and read them."""
         pause = self.how.pause
         while self.open and not self.gate.stopped:
-            self.moved()
+            self.runner.tell()
             await self.gate.pause(pause)
             pause = min(1.5 * pause, self.how.longest_pause)
             for batch in list(self.open):
-                if self.gate.stopped:
-                    return
-                try:
-                    await self._look(batch)
-                    self._failures = 0
-                except Failed as error:
-                    await self._wait_after(error)
+                await self._step(batch)
 
     # A round ------------------------------------------------------------------------------------
 
@@ -192,7 +165,7 @@ class Rounds:
         try:
             for part in self._parts(waiting):
                 if not self.gate.stopped:
-                    await self._send(part)
+                    await self._step(self._named(part))
             await self.collect()
         finally:
             _end(waiting)
@@ -213,74 +186,79 @@ class Rounds:
         if part:
             yield part
 
-    async def _send(self, part: Sequence[_Waiting]) -> None:
-        """Submit a batch: its name is in the ledger before."""
+    def _named(self, part: Sequence[_Waiting]) -> Batch:
+        """Make a batch, whose name is in the ledger before it is submitted."""
         batch = Batch(f"km-{uuid.uuid4().hex[:_DIGITS]}", len(part))
         self.ledger.sent([one.attempt for one in part], batch)
         self._requests[batch.name] = {_name(one.attempt): one.attempt for one in part}
         self.open.append(batch)
         self.sent += batch.requests
-        await self._submit(batch, maybe=False)
-        self.moved()
+        return batch
 
-    async def _submit(self, batch: Batch, maybe: bool) -> None:
-        """Submit a batch once; `maybe` says that it may have been submitted already."""
+    async def _step(self, batch: Batch) -> None:
+        """Bring a batch further: find it or submit it, or look where it stands."""
+        if self.gate.stopped:
+            return
+        try:
+            if batch.provider_id:
+                await self._look(batch)
+            elif not batch.tried or await self._is_missing(batch):
+                await self._submit(batch)
+        except Failed as error:
+            self._failures += 1
+            if error.then != "retry":
+                if error.then == "stop":
+                    self.runner.fail(error)
+                self.gate.stop(str(error))
+            elif self._failures >= self.how.failures:
+                self.gate.stop(str(error))
+            else:
+                await self.gate.pause(max(error.wait or 0.0, self.how.pause))
+
+    async def _submit(self, batch: Batch) -> None:
+        """Submit a batch once."""
         requests = {
             name: self.adapter.request(*self.ledger.request(attempt.request))
             for name, attempt in self._requests[batch.name].items()
         }
-        while not self.gate.stopped:
-            try:
-                if maybe and await self._found(batch):
-                    return
-            except Failed as error:
-                await self._wait_after(error)
-                continue
-            if self.gate.stopped:
-                return
-            batch.tried = time.time()
-            self.ledger.note_batch(batch)
-            try:
-                batch.provider_id = await _whole(self.batches.submit(batch.name, requests))
-            except Failed as error:
-                if error.then == "retry":
-                    maybe = error.charged is not False
-                    await self._wait_after(error)
-                    continue
-                if error.charged is False:
-                    self._void(batch, str(error))
-                self._give_up(error)
-            else:
-                self._failures = 0
-                self._note(batch, "submitted")
-            return
+        batch.tried = time.time()
+        self.ledger.note_batch(batch)
+        try:
+            batch.provider_id = await _whole(self.batches.submit(batch.name, requests))
+        except Failed as error:
+            if error.charged is False and error.then == "retry":
+                batch.tried = 0.0  # it is surely not there
+            elif error.charged is False:
+                self._void(batch, str(error))
+            raise
+        self._submitted(batch)
 
-    async def _found(self, batch: Batch) -> bool:
-        """Look for a batch that may have been submitted, until it would surely be there."""
+    async def _is_missing(self, batch: Batch) -> bool:
+        """Look for a batch that may have been submitted; say whether it is surely not there."""
+        known = {other.provider_id for other in self.ledger.batches} - {""}
         between = (batch.began, batch.tried)
-        while not self.gate.stopped:
-            known = {other.provider_id for other in self.ledger.batches} - {""}
+        try:
             search = self.batches.find(batch.name, batch.requests, between, known)
-            try:
-                provider_id = await _whole(search)
-            except Failed as error:
-                if error.kind != "undecided":
-                    raise
-                await self.gate.pause(self.how.longest_pause)
-                continue
-            if provider_id is not None:
-                batch.provider_id = provider_id
-                self._note(batch, "submitted")
-                return True
-            if time.time() > batch.tried + self.how.search:
-                return False
-            await self.gate.pause(self.how.pause)
+            provider_id = await _whole(search)
+        except Failed as error:
+            if error.kind != "undecided":
+                raise
+            return False
+        if provider_id is None:
+            return time.time() > batch.tried + self.how.search
+        batch.provider_id = provider_id
+        self._submitted(batch)
         return False
+
+    def _submitted(self, batch: Batch) -> None:
+        self._failures = 0
+        self._note(batch, "submitted")
+        self.runner.tell()
 
     async def _look(self, batch: Batch) -> None:
         """Look where a batch stands, and read it if it is over."""
         standing = await _whole(self.batches.look(batch.provider_id))
-        batch.done = standing.done
+        batch.done, self._failures = standing.done, 0
         if standing.trouble:
             self._void(batch, standing.trouble)
             self.gate.stop(f"a batch was not taken: {standing.trouble}")
@@ -304,12 +282,12 @@ class Rounds:
             self._settle(attempt, Failed(message, "skip", "batch"))
         self._note(batch, "read", word)
         self.open.remove(batch)
-        self.moved()
+        self.runner.tell()
 
     def _settle(self, attempt: Attempt, came: bytes | Failed) -> None:
         """Write down what came of a request, and count what it has used."""
         most = attempt.used(self.ledger.price)
-        self.settle(attempt, came, self.ledger.request(attempt.request)[1])
+        self.runner.settle(attempt, came, self.ledger.request(attempt.request)[1])
         self.settled += 1
         self._count(attempt, most, attempt.used(self.ledger.price))
 
@@ -336,21 +314,6 @@ class Rounds:
         """Return the requests of a batch that have no end as yet, by their names in it."""
         every = self._requests[batch.name].items()
         return {name: attempt for name, attempt in every if attempt.state == "inflight"}
-
-    async def _wait_after(self, error: Failed) -> None:
-        """Wait after a failure that may pass; stop the run after one that will not, or too many."""
-        self._failures += 1
-        if error.then != "retry":
-            self._give_up(error)
-        elif self._failures >= self.how.failures:
-            self.gate.stop(str(error))
-        else:
-            await self.gate.pause(max(error.wait or 0.0, self.how.pause))
-
-    def _give_up(self, error: Failed) -> None:
-        if error.then == "stop":
-            self.fail(error)
-        self.gate.stop(str(error))
 
 
 async def _whole(said: Awaitable[T]) -> T:

@@ -755,11 +755,7 @@ class _Runner:
 
     async def _read_batches(self) -> None:
         """Read the batches that earlier starts have left, and ask in batches if that is wanted."""
-        assert self.adapter is not None
-        how = self.how.batching or Batching()
-        self.rounds = Rounds(
-            self.adapter, self.ledger, self.gate, how, self.settle, self.fail, self.tell
-        )
+        self.rounds = Rounds(self, self.how.batching or Batching())
         await self.rounds.collect()
         if self.how.batching is None:
             self.rounds = None
