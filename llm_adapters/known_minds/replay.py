@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from itertools import cycle
 
 from knownminds.environments import Prompt
-from knownminds.llm_adapters.adapter import Failed, InProcess, Reply, Sampling, given, refused
+from knownminds.llm_adapters.adapter import Failed, InProcess, Reply, Sampling, refused
 from knownminds.llm_adapters.runs.ledger import Ledger, asked_of, request_hash
-from knownminds.llm_adapters.runs.participant import settings_of
 
 
 class Replay(InProcess):
-    """The answers of a run, given again to the same questions.
+    """The answers of a run, given again to the same questions under the same settings.
 
-    The sampling seed is the number of the session, as for every run; the settings are those that
-    the answers were drawn with. A question that stood several times in a session gets its
-    answers in their order, and then from the first again.
+    The sampling seed is the number of the session, as for every run. A question that stood several
+    times in a session gets its answers in their order, and then from the first again.
 
     Parameters
     ----------
     folder
-        Where the ledger is.
+        Of the run.
 
     Raises
     ------
@@ -32,52 +32,30 @@ class Replay(InProcess):
     heeds = frozenset(vars(Sampling())) - {"system"} | {"images"}
 
     def __init__(self, folder: str | os.PathLike[str]):
-        self._ledger = Ledger.read(folder)
-        self._kept = self._ledger.configuration
+        replies: dict[tuple[int, str], dict[tuple[int, int], Reply | None]] = {}
+        with Ledger.read(folder) as ledger:
+            self._kept = ledger.configuration
+            for attempt in ledger.attempts():
+                if attempt.reply or attempt.final:
+                    (session, turn, _), question = attempt.key, attempt.request
+                    replies.setdefault((session, question), {})[turn, attempt.slot] = attempt.reply
+        self._replies = {question: cycle(every.values()) for question, every in replies.items()}
         self.model: str = self._kept["model"]
-        self.settings = Sampling(**self._kept["sampling"])
-        self._sessions: dict[int, dict[str, list[Reply | None]]] = {}
-        self._given: dict[tuple[int, str], int] = {}
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
-        """Answer as recorded; `Failed` if the session has not this prompt, or no answer to it."""
-        if settings.seed is None:
+        """Answer as recorded; `Failed` if the session has not this question, or no answer to it."""
+        session = settings.seed
+        if session is None:
             raise refused(
                 "A recorded participant knows its session by the sampling seed; got none. Send "
                 "the number of the session as the seed."
             )
-        for name, value in given(settings).items():
-            kept = getattr(self.settings, name)
-            if name != "seed" and value != kept:
-                raise refused(
-                    f"A recorded participant has answered with {name}={kept!r}; got {value!r}. "
-                    "Leave it out."
-                )
-        session = settings.seed
-        name = request_hash(asked_of(self._kept, settings_of(self._kept, session)), prompt.hash)
-        replies = self._of(session).get(name, [])
-        if not replies:
-            message = "This prompt was not asked in the recorded session."
-            raise Failed(message, "skip", "prompt", charged=False)
-        turn = self._given.get((session, name), 0)
-        self._given[session, name] = turn + 1
-        reply = replies[turn % len(replies)]
+        settings = settings if self._kept["session_seed"] else replace(settings, seed=None)
+        question = request_hash(asked_of(self._kept, settings), prompt.hash)
+        replies = self._replies.get((session, question))
+        reply = next(replies) if replies else None
         if reply is None:
-            message = "This prompt had no answer in the recorded session."
+            why = "had no answer to this question" if replies else "was not asked this"
+            message = f"Session {session} of the recorded run {why}, with these settings."
             raise Failed(message, "skip", "prompt", charged=False)
         return reply
-
-    async def close(self) -> None:
-        """Close the ledger."""
-        self._ledger.close()
-
-    def _of(self, session: int) -> dict[str, list[Reply | None]]:
-        """Return what came of the questions of a session, by the hash of the request."""
-        if session not in self._sessions:
-            replies: dict[str, list[Reply | None]] = {}
-            for attempts in self._ledger.questions(session).values():
-                ended = {(a.slot, a.request): a for a in attempts if a.reply or a.final}
-                for (_, request), attempt in ended.items():
-                    replies.setdefault(request, []).append(attempt.reply)
-            self._sessions[session] = replies
-        return self._sessions[session]
