@@ -25,7 +25,10 @@ from pathlib import Path
 from platform import python_version
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from knownminds.environments import Message, Prompt
+from knownminds.environments.record.folders import writable
 from knownminds.llm_adapters.adapter import (
     Failed,
     Reply,
@@ -221,7 +224,7 @@ class LedgerFile:
         What its runs have used, of a file that is open to be written.
     """
 
-    def __init__(self, folder: Path, connection: sqlite3.Connection, lock: Any = None):
+    def __init__(self, folder: Path, connection: sqlite3.Connection, lock: FileLock | None = None):
         self.folder, self.spending = folder, Spending()
         self._connection, self._lock = connection, lock
         self._broken: Failed | None = None
@@ -276,7 +279,7 @@ class LedgerFile:
         """Close the file and let others write it."""
         self._connection.close()
         if self._lock is not None:
-            self._lock.close()
+            self._lock.release()
 
     @property
     def on_disk(self) -> bool:
@@ -820,8 +823,8 @@ def _refuse_over_results(folder: Path) -> None:
         )
 
 
-def _take(folder: Path) -> sqlite3.Connection:
-    """Lock the folder as long as the connection is open; the system lets go if we die.
+def _take(folder: Path) -> FileLock:
+    """Lock the folder until the lock is released or the process dies.
 
     Raises
     ------
@@ -830,26 +833,16 @@ def _take(folder: Path) -> sqlite3.Connection:
     """
     if not (folder / FILE).exists() or not (folder / FILE).stat().st_size:
         _refuse_over_results(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in (FILE, LOCK):
-            os.close(os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600))
-    except OSError as error:
-        raise ValueError(
-            f"A run is kept in a folder that can be written; {folder}: {error.strerror}. "
-            "Name another folder."
-        ) from None
-    lock = sqlite3.connect(
-        folder / LOCK, isolation_level=None, check_same_thread=False, timeout=0.0
-    )
-    try:
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.Error as error:
-        lock.close()
-        raise ValueError(
-            f"A run belongs to one process at a time; another one is at work in {folder} "
-            f"({error}). Wait for it, or name another folder."
-        ) from None
+    lock = FileLock(folder / LOCK, timeout=0, thread_local=False)
+    with writable(folder):
+        os.close(os.open(folder / FILE, os.O_RDWR | os.O_CREAT, 0o600))
+        try:
+            lock.acquire()
+        except Timeout:
+            raise ValueError(
+                f"A run belongs to one process at a time; another one is at work in {folder}. "
+                "Wait for it, or name another folder."
+            ) from None
     return lock
 
 
