@@ -12,7 +12,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -54,44 +54,24 @@ class Made:
     looks: int = 0
 
 
+@dataclass(eq=False, kw_only=True)
 class BatchServer(FaultServer):
-    """Providers that take batches.
+    """Providers that take batches."""
 
-    Parameters
-    ----------
-    submissions
-        What becomes of each submission, in order; "ok" when it is used up.
-    looks
-        How many looks see a batch under way before it is over.
-    requests
-        Most requests of a batch.
-    others
-        Batches that are there already, of somebody else: as many requests for each.
-    clock
-        What tells the time.
-    """
+    submissions: Sequence[str] = ()  # what becomes of each, in order; "ok" when it is used up
+    looks: int = 1  # that see a batch under way before it is over
+    others: Sequence[int] = ()  # requests of each batch of somebody else that is there already
+    clock: Callable[[], float] = time.time
 
-    def __init__(
-        self,
-        *given: Any,
-        submissions: Sequence[str] = (),
-        looks: int = 1,
-        requests: int = 50_000,
-        others: Sequence[int] = (),
-        clock: Callable[[], float] = time.time,
-        **options: Any,
-    ):
-        super().__init__(*given, **options)
-        self.submissions, self.looks, self.requests = list(submissions), looks, requests
-        self.clock = clock
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.tried = self.fetched = 0  # submissions, and how often results were sent
-        self.batches: list[Made] = []
         self.files: dict[str, bytes] = {}
         self.on_look: Callable[[Made], None] | None = None
-        for n in others:
-            self.batches.append(
-                Made(f"other-{n}", "other", clock(), dict.fromkeys(map(str, range(n))))  # type: ignore[arg-type]
-            )
+        self.batches: list[Made] = []
+        for n in self.others:
+            keys: Any = dict.fromkeys(map(str, range(n)))
+            self.batches.append(Made(f"other-{n}", "other", self.clock(), keys))
 
     def handler(self) -> type[Handler]:
         """Return what takes the calls."""
@@ -117,7 +97,7 @@ class BatchServer(FaultServer):
         """Make a batch, unless that fails."""
         fate = self.submissions[self.tried] if self.tried < len(self.submissions) else "ok"
         self.tried += 1
-        assert len({key for key, _, _ in requests}) == len(requests) <= self.requests
+        assert len({key for key, _, _ in requests}) == len(requests)
         if not SUBMISSIONS[fate][0]:
             return None, fate
         calls = {
@@ -128,7 +108,7 @@ class BatchServer(FaultServer):
         made = Made(f"batch-{len(self.batches)}", name, self.clock(), calls, fate)
         if fate == "expired":
             for key in list(calls)[len(calls) // 2 :]:
-                calls[key] = Call(**{**vars(calls[key]), "fault": "expired", "charged": False})
+                calls[key] = replace(calls[key], fault="expired", charged=False)
         self.batches.append(made)
         return made, fate
 
@@ -259,12 +239,7 @@ class _BatchHandler(Handler):
             self._send(200, {"object": "list", "data": data, "has_more": more, **ends})
 
     def _told(self, base: str, batch: Made, over: bool) -> dict[str, Any]:
-        provider = self._provider
-        if base == "v1/messages":
-            return _anthropic_batch(provider, batch, over)
-        if base == "v1beta":
-            return _google_batch(provider, batch, over)
-        return _openai_batch(provider, batch, over)
+        return _TOLD[base](self._provider, batch, over)
 
 
 def _uploaded(raw: bytes) -> bytes:
@@ -375,3 +350,6 @@ def _google_batch(provider: BatchServer, batch: Made, over: bool) -> dict[str, A
 
 def _jsonl(lines: Sequence[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+_TOLD = {"v1": _openai_batch, "v1/messages": _anthropic_batch, "v1beta": _google_batch}
