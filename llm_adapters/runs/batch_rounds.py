@@ -93,13 +93,13 @@ class Rounds:
         """How many requests have come to an end, as far as it is known."""
         return self.settled + sum(batch.done for batch in self.open)
 
-    async def ask(self, attempt: Attempt, body: dict[str, Any]) -> tuple[Attempt, str]:
-        """Wait until a request has come to its end; return it, and why it has not, if so."""
+    async def ask(self, attempt: Attempt, body: dict[str, Any]) -> str:
+        """Wait until a request has come to its end; return why it has not, if so."""
         session, most = attempt.key[0], attempt.used(self.ledger.price)
         self.count(-1)
         try:
             if reason := await self.gate.enter(session, most):
-                return attempt, reason
+                return reason
             over = asyncio.get_running_loop().create_future()
             try:
                 if not self._closed:
@@ -112,7 +112,7 @@ class Rounds:
                 self.gate.leave(session, most, used)
         finally:
             self.count(1)
-        return attempt, self.gate.stopped
+        return self.gate.stopped
 
     def count(self, more: int) -> None:
         """Count requests that go on, or no longer; if none does, a round begins."""

@@ -64,6 +64,8 @@ TRIALS = "trials.parquet"
 MOST_SESSIONS = 1_000_000
 
 _OVERLOADED = ("often", "server 503", "server 529")  # kinds of a provider that has too much to do
+_LONGEST_PAUSE = 60.0  # seconds that the doubling of pauses ends at
+_LONGEST_WAIT = 600.0  # seconds that a provider may ask to wait; if it asks for more, the run stops
 _HEX_DIGITS = 15  # of a question's hash that are its number: 60 bits
 _PAUSES = 2**32 - 2  # last part of the address of the stream that spreads the pauses
 
@@ -76,10 +78,8 @@ class Retries:
     ----------
     attempts : how often a call is made, at most, if the provider fails or cannot be reached
     rate_limited : how often, at most, a provider may answer that it is called too often (429)
-    pause : seconds before the second attempt; doubled before each further one, and spread
-        over 0.5 to 1.5 of that
-    longest_pause : seconds that this doubling ends at
-    longest_wait : seconds that a provider may ask to wait; if it asks for more, the run stops
+    pause : seconds before the second attempt; doubled before each further one up to a minute, and
+        spread over 0.5 to 1.5 of that
     identical : how many questions in a row may remain without an answer for the same kind of
         reason (`Failed.kind`); the last of them stops the run and is sent again when it is
         resumed; where no connection can be made, the first does
@@ -89,15 +89,13 @@ class Retries:
     attempts: int = 5
     rate_limited: int = 20
     pause: float = 0.5
-    longest_pause: float = 60.0
-    longest_wait: float = 600.0
     identical: int = 3
     unanswered: int = 10
 
     def __post_init__(self) -> None:
         """Check the ranges."""
         check_least(self, 1, "attempts", "rate_limited", "identical", "unanswered")
-        check_least(self, 0, "pause", "longest_pause", "longest_wait")
+        check_least(self, 0, "pause")
 
 
 @dataclass(frozen=True)
@@ -587,18 +585,13 @@ class _Chair:
             most = last.used(runner.price)  # it came in an earlier start, and counts in full
             runner.settle(last, last.body, self.settings)
             runner.gate.settle(self.number, most, last.used(runner.price))
-            reason = runner.gate.stopped
+            self.reason = runner.gate.stopped
         else:
-            last, reason = await self._call(turn, slot, tries, prompt)
-        if last.reply is not None or last.final:
-            return last
-        self.reason = reason
-        return None
+            last = await self._call(turn, slot, tries, prompt)
+        return last if last.reply is not None or last.final else None
 
-    async def _call(
-        self, turn: int, slot: int, tries: list[Attempt], prompt: Prompt
-    ) -> tuple[Attempt, str]:
-        """Call until there is an answer, or none is to be had; return why there is none."""
+    async def _call(self, turn: int, slot: int, tries: list[Attempt], prompt: Prompt) -> Attempt:
+        """Call until there is an answer, or none is to be had; note why there is none."""
         runner, gate, every = self.runner, self.runner.gate, self.questions[turn]
         adapter = runner.adapter
         assert adapter is not None
@@ -616,9 +609,11 @@ class _Chair:
             every.append(attempt)
             body = adapter.request(prompt, self.settings)
             if runner.rounds is not None:
-                return await runner.rounds.ask(attempt, body)
-            if reason := await gate.enter(self.number, attempt.used(runner.price)):
-                return attempt, reason
+                self.reason = await runner.rounds.ask(attempt, body)
+                return attempt
+            self.reason = await gate.enter(self.number, attempt.used(runner.price))
+            if self.reason:
+                return attempt
             most, failure, entered = attempt.used(runner.price), None, gate.now()
             try:
                 self.ledger.sent([attempt])
@@ -629,7 +624,7 @@ class _Chair:
                 failure = error
                 failures["often" if error.kind == "often" else "others"] += 1
                 if error.kind in _OVERLOADED:
-                    gate.slow_down(entered, min(error.wait or 0.0, runner.how.retries.longest_wait))
+                    gate.slow_down(entered, min(error.wait or 0.0, _LONGEST_WAIT))
                 self.ledger.failed(attempt, error, final=self._gives_up(error, failures))
             finally:
                 gate.leave(self.number, most, attempt.used(runner.price))
@@ -637,7 +632,8 @@ class _Chair:
                 runner.repeated = runner.unanswered = 0
                 gate.went_well()
             if failure is None or attempt.final or gate.stopped:
-                return attempt, gate.stopped
+                self.reason = gate.stopped
+                return attempt
             runner.tell()
             await gate.pause(self._pause(failures.total(), failure.wait))
 
@@ -646,9 +642,8 @@ class _Chair:
         runner, gate, retries = self.runner, self.runner.gate, self.runner.how.retries
         over = failures["others"] >= retries.attempts or failures["often"] >= retries.rate_limited
         if error.then == "stop":
-            self.reason = str(error)
             runner.fail(error)
-        elif error.wait is not None and error.wait > retries.longest_wait:
+        elif error.wait is not None and error.wait > _LONGEST_WAIT:
             gate.stop(f"the provider asks to wait for {error.wait:g} seconds")
         elif error.then == "retry" and not over:
             pass
@@ -665,7 +660,7 @@ class _Chair:
         retries, spread = self.runner.how.retries, 0.5 + self.pauses.random()
         if wait is not None:
             return wait + retries.pause * spread
-        return min(retries.pause * 2.0 ** (failed - 1), retries.longest_pause) * spread
+        return min(retries.pause * 2.0 ** (failed - 1), _LONGEST_PAUSE) * spread
 
 
 class _Runner:
