@@ -316,9 +316,8 @@ class _Part:
 
 
 def _run(question: AskRun, as_json: bool) -> None:
-    caps = question.caps or read_caps(())
     if question.paraphrases is None and not (question.controls or question.control):
-        _run_part(_Part("", question), caps, print_json if as_json else print)
+        _run_part(_Part("", question), question, print_json if as_json else print)
         return
     from knownminds.validation.costs.connect import folder_of
 
@@ -332,10 +331,9 @@ def _run(question: AskRun, as_json: bool) -> None:
     for k, part in enumerate(parts, start=1):
         note(f"{kind} {part.name or 'none'} ({k} of {len(parts)}):")
         try:
-            say: Callable[[Any], object] = print if not part.control else _say_nothing
-            if as_json:
-                say = partial(results.__setitem__, part.name or "none")
-            _run_part(part, caps, say)
+            # What a control shows stands in one table behind the run.
+            say = partial(results.__setitem__, part.name or "none")
+            _run_part(part, question, say if as_json or part.control else print)
         except typer.Exit as end:
             ends.append(end.exit_code)
     judged = None
@@ -349,10 +347,6 @@ def _run(question: AskRun, as_json: bool) -> None:
         print(judged)
     if ends:
         raise typer.Exit(max(ends))
-
-
-def _say_nothing(result: Any) -> None:
-    """Print nothing of a control: what it shows stands in one table behind the run."""
 
 
 def _in_wordings(question: AskRun, environment: Environment, whole: Path) -> list[_Part]:
@@ -415,8 +409,11 @@ def _about(sessions: int, chosen: ChosenQuestions | None) -> str:
     )
 
 
-def _run_part(part: _Part, caps: Caps, say: Callable[[Any], object]) -> None:
-    """Make one run; `say` gets what is to be printed, a dictionary unless it is `print`."""
+def _run_part(part: _Part, typed: AskRun, say: Callable[[Any], object]) -> None:
+    """Make one run; `say` gets what is to be printed, a dictionary unless it is `print`.
+
+    `typed` is what was typed for all runs of the command, with the caps of all together.
+    """
     from knownminds.environments import controlled
     from knownminds.environments.controls import CONTROLS, REPEAT
     from knownminds.llm_adapters import Failed, Sampling
@@ -460,7 +457,7 @@ def _run_part(part: _Part, caps: Caps, say: Callable[[Any], object]) -> None:
         settings=settings,
         concurrency=question.concurrency,
         retries=Retries(attempts=question.attempts),
-        caps=caps,
+        caps=typed.caps or read_caps(()),
         price=rates,
         re_ask=question.re_ask,
         retry_errors=question.retry_errors,
@@ -469,7 +466,7 @@ def _run_part(part: _Part, caps: Caps, say: Callable[[Any], object]) -> None:
         chosen=chosen,
         stop=stop,
         seeded=part.control != REPEAT or known,
-        command=_command_line(question),
+        command=_command_line(typed),
     )
     about = _about(question.sessions, chosen) or estimate(
         environment, question.llm, question.sessions, charged, question.system
