@@ -461,12 +461,12 @@ class Ledger:
         path = Path(folder).absolute()
         where = next((up for up in (path, *path.parents) if (up / FILE).is_file()), None)
         if where is None:
-            raise NoRun(f"A run is kept in a file {FILE}; there is none in {folder}.")
+            raise _no_run(folder)
         file = LedgerFile.read(where)
         try:
             ledger = cls(file, _cell(path, where))
             if ledger.cell not in file.cells:
-                raise _no_run(folder, file.cells)
+                raise _no_run(folder, () if ledger.cell else file.cells)
         except ValueError:
             file.close()
             raise
@@ -798,12 +798,13 @@ def has_run(folder: str | os.PathLike[str]) -> bool:
     return True
 
 
-def _no_run(folder: str | os.PathLike[str], cells: Sequence[str]) -> NoRun:
-    """Return the error of a folder whose ledger has other runs."""
-    names = ", ".join(cells) or "none as yet"
+def _no_run(folder: str | os.PathLike[str], cells: Sequence[str] = ()) -> NoRun:
+    """Return the error of a folder without a run, or with runs of other names."""
+    if not cells:
+        return NoRun(f"A run is kept in a file {FILE}; there is none in {folder}.")
     return NoRun(
-        f"A run has a name in its ledger; that for {folder} has other runs: {names}. Name the "
-        "folder of one of them, or another folder."
+        f"The ledger in {folder} has several runs: {', '.join(cells)}. Name the folder of one of "
+        "them, or another folder."
     )
 
 
