@@ -241,7 +241,7 @@ class Decider(Model):
             )
             if dealt:
                 parts = given(trial.posterior, trial.marginal, trial.conditional)
-                taken = np.stack([100.0 * np.nan_to_num(response[t]), *parts])
+                taken = np.stack([np.round(100.0 * np.nan_to_num(response[t])), *parts])
                 left = np.where(trial.question == DEALT, left - taken, left)
         return action, response
 
@@ -373,7 +373,7 @@ class Decider(Model):
         """Note what a state of a distribution got, and what it could be."""
         if observation["question"] == DEALT:
             parts = given(*(observation[name] for name in ("posterior", "marginal", "conditional")))
-            self._dealt[_place(observation)] = np.array([100.0 * response, *parts])
+            self._dealt[_place(observation)] = np.array([round(100.0 * response), *parts])
 
     def _row(self, observation: Any, action: int | None, response: Any) -> dict[str, float]:
         """Return the columns of a trial, as fits read them."""

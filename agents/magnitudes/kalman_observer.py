@@ -6,18 +6,9 @@ from typing import Any
 
 from knownminds.agents.compiler.definition import positive
 
-from .observers import MagnitudeObserver, centre, spread_of_answers, variant
+from .observers import MagnitudeObserver, centre, spread_of_answers, variants
 
-__all__ = [
-    "KalmanObserver",
-    "KalmanObserverLog",
-    "KalmanObserverGain",
-    "KalmanObserverGainLog",
-    "KalmanObserverAffine",
-    "KalmanObserverAffineLog",
-    "KalmanObserverShared",
-    "KalmanObserverSharedLog",
-]
+__all__ = ["KalmanObserver"]
 
 PETZSCHNER = "Petzschner and Glasauer 2011"
 
@@ -75,31 +66,6 @@ class KalmanObserver(MagnitudeObserver):
         self.mean, self.variance = self.follow(trial)
 
 
-KalmanObserverLog = variant(
-    KalmanObserver, "follows the stimuli with a Kalman filter on a log scale", log=True
-)
-KalmanObserverGain = variant(
-    KalmanObserver,
-    "follows the stimuli with a Kalman filter and scales its answers",
-    output="gain",
-)
-KalmanObserverGainLog = variant(KalmanObserver, "the same on a log scale", output="gain", log=True)
-KalmanObserverAffine = variant(
-    KalmanObserver,
-    "follows the stimuli with a Kalman filter, scales and shifts its answers",
-    output="affine",
-)
-KalmanObserverAffineLog = variant(
-    KalmanObserver, "the same on a log scale", output="affine", log=True
-)
-KalmanObserverShared = variant(
-    KalmanObserver,
-    "follows the stimuli with a Kalman filter, from one belief in all windows",
-    shared=True,
-)
-KalmanObserverSharedLog = variant(
-    KalmanObserver,
-    "the same on a log scale",
-    shared=True,
-    log=True,
-)
+_VARIANTS = variants(KalmanObserver)
+globals().update(_VARIANTS)
+__all__ += list(_VARIANTS)

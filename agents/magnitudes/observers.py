@@ -21,19 +21,7 @@ from knownminds.agents.compiler.model import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments.environment import Choice, Observation
 
-__all__ = [
-    "LinearObserver",
-    "LinearObserverLog",
-    "StaticBayesObserver",
-    "StaticBayesObserverLog",
-    "StaticBayesObserverGain",
-    "StaticBayesObserverGainLog",
-    "StaticBayesObserverAffine",
-    "StaticBayesObserverAffineLog",
-    "StaticBayesObserverShared",
-    "StaticBayesObserverSharedLog",
-    "NoisyBayesObserver",
-]
+__all__ = ["LinearObserver", "LinearObserverLog", "StaticBayesObserver"]
 
 EPSILON = 1e-3  # of the unit; added before a logarithm is taken
 WINDOWS = ("short", "medium", "long")  # as the environments number them
@@ -320,25 +308,25 @@ class NoisyBayesObserver(MagnitudeObserver):
         )
 
 
-def variant(
-    family: type[MagnitudeObserver],
-    summary: str,
-    *,
-    output: str = "",
-    shared: bool = False,
-    log: bool = False,
-) -> Any:
-    """Make an observer with other options, and name it by them.
+OUTPUTS = {"": "", "gain": "scales its answers", "affine": "scales and shifts its answers"}
 
-    Parameters
-    ----------
-    output
-        What lies between belief and answer: nothing, a "gain", or "affine", a gain and an offset.
-    shared
-        Whether all windows have one mean, mu_prior.
-    log
-        Whether values and answers are taken as logarithms.
+
+def variants(family: type[MagnitudeObserver]) -> dict[str, type[MagnitudeObserver]]:
+    """Make an observer's variants, by class name: those of all options but the family's.
+
+    An output lies between belief and answer: nothing, a gain, or a gain and an offset. Without one
+    all windows may share one mean, mu_prior. Values and answers may be logarithms.
     """
+    options = [("", False), ("gain", False), ("affine", False), ("", True)]
+    every = [(output, shared, log) for output, shared in options for log in (False, True)][1:]
+    made = [_variant(family, *each) for each in every]
+    return {model.__name__: model for model in made}
+
+
+def _variant(
+    family: type[MagnitudeObserver], output: str, shared: bool, log: bool
+) -> type[MagnitudeObserver]:
+    """Make an observer with other options, and name it by them."""
     scale = ["log"] if log else []
     options = [option for option in (output, "shared" if shared else "", *scale) if option]
     wider = [] if shared else {"": ["gain"], "gain": ["affine"]}.get(output)
@@ -352,11 +340,12 @@ def variant(
     if output == "affine":
         described = "what is added to the belief before answering"
         attributes["offset"] = real(described, 0.0, sd, group_sd=sd / 2)
+    also = (OUTPUTS[output], "one mean in all windows" if shared else "", "on a log scale" * log)
     body: dict[str, Any] = {
         "__module__": family.__module__,
         "__doc__": f"Is `{family.__name__}` with the options {', '.join(options)}.",
         "name": "_".join([family.name, *options]),
-        "summary": summary,
+        "summary": ", ".join([family.summary, *filter(None, also)]),
         "nested_in": None if wider is None else "_".join([family.name, *wider, *scale]),
         "log_scale": log,
     }
@@ -364,39 +353,6 @@ def variant(
     return type(title, (family,), body | attributes | {"sigma": spread_of_answers(log)})
 
 
-StaticBayesObserverLog = variant(
-    StaticBayesObserver, "draws its answers towards a fixed prior, on a log scale", log=True
-)
-StaticBayesObserverGain = variant(
-    StaticBayesObserver,
-    "draws its answers towards a fixed prior and scales them; not identified",
-    output="gain",
-)
-StaticBayesObserverGainLog = variant(
-    StaticBayesObserver,
-    "the same on a log scale; not identified",
-    output="gain",
-    log=True,
-)
-StaticBayesObserverAffine = variant(
-    StaticBayesObserver,
-    "draws its answers towards a fixed prior, scales and shifts them; not identified",
-    output="affine",
-)
-StaticBayesObserverAffineLog = variant(
-    StaticBayesObserver,
-    "the same on a log scale; not identified",
-    output="affine",
-    log=True,
-)
-StaticBayesObserverShared = variant(
-    StaticBayesObserver,
-    "draws its answers towards the mean of one prior in all windows",
-    shared=True,
-)
-StaticBayesObserverSharedLog = variant(
-    StaticBayesObserver,
-    "draws its answers towards one prior in all windows, on a log scale",
-    shared=True,
-    log=True,
-)
+_VARIANTS = variants(StaticBayesObserver)
+globals().update(_VARIANTS)
+__all__ += [*_VARIANTS, "NoisyBayesObserver"]
