@@ -40,14 +40,10 @@ from .bandits.learners import *
 from .bandits.belief_learners import *
 from .baselines.random_responder import *
 from .baselines.perseverator import *
-from .baselines.choice_kernel import *
 from .baselines.win_stay_lose_shift import *
 from .bandits.balloon_pumper import *
-from .bandits.mean_variance import *
 from .bandits.weighted_bayes import *
-from .bandits.reasoners import *
 from .bandits.discounters import *
-from .bandits.curved_discounters import *
 from .bandits.two_step_hybrid import *
 from .bandits.horizon_explorer import *
 from .bandits.uncertainty_explorers import *
@@ -66,7 +62,6 @@ from .chance.belief_sampler import *
 from .diagnosis.deciders import *
 from .magnitudes.cue_weighers import *
 from .magnitudes.curved_observers import *
-from .magnitudes.estimators import *
 from .decisions.risk_takers import *
 from .decisions.ambiguity_takers import *
 from .chance.weighers import *

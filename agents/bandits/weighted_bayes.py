@@ -6,10 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from knownminds.agents.compiler.definition import LogitNormal, positive, real
+from knownminds.agents.compiler.definition import LogitNormal, declared, positive, real
 from knownminds.agents.compiler.model import Model
+from knownminds.agents.parameters import interval
 
-__all__ = ["WeightedBayes"]
+__all__ = [
+    "WeightedBayes",
+    "ConservativeBayes",
+    "ProbabilityNoise",
+]
 
 
 class WeightedBayes(Model):
@@ -42,3 +47,48 @@ class WeightedBayes(Model):
         evidence = ratio if trial.ball > 0.5 else -ratio
         mean = self.b_0 + self.b_prior * before + self.b_likelihood * evidence
         return LogitNormal(mean, self.sigma)
+
+
+class ConservativeBayes(WeightedBayes):
+    """Weights prior and evidence alike: below 1 the answer is closer to one half than Bayes' rule.
+
+    logit(answer) = b_0 + b (logit(prior) + L) + sigma N(0, 1): `WeightedBayes` whose two weights
+    are one.
+    """
+
+    summary = "states probabilities by Bayes' rule with one weight on all evidence"
+    nested_in = "weighted_bayes"
+    source = "Edwards 1968; Zhang and Maloney 2012"
+
+    b_0 = WeightedBayes.b_0
+    b = real("weight of all log-odds; 1 by Bayes' rule", mean=0.7, sd=0.5, source="Edwards 1968")
+    sigma = WeightedBayes.sigma
+    b_prior = b_likelihood = property(lambda self: self.b)
+
+
+class ProbabilityNoise(WeightedBayes):
+    """Reads Bayes' posterior off with noise, which pulls the mean answer towards one half.
+
+    With P the posterior, logit(answer) = logit(P (1 - 2 d) + d) + sigma N(0, 1). In probability
+    theory plus noise d is the rate at which an event is misread; the Bayesian sampler with N
+    samples and a symmetric Beta(g, g) prior has d = g / (N + 2 g).
+    """
+
+    summary = "states Bayes' posterior as misread at a rate d"
+    source = "Costello and Watts 2014; Zhu, Sanborn and Chater 2020"
+
+    b_0 = b_prior = b_likelihood = None
+    d = declared(
+        interval(0.0, 0.5),
+        "rate at which events are misread",
+        mean=-1.0,
+        sd=1.0,
+        source="Costello and Watts 2014",
+    )
+    sigma = WeightedBayes.sigma
+
+    def respond(self, trial: Any) -> Any:
+        rate = np.where(trial.ball > 0.5, trial.likelihood, 1 - trial.likelihood)
+        queried, other = trial.prior * rate, (1 - trial.prior) * (1 - rate)
+        read = (1 - 2 * self.d) * queried / (queried + other) + self.d
+        return LogitNormal(np.log(read / (1 - read)), self.sigma)

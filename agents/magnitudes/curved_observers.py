@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = [
     "SkewedObserver",
     "WeberObserver",
     "TwoScaleObserver",
+    "UniformObserverMedian",
 ]
 
 ROOT_2_PI = 2.5066282746310002
@@ -166,3 +168,37 @@ def _push(below: Any, above: Any) -> Any:
     """Return the mean of a standard normal law that is cut off at both ends."""
     whole = ndtr(above) - ndtr(below)
     return (_density(below) - _density(above)) / (whole + LEAST)
+
+
+HALVINGS = 24  # leave an error of 1e-7, that of the step of Newton is its square
+
+
+class UniformObserverMedian(UniformObserver):
+    """Is a uniform observer who answers with the median of the posterior.
+
+    The posterior is a normal law around x cut off at both ends of the prior; its median m halves
+    what is left: Phi((m - x) / noise) is midway between Phi at both ends.
+    y ~ N(median, sigma), held to 0 and 1.
+    """
+
+    name = "uniform_observer_median"
+    summary = "uniform prior of magnitudes, answers with the posterior median"
+
+    def estimate(self, x: Any, low: Any, high: Any) -> Any:
+        middle, half = 0.5 * (low + high), 0.5 * (high - low)
+        # From x toward the middle is up, so that the ends lie in the tail that is exact.
+        away, wide = np.abs(x - middle) / self.noise, half / self.noise
+        aim = 0.5 * (ndtr(-away - wide) + ndtr(wide - away))
+        position = _halved(lambda t: ndtr(wide * t - away) - aim)
+        z = wide * position - away
+        position = position - (ndtr(z) - aim) / (wide * _density(z) + LEAST)
+        return middle + np.where(x > middle, half, -half) * position
+
+
+# The result has no slope; a step of Newton behind it carries that of the implicit function.
+def _halved(excess: Callable[[Any], Any]) -> Any:
+    """Return where a function from -1 to 1 turns from negative to positive."""
+    position: Any = 0.0
+    for n in range(HALVINGS):
+        position = position + np.where(excess(position) > 0.0, -1.0, 1.0) * 0.5 ** (n + 1)
+    return position
