@@ -8,7 +8,16 @@ from knownminds.agents.compiler.definition import positive
 
 from .observers import MagnitudeObserver, centre, spread_of_answers, variants
 
-__all__ = ["KalmanObserver"]
+__all__ = [
+    "KalmanObserver",
+    "KalmanObserverLog",
+    "KalmanObserverGain",
+    "KalmanObserverGainLog",
+    "KalmanObserverAffine",
+    "KalmanObserverAffineLog",
+    "KalmanObserverShared",
+    "KalmanObserverSharedLog",
+]
 
 PETZSCHNER = "Petzschner and Glasauer 2011"
 
@@ -66,6 +75,12 @@ class KalmanObserver(MagnitudeObserver):
         self.mean, self.variance = self.follow(trial)
 
 
-_VARIANTS = variants(KalmanObserver)
-globals().update(_VARIANTS)
-__all__ += list(_VARIANTS)
+(
+    KalmanObserverLog,
+    KalmanObserverGain,
+    KalmanObserverGainLog,
+    KalmanObserverAffine,
+    KalmanObserverAffineLog,
+    KalmanObserverShared,
+    KalmanObserverSharedLog,
+) = variants(KalmanObserver)

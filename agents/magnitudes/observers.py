@@ -21,7 +21,19 @@ from knownminds.agents.compiler.model import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments.environment import Choice, Observation
 
-__all__ = ["LinearObserver", "LinearObserverLog", "StaticBayesObserver"]
+__all__ = [
+    "LinearObserver",
+    "LinearObserverLog",
+    "StaticBayesObserver",
+    "StaticBayesObserverLog",
+    "StaticBayesObserverGain",
+    "StaticBayesObserverGainLog",
+    "StaticBayesObserverAffine",
+    "StaticBayesObserverAffineLog",
+    "StaticBayesObserverShared",
+    "StaticBayesObserverSharedLog",
+    "NoisyBayesObserver",
+]
 
 EPSILON = 1e-3  # of the unit; added before a logarithm is taken
 WINDOWS = ("short", "medium", "long")  # as the environments number them
@@ -311,16 +323,15 @@ class NoisyBayesObserver(MagnitudeObserver):
 OUTPUTS = {"": "", "gain": "scales its answers", "affine": "scales and shifts its answers"}
 
 
-def variants(family: type[MagnitudeObserver]) -> dict[str, type[MagnitudeObserver]]:
-    """Make an observer's variants, by class name: those of all options but the family's.
+def variants(family: type[MagnitudeObserver]) -> list[type[MagnitudeObserver]]:
+    """Make an observer's variants: those of all options but the family's.
 
     An output lies between belief and answer: nothing, a gain, or a gain and an offset. Without one
     all windows may share one mean, mu_prior. Values and answers may be logarithms.
     """
     options = [("", False), ("gain", False), ("affine", False), ("", True)]
     every = [(output, shared, log) for output, shared in options for log in (False, True)][1:]
-    made = [_variant(family, *each) for each in every]
-    return {model.__name__: model for model in made}
+    return [_variant(family, *each) for each in every]
 
 
 def _variant(
@@ -353,6 +364,12 @@ def _variant(
     return type(title, (family,), body | attributes | {"sigma": spread_of_answers(log)})
 
 
-_VARIANTS = variants(StaticBayesObserver)
-globals().update(_VARIANTS)
-__all__ += [*_VARIANTS, "NoisyBayesObserver"]
+(
+    StaticBayesObserverLog,
+    StaticBayesObserverGain,
+    StaticBayesObserverGainLog,
+    StaticBayesObserverAffine,
+    StaticBayesObserverAffineLog,
+    StaticBayesObserverShared,
+    StaticBayesObserverSharedLog,
+) = variants(StaticBayesObserver)
