@@ -45,6 +45,22 @@ def pointer_to(typing: Any, address: Any) -> Any:
     return types.voidptr(address), generate
 
 
+def views(
+    kinds: tuple[Any, ...], source: str, at: int = 0
+) -> tuple[list[str], dict[str, Any], int]:
+    """Return code that makes arrays of what `addresses_of` gives, and the names that it needs.
+
+    The numbers stand in `source` from a position on; where they end is the last thing returned.
+    """
+    arrays, known = [], {"carray": carray, "pointer": pointer_to}
+    for number, kind in enumerate(kinds):
+        known[f"kind_{number}"] = kind.dtype
+        sizes = "".join(f"{source}[{at + 1 + axis}], " for axis in range(kind.ndim))
+        arrays.append(f"carray(pointer({source}[{at}]), ({sizes}), kind_{number})")
+        at += 1 + kind.ndim
+    return arrays, known, at
+
+
 @cache
 def likelihood_address(kernel: Any, n_actions: int, lapse: bool, kinds: tuple[Any, ...]) -> Address:
     """Return a model's likelihood as one that all models share the signature of.
@@ -54,22 +70,17 @@ def likelihood_address(kernel: Any, n_actions: int, lapse: bool, kinds: tuple[An
     """
     theta, rates = np.zeros((1, 1)), np.zeros(1)
     lapses = read_only(rates) if lapse else None
-    known: dict[str, Any] = {"kernel": kernel, "carray": carray, "pointer": pointer_to}
+    arrays, known, end = views(kinds, "addresses")
+    known["kernel"] = kernel
     if not kernel.py_func.__code__.co_flags & CO_VARARGS:  # where it lies; it is not linked in
         known["kernel"] = Address(kernel, (read_only(theta), lapses, n_actions), kinds)
-    arrays, at = [], 0
-    for number, kind in enumerate(kinds):
-        known[f"kind_{number}"] = kind.dtype
-        sizes = "".join(f"addresses[{at + 1 + axis}], " for axis in range(kind.ndim))
-        arrays.append(f"carray(pointer(addresses[{at}]), ({sizes}), kind_{number})")
-        at += 1 + kind.ndim
     exec(
         f"def call(theta, lapse, n_actions, addresses):\n"
         f"    return kernel(theta, {'lapse' if lapse else None}, n_actions, {', '.join(arrays)})",
         known,
     )
     call = njit(nogil=True, error_model="numpy")(known["call"])
-    return Address(call, (theta, rates, n_actions, np.zeros(at, dtype=np.int64)))
+    return Address(call, (theta, rates, n_actions, np.zeros(end, dtype=np.int64)))
 
 
 def addresses_of(arrays: Columns) -> NDArray[np.int64]:

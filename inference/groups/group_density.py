@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numba import carray, cfunc, from_dtype, typeof, types
+from numba import cfunc, typeof, types
 from numpy.typing import NDArray
 
 from knownminds.agents.compiled import read_only
@@ -24,7 +24,7 @@ from knownminds.inference.posteriors.sampling import (
 )
 from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
 
-from .addresses import Address, Columns, addresses_of, likelihood_address, pointer_to
+from .addresses import Address, Columns, addresses_of, likelihood_address, views
 from .formulas import GroupDesign
 from .group_kernels import KINDS, Group, density, rows_at
 
@@ -221,8 +221,7 @@ class GroupDensity:
         from nutpie.compile_pymc import CompiledPyMCModel
 
         arrays = (*self.group, self.addresses)
-        kinds = tuple((array.dtype, array.ndim) for array in arrays)
-        log_density, expand = callbacks(self.kernel, kinds)
+        log_density, expand = callbacks(self.kernel, tuple(map(typeof, arrays)))
         shapes = {name: shape for name, (_, shape) in self.parts.items()}
         dims = {name: DIMENSIONS[name] for name in shapes}
         coords = {
@@ -255,34 +254,27 @@ class GroupDensity:
 
 
 @cache
-def callbacks(kernel: Address, kinds: tuple[tuple[Any, int], ...]) -> tuple[Any, Any]:
+def callbacks(kernel: Address, kinds: tuple[Any, ...]) -> tuple[Any, Any]:
     """Compile the two functions that nutpie calls: the density, and a point as it is.
 
     Their last argument says the sizes of a point's parts, whether the last parameter is a rate of
-    lapses, the number of actions, and where arrays of these `kinds` lie (data type and number of
-    axes): those of a `Group`, and the addresses of the trials. All these are read there, so that
-    the density is compiled once: for numbers and not for what they are.
+    lapses, the number of actions, and where arrays of these `kinds` lie: those of a `Group`, and
+    the addresses of the trials. All these are read there, so that the density is compiled once: for
+    numbers and not for what they are.
     """
-    known: dict[str, Any] = {"carray": carray, "pointer": pointer_to, "density": density}
-    known |= {"Group": Group, "kernel": kernel, "np": np}
     parts = len(Shape.__args__)  # type: ignore[attr-defined]
-    arrays, at = [], parts + 2
-    length = at + sum(1 + n_axes for _, n_axes in kinds)
-    for number, (kind, n_axes) in enumerate(kinds):
-        known[f"kind_{number}"] = from_dtype(kind)
-        sizes = "".join(f"told[{at + 1 + axis}], " for axis in range(n_axes))
-        arrays.append(f"carray(pointer(told[{at}]), ({sizes}), kind_{number})")
-        at += 1 + n_axes
-    sizes = "".join(f"told[{part}], " for part in range(parts))
+    arrays, known, length = views(kinds, "numbers", parts + 2)
+    known |= {"density": density, "Group": Group, "kernel": kernel, "np": np}
+    sizes = "".join(f"numbers[{part}], " for part in range(parts))
     exec(
         f"def log_density(dim, x, slope, value, user):\n"
-        f"    told = carray(user, ({length},), np.int64)\n"
+        f"    numbers = carray(user, ({length},), np.int64)\n"
         f"    shape = ({sizes})\n"
         f"    group = Group({', '.join(arrays[:-1])})\n"
         f"    rows = np.empty((len(group.subject), shape[0]))\n"
         f"    own = np.empty((shape[6], shape[1]))\n"
         f"    found = density(carray(x, (dim,)), carray(slope, (dim,)), rows, own, group, shape,\n"
-        f"                    kernel, told[{parts}] != 0, told[{parts + 1}], {arrays[-1]})\n"
+        f"                    kernel, numbers[{parts}] != 0, numbers[{parts + 1}], {arrays[-1]})\n"
         f"    carray(value, (1,))[0] = found\n"
         f"    return 0 if np.isfinite(found) else 4\n"
         f"def expand(dim, size, x, out, user):\n"

@@ -33,6 +33,7 @@ from .sampling import (
     Tell,
     dataset_of,
     stacked,
+    unstacked,
 )
 from .subject_coordinates import SubjectCoordinates
 
@@ -510,34 +511,29 @@ class GroupModel:
             posterior = _with_deviations(
                 posterior, self.levels, self.unknowns.parameters, chosen, settings.seed
             )
-        shape = (posterior.sizes["chain"], posterior.sizes["draw"])
-        dims = ("chain", "draw")
         spread = abs(stacked(posterior, "signed_sd", "deviation"))
         kept = posterior.drop_vars(["eta", "signed_sd"]).drop_dims(
             ["owner", "deviation"], errors="ignore"
         )
         k = len(self.unknowns.parameters)
         kept = kept.assign(
-            z=((*dims, "subject", "parameter"), rows.reshape(*shape, *rows.shape[1:])),
-            group_sd=((*dims, "parameter"), spread[:, :k].reshape(*shape, -1)),
+            z=unstacked(kept, rows, "subject", "parameter"),
+            group_sd=unstacked(kept, spread[:, :k], "parameter"),
         )
         names = {"parameter": list(self.unknowns.parameters.names), "subject": list(data.subjects)}
         if len(deviations.pairs):
             turn = stacked(posterior, "turn", "pair")
             signed = stacked(posterior, "signed_sd", "deviation")
-            result = deviations.correlations(turn, signed).reshape(*shape, -1)
+            result = deviations.correlations(turn, signed)
             kept = kept.drop_vars(["turn", "pair"], errors="ignore")
-            kept = kept.assign(correlation=((*dims, "pair"), result))
+            kept = kept.assign(correlation=unstacked(kept, result, "pair"))
             names["pair"] = list(deviations.pair_names)
         if effects:
             names["term"] = list(effects)
         if not deviations.simple:
             kept = kept.assign(
-                slope_sd=((*dims, "slope"), spread[:, k:].reshape(*shape, -1)),
-                own=(
-                    (*dims, "owner", "own_deviation"),
-                    subject_rows.reshape(*shape, *subject_rows.shape[1:]),
-                ),
+                slope_sd=unstacked(kept, spread[:, k:], "slope"),
+                own=unstacked(kept, subject_rows, "owner", "own_deviation"),
             )
             names["slope"] = list(deviations.slopes)
             names["owner"] = list(self.design.subjects)
@@ -570,19 +566,17 @@ def _with_deviations(
     seed: int,
 ) -> xr.Dataset:
     """Replace what was sampled of the levels by group_mean, level and level_sd."""
-    shape = (posterior.sizes["chain"], posterior.sizes["draw"])
     sd = stacked(posterior, "signed_level_sd", "factor", "parameter")
     spread = sd[:, levels.of_contrast]
     eta = stacked(posterior, "level_eta", "contrast", "parameter")
     contrast = spread * in_units(spread, eta, chosen.level, chosen.level_error)
     centre = stacked(posterior, "group_centre", "parameter")
     group, level = levels.spread_out(centre, sd, contrast, parameters.mean, parameters.sd, seed)
-    dims = ("chain", "draw")
     kept = posterior.drop_vars(["group_centre", "level_eta", "contrast"], errors="ignore")
     kept = kept.assign_coords(level=list(levels.names))
     return kept.assign(
-        group_mean=((*dims, "parameter"), group.reshape(*shape, -1)),
-        deviation=((*dims, "level", "parameter"), level.reshape(*shape, *level.shape[1:])),
+        group_mean=unstacked(kept, group, "parameter"),
+        deviation=unstacked(kept, level, "level", "parameter"),
         level_sd=abs(kept["signed_level_sd"]),
     ).drop_vars("signed_level_sd")
 

@@ -199,6 +199,12 @@ def stacked(posterior: xr.Dataset, name: str, *dims: str) -> Array:
     return draws
 
 
+def unstacked(posterior: xr.Dataset, draws: Array, *dims: str) -> tuple[tuple[str, ...], Array]:
+    """Return draws as `stacked` gives them, chain after chain, as a variable of the posterior."""
+    shape = posterior.sizes["chain"], posterior.sizes["draw"]
+    return ("chain", "draw", *dims), draws.reshape(*shape, *draws.shape[1:])
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence what samplers warn of: the verdict of each fit says it, and is checked."""
