@@ -433,8 +433,9 @@ class Ledger:
             of another design, of another format, or no ledger.
         """
         shared = isinstance(within, LedgerFile)
-        file = within if isinstance(within, LedgerFile) else None
-        if file is None:
+        if isinstance(within, LedgerFile):
+            file = within
+        else:
             file = LedgerFile.open(folder if within is None else within, durable=durable)
         try:
             cell = "" if within is None or folder is None else _cell(Path(folder), file.folder)
