@@ -155,16 +155,7 @@ class InstrumentalLearning(Retelling):
         yield trials.paired("reward")
 
     def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return labels by which `read` understands a prompt of a session that is not known.
-
-        Casinos are numbered as they are called, the machines of each in the order of their
-        letters; letters that the prompt does not tell are filled with a sign that is none.
-
-        Raises
-        ------
-        ValueError
-            If the prompt tells of more machines than a casino has.
-        """
+        """Return casinos, and machines by their letters, with a sign for those untold."""
         casinos = list(range(1, self.n_contexts + 1))
         named = self._names_by("casino", messages)
         known = {number: named.get(str(number), set()) for number in casinos}

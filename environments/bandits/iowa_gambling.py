@@ -163,15 +163,7 @@ class IowaGambling(Retelling):
         )
 
     def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return labels by which `read` understands a prompt of a session that is not known.
-
-        Decks are numbered in the order of their letters.
-
-        Raises
-        ------
-        ValueError
-            If the messages are not a prompt of this environment with these settings.
-        """
+        """Return the letters of decks in order, by which they are numbered."""
         filled = self._in_question(messages)
         return {"decks": sorted(filled[name] for name in _ORDINALS)}
 

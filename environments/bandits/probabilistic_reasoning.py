@@ -162,13 +162,6 @@ class ProbabilisticReasoning(Retelling):
         return self._aloud(decimal(choice))
 
     def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return labels by which `read` understands a prompt of a session that is not known.
-
-        Raises
-        ------
-        ValueError
-            If the messages are not a prompt of this environment with these settings.
-        """
         filled = self._in_question(messages)
         return {"urns": [filled["first"], filled["second"]]}
 

@@ -215,15 +215,7 @@ class RestlessBandit(TwoMachines):
         return _Apart(self) if self.confidence == "apart" else Replies(self)
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return 1 where the machine with the higher mean in force was chosen, 0 where not.
-
-        NaN where nothing was chosen.
-
-        Raises
-        ------
-        ValueError
-            If the trials lack the columns mean_0 and mean_1.
-        """
+        """Return 1 where the machine with the higher mean in force was chosen, else 0, or NaN."""
         return correctness(trials)
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:

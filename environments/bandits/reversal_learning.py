@@ -217,13 +217,7 @@ class ReversalLearning(TwoMachines):
         return {"payoffs": self._payoffs_of(better, rng.random((n, n_trials, 2)))}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return 1 where the better machine was chosen, 0 where not, NaN where nothing was.
-
-        Raises
-        ------
-        ValueError
-            If the trials lack the column better.
-        """
+        """Return 1 where the better machine was chosen, 0 where not, NaN where nothing was."""
         if "better" not in trials.frame:
             raise ValueError(
                 f"Whether a choice of {self.name} was right hangs on the machine that wins more "

@@ -29,15 +29,7 @@ class TwoMachines(Retelling):
         return {"machines": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:2]].tolist()}
 
     def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return labels by which `read` understands a prompt of a session that is not known.
-
-        Machine 0 is the one whose letter comes first in the alphabet.
-
-        Raises
-        ------
-        ValueError
-            If the messages are not a prompt of this environment with these settings.
-        """
+        """Return the letters in order: machine 0 is the one whose letter comes first."""
         filled = self._in_question(messages)
         return {"machines": sorted({filled["first"], filled["second"]})}
 

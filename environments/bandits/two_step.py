@@ -270,16 +270,7 @@ class TwoStep(Retelling):
         )
 
     def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return labels by which `read` understands a prompt of a session that is not known.
-
-        Planets and aliens are numbered in the order of their letters; those that the prompt does
-        not tell are filled with a sign that is none.
-
-        Raises
-        ------
-        ValueError
-            If the prompt tells of more planets, or aliens on a planet, than there are.
-        """
+        """Return planets and aliens in the order of their letters, with a sign for those untold."""
         aliens = self._names_by("planet", messages)
         planets = aliens.pop("", set()) | set(aliens)
         for verb, heard in (("are", planets), *((f"live on {p}", a) for p, a in aliens.items())):

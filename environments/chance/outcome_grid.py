@@ -220,13 +220,7 @@ class BrokenOff(Questions):
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
-        """Return the experiment whose grid is that part of the whole that the trials ask.
-
-        Raises
-        ------
-        ValueError
-            If they ask contexts of several sizes, such as of one die and of two.
-        """
+        """Return the experiment whose grid is that part of the whole that the trials ask."""
         if not set(cls.factors) <= set(frame):
             return cls()
         values = cls._asked(frame)
@@ -411,15 +405,7 @@ class BrokenOff(Questions):
         return Prompt((Message("user", self._words[template].render(**words)),))
 
     def screen(self, observation: Observation) -> Screen:
-        """Return the context and its question; what is chosen among are the outcomes.
-
-        In the form "stated" these are the probabilities themselves.
-
-        Raises
-        ------
-        ValueError
-            If a text is to be continued.
-        """
+        """Return the context and its question, with outcomes or probabilities to choose from."""
         if self.form == "continuation":
             raise ValueError(
                 "Texts that break off are continued by language models alone; people choose. Set "

@@ -478,13 +478,7 @@ class Magnitude(Retelling):
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
-        """Return the task with the condition, modality and repeats that its trials tell.
-
-        Raises
-        ------
-        ValueError
-            If a number stands for no condition or modality.
-        """
+        """Return the task with the condition, modality and repeats that its trials tell."""
         if not {"condition", "modality", "item"} <= set(frame.columns):
             return cls()
         values = {}
