@@ -31,7 +31,10 @@ from .predictive_gain import predictive_gain
 SIMULATED = 128  # known agents that are simulated for a truth
 AT_ONCE = 32  # of them, which bounds the memory
 SEED = 20080  # of the agents that are simulated for a truth
-QUICK = {"bootstraps": 0, "replicates": 50}  # exchanges of states, for the mean under the null
+QUICK: dict[str, Any] = {
+    "bootstraps": 0,
+    "replicates": 50,
+}  # exchanges of states, for the mean under the null
 # Who turns a dial to either side deviates, so that most begin at 0.
 PEEKS = Dial({"delta": 1.0}, reach=1.0, steps=6, lowest=0.0)
 
@@ -213,7 +216,7 @@ def _independence(calibrated: bool) -> tuple[Coherence, Coherence]:
     """
 
     def test(data: BeliefDecisions, quick: bool) -> CoherenceTest:
-        few: dict[str, int] = QUICK | {"halves": 0} if quick else {}
+        few: dict[str, Any] = QUICK | {"halves": 0} if quick else {}
         return conditional_independence(data, calibrated=calibrated, **few)
 
     isotonic = ", made isotonic" if calibrated else ""
@@ -231,7 +234,7 @@ def _distance(data: BeliefDecisions, quick: bool) -> CoherenceTest:
 
     With Holm's correction of their tests. Published is the distance of means, noise included.
     """
-    few: dict[str, int] = QUICK | {"replicates": 1} if quick else {}
+    few: dict[str, Any] = QUICK | {"replicates": 1} if quick else {}
     result = elicitation_consistency(data, **few)
     p_values = result.table["p_value"].iloc[1:]
     excess, means = (

@@ -52,7 +52,8 @@ def views(
 
     The numbers stand in `source` from a position on; where they end is the last thing returned.
     """
-    arrays, known = [], {"carray": carray, "pointer": pointer_to}
+    arrays: list[str] = []
+    known: dict[str, Any] = {"carray": carray, "pointer": pointer_to}
     for number, kind in enumerate(kinds):
         known[f"kind_{number}"] = kind.dtype
         sizes = "".join(f"{source}[{at + 1 + axis}], " for axis in range(kind.ndim))
