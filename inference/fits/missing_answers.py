@@ -236,7 +236,7 @@ class Gaps:
                 )
         keys = [frame[name] for name in ("subject", "session", *model.separate) if name in frame]
         sequence = pd.Series(frame.groupby(keys, sort=False).ngroup().to_numpy())
-        before = sequence.groupby(sequence).cumcount().to_numpy(dtype=np.int64)[missing]
+        before = np.asarray(sequence.groupby(sequence).cumcount(), dtype=np.int64)[missing]
         order = np.argsort(sequence, kind="stable")
         begin = np.searchsorted(sequence.to_numpy()[order], sequence.to_numpy()[missing])
         subject = pd.factorize(frame["subject"])[0]
