@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters.adapter import Reply, Sampling, Usage, refused
 
-from .http import Http, count
-from .openai import in_base64
+from .http import Http, count, in_parts
 
 # The later version, 2026-10-21, takes no temperature from any model.
 _VERSION = "2023-06-01"
@@ -37,7 +36,7 @@ class Anthropic(Http):
             raise refused(f"{self.model} takes no call without max_tokens; got none. Set it.")
         first, others = split(prompt, "Anthropic")
         system: list[dict[str, Any]] = [{"type": "text", "text": m.content} for m in first]
-        messages = [_message(m) for m in others]
+        messages = [in_parts(m, _picture) for m in others]
         _mark(system, messages)
         options: dict[str, Any] = {"max_tokens": settings.max_tokens}
         for name in ("temperature", "top_p"):
@@ -97,13 +96,6 @@ def _mark(system: list[dict[str, Any]], messages: list[Any]) -> None:
         part["cache_control"] = {"type": "ephemeral"}
 
 
-def _message(message: Message) -> dict[str, Any]:
-    shown = [
-        {
-            "type": "image",
-            "source": {"type": "base64", "media_type": "image/png", "data": in_base64(image)},
-        }
-        for image in message.images
-    ]
-    text = {"type": "text", "text": message.content}
-    return {"role": message.role, "content": [*shown, text] if shown else message.content}
+def _picture(data: str) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": "image/png", "data": data}
+    return {"type": "image", "source": source}

@@ -9,8 +9,7 @@ from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters.adapter import Reply, Sampling, Usage
 
 from .anthropic import split
-from .http import Http, count, likely_tokens
-from .openai import in_base64
+from .http import Http, count, in_base64, likely_tokens
 
 _REASONS = {
     "STOP": "stop",

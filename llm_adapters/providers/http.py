@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from knownminds.environments import Prompt
+from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters.adapter import Failed, Reply, Sampling, TokenLogProbability
 from knownminds.llm_adapters.masking import masked, spellings_of
 
@@ -317,6 +318,18 @@ def json_object(body: bytes) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError("A body is a JSON object.")
     return content
+
+
+def in_base64(image: bytes) -> str:
+    """Return the bytes of an image as text."""
+    return base64.b64encode(image).decode("ascii")
+
+
+def in_parts(message: Message, picture: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+    """Return a message as role and content, with its pictures before its words."""
+    shown = [picture(in_base64(image)) for image in message.images]
+    text = {"type": "text", "text": message.content}
+    return {"role": message.role, "content": [*shown, text] if shown else message.content}
 
 
 def count(value: object) -> int | None:

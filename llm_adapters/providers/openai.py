@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
 
-from knownminds.environments import Message, Prompt
+from knownminds.environments import Prompt
 from knownminds.llm_adapters.adapter import (
     Failed,
     Reply,
@@ -15,7 +14,7 @@ from knownminds.llm_adapters.adapter import (
     given,
 )
 
-from .http import Http, count, likely_tokens
+from .http import Http, count, in_parts, likely_tokens
 
 _NAMES = {"reasoning": "reasoning_effort", "top_log_probabilities": "top_logprobs"}
 # Settings that no server passes over unseen; images and reasoning are to be declared elsewhere.
@@ -85,7 +84,11 @@ class OpenAI(Http):
         options = {names.get(name, name): value for name, value in given(settings).items()}
         if "top_logprobs" in options:
             options["logprobs"] = True
-        return {"model": self.model, "messages": [_message(m) for m in prompt.messages], **options}
+        return {
+            "model": self.model,
+            "messages": [in_parts(m, _picture) for m in prompt.messages],
+            **options,
+        }
 
     def answer(self, content: dict[str, Any], body: bytes, likely: bool) -> Reply:
         """Return the reply in a body."""
@@ -114,18 +117,8 @@ class OpenAI(Http):
         return failure
 
 
-def _message(message: Message) -> dict[str, Any]:
-    shown = [
-        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{in_base64(image)}"}}
-        for image in message.images
-    ]
-    text = {"type": "text", "text": message.content}
-    return {"role": message.role, "content": [*shown, text] if shown else message.content}
-
-
-def in_base64(image: bytes) -> str:
-    """Return the bytes of an image as text."""
-    return base64.b64encode(image).decode("ascii")
+def _picture(data: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
 
 
 def _usage(usage: dict[str, Any]) -> Usage:

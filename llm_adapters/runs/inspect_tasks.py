@@ -27,7 +27,7 @@ from knownminds.environments import (
     session_stream,
 )
 from knownminds.llm_adapters.adapter import Effort, Reply, Sampling, Usage
-from knownminds.llm_adapters.providers.openai import in_base64
+from knownminds.llm_adapters.providers.http import in_base64
 
 from .participant import RUN, Asked, Judge, Row, check_served, live, record
 
