@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -62,7 +63,7 @@ def _readable(title: str, table: pd.DataFrame) -> tuple[str, list[str], list[lis
     return title, *shown(table.head(MOST_ROWS))
 
 
-def write_page(result: Result, folder: str | Path) -> Path:
+def write_page(result: Result, folder: str | os.PathLike[str]) -> Path:
     """Write report.html, result.json, and the folders tables and figures; return the page's path.
 
     Each table is there as CSV, LaTeX and Markdown, the rows of each part as NAME.csv; each figure
