@@ -339,7 +339,8 @@ class Retells(Coins):
         return Prompt((Message("user", words),))
 
     def read(self, messages):
-        return super().read([Message("user", messages[0].content.rpartition(" [")[0])])
+        first = messages[0].content.rpartition(" [")[0] + " [0]"
+        return super().read([Message("user", first)])
 
 
 class Remembers(Coins):

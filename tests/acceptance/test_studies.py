@@ -146,6 +146,8 @@ def test_its_report_fetches_nothing_and_is_drawn_again_from_the_folder_alone(
     assert "<figcaption>" in page
     text = re.sub(r"<[^>]*>", " ", re.sub(r"(?s)<(svg|script|style).*?</\1>", "", page))
     assert not {"nan", "inf", "NaN"} & set(text.split())
+    if name in ALONE:  # whose page is written once
+        return
     other = shutil.copytree(folder, tmp_path / folder.name)
     (other / "report.html").unlink()
     content = finite(desk.type(knownminds, "report", other, "--json")[1])
