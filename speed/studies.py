@@ -1,7 +1,4 @@
-"""What a study costs beside its fits, and what it keeps in memory; `python speed/studies.py`.
-
-Needs two idle cores; takes some ten minutes.
-"""
+"""What a study costs beside its fits, and its memory; `python speed/studies.py` (ten minutes)."""
 
 import subprocess
 import sys
