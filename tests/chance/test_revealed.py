@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from fault_server import FaultServer, by_hash
 
 from knownminds.agents import RandomResponder
 from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS
@@ -61,3 +62,21 @@ def test_what_was_kept_gives_the_same_parts_and_stands_beside_another_model(bent
     first, second = (contexts.loc[who, "manhattan"] for who in both.participants)
     assert (first > 0.1).any()
     assert np.abs(second).max() < 1e-9  # an agent without biases believes the truth
+
+
+def test_a_cap_holds_over_all_experiments_of_a_model(tmp_path, knownminds):
+    with FaultServer(by_hash) as server:
+        words = ("reveal", "choice", "--llm", "openai:m", "--base-url", server.address["openai"])
+        words = (*words, "--source", "sampled", "--draws", "1", "--no-stated", "--out")
+        code, _, told = knownminds(*words, str(tmp_path / "whole"))
+        assert code == 0, told
+        whole = len(server.calls)
+        folders = [p for p in (tmp_path / "whole").glob("answers-*/*") if p.is_dir()]
+        assert len(folders) > 1
+        most = whole - 1
+        code, _, told = knownminds(*words, str(tmp_path / "capped"), "--cap", f"calls={most}")
+        assert (code, len(server.calls)) == (2, whole + most), told
+        assert "cap" in told
+        # With a larger one the same command goes on, and asks nothing again.
+        code, _, told = knownminds(*words, str(tmp_path / "capped"), "--cap", f"calls={whole}")
+        assert (code, len(server.calls)) == (0, 2 * whole), told

@@ -38,7 +38,7 @@ class RevealQuestion(Question["Revealed"]):
     temperature
         0 to 2.
     caps
-        NAME=MOST of each experiment: calls, tokens, dollars, ...
+        NAME=MOST of all experiments of a model: calls, tokens, dollars, ...
     out
         Folder for the results and the report. The ledgers of a provider's model are in it, too.
     scenarios

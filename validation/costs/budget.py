@@ -21,7 +21,6 @@ from knownminds.llm_adapters.runs.prices import (
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model, set_to
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Drawing, Result
-from knownminds.validation.engine.scores import Score
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.report import read_result
 
@@ -132,7 +131,9 @@ def _usage_table(use: DesignUsage) -> pd.DataFrame:
         for end in ("low", "high"):
             amounts[f"{name.replace('_', ' ')} {end}"] = getattr(getattr(use, name), end)
     amounts["cacheable"] = use.cacheable
-    amounts["bytes per session"] = Score(use.bytes_per_session, use.bytes_error or np.nan)
+    amounts["bytes per session"] = round(use.bytes_per_session)
+    if use.bytes_error:
+        amounts["standard error of these bytes"] = round(use.bytes_error)
     table = pd.DataFrame({"amount": pd.Series(amounts, dtype=object)})
     return table.rename_axis("of")
 

@@ -243,8 +243,8 @@ class DryRuns:
     def notes(self) -> tuple[str, ...]:
         """What the figures leave out."""
         notes = [
-            "Calls that fail and are made again are not included. The sum at best from cache is "
-            "the least that a cache leaves to pay: caches have a shortest length, and they expire."
+            "Calls that fail and are made again are not included. Caches have a shortest length, "
+            "and they expire: less than that may be saved."
         ]
         if self.plain["images"].any():
             notes.append(

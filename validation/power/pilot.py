@@ -201,13 +201,14 @@ def _read(fit: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
     folder = folder.parent if folder.name in (RESULT, POSTERIOR) else folder
     try:
         content: dict[str, Any] = json.loads((folder / RESULT).read_text(encoding="utf-8"))
-        if not content["command"].startswith("knownminds fit "):
-            raise ValueError(f"it has the result of {content['command']!r}")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        of_fit = content["command"].startswith("knownminds fit ")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        of_fit = False
+    if not of_fit:
         raise ValueError(
             f"A pilot is what `knownminds fit DATA --method hierarchical --out FOLDER` leaves; "
-            f"there is none in {folder} ({error})."
-        ) from None
+            f"{folder} has no {RESULT} of a fit. Name the folder of one."
+        )
     return folder, content
 
 
