@@ -10,8 +10,6 @@ from knownminds.environments.world import Payoffs as Payoffs
 from knownminds.environments.world import Table as Table
 from knownminds.environments.world import World as World
 
-from .agent import Agent as Agent
-from .agent import Selection as Selection
 from .compiler.definition import Law as Law
 from .compiler.definition import LogitNormal as LogitNormal
 from .compiler.definition import Normal as Normal
@@ -19,8 +17,9 @@ from .compiler.definition import Probabilities as Probabilities
 from .compiler.definition import positive as positive
 from .compiler.definition import real as real
 from .compiler.definition import unit as unit
-from .compiler.model import Model as Model
 from .contaminants import Contaminants as Contaminants
+from .model import Model as Model
+from .model import Selection as Selection
 from .parameters import IDENTITY as IDENTITY
 from .parameters import LAPSE as LAPSE
 from .parameters import POSITIVE as POSITIVE
@@ -69,10 +68,10 @@ from .decisions.sharers import *
 
 # isort: on
 
-AGENTS: dict[str, type[Agent]] = {
+AGENTS: dict[str, type[Model]] = {
     model.name: model
     for model in tuple(globals().values())
-    if isinstance(model, type) and issubclass(model, Agent) and model not in (Agent, Model)
+    if isinstance(model, type) and issubclass(model, Model) and model is not Model
 }
 __all__ = [
     name

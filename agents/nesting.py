@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import AGENTS
-from .agent import Agent
+from .model import Model
 from .parameters import Array
 
 
@@ -28,8 +28,8 @@ class Nesting:
         inner model leaves open is anywhere, and a limit is at 0, 1 or infinity.
     """
 
-    inner: type[Agent]
-    outer: type[Agent]
+    inner: type[Model]
+    outer: type[Model]
     values: dict[str, Any]
 
     def embed(self, theta: Array) -> Array:

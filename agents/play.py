@@ -24,9 +24,9 @@ from knownminds.environments.environment import Choice
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.streams import session_uniforms
 
-from .agent import Agent
 from .compiled import read_only
-from .compiler.model import Played
+from .compiler.kernels import Played
+from .model import Model
 from .parameters import LAPSE, Array
 from .sequences import LANES, Sequences
 
@@ -36,7 +36,7 @@ AT_ONCE = 2**16
 _LOST = 2**31 + 2  # last part of the address that says which answers are lost
 
 
-def play(agent: Agent, environment: Environment, seed: int, *address: int) -> Trials:
+def play(agent: Model, environment: Environment, seed: int, *address: int) -> Trials:
     """Let an agent live one session through the step interface.
 
     The session is the one at `address` of the study with this seed (see `session_stream`); the
@@ -67,7 +67,7 @@ class Player:
         The session's stream, from which its design has been drawn.
     """
 
-    def __init__(self, agent: Agent, rng: np.random.Generator) -> None:
+    def __init__(self, agent: Model, rng: np.random.Generator) -> None:
         self.agent, self._rng, self._drawn = agent, rng, 0
         agent.reset()
 
@@ -112,7 +112,7 @@ class Sessions:
 
 
 def simulate(
-    model: type[Agent],
+    model: type[Model],
     theta: ArrayLike,
     environment: Environment,
     seed: int,
@@ -136,7 +136,7 @@ def simulate(
 
 
 def simulate_sessions(
-    model: type[Agent],
+    model: type[Model],
     theta: ArrayLike,
     environment: Environment,
     seed: int,
@@ -215,7 +215,7 @@ def _joined(parts: Sequence[Sessions], first: Sequence[int]) -> Sessions:
 
 
 def play_tables(
-    model: type[Agent],
+    model: type[Model],
     theta: Array,
     environment: Environment,
     tables: Mapping[str, NDArray[Any]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .compiler.model import Model
+from .model import Model
 
 
 def holding(

@@ -19,7 +19,7 @@ import pandas as pd
 import scipy
 from gates import STORED, contradictions, environment_of
 
-from knownminds.agents import AGENTS, Agent, Parameter
+from knownminds.agents import AGENTS, Model, Parameter
 from knownminds.environments import ENVIRONMENTS, Environment, make
 from knownminds.inference import MEASURES
 
@@ -142,7 +142,7 @@ def _pictures(environment: Environment) -> list[bytes]:
 
 
 def _model(name: str) -> Iterator[str]:
-    model: type[Agent] = AGENTS[name]
+    model: type[Model] = AGENTS[name]
     yield from _head("model", name, model, described(model))
     plays = [other for other in ENVIRONMENTS if model.plays(_shipped(other))]
     yield f"Plays {_links('environment', plays)}.\n"

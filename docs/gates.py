@@ -23,7 +23,7 @@ import pandas as pd
 from joblib import Parallel, delayed, parallel_config
 
 import knownminds
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS, Model
 from knownminds.agents.recommended_design import RecommendedDesign
 from knownminds.environments import Environment, make, unknown
 from knownminds.inference import MEASURES, maximum_a_posteriori
@@ -49,7 +49,7 @@ ROW = ["gate", "name", "quantity"]  # what names a row
 FAILURES = (ArithmeticError, ValueError, RuntimeError)
 
 
-def design_of(model: type[Agent]) -> RecommendedDesign:
+def design_of(model: type[Model]) -> RecommendedDesign:
     """Return the recommended design of a model; ValueError if it has none."""
     if model.recommended is None:
         raise ValueError(
@@ -63,7 +63,7 @@ def environment_of(design: RecommendedDesign) -> Environment:
     return resolve_environment(make(design.environment, **design.settings), design.trials)
 
 
-def kinds_of(model: type[Agent]) -> tuple[str, ...]:
+def kinds_of(model: type[Model]) -> tuple[str, ...]:
     """Return which gates a model has: none without parameters."""
     if not len(model.parameters):
         return ()

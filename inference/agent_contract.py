@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from knownminds.agents import Agent, play, simulate
+from knownminds.agents import Model, play, simulate
 from knownminds.agents.parameters import Array
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, answer_columns, make
 
@@ -64,7 +64,7 @@ class AgentCheck:
 
 
 def check_agent(
-    model: type[Agent], environment: Environment | str | None = None, seed: int = 0
+    model: type[Model], environment: Environment | str | None = None, seed: int = 0
 ) -> AgentCheck:
     """Hold a model against the contract that all models keep; what is broken is not raised.
 
@@ -109,7 +109,7 @@ def check_agent(
     return AgentCheck(model.name, played.name, tuple(rules))
 
 
-def _reads(model: type[Agent], environment: Environment | None) -> Rule:
+def _reads(model: type[Model], environment: Environment | None) -> Rule:
     name = "what it reads is there"
     if environment is not None:
         try:
@@ -127,7 +127,7 @@ def _reads(model: type[Agent], environment: Environment | None) -> Rule:
 class _Contract:
     """The rules for one model in one experiment."""
 
-    def __init__(self, model: type[Agent], environment: Environment, seed: int):
+    def __init__(self, model: type[Model], environment: Environment, seed: int):
         self.model, self.environment, self.seed = model, environment, seed
         self.rng = np.random.default_rng(seed)
         self.theta = model.parameters.draw(self.rng, N_SUBJECTS)
@@ -165,7 +165,7 @@ class _Contract:
                 return Rule("finite at the corners of the prior", np.nan, text)
         return Rule("finite at the corners of the prior", 0.0)
 
-    def _agent(self, i: int, lapse: float | None) -> Agent:
+    def _agent(self, i: int, lapse: float | None) -> Model:
         actions = self.environment.n_actions or None
         return self.model.from_theta(self.theta[i], lapse=lapse or 0.0, actions=actions)
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED, Environment, Trials
 from knownminds.environments.later import pandas as pd
@@ -213,10 +213,10 @@ class Measure(ABC):
         return self
 
     @abstractmethod
-    def truth(self, model: type[Agent], theta: Array) -> Array:
+    def truth(self, model: type[Model], theta: Array) -> Array:
         """Return the measure of agents with parameters theta[n, P], [n]."""
 
-    def group_truth(self, model: type[Agent], theta: Array) -> float:
+    def group_truth(self, model: type[Model], theta: Array) -> float:
         """Return what the measure is for all agents with parameters theta[n, P] together."""
         return float(self.truth(model, theta).mean())
 
@@ -533,10 +533,10 @@ class FittedMeasure(SubjectMeasure):
         Weights of its parameters on the natural scale.
     """
 
-    model: type[Agent]
+    model: type[Model]
     contrast: Mapping[str, float]
 
-    def truth(self, model: type[Agent], theta: Array) -> Array:
+    def truth(self, model: type[Model], theta: Array) -> Array:
         """Return the contrast of agents with parameters theta[n, P].
 
         It is the null value of rational agents, and NaN of those without its parameters.
@@ -572,7 +572,7 @@ class FittedMeasure(SubjectMeasure):
 class ParameterMeasure(FittedMeasure):
     """A single parameter of a model, as a measure without a null value."""
 
-    def __init__(self, model: type[Agent], parameter: str):
+    def __init__(self, model: type[Model], parameter: str):
         model.parameters.index(parameter)
         super().__init__(
             name=parameter,

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from knownminds.agents import Agent, simulate
+from knownminds.agents import Model, simulate
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, make
 
@@ -161,7 +161,7 @@ class RegressionMeasure(Measure):
     intercept: bool = True
     clustered_by: Literal["subject", "session", ""] = "subject"
     parameter: str = ""
-    has_null: Callable[[type[Agent]], bool] | None = None
+    has_null: Callable[[type[Model]], bool] | None = None
 
     def estimate(self, trials: Trials) -> Estimate:
         """Regress the outcomes of all trials that count."""
@@ -191,7 +191,7 @@ class RegressionMeasure(Measure):
             replace(shown, unit=self.unit, excluded=excluded, note=note), trials
         )
 
-    def truth(self, model: type[Agent], theta: Array) -> Array:
+    def truth(self, model: type[Model], theta: Array) -> Array:
         """Return the coefficient of each agent alone, [n]."""
         if self.parameter:
             names = model.parameters.names
@@ -199,7 +199,7 @@ class RegressionMeasure(Measure):
             return theta[:, names.index(self.parameter)] if known else np.zeros(len(theta))
         return np.array([self.group_truth(model, row[None]) for row in theta])
 
-    def group_truth(self, model: type[Agent], theta: Array) -> float:
+    def group_truth(self, model: type[Model], theta: Array) -> float:
         """Return the coefficient when agents with parameters theta[n, P] are pooled."""
         if self.parameter:
             return float(self.truth(model, theta).mean())

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent, simulate
+from knownminds.agents import Model, simulate
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials, make
 from knownminds.environments.later import pandas as pd
@@ -130,7 +130,7 @@ class SimulatedMeasure(PlacedMeasure, SubjectMeasure):
     dial.
     """
 
-    def truth(self, model: type[Agent], theta: Array) -> Array:
+    def truth(self, model: type[Model], theta: Array) -> Array:
         """Return the value in sessions of this design, [n]; the null of rational agents."""
         n = len(theta)
         if model.name == self.rational:

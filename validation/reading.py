@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from knownminds.agents import Agent, Contaminants
+    from knownminds.agents import Contaminants, Model
     from knownminds.environments import Environment
     from knownminds.llm_adapters.runs.admission import Caps
 
@@ -146,7 +146,7 @@ def read_mapping(columns: str | None) -> dict[str, str]:
 
 def resolve_experiment(
     environment: str,
-    models: type[Agent] | Sequence[type[Agent]],
+    models: type[Model] | Sequence[type[Model]],
     trials: int | None,
     texts: Sequence[str] | None,
     design: str | None = None,

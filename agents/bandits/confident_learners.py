@@ -17,7 +17,7 @@ from knownminds.agents.compiler.definition import (
     real,
     unit,
 )
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Model
 from knownminds.environments.environment import Environment
 
 __all__ = ["ChangePointObserver", "RescorlaWagnerConfidence"]

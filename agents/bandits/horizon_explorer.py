@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from knownminds.agents.agent import Integers, Prepared, Selection
 from knownminds.agents.compiler.definition import positive, real
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Integers, Model, Prepared, Selection
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import LANES
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from knownminds.agents.choice_trace import ALPHA_C, BETA_C, follow_choice
 from knownminds.agents.compiler.definition import positive, unit
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Model
 
 from .rescorla_wagner import RescorlaWagner
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from knownminds.agents.compiler.definition import real
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Model
 from knownminds.agents.variants import holding
 from knownminds.environments.environment import Environment
 

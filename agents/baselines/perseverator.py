@@ -8,7 +8,7 @@ import numpy as np
 
 from knownminds.agents.choice_trace import ALPHA_C, BETA_C, follow_choice
 from knownminds.agents.compiler.definition import real
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Model
 from knownminds.environments.environment import Environment
 
 __all__ = [

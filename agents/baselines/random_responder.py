@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from knownminds.agents.agent import Agent
 from knownminds.agents.compiled import compiled
-from knownminds.agents.parameters import Array, Parameters
+from knownminds.agents.model import Model
+from knownminds.agents.parameters import Array
 from knownminds.environments.environment import Choice, Observation
 
 __all__ = ["RandomResponder", "RandomRater", "RandomJudge"]
@@ -38,13 +38,15 @@ def action_at(uniforms: Any, n_actions: int) -> Any:
     return np.minimum(np.floor(uniforms * n_actions), n_actions - 1.0)
 
 
-class NullModel(Agent):
+class NullModel(Model):
     """A model without parameters, to which all answers are equally likely, lapse or not."""
 
-    parameters = Parameters()
-    design = ()
     separate = ()
+    n_actions = None
+    n_uniforms = 1
     remembers = False
+    given = "action"
+    span: ClassVar[tuple[float, float] | None] = None
     width: ClassVar[float] = 1.0  # of the range of numbers
 
     def reset(self) -> None:

@@ -14,11 +14,10 @@ import numpy as np
 from numba import njit
 from scipy.special import ndtri
 
-from knownminds.agents.agent import Integers
 from knownminds.agents.compiled import compiled
 from knownminds.agents.compiler.definition import SMALLEST
-from knownminds.agents.compiler.model import Model
 from knownminds.agents.exponential import hazard_of, log_ndtr_of, mixed_with_lapse
+from knownminds.agents.model import Integers
 from knownminds.agents.parameters import POSITIVE, Array, Parameter, Parameters
 from knownminds.agents.sequences import Sequences
 from knownminds.environments.environment import Observation
@@ -298,7 +297,7 @@ def question_code(*question: Any) -> Integers:
     return np.asarray(cell.astype(np.int64))
 
 
-class MutationSampler(CausalReasoner, Model):
+class MutationSampler(CausalReasoner):
     """Judges by the states that a short walk through the graph's states visits.
 
     A Metropolis walk over the eight states begins where nothing or everything is present (equal

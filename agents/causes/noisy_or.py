@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from knownminds.agents.agent import Agent
 from knownminds.agents.compiler.definition import real, unit
+from knownminds.agents.model import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments.causes.causal_graph import GRAPHS, Graph
 from knownminds.environments.environment import Environment
@@ -38,7 +38,7 @@ QUESTION = ("query", "first", "second", "third")
 COLLIDER, CHAIN, FORK = 0, 1, 2  # positions in `GRAPHS`
 
 
-class CausalReasoner(Agent):
+class CausalReasoner(Model):
     """An agent with a causal graph, which answers questions on a scale from 0 to 100.
 
     An answer is 100 times (prediction + sigma N(0, 1)), cut off at 0 and 100.

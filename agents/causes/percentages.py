@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from knownminds.agents.compiler.definition import HALF_LOG_2_PI, Law, positive
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Model
 from knownminds.environments.environment import Observation
 
 WHOLE = 101.0  # numbers from 0 to 100

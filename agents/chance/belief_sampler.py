@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import softmax
 
-from knownminds.agents.agent import Integers, Prepared
 from knownminds.agents.compiler.definition import Law, positive, real, unit
-from knownminds.agents.compiler.model import Compiled, Model
+from knownminds.agents.model import Integers, Model, Prepared
 from knownminds.agents.parameters import Array
 from knownminds.environments.chance.outcome_grid import LETTERS, MARKS
 from knownminds.environments.chance.scenarios import context_of
@@ -234,16 +233,7 @@ class BeliefSampler(Model):
             action[here] = (uniforms[here][:, None] >= below).sum(axis=1)
         return action
 
-    @classmethod
-    def simulation(cls, environment: Environment) -> tuple[Any, tuple[str, ...]]:
-        return cls.simulate, cls.design
-
     # How likely the answers to a context are.
-
-    @classmethod
-    def compiled(cls, actions: int) -> Compiled:
-        """Return the likelihood, in which rows are alike however many actions there are."""
-        return super().compiled(2)
 
     @classmethod
     def prepare(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from knownminds.agents.compiler.definition import positive, real, unit
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Model
 from knownminds.agents.variants import holding
 from knownminds.environments.chance.counts import MOST, PERCENT, TENTHS
 from knownminds.environments.environment import Environment

@@ -40,7 +40,7 @@ def explained(model: type[Any], world: type[Any] | None = None) -> Iterator[None
 
 
 def _written_by_an_author(base: type) -> bool:
-    if base.__module__ in ("builtins", "abc"):
+    if base.__module__ in ("builtins", "knownminds.agents.model"):
         return False
     try:
         return "/agents/compiler/" not in inspect.getfile(base).replace("\\", "/")

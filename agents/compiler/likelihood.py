@@ -144,6 +144,8 @@ class Likelihood:
     def __init__(self, definition: Definition, either: bool = False):
         self.definition, self.either = definition, either
         self.start = definition.start
+        self.kind: str
+        values: tuple[int, ...]
         self.kind, values = definition.model.kinds or ("", (0,))
         self.values = values
         trials = [_trial_of(self.kind, value) for value in values]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from knownminds.agents.compiler.definition import positive, real, unit
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Model
 
 __all__ = ["AmbiguityNeutral", "AlphaMaxmin", "AmbiguityInsensitive"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from knownminds.agents.compiler.definition import Probabilities, positive, unit
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Model
 from knownminds.agents.probability_weights import prelec, tversky_kahneman
 
 __all__ = [

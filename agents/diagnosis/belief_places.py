@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from knownminds.agents.agent import Integers
+from knownminds.agents.model import Integers
 from knownminds.agents.parameters import Array
 
 YES, DEFER, NO = 0, 1, 2

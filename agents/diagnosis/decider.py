@@ -16,13 +16,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, log_ndtr, ndtri
 
-from knownminds.agents.agent import Integers, Prepared
 from knownminds.agents.compiled import read_only
 from knownminds.agents.compiler.definition import HALF_LOG_2_PI, SMALLEST, Law, positive, real
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Integers, Model, Prepared
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import Sequences
-from knownminds.environments.environment import Choice, Environment, Observation
+from knownminds.environments.environment import Choice, Observation
 
 from .belief_places import (
     BELIEF,
@@ -244,11 +243,6 @@ class Decider(Model):
                 taken = np.stack([np.round(100.0 * np.nan_to_num(response[t])), *parts])
                 left = np.where(trial.question == DEALT, left - taken, left)
         return action, response
-
-    @classmethod
-    def simulation(cls, environment: Environment) -> tuple[Any, tuple[str, ...]]:
-        """Return what simulates the model in an experiment, and the tables that it reads."""
-        return cls.simulate, cls.design
 
     # How likely an answer is.
 

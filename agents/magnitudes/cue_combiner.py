@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from knownminds.agents.compiler.definition import positive, unit
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Model
 
 from .observers import Estimate
 

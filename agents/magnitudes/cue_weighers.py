@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from knownminds.agents.compiler.definition import HALF_LOG_2_PI, Law, positive, real, unit
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Model
 from knownminds.agents.variants import holding
 
 __all__ = [

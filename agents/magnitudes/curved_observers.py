@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from knownminds.agents.compiler.definition import positive, unit
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Model
 
 from .cue_weighers import Share
 

@@ -17,7 +17,7 @@ from knownminds.agents.compiler.definition import (
     real,
     unit,
 )
-from knownminds.agents.compiler.model import Model
+from knownminds.agents.model import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments.environment import Choice, Observation
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS, Model
 from knownminds.agents.causes.noisy_or import CausalReasoner
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
@@ -127,7 +127,7 @@ def cell_name(domain: str, sense: str, direction: str) -> str:
     return " ".join(part for part in (domain, sense, direction) if part)
 
 
-def judgements(model: type[Agent], theta: Array, questions: Sequence[Question]) -> Array:
+def judgements(model: type[Model], theta: Array, questions: Sequence[Question]) -> Array:
     """Return what agents judge of Q questions about a collider before noise and cut, [n, Q].
 
     As shares of 1.

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent, LogisticCollider, NoisyOr
+from knownminds.agents import LogisticCollider, Model, NoisyOr
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
@@ -45,7 +45,7 @@ class CellContrast(SubjectMeasure):
     plus: str
     minus: str
     pooled: bool = False
-    has_null: Callable[[type[Agent]], bool] | None = None
+    has_null: Callable[[type[Model]], bool] | None = None
     environments: tuple[str, ...] = ("collider",)
     source: str = "Rehder and Waldmann 2017; Dettki 2025"
     bounds: tuple[float, float] = (-1.0, 1.0)
@@ -118,7 +118,7 @@ class CellContrast(SubjectMeasure):
             }
         )
 
-    def truth(self, model: type[Agent], theta: Array) -> Array:
+    def truth(self, model: type[Model], theta: Array) -> Array:
         """Return the difference of the judgements themselves, before noise and rounding, [n]."""
         if self.has_null is not None and self.has_null(model):
             return np.full(len(theta), self.null)

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent, NoisyOr, NoisyOrFive, NoisyOrThree
+from knownminds.agents import Model, NoisyOr, NoisyOrFive, NoisyOrThree
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import direction_of, noisy_or_table, task_of
@@ -36,7 +36,7 @@ END = 1e-6  # estimates this close to 0 or 1 are at the end of the range
 FLAT = 1e-18  # sum of squares that rounding leaves of equal answers from 0 to 1
 TOUCHED = 1e-6  # a null direction has a component along a parameter above this
 
-MODELS: dict[int, type[Agent]] = {3: NoisyOrThree, 4: NoisyOr, 5: NoisyOrFive}
+MODELS: dict[int, type[Model]] = {3: NoisyOrThree, 4: NoisyOr, 5: NoisyOrFive}
 NAMES = {size: model.parameters.names[:-1] for size, model in MODELS.items()}
 ALL_PARAMETERS = ("p1", "p2", "b", "m1", "m2")
 # The column of the model's parameters in which each of all parameters stands.

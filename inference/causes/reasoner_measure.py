@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent, NoisyOr
+from knownminds.agents import Model, NoisyOr
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import questions
@@ -73,7 +73,7 @@ class ReasonerMeasure(SubjectMeasure):
         """Say that every setting tells something; none is fitted alone."""
         return Values.of(np.zeros(int(block.max()) + 1), "")
 
-    def truth(self, model: type[Agent], theta: Array) -> Array:
+    def truth(self, model: type[Model], theta: Array) -> Array:
         """Return the number of agents with parameters theta[n, P], [n]."""
         if self.of_noisy_or and self.scoring == "by_cause" and issubclass(model, NoisyOr):
             names = model.parameters.names
@@ -85,7 +85,7 @@ class ReasonerMeasure(SubjectMeasure):
         table["response"] = SCALE * judgements(model, theta, design).ravel()
         return self.of(leave_one_task_out(table, starts=FEWER_STARTS, scoring=self.scoring))
 
-    def group_truth(self, model: type[Agent], theta: Array) -> float:
+    def group_truth(self, model: type[Model], theta: Array) -> float:
         """Return the mean of some agents, drawn evenly."""
         return super().group_truth(model, theta[:SIMULATED])
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Diagnosis, Environment, Trials
@@ -141,7 +141,7 @@ class Coherence(PlacedMeasure):
         combined = scipy.stats.combine_pvalues(each).pvalue if len(each) else np.nan
         return replace(estimate, p_value=float(combined))
 
-    def truth(self, model: type[Agent], theta: Array) -> Array:
+    def truth(self, model: type[Model], theta: Array) -> Array:
         """Return the expected measure of agents with parameters theta[n, P] in the experiment."""
         if model.name == self.rational and self.exact:
             return np.full(len(theta), self.null)
@@ -155,7 +155,7 @@ class Coherence(PlacedMeasure):
         values = [self.value(data) for data in answers_of(model, several, environment, SEED)]
         return np.asarray(np.nanmean(np.array(values).reshape(rounds, -1), axis=0))
 
-    def group_truth(self, model: type[Agent], theta: Array) -> float:
+    def group_truth(self, model: type[Model], theta: Array) -> float:
         """Return the mean of some agents, drawn evenly."""
         return super().group_truth(model, theta[: self.simulated])
 
@@ -319,7 +319,7 @@ COHERENCE = (
 
 
 def answers_of(
-    model: type[Agent], theta: Array, environment: Environment, seed: int, *address: int
+    model: type[Model], theta: Array, environment: Environment, seed: int, *address: int
 ) -> Iterator[BeliefDecisions]:
     """Simulate a session of each agent with parameters theta[n, P] and yield its answers."""
     assert isinstance(environment, Diagnosis)

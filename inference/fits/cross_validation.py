@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.agents.sequences import Sequences, numbered
 from knownminds.environments import Trials
@@ -47,7 +47,7 @@ class Folds:
     count: Integers
 
     @classmethod
-    def read(cls, models: Sequence[type[Agent]], trials: Trials) -> Folds:
+    def read(cls, models: Sequence[type[Model]], trials: Trials) -> Folds:
         """Find the sequences that all the models keep apart.
 
         Raises

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from knownminds.agents import LAPSE, Agent
+from knownminds.agents import LAPSE, Model
 from knownminds.agents.parameters import Array, Parameter, Parameters
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
@@ -174,7 +174,7 @@ class Identifiability(Result):
 
 
 def identifiability(
-    model: type[Agent],
+    model: type[Model],
     environment: Environment,
     *,
     theta: ArrayLike | None = None,
@@ -261,7 +261,7 @@ def identifiability(
 
 
 def _values(
-    model: type[Agent],
+    model: type[Model],
     unknowns: Unknowns,
     theta: ArrayLike | None,
     subjects: int,
@@ -313,7 +313,7 @@ def _check_inside(parameters: Parameters, estimated: Array) -> None:
 
 
 def _gradients(
-    model: type[Agent],
+    model: type[Model],
     environment: Environment,
     values: Array,
     rates: Array | None,

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import numbered
 from knownminds.environments import Trials, unknown
@@ -93,7 +93,7 @@ class MissingAnswerBounds(Result):
 
 
 def missing_answer_bounds(
-    model: type[Agent],
+    model: type[Model],
     trials: Trials,
     *,
     method: Literal["map", "mle"] = "map",
@@ -173,7 +173,7 @@ class Completed(ModelData):
         repeated = super().repeat(subjects)
         return Completed.of(repeated, self.given.repeat(subjects), self.before.repeat(subjects))
 
-    def read_by(self, model: type[Agent]) -> ModelData:
+    def read_by(self, model: type[Model]) -> ModelData:
         """Return trials and assumed answers as another model reads them."""
         given, before = self.given.read_by(model), self.before.read_by(model)
         data = super().read_by(model)
@@ -207,7 +207,7 @@ class Gaps:
     before: ModelData
 
     @classmethod
-    def read(cls, model: type[Agent], trials: Trials, n_actions: int | None = None) -> Gaps:
+    def read(cls, model: type[Model], trials: Trials, n_actions: int | None = None) -> Gaps:
         """Take from the trials what the model needs; ValueError as in `missing_answer_bounds`."""
         if model.given != "action" or "action" not in model.columns:
             raise ValueError(

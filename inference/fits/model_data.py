@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from knownminds.agents import LAPSE, Agent, Parameters
+from knownminds.agents import LAPSE, Model, Parameters
 from knownminds.agents.compiled import read_only
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import MISSING, Sequences
@@ -39,7 +39,7 @@ class ModelData:
     n_trials : number of trials with a response, per subject
     """
 
-    model: type[Agent]
+    model: type[Model]
     subjects: tuple[str, ...]
     sequences: Sequences
     flat: tuple[Array, ...]
@@ -51,7 +51,7 @@ class ModelData:
     @classmethod
     def read(
         cls,
-        model: type[Agent],
+        model: type[Model],
         trials: Trials,
         n_actions: int | None = None,
         *,
@@ -100,7 +100,7 @@ class ModelData:
     @classmethod
     def of_columns(
         cls,
-        model: type[Agent],
+        model: type[Model],
         subjects: Sequence[str],
         subject: NDArray[np.int64],
         separate: Sequence[NDArray[np.int64]],
@@ -143,14 +143,14 @@ class ModelData:
 
     @cached_property
     def read_columns(self) -> dict[str, Array]:
-        """The flat columns that the kernel takes, by name (`Agent.reads`)."""
+        """The flat columns that the kernel takes, by name (`Model.reads`)."""
         if self._origin is not None:
             return self._origin[0].read_columns
         columns = dict(zip(self.model.columns, self.flat, strict=True))
         return self.model.reads(columns, self.n_actions)
 
     def prepared(self, lapse: bool = False) -> tuple[Sequences, tuple[Array, ...]]:
-        """Return the places that the model makes of the trials (`Agent.prepare`), columns flat."""
+        """Return the places that the model makes of the trials (`Model.prepare`), columns flat."""
         if lapse not in self._prepared:
             self._prepared[lapse] = self._prepare(lapse)
         return self._prepared[lapse]
@@ -203,7 +203,7 @@ class ModelData:
         object.__setattr__(rows, "_origin", (self, chosen))
         return rows
 
-    def read_by(self, model: type[Agent]) -> ModelData:
+    def read_by(self, model: type[Model]) -> ModelData:
         """Return the same trials as another model reads them, which reads no further columns."""
         named = dict(zip(self.model.columns, self.flat, strict=True))
         return replace(self, model=model, flat=tuple(named[name] for name in model.columns))
@@ -222,11 +222,11 @@ class ModelData:
         return total, gradient
 
 
-def _answered(model: type[Agent], flat: Mapping[str, Array]) -> NDArray[np.bool_]:
+def _answered(model: type[Model], flat: Mapping[str, Array]) -> NDArray[np.bool_]:
     return _combined(model, [np.isfinite(flat[name]) for name in answered_by(model)])
 
 
-def _combined(model: type[Agent], given: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+def _combined(model: type[Model], given: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
     """Say which trials have an answer, from which have its parts."""
     join = np.logical_or if model.given == "either" else np.logical_and
     mask: NDArray[np.bool_] = join.reduce(given)
@@ -237,7 +237,7 @@ def _filled(column: Array, gone: float) -> Array:
     return np.where(np.isfinite(column), column, gone)
 
 
-def answered_by(model: type[Agent]) -> tuple[str, ...]:
+def answered_by(model: type[Model]) -> tuple[str, ...]:
     """Return the columns in which a model's answers stand."""
     return tuple(name for name in ("action", "response") if name in model.columns)
 
@@ -261,7 +261,7 @@ class Unknowns:
 
     @classmethod
     def of(
-        cls, model: type[Agent], fixed: Mapping[str, float] | None = None, lapse: bool = False
+        cls, model: type[Model], fixed: Mapping[str, float] | None = None, lapse: bool = False
     ) -> Unknowns:
         """Hold the parameters named in `fixed` and estimate the rest (and `lapse`, if wanted)."""
         parameters = model.parameters
@@ -284,7 +284,7 @@ class Unknowns:
         shifted = [replace(parameter, mean=m, sd=s) for parameter, m, s in law]
         return replace(self, parameters=Parameters(*shifted))
 
-    def held(self, model: type[Agent]) -> dict[str, float]:
+    def held(self, model: type[Model]) -> dict[str, float]:
         """Return the values at which parameters are held, by name."""
         known = zip(model.parameters.names, self.full.tolist(), strict=True)
         return {name: value for name, value in known if not np.isnan(value)}

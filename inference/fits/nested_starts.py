@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.nesting import NESTED, Nesting
 from knownminds.agents.parameters import Array
 
@@ -17,13 +17,13 @@ REACH = 10.0  # prior sds around the prior mean within which a search stays, for
 DISTANT = 16.0  # the same where an inner model lies at infinity
 
 
-def within(model: type[Agent]) -> Sequence[Nesting]:
+def within(model: type[Model]) -> Sequence[Nesting]:
     """Return what is known of the models that lie within this one."""
     return [nesting for nesting in NESTED if nesting.outer is model]
 
 
 @cache
-def _own_reach(model: type[Agent]) -> tuple[float, ...]:
+def _own_reach(model: type[Model]) -> tuple[float, ...]:
     """Return how far from the prior mean each parameter is searched, in z."""
     parameters = model.parameters
     reach = REACH * parameters.sd
@@ -39,7 +39,7 @@ def _own_reach(model: type[Agent]) -> tuple[float, ...]:
     return tuple(reach.tolist())
 
 
-def reach_of(model: type[Agent], unknowns: Unknowns) -> Array:
+def reach_of(model: type[Model], unknowns: Unknowns) -> Array:
     """Return how far from the prior mean each unknown is searched, in z, [K].
 
     So far that all of what a search of a model within this one can find is reached too.

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
@@ -124,7 +124,7 @@ class PointFit(Result):
 
 
 def maximum_likelihood(
-    model: type[Agent],
+    model: type[Model],
     trials: Trials | ModelData,
     *,
     fixed: Mapping[str, float] | None = None,
@@ -157,7 +157,7 @@ def maximum_likelihood(
 
 
 def maximum_a_posteriori(
-    model: type[Agent],
+    model: type[Model],
     trials: Trials | ModelData,
     *,
     fixed: Mapping[str, float] | None = None,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments.later import formulaic
 from knownminds.environments.later import pandas as pd
@@ -103,7 +103,7 @@ class GroupDesign:
         cls,
         formula: str | Sequence[str],
         frame: pd.DataFrame,
-        model: type[Agent],
+        model: type[Model],
         parameters: Parameters,
         *,
         unit: Sequence[str] = (OWN,),
@@ -316,7 +316,7 @@ def _check_within(
 
 
 def _check_sequences(
-    model: type[Agent], frame: pd.DataFrame, of_trial: pd.Series[Any], within: tuple[str, ...]
+    model: type[Model], frame: pd.DataFrame, of_trial: pd.Series[Any], within: tuple[str, ...]
 ) -> None:
     """Refuse rows of parameters that end in the midst of what is learned."""
     if not model.remembers:

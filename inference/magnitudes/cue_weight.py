@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
@@ -72,7 +72,7 @@ class WeightMeasure(SubjectMeasure):
             ]
         return Values(np.array([value for value, _ in values]), tuple(why for _, why in values))
 
-    def truth(self, model: type[Agent], theta: Array) -> Array:
+    def truth(self, model: type[Model], theta: Array) -> Array:
         """Return the measure of agents with parameters theta[n, P], [n]."""
         if not model.name.startswith(self.violator):
             raise ValueError(

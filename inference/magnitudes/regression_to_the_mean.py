@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
@@ -23,7 +23,7 @@ class RegressionToTheMean(SubjectMeasure):
     [0, 1], so that noise does not bias it; answers that are cut off at an end of the scale do.
     """
 
-    def truth(self, model: type[Agent], theta: Array) -> Array:
+    def truth(self, model: type[Model], theta: Array) -> Array:
         """Return the prior weight of agents with parameters theta[n, P]; 1 - w of linear ones."""
         names = model.parameters.names
         if "w_prior" in names and "gain" not in names and not model.name.endswith("_log"):

@@ -13,7 +13,7 @@ import scipy
 import xarray as xr
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array, Parameters, Support
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
@@ -278,7 +278,7 @@ class GroupAndSampling(Group, Sampling, total=False):
 
 
 def hierarchical(
-    model: type[Agent], trials: Trials | ModelData, **options: Unpack[GroupAndSampling]
+    model: type[Model], trials: Trials | ModelData, **options: Unpack[GroupAndSampling]
 ) -> HierarchicalFit:
     """Sample the posterior of a group: each subject's parameters and the law they come from.
 
@@ -326,7 +326,7 @@ def hierarchical(
     return group.sample(group.data, **sampling)
 
 
-def pymc_model(model: type[Agent], trials: Trials | ModelData, **group: Unpack[Group]) -> pm.Model:
+def pymc_model(model: type[Model], trials: Trials | ModelData, **group: Unpack[Group]) -> pm.Model:
     """Return the group that `hierarchical` samples as a PyMC model, to be read and extended.
 
     `group` are the arguments of `hierarchical` but for those of `Sampling`. Samplers of PyMC and
@@ -354,7 +354,7 @@ class GroupModel:
     @classmethod
     def of(
         cls,
-        model: type[Agent],
+        model: type[Model],
         trials: Trials | ModelData,
         **group: Unpack[Group],
     ) -> GroupModel:

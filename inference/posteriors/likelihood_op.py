@@ -16,7 +16,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch import basic as numba_dispatch
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.groups.group_kernels import KINDS, natural, placed_in
 
@@ -31,7 +31,7 @@ class LogLikelihood(Op):  # type: ignore[misc]
 
     __props__ = ("model", "n_actions", "fixed", "with_lapse")
 
-    def __init__(self, model: type[Agent], n_actions: int, unknowns: Unknowns):
+    def __init__(self, model: type[Model], n_actions: int, unknowns: Unknowns):
         held = np.flatnonzero(~np.isnan(unknowns.full))
         self.model = model
         self.n_actions = n_actions
@@ -72,7 +72,7 @@ class LogLikelihood(Op):  # type: ignore[misc]
     L_op = pullback  # the name before PyTensor 3
 
 
-def _compiled(model: type[Agent], n_actions: int, unknowns: Unknowns) -> Any:
+def _compiled(model: type[Model], n_actions: int, unknowns: Unknowns) -> Any:
     """Compile (z, *data) -> total, gradient: the map to the natural scale around the kernel."""
     supports = [p.support for p in unknowns.parameters]
     kind = np.array([KINDS[s.kind] for s in supports])

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.later import pandas as pd
@@ -102,7 +102,7 @@ class Posterior(Result):
 
 
 def posterior(
-    model: type[Agent],
+    model: type[Model],
     trials: Trials | ModelData,
     *,
     fixed: Mapping[str, float] | None = None,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS, Model
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import play_tables
 from knownminds.environments import (
@@ -69,7 +69,7 @@ class ChosenQuestions:
         How many carry the posterior, a power of two.
     """
 
-    model: type[Agent] | None
+    model: type[Model] | None
     questions: int
     by: By = "information"
     fixed: Mapping[str, float] | None = None
@@ -124,7 +124,7 @@ class ChosenQuestions:
         )
 
 
-def _tells(model: type[Agent], environment: Environment) -> bool:
+def _tells(model: type[Model], environment: Environment) -> bool:
     return model.plays(environment) and not model.remembers and len(model.parameters) > 0
 
 
@@ -133,7 +133,7 @@ def _in_order(rows: Sequence[Mapping[str, Any]]) -> Picked:
 
 
 def play_chosen(
-    agent: Agent, environment: Environment, chosen: ChosenQuestions, seed: int, *address: int
+    agent: Model, environment: Environment, chosen: ChosenQuestions, seed: int, *address: int
 ) -> Trials:
     """Let an agent answer questions that are chosen by its answers so far.
 
@@ -150,7 +150,7 @@ def play_chosen(
 
 
 def chosen_rows(
-    agent: Agent, environment: Environment, chosen: ChosenQuestions, seed: int, *address: int
+    agent: Model, environment: Environment, chosen: ChosenQuestions, seed: int, *address: int
 ) -> list[dict[str, Any]]:
     """Return the rows of such a session, unchecked."""
     rng = session_stream(seed, *address)
@@ -192,7 +192,7 @@ class Inquiry:
 
     def __init__(
         self,
-        model: type[Agent],
+        model: type[Model],
         environment: Environment,
         design: Design,
         fixed: Mapping[str, float] | None = None,
@@ -282,7 +282,7 @@ class Inquiry:
         return [*self._columns, *answer_columns(self.environment)]
 
 
-def _questions_of(model: type[Agent], environment: Environment, design: Design) -> dict[str, Array]:
+def _questions_of(model: type[Model], environment: Environment, design: Design) -> dict[str, Array]:
     """Return the columns by which questions differ for a model, each [questions]."""
     n = environment.n_trials
     wanted = [name for name in (*model.columns, *model.separate) if name not in _ANSWERS]
@@ -299,7 +299,7 @@ def _questions_of(model: type[Agent], environment: Environment, design: Design) 
 
 
 def _data(
-    model: type[Agent], flat: Mapping[str, Array], subject: NDArray[np.int64], n_actions: int
+    model: type[Model], flat: Mapping[str, Array], subject: NDArray[np.int64], n_actions: int
 ) -> ModelData:
     """Return rows as the model reads them, each a separate sequence."""
     n = int(subject.max(initial=-1)) + 1
@@ -331,7 +331,7 @@ class _Actions:
     def of(
         cls,
         unknowns: Unknowns,
-        model: type[Agent],
+        model: type[Model],
         columns: Mapping[str, Array],
         n_actions: int,
         theta: Array,
@@ -357,7 +357,7 @@ class _Actions:
 
 @lru_cache(maxsize=8)
 def _prior_table(
-    model: type[Agent],
+    model: type[Model],
     columns_key: tuple[tuple[str, bytes], ...],
     n_actions: int,
     fixed: tuple[tuple[str, float], ...],

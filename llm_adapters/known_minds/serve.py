@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
-from knownminds.agents import Agent, Contaminants
+from knownminds.agents import Contaminants, Model
 from knownminds.environments import Environment
 
 from .chat_completions import Question, Refusal, as_response, chunks, complete, events, read_request
@@ -93,7 +93,7 @@ class Served:
     def __init__(
         self,
         environment: Environment,
-        agent: Agent,
+        agent: Model,
         *,
         seed: int,
         address: Sequence[int] = (),

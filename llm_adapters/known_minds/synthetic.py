@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from knownminds.agents import Agent, Contaminants
+from knownminds.agents import Contaminants, Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import (
     Design,
@@ -90,7 +90,7 @@ class Synthetic(InProcess):
 
     def __init__(
         self,
-        agent: Agent,
+        agent: Model,
         environment: Environment,
         seed: int,
         *address: int,
@@ -220,7 +220,7 @@ class Synthetic(InProcess):
         speech = session_stream(self.seed, *address, _SPEECH).random((n, 2)).tolist()
         return _Session(environment, self._fresh_agent(), numbers, speech)
 
-    def _fresh_agent(self) -> Agent:
+    def _fresh_agent(self) -> Model:
         """Return the agent as it is before any session."""
         return type(self.agent).from_theta(
             self.agent.theta,
@@ -296,7 +296,7 @@ class _Session:
     """
 
     environment: Environment
-    agent: Agent
+    agent: Model
     numbers: list[list[float]] = field(default_factory=list)
     speech: list[list[float]] = field(default_factory=list)
     learned: list[Turn] = field(default_factory=list)
@@ -384,7 +384,7 @@ def labels_in(environment: Environment, messages: Sequence[Message]) -> Any:
         raise refused(f"{error} Send the number of the session as the seed.") from None
 
 
-def _name_of(agent: Agent, contaminants: Contaminants) -> str:
+def _name_of(agent: Model, contaminants: Contaminants) -> str:
     """Return the agent's name, exact to the last digit: runs with another are not to be mixed."""
     values = dict(zip(agent.parameters.names, agent.theta.tolist(), strict=True))
     values |= {"lapse": agent.lapse} if agent.lapse else {}
@@ -414,7 +414,7 @@ def _sayings(environment: Environment, observation: Observation) -> list[str]:
 
 
 def _pick(shares: list[float], u: float) -> int:
-    """Return the action that `Agent.choose` takes with this uniform number."""
+    """Return the action that `Model.choose` takes with this uniform number."""
     below = 0.0
     for action, share in enumerate(shares[:-1]):
         below += share

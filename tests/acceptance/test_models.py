@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from knownminds.agents import AGENTS, Model, play, simulate
+from knownminds.agents import AGENTS, play, simulate
 from knownminds.environments import ENVIRONMENTS, make
 from knownminds.inference import check_agent
 
@@ -70,10 +70,9 @@ def test_printed_kernels_do_what_their_definition_does(name):
     model = AGENTS[name]
     agent = agent_of(model)
     agent.reset()
-    if issubclass(model, Model):
-        kernel, design = model.simulation(environment_of(model))
-        assert callable(kernel)
-        assert set(design) <= {*environment_of(model).drawn, *environment_of(model).fields.shown}
+    kernel, design = model.simulation(environment_of(model))
+    assert callable(kernel)
+    assert set(design) <= {*environment_of(model).drawn, *environment_of(model).fields.shown}
 
 
 all_models = pytest.mark.parametrize("model", AGENTS.values(), ids=AGENTS.keys())

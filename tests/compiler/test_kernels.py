@@ -8,6 +8,7 @@ from compiler.definitions import Asked, Forgetful, Kalman, Staged, Stayer, Telle
 from scipy.special import expit
 
 from knownminds.agents import RescorlaWagner, RescorlaWagnerDual
+from knownminds.agents.compiler.kernels import played_in
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import BalloonRisk, Horizon, TwoStep
 from knownminds.inference import ModelData
@@ -119,7 +120,7 @@ def whole(x):
 def test_the_simulation_plays_what_definition_and_world_do(model, actions):
     rng = np.random.default_rng(4)
     world, shapes = world_of(model, actions)
-    played = model.played_in(world, shapes, actions)
+    played = played_in(model, world, shapes, actions)
     tables = {name: rng.random((N, TRIALS, *shape)) for name, shape in shapes.items()}
     for name in tables.keys() & WHOLE.keys():
         tables[name] = column(name, rng).reshape(N, TRIALS)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from knownminds.agents import Model, positive, unit
+from knownminds.agents.compiler.kernels import likelihood_text
 
 
 class Learner(Model):
@@ -103,7 +104,7 @@ REFUSED = {
 @pytest.mark.parametrize("model", REFUSED, ids=lambda m: m.__name__)
 def test_the_refusal_names_the_model_the_line_and_the_remedy(model):
     with pytest.raises(ValueError, match=f"^{model.__name__} cannot be turned into a ker") as told:
-        model.kernel_source()
+        likelihood_text(model)
     text = str(told.value)
     assert REFUSED[model] in text
     assert text.endswith(".")

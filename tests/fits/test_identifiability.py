@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from knownminds.agents import (
-    Agent,
+    Model,
     Perseverator,
     RescorlaWagnerDual,
     simulate,
@@ -63,21 +63,15 @@ def coin(log_odds, **kinds):
 
     pairs = {n: k if isinstance(k, tuple) else (SUPPORTS[k], 0.7) for n, k in kinds.items()}
 
-    class Coin(Agent):
+    class Coin(Model):
         name = "coin"
         summary = source = "a test"
-        n_actions = 2
+        given, n_uniforms, span, remembers = "action", 1, None, False
         columns = ("action", "context")
         design = ("context",)
         parameters = Parameters(
             *(Parameter(n, support, 0.1, sd, "a test") for n, (support, sd) in pairs.items())
         )
-
-        def reset(self): ...
-        def action_probabilities(self, observation): ...
-        def learn(self, observation, action, reward): ...
-        def log_probability(self, observation, action, response): ...
-        def choose(self, observation, rng): ...
 
     Coin.log_likelihood = staticmethod(log_likelihood)
     Coin.simulate = staticmethod(play)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.agents import (
-    Agent,
+    Model,
     ProspectUtility,
     ProspectUtilityTverskyKahneman,
     RandomUtility,
@@ -52,7 +52,7 @@ from .paper import (
 )
 
 KINDS = ("belief", "decision", "part", "given", "share")  # of questions, by number
-MODELS: tuple[type[Agent], ...] = (
+MODELS: tuple[type[Model], ...] = (
     RandomUtility,
     ProspectUtility,
     ProspectUtilityTverskyKahneman,

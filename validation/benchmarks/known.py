@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import AGENTS, Agent, CueCombiner
+from knownminds.agents import AGENTS, CueCombiner, Model
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import play_tables, simulate_sessions
 from knownminds.environments import Environment, Trials, make
@@ -50,7 +50,7 @@ def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
     return Trials.from_frame(frame.assign(**new), environment=environment)
 
 
-def _combined(model: type[Agent], theta: Array, environment: Magnitude, seed: int) -> pd.DataFrame:
+def _combined(model: type[Model], theta: Array, environment: Magnitude, seed: int) -> pd.DataFrame:
     """Let an agent that combines its answers to words and to pictures take a cell of one modality.
 
     It answers to words, pictures and both in one session, of which the cell's part is kept. Each
@@ -152,7 +152,7 @@ def _answers_of(trials: pd.DataFrame, who: str, cells: Sequence[str]) -> pd.Data
 
 
 def _fitted(
-    agent: type[Agent],
+    agent: type[Model],
     parts: Mapping[str, pd.DataFrame],
     several: Mapping[str, _Mind],
     about: About,
@@ -188,7 +188,7 @@ def _fitted(
     return rows
 
 
-def _one_subject(agent: type[Agent], part: pd.DataFrame, name: str) -> pd.DataFrame:
+def _one_subject(agent: type[Model], part: pd.DataFrame, name: str) -> pd.DataFrame:
     """Return an agent's trials as those of one subject, with the sessions of all its cells."""
     session = part[CELL].astype(str) + "/" + part["subject"].astype(str)
     if not issubclass(agent, CueCombiner):

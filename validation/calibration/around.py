@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS, Model
 from knownminds.environments import Environment, Trials, session_stream
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.posterior import Posterior, posterior
@@ -31,7 +31,7 @@ _TRUTHS = 2**31 + 1  # last part of the address of the numbers that choose truth
 
 
 def around_options(
-    file: str | os.PathLike[str] | None, environment: Environment, model: type[Agent]
+    file: str | os.PathLike[str] | None, environment: Environment, model: type[Model]
 ) -> dict[str, Any]:
     """Return the data set as an option of a cell, checked; none without one.
 

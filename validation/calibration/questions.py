@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from knownminds.validation.engine.question import ExperimentQuestion, frozen_question, option
 
 if TYPE_CHECKING:
-    from knownminds.agents import Agent
+    from knownminds.agents import Model
     from knownminds.environments import Environment
     from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
@@ -64,7 +64,7 @@ class Calibrate(ExperimentQuestion["Result"]):
     computed_in: ClassVar[str] = "calibration.calibration"
 
     environment: Environment | str = option(argument=True, kw_only=False)
-    model: type[Agent] | str = option(kw_only=False)
+    model: type[Model] | str = option(kw_only=False)
     replicates: int = 200
     subjects: int | None = None
     sessions: int = 1

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.chance.outcome_grid import BrokenOff, Form
@@ -255,7 +255,7 @@ def exact_beliefs(
 
 
 def known_beliefs(
-    agents: Mapping[BrokenOff, Agent],
+    agents: Mapping[BrokenOff, Model],
     items: Sequence[ChanceItem],
     question: RevealQuestion,
     source: Source,

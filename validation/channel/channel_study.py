@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from knownminds.agents import AGENTS, Agent, Contaminants
+from knownminds.agents import AGENTS, Contaminants, Model
 from knownminds.agents.play import Player
 from knownminds.environments import (
     ANSWERED,
@@ -249,7 +249,7 @@ def in_words(study: Study, batch: Batch, subjects: Subjects) -> Trials:
 
 def _sessions(
     study: Study, batch: Batch, subjects: Subjects
-) -> Iterator[tuple[int, Agent, tuple[int, int, int, int]]]:
+) -> Iterator[tuple[int, Model, tuple[int, int, int, int]]]:
     """Go through the sessions of a batch: position of the subject, its agent, and the address."""
     cell = study.cells[batch.cell]
     actions = cell.make().n_actions
@@ -261,7 +261,7 @@ def _sessions(
 
 
 def participant(
-    agent: Agent,
+    agent: Model,
     environment: Environment,
     seed: int,
     address: Sequence[int],

@@ -162,18 +162,19 @@ def keeps_contract(name: str) -> bool:
 
 def kernels_of(name: str) -> str:
     """Return the source of a model's kernels: as generated, or the file they are written in."""
-    from knownminds.agents import AGENTS, Model
+    from knownminds.agents import AGENTS
+    from knownminds.agents.compiler.kernels import likelihood_text, simulation_text
     from knownminds.environments import ENVIRONMENTS, make
 
     if name not in AGENTS:
         raise ValueError(f"Kernels are those of a model; {name} is none. Leave --kernel out.")
     model = AGENTS[name]
-    if issubclass(model, Model):
-        played = next((e for e in map(make, ENVIRONMENTS) if model.plays(e)), None)
-        texts = [model.kernel_source(played.n_actions or None if played else None)]
-        return "\n".join([*texts, *([model.simulation_source(played)] if played else [])])
-    kernel: Any = inspect.unwrap(model.log_likelihood)
-    return Path(inspect.getfile(getattr(kernel, "py_func", kernel))).read_text(encoding="utf-8")
+    if model.by_hand():
+        kernel: Any = inspect.unwrap(model.log_likelihood)
+        return Path(inspect.getfile(getattr(kernel, "py_func", kernel))).read_text(encoding="utf-8")
+    played = next((e for e in map(make, ENVIRONMENTS) if model.plays(e)), None)
+    texts = [likelihood_text(model, played.n_actions or None if played else None)]
+    return "\n".join([*texts, *([simulation_text(model, played)] if played else [])])
 
 
 def _doctor(question: Doctor, as_json: bool) -> None:

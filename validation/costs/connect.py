@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from knownminds.agents import AGENTS, Agent, Contaminants
+from knownminds.agents import AGENTS, Contaminants, Model
 from knownminds.environments import Environment, unknown
 from knownminds.llm_adapters import (
     ADAPTERS,
@@ -197,8 +197,8 @@ def rehearse(
 
 
 def known_agent(
-    model: type[Agent] | str, environment: Environment, truth: Mapping[str, float] | None = None
-) -> Agent:
+    model: type[Model] | str, environment: Environment, truth: Mapping[str, float] | None = None
+) -> Model:
     """Return an agent with these parameters; the others are at the centre of their prior."""
     agent = resolve_model(model)
     agent.check_plays(environment)

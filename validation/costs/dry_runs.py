@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.environments import Environment, Prompt, session_stream
 from knownminds.environments.environment import Choice
 from knownminds.llm_adapters import Reply, Sampling, Synthetic
@@ -74,7 +74,7 @@ class DesignUsage:
 
 
 def dry_run(
-    agent: Agent,
+    agent: Model,
     environment: Environment,
     seed: int,
     *address: int,
@@ -269,7 +269,7 @@ class DryRuns:
 
 def dry_runs_of(
     environment: Environment,
-    model: type[Agent],
+    model: type[Model],
     n: int,
     seed: int,
     reasoning: Range = NONE,

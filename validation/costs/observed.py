@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import scipy
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.environments import Environment
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.prices import NANO, Dollars, Price, Range
@@ -101,7 +101,7 @@ class Observed:
             )
         return self.price
 
-    def planned(self, environment: Environment, model: type[Agent], n: int) -> ObservedRuns:
+    def planned(self, environment: Environment, model: type[Model], n: int) -> ObservedRuns:
         """Return what sessions of a design take, by dry runs of it and of the run's design.
 
         Tokens go by the bytes of the prompts and the number of answers: as many for each as in the
@@ -132,7 +132,7 @@ class Observed:
         }
 
     def dollars_of(
-        self, environment: Environment, model: type[Agent], n: int, dry: int = 4
+        self, environment: Environment, model: type[Model], n: int, dry: int = 4
     ) -> Dollars:
         """Return what n sessions of a design cost."""
         return self.planned(environment, model, dry).dollars(self.priced(), n)

@@ -11,7 +11,7 @@ from knownminds.validation.engine.question import Question, frozen_question, opt
 from knownminds.validation.reading import read_day, read_range
 
 if TYPE_CHECKING:
-    from knownminds.agents import Agent
+    from knownminds.agents import Model
     from knownminds.environments import Environment
     from knownminds.llm_adapters.runs.prices import Price
     from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
@@ -74,7 +74,7 @@ class AskBudget(Question["Result"]):
 
     environment: Environment | str = option(argument=True, kw_only=False)
     llm: Sequence[str | Price] | str = option("--llm", default=(), kw_only=False)
-    model: type[Agent] | str = "rescorla_wagner_dual"
+    model: type[Model] | str = "rescorla_wagner_dual"
     subjects: int | None = None
     sessions: int | None = None
     trials: int | None = None

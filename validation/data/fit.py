@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import (
     ANSWERED,
@@ -169,7 +169,7 @@ class Task:
 
     question: AskFit
     source: str
-    agent: type[Agent]
+    agent: type[Model]
     environment: Environment
     trials: Trials
     rows: pd.Series[Any]
@@ -339,7 +339,7 @@ def _check(question: AskFit) -> None:
 
 
 def _selected(
-    frame: pd.DataFrame, agent: type[Agent], all_trials: bool
+    frame: pd.DataFrame, agent: type[Model], all_trials: bool
 ) -> tuple[dict[str, int], pd.DataFrame]:
     """Return the rows that are fitted, and what is counted of them; ValueError if none is."""
     selection = selection_of(agent, all_trials)
@@ -363,7 +363,7 @@ def _one_mind(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(session=session, subject="all")
 
 
-def _environment_of(trials: Trials, name: str | None, model: type[Agent]) -> Environment:
+def _environment_of(trials: Trials, name: str | None, model: type[Model]) -> Environment:
     name = _named(trials, name)
     if name is None:
         name = _only_experiment(trials, model)
@@ -385,7 +385,7 @@ def _named(trials: Trials, name: str | None) -> str | None:
     return str(names[0]) if len(names) else None
 
 
-def _only_experiment(trials: Trials, model: type[Agent]) -> str:
+def _only_experiment(trials: Trials, model: type[Model]) -> str:
     """Return the only experiment that a model plays, or the one that most columns speak for.
 
     An experiment that needs no columns is not taken for want of another.

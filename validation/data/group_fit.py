@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.environments import ANSWERED, Trials
 from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.posteriors.crossed_levels import units_of
@@ -47,7 +47,7 @@ ABOUT_TRIED = (
 
 
 def rows_of(
-    agent: type[Agent],
+    agent: type[Model],
     trials: Trials,
     formula: Sequence[str] | None,
     unit: Sequence[str] | None,
@@ -88,7 +88,7 @@ def rows_of(
 
 
 def group_fit(
-    agent: type[Agent], trials: Trials, question: AskFit, usual: Mapping[str, float]
+    agent: type[Model], trials: Trials, question: AskFit, usual: Mapping[str, float]
 ) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...], HierarchicalFit, Result]:
     """Sample a group.
 

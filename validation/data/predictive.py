@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED, Environment, session_stream
 from knownminds.inference.fits.model_data import Unknowns
@@ -73,7 +73,7 @@ class Replicated:
 
     relived: Relived
     environment: Environment
-    model: type[Agent]
+    model: type[Model]
     theta: Array
     lapse: Array | None
     units: NDArray[np.int64]
@@ -209,7 +209,7 @@ def replicated_from(
     relived: Relived,
     environment: Environment,
     unknowns: Unknowns,
-    model: type[Agent],
+    model: type[Model],
     draws: Array,
     usable: NDArray[np.bool_],
     seed: int,

@@ -15,7 +15,7 @@ from knownminds.validation.engine.question import (
 from knownminds.validation.reading import read_mapping
 
 if TYPE_CHECKING:
-    from knownminds.agents import Agent
+    from knownminds.agents import Model
     from knownminds.environments import Environment, Trials
     from knownminds.validation.engine.result import Result
     from knownminds.validation.imports.mapping import ColumnMap
@@ -78,7 +78,7 @@ class AskFit(Question["Fit"]):
     computed_in: ClassVar[str] = "data.fit"
 
     data: Trials | str | Path | Sequence[str | Path] = option(argument=True, kw_only=False)
-    model: type[Agent] | str | None = option(default=None, kw_only=False)
+    model: type[Model] | str | None = option(default=None, kw_only=False)
     environment: str | None = None
     columns: Mapping[str, str] | None = option(read=read_mapping, default=None)
     settings: Mapping[str, Any] | None = option("--set", default=None)
@@ -335,7 +335,7 @@ class Simulate(ExperimentQuestion["Trials | Result"]):
     computed_in: ClassVar[str] = "data.simulate"
 
     environment: Environment | str = option(argument=True, kw_only=False)
-    model: type[Agent] | str = option(kw_only=False)
+    model: type[Model] | str = option(kw_only=False)
     subjects: int = 20
     sessions: int = 1
     trials: int | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS, Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials, session_stream, unknown
 from knownminds.inference.fits.model_data import ModelData, Unknowns
@@ -73,8 +73,8 @@ def verdict_of(models: pd.DataFrame) -> Verdict:
 
 
 def chosen_rivals(
-    agent: type[Agent], environment: Environment, against: Sequence[str], every: bool
-) -> tuple[list[type[Agent]], dict[str, str]]:
+    agent: type[Model], environment: Environment, against: Sequence[str], every: bool
+) -> tuple[list[type[Model]], dict[str, str]]:
     """Return the models to compare, the fitted one first, and why others are left out.
 
     Parameters
@@ -108,7 +108,7 @@ def chosen_rivals(
 
 
 def compare_rivals(
-    agent: type[Agent],
+    agent: type[Model],
     trials: Trials,
     relived: Relived,
     environment: Environment,
@@ -194,7 +194,7 @@ def compare_rivals(
 
 
 def _criteria(
-    kept: Sequence[tuple[type[Agent], Mapping[str, float] | None]],
+    kept: Sequence[tuple[type[Model], Mapping[str, float] | None]],
     data: Sequence[ModelData],
     fit_lapse: bool,
     workers: int | None,
@@ -210,7 +210,7 @@ def _criteria(
 
 
 def _ranked(
-    kept: Sequence[tuple[type[Agent], Mapping[str, float] | None]],
+    kept: Sequence[tuple[type[Model], Mapping[str, float] | None]],
     groups: Sequence[PredictedSubjects],
     aic: Array,
     bic: Array,
@@ -248,7 +248,7 @@ def _ranked(
 
 
 def _taken_for(
-    kept: Sequence[tuple[type[Agent], Mapping[str, float] | None]],
+    kept: Sequence[tuple[type[Model], Mapping[str, float] | None]],
     groups: Sequence[PredictedSubjects],
     relived: Relived,
     environment: Environment,

@@ -11,7 +11,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from knownminds.agents import Agent, Parameters
+from knownminds.agents import Model, Parameters
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import play_tables
 from knownminds.environments import ANSWERED, Environment, session_stream
@@ -110,12 +110,12 @@ class Relived:
 
     def live(
         self,
-        model: type[Agent],
+        model: type[Model],
         environment: Environment,
         theta: Array,
         lapse: Array | None,
         seed: int,
-        read_by: type[Agent] | None = None,
+        read_by: type[Model] | None = None,
     ) -> ModelData:
         """Let subjects theta[N, P] live the sessions of one unit each, in turn; return their data.
 
@@ -142,7 +142,7 @@ class Relived:
 
     def rows(
         self,
-        model: type[Agent],
+        model: type[Model],
         environment: Environment,
         theta: Array,
         lapse: Array | None,
@@ -251,7 +251,7 @@ def _group(
     return fitted_population(fit), "fitted"
 
 
-def _with_prior(model: type[Agent], group: FittedPopulation) -> type[Agent]:
+def _with_prior(model: type[Model], group: FittedPopulation) -> type[Model]:
     """Return the model with a group's mean and spread as its prior."""
     at = {name: k for k, name in enumerate(group.parameters.names)}
     parameters = [
@@ -268,7 +268,7 @@ def _with_prior(model: type[Agent], group: FittedPopulation) -> type[Agent]:
 
 
 def reliability(
-    frame: pd.DataFrame, name: str, agent: type[Agent], fit_lapse: bool, method: str
+    frame: pd.DataFrame, name: str, agent: type[Model], fit_lapse: bool, method: str
 ) -> float:
     """Share of the variance between estimates that is not error, on the unconstrained scale.
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import scipy
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, make, session_stream
 from knownminds.environments.searched import Among, Searched, Span
@@ -110,14 +110,14 @@ class Costs:
 
     unit: str
     budget: float
-    model: type[Agent]
+    model: type[Model]
     price: Price | None = None
     reasoning: Range = field(default_factory=lambda: Range(0, 0))
     seed: int = 0
     observed: Observed | None = None
 
     @classmethod
-    def of(cls, question: Any, model: type[Agent]) -> Costs:
+    def of(cls, question: Any, model: type[Model]) -> Costs:
         """Check budget and trials."""
         if len(question.budget) != 1 or not {"trials", "dollars"} & set(question.budget):
             raise ValueError(

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS, Model
 from knownminds.environments import unknown
 from knownminds.inference import MEASURES
 from knownminds.inference.fits.model_data import Unknowns
@@ -51,7 +51,7 @@ class Goal:
     size: float | str = 0.0
 
     @classmethod
-    def of(cls, text: str, model: type[Agent]) -> Goal:
+    def of(cls, text: str, model: type[Model]) -> Goal:
         """Read what `--for` says; ValueError names what it may be."""
         if "=" in text:
             name, _, size = text.partition("=")

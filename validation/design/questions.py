@@ -10,7 +10,7 @@ from knownminds.validation.engine.question import ExperimentQuestion, frozen_que
 from knownminds.validation.reading import read_numbers
 
 if TYPE_CHECKING:
-    from knownminds.agents import Agent
+    from knownminds.agents import Model
     from knownminds.environments import Environment
     from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
@@ -88,7 +88,7 @@ class Design(ExperimentQuestion["Result"]):
     environment: Environment | str = option(argument=True, kw_only=False)
     goal: str = option("--for", default="parameters", kw_only=False)
     budget: Mapping[str, float] = option(read=_read_budget, kw_only=True)
-    model: type[Agent] | str = "rescorla_wagner_dual"
+    model: type[Model] | str = "rescorla_wagner_dual"
     llm: str | None = None
     date: str | None = None
     reasoning: str = "0-0"

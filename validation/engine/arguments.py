@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from knownminds.agents import AGENTS, LAPSE, Agent, Parameters, Selection
+from knownminds.agents import AGENTS, LAPSE, Model, Parameters, Selection
 from knownminds.environments import Environment, make, unknown
 from knownminds.inference import MEASURES, ChosenQuestions, StopBy, StoppingRule, SubjectMeasure
 
@@ -69,7 +69,7 @@ def set_to(environment: Environment, settings: Mapping[str, Any] | None) -> Envi
     return make(environment.name, **{**environment.settings, **settings})
 
 
-def resolve_model(model: type[Agent] | str) -> type[Agent]:
+def resolve_model(model: type[Model] | str) -> type[Model]:
     """Return the model class of this name; ValueError names the nearest ones.
 
     A class that is on no list is put there.
@@ -122,7 +122,7 @@ def check_settings(settings: Mapping[str, Any], known: Mapping[str, Any]) -> Non
 def resolve_chosen(
     environment: Environment,
     questions: int | None,
-    adaptive: type[Agent] | str | None,
+    adaptive: type[Model] | str | None,
     fixed: Mapping[str, float] | None = None,
 ) -> ChosenQuestions | None:
     """Return how the questions of a session are chosen; None where all are put in order.
@@ -157,7 +157,7 @@ def resolve_chosen(
 
 
 def chosen_options(
-    environment: Environment, questions: int | None, adaptive: type[Agent] | str | None
+    environment: Environment, questions: int | None, adaptive: type[Model] | str | None
 ) -> dict[str, Any]:
     """Return how questions are chosen as options of a cell, checked; none where all are put."""
     if resolve_chosen(environment, questions, adaptive) is None:
@@ -201,7 +201,7 @@ def check_truth(parameters: Parameters, truth: Mapping[str, float] | None) -> di
     return {name: float(value) for name, value in (truth or {}).items()}
 
 
-def selection_of(model: type[Agent], all_trials: bool) -> Selection | None:
+def selection_of(model: type[Model], all_trials: bool) -> Selection | None:
     """Return the trials to which a model is fitted; ValueError if all are fitted anyway."""
     if all_trials and model.selection is None:
         raise ValueError(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import session_stream
 from knownminds.inference.groups.deviations import Deviations
@@ -24,7 +24,7 @@ COLUMN = "session"  # what formulas of simulated sessions may name
 
 
 def checked_correlations(
-    model: type[Agent], given: Mapping[str, float] | None, held: Mapping[str, float]
+    model: type[Model], given: Mapping[str, float] | None, held: Mapping[str, float]
 ) -> dict[str, float]:
     """Return correlations by pairs in the model's order, "alpha, beta".
 
@@ -84,7 +84,7 @@ class DrawnGroup:
 
 def design_of_sessions(
     formula: Sequence[str],
-    model: type[Agent],
+    model: type[Model],
     parameters: Parameters,
     subjects: int,
     sessions: int,

@@ -17,12 +17,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS, Model
 from knownminds.environments import ENVIRONMENTS, Environment
 from knownminds.inference import MEASURES, Measure
 
 TABLES: dict[type, tuple[str, dict[str, Any]]] = {
-    Agent: ("a model", AGENTS),
+    Model: ("a model", AGENTS),
     Environment: ("an environment", ENVIRONMENTS),
     Measure: ("a measure", MEASURES),
 }
@@ -133,7 +133,7 @@ def members_of(module: ModuleType) -> Iterator[Any]:
         if (isinstance(value, Measure) and value not in _SHIPPED) or (
             isinstance(value, type)
             and value.__module__ == module.__name__
-            and issubclass(value, Agent | Environment)
+            and issubclass(value, Model | Environment)
             and not inspect.isabstract(value)
             and isinstance(getattr(value, "name", None), str)
         ):

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from knownminds.agents import AGENTS, Agent, Selection, play
+from knownminds.agents import AGENTS, Model, Selection, play
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, Outcome, Trials
@@ -199,7 +199,7 @@ class Lived:
 
     def data(
         self,
-        model: type[Agent],
+        model: type[Model],
         *,
         selection: Selection | Literal["model"] | None = "model",
         apart: bool = False,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import Agent, simulate
+from knownminds.agents import Model, simulate
 from knownminds.environments import Environment, Trials, session_stream
 from knownminds.inference import ChosenQuestions, play_chosen
 
@@ -15,7 +15,7 @@ MOST_TRIALS = 50_000_000  # some 10 GB as a table
 
 
 def simulated_data(
-    model: type[Agent],
+    model: type[Model],
     environment: Environment,
     *,
     subjects: int = 20,

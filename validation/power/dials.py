@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, unknown
 from knownminds.inference import MEASURES, Measure, ParameterMeasure
@@ -18,7 +18,7 @@ GROUPS = 512  # that are known at a time: a pilot has some hundreds, and every b
 
 
 def resolve_measure(
-    name: str, model: type[Agent], environment: Environment | None = None
+    name: str, model: type[Model], environment: Environment | None = None
 ) -> Measure:
     """Return the measure of this name, or the model's parameter of this name as a measure.
 
@@ -47,7 +47,7 @@ class GroupDial:
     """
 
     measure: Measure
-    model: type[Agent]
+    model: type[Model]
     group_mean: Array
     group_sd: Array
 
@@ -101,7 +101,7 @@ def _points(parameters: int) -> Array:
 @lru_cache(maxsize=GROUPS)
 def _level(
     measure: Measure,
-    model: type[Agent],
+    model: type[Model],
     group_mean: tuple[float, ...],
     group_sd: tuple[float, ...],
 ) -> float:
@@ -112,7 +112,7 @@ def _level(
 @lru_cache(maxsize=GROUPS)
 def _curve(
     measure: Measure,
-    model: type[Agent],
+    model: type[Model],
     group_mean: tuple[float, ...],
     group_sd: tuple[float, ...],
 ) -> tuple[Array, Array]:

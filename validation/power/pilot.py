@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS, Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED
 from knownminds.inference import Measure
@@ -109,7 +109,7 @@ class Pilot:
 def read_pilot(
     fit: str | os.PathLike[str],
     environment: str,
-    model: type[Agent],
+    model: type[Model],
     unconverged: bool = False,
     draws: int = DRAWS,
 ) -> Pilot:
@@ -169,7 +169,7 @@ def pilot_of(
     fit: str | os.PathLike[str] | None,
     unconverged: bool,
     environment: str,
-    models: Sequence[type[Agent]],
+    models: Sequence[type[Model]],
     stated: Mapping[str, Mapping[str, float] | None],
     draws: int = DRAWS,
 ) -> Pilot | None:
@@ -234,7 +234,7 @@ def _state(result: Mapping[str, Any]) -> str:
     )
 
 
-def _drawn(folder: Path, model: type[Agent], result: Mapping[str, Any], most: int) -> Pilot:
+def _drawn(folder: Path, model: type[Model], result: Mapping[str, Any], most: int) -> Pilot:
     from knownminds.inference import read_posterior
 
     posterior = read_posterior(folder / POSTERIOR)["posterior"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment
 from knownminds.inference import FittedMeasure, Measure, identifiability
@@ -274,7 +274,7 @@ class Sought:
 
     question: Power
     environment: Environment
-    model: type[Agent]
+    model: type[Model]
     measure: Measure
     size: float
     correlation: Mapping[str, float] = field(default_factory=dict)
@@ -484,7 +484,7 @@ def _observed(question: Power, environment: Environment) -> Observed | None:
     return observed
 
 
-def _pilot_of(question: Power, environment: Environment, agent: type[Agent]) -> Pilot | None:
+def _pilot_of(question: Power, environment: Environment, agent: type[Model]) -> Pilot | None:
     """Return the pilot of a study, if it has one; what would contradict it is refused."""
     if isinstance(question.pilot, Pilot):
         return question.pilot

@@ -20,7 +20,7 @@ from knownminds.validation.reading import (
 from knownminds.validation.studies import AUDITS
 
 if TYPE_CHECKING:
-    from knownminds.agents import Agent
+    from knownminds.agents import Model
     from knownminds.environments import Environment
     from knownminds.inference import StoppingRule
     from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
@@ -132,7 +132,7 @@ class Power(ExperimentQuestion["Result"]):
     effect: Mapping[str, float | str] | None = option(
         read=_read_effect, default=None, kw_only=False
     )
-    model: type[Agent] | str = "rescorla_wagner_dual"
+    model: type[Model] | str = "rescorla_wagner_dual"
     comparison: Literal["one", "between", "paired"] = "one"
     estimator: Literal["two_stage", "hierarchical"] = "two_stage"
     subjects: int | Sequence[int] = 1

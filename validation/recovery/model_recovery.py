@@ -30,7 +30,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from statsmodels.stats.proportion import proportion_confint
 
-from knownminds.agents import AGENTS, Agent, Selection
+from knownminds.agents import AGENTS, Model, Selection
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, session_stream, unknown
 from knownminds.inference.fits.cross_validation import Folds, cross_validate, kept_apart, probes
@@ -158,7 +158,7 @@ def confusion_study(question: Confuse) -> Study:
 
 
 def _options(
-    question: Confuse, environment: Environment, rivals: Sequence[type[Agent]], sessions: int
+    question: Confuse, environment: Environment, rivals: Sequence[type[Model]], sessions: int
 ) -> dict[str, Any]:
     """Return how the rivals are compared; what they have in common shows in a single subject."""
     options: dict[str, Any] = {
@@ -178,7 +178,7 @@ def _options(
     return options
 
 
-def check_rivals(rivals: Sequence[type[Agent]], environment: Environment) -> None:
+def check_rivals(rivals: Sequence[type[Model]], environment: Environment) -> None:
     """Raise ValueError unless several models, each named once, play in an experiment."""
     names = [model.name for model in rivals]
     if len(names) < 2:
@@ -206,7 +206,7 @@ def _check_criteria(criteria: Sequence[str]) -> None:
 
 
 def truth_by_model(
-    rivals: Sequence[type[Agent]], truth: Mapping[str, float] | None
+    rivals: Sequence[type[Model]], truth: Mapping[str, float] | None
 ) -> dict[str, dict[str, float]]:
     """Give each model those of the true values that it has."""
     known = dict.fromkeys(name for model in rivals for name in model.parameters.names)
@@ -222,7 +222,7 @@ def truth_by_model(
     }
 
 
-def common_selection(rivals: Sequence[type[Agent]], all_trials: bool) -> Selection | None:
+def common_selection(rivals: Sequence[type[Model]], all_trials: bool) -> Selection | None:
     """Return the trials to which all rivals are fitted, so that their scores can be compared.
 
     Those to which one of them is fitted alone; all trials where a rival goes by earlier ones,
@@ -247,7 +247,7 @@ def _heeds_lapse(data: ModelData) -> bool:
     return False
 
 
-def _stimuli(sessions: Lived, rivals: Sequence[type[Agent]]) -> dict[str, NDArray[np.int64]]:
+def _stimuli(sessions: Lived, rivals: Sequence[type[Model]]) -> dict[str, NDArray[np.int64]]:
     names = dict.fromkeys(name for model in rivals for name in model.separate)
     return {
         name: sessions.columns[name].astype(np.int64) for name in names if name in sessions.columns

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from knownminds.validation.engine.question import ExperimentQuestion, frozen_question, option
 
 if TYPE_CHECKING:
-    from knownminds.agents import Agent
+    from knownminds.agents import Model
     from knownminds.environments import Environment
     from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
@@ -66,7 +66,7 @@ class Recover(ExperimentQuestion["Result"]):
     computed_in: ClassVar[str] = "recovery.parameter_recovery"
 
     environment: Environment | str = option(argument=True, kw_only=False)
-    model: type[Agent] | str = option(kw_only=False)
+    model: type[Model] | str = option(kw_only=False)
     subjects: int | Sequence[int] = 100
     replicates: int = 1
     sessions: int | Sequence[int] = 1
@@ -144,7 +144,7 @@ class Confuse(ExperimentQuestion["Result"]):
     computed_in: ClassVar[str] = "recovery.model_recovery"
 
     environment: Environment | str = option(argument=True, kw_only=False)
-    models: Sequence[type[Agent] | str] = option("--model", kw_only=False)
+    models: Sequence[type[Model] | str] = option("--model", kw_only=False)
     criteria: Sequence[str] = option("--criterion", default=("aic", "bic"))
     subjects: int | Sequence[int] = 1
     replicates: int = 200

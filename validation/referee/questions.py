@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from knownminds.validation.engine.question import StudyQuestion, frozen_question, option
 
 if TYPE_CHECKING:
-    from knownminds.agents import Agent
+    from knownminds.agents import Model
     from knownminds.environments import Environment
     from knownminds.validation.engine.result import Result  # noqa: F401 - named in a string
 
@@ -48,7 +48,7 @@ class Referee(StudyQuestion["Result"]):
     verb: ClassVar[str] = "referee"
     computed_in: ClassVar[str] = "referee.referee"
 
-    candidate: type[Agent] | str = option(argument=True, kw_only=False)
+    candidate: type[Model] | str = option(argument=True, kw_only=False)
     environment: Environment | str
     against: Sequence[str] = ()
     subjects: int = 100

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from knownminds.agents import Agent
+from knownminds.agents import Model
 from knownminds.environments import Environment, make
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.inference import check_agent
@@ -85,7 +85,7 @@ def compute(question: Referee) -> Result:
     return _say(about, parts)
 
 
-def model_of(model: type[Agent] | str) -> type[Agent]:
+def model_of(model: type[Model] | str) -> type[Model]:
     """Return a model by its name, or the one in a Python file.
 
     Raises
@@ -97,7 +97,7 @@ def model_of(model: type[Agent] | str) -> type[Agent]:
         return resolve_model(model)
     module = load_file(model)
     models = [one for one in members_of(module)
-              if inspect.isclass(one) and issubclass(one, Agent)]  # fmt: skip
+              if inspect.isclass(one) and issubclass(one, Model)]  # fmt: skip
     if len(models) == 1:
         return models[0]
     names = ", ".join(one.name for one in models)
@@ -107,7 +107,7 @@ def model_of(model: type[Agent] | str) -> type[Agent]:
     )
 
 
-def _rivals(question: Referee, model: type[Agent], environment: Environment) -> list[str]:
+def _rivals(question: Referee, model: type[Model], environment: Environment) -> list[str]:
     """Return the names of the rivals: those that are named, or the experiment's usual model."""
     if not question.against:
         usual = usual_model(environment.name)
@@ -117,7 +117,7 @@ def _rivals(question: Referee, model: type[Agent], environment: Environment) -> 
     return [rival.name for rival in rivals]
 
 
-def _options(question: Referee, model: type[Agent], environment: Environment) -> dict[str, Any]:
+def _options(question: Referee, model: type[Model], environment: Environment) -> dict[str, Any]:
     options = question.option_values() | {"subject_matter": str(question.candidate)}
     if not isinstance(question.candidate, str):
         options["subject_matter"] = model.name
@@ -138,7 +138,7 @@ def _claim(about: Mapping[str, Any], folder: Path) -> None:
 
 
 def _parts(
-    question: Referee, model: type[Agent], environment: Environment, rivals: list[str]
+    question: Referee, model: type[Model], environment: Environment, rivals: list[str]
 ) -> dict[str, Callable[[Running], Result]]:
     """Return what computes each part, given where and how."""
     from knownminds.validation.calibration.calibration import calibrate

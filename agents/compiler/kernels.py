@@ -1,0 +1,211 @@
+"""The kernels of a model: its definition traced, printed, and compiled at its first use."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from knownminds.environments import answer_columns
+from knownminds.environments.environment import Environment
+from knownminds.environments.world import World
+
+from .cache import folder_of, loaded, module_text
+from .definition import SMALLEST
+from .errors import explained
+from .likelihood import Likelihood
+from .simulation import Simulation
+from .symbols import STATE, new_graph, symbol
+from .tracing import Definition, Shapes
+
+if TYPE_CHECKING:
+    from knownminds.agents.model import Model
+
+Kernel = Callable[..., Any]
+Array = NDArray[np.float64]
+
+
+class Compiled(NamedTuple):
+    """A compiled likelihood; the columns that it reads, and after them expressions of columns."""
+
+    log_likelihood: Kernel
+    columns: tuple[str, ...]
+    hoisted: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Played:
+    """A compiled simulation; called as kernels are, it returns [columns, places, LANES].
+
+    Parameters
+    ----------
+    kernel : the function
+    columns : names of what comes back: what is given, shown and paid, and "present"
+    tables : the tables of the design that it takes after the uniforms
+    noisy : whether it takes normal numbers as well
+    remembers : whether the world remembers anything from trial to trial
+    depends : whether what is given depends on that
+    """
+
+    kernel: Kernel
+    columns: tuple[str, ...]
+    tables: tuple[str, ...]
+    noisy: bool
+    remembers: bool
+    depends: bool
+
+    def __call__(
+        self,
+        theta: Any,
+        lapse: Any,
+        n_actions: int,
+        row: Any,
+        start: Any,
+        uniforms: Any,
+        *tables: Any,
+    ) -> Array:
+        """Play sequences; kernels have no quantile function, so that noise is made here."""
+        noise = [ndtri(np.maximum(uniforms[:, 1], SMALLEST))] if self.noisy else []
+        rates = np.zeros(len(theta)) if lapse is None else lapse
+        values: Array = self.kernel(theta, rates, n_actions, row, start, uniforms, *noise, *tables)
+        return values
+
+
+# By class, and by number of actions or world; not on the class, which may be sent to another
+# process.
+_compiled: WeakKeyDictionary[type[Model], dict[int, Compiled]] = WeakKeyDictionary()
+_played: WeakKeyDictionary[type[Model], dict[Any, Played]] = WeakKeyDictionary()
+
+
+def outline(model: type[Model]) -> dict[str, Any]:
+    """Return what a definition says by itself, by attribute of the model.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be traced, with the line and what to write instead.
+    """
+    if "_outline" not in vars(model):
+        declared = inspect.getattr_static(model, "n_actions")
+        with new_graph(), explained(model):
+            traced = _traced(model, declared if isinstance(declared, int) else 2)
+            laws = [law for law in traced.laws if law is not None]
+            moved = (x is not symbol(n, STATE) for after in traced.afters for n, x in after.items())
+            model._outline = {
+                "columns": traced.columns,  # that the likelihood reads, the answer first
+                "given": "response" if traced.laws[0] else "both" if laws else "action",
+                "n_uniforms": 2 if laws else 1,
+                "remembers": any(moved),
+                "span": laws[0].span if laws else None,
+            }
+    return model._outline
+
+
+def _traced(model: type[Model], actions: int) -> Likelihood:
+    either = inspect.getattr_static(model, "given") == "either"
+    return Likelihood(Definition(model, actions), either and model.prepare is None)
+
+
+def _actions(model: type[Model], n_actions: int | None) -> int:
+    """Return for how many actions a likelihood is compiled; prepared rows are alike for all."""
+    return model.n_actions or (n_actions if model.prepare is None else 2) or 2
+
+
+def _printed(model: type[Model], actions: int) -> tuple[str, Likelihood]:
+    with new_graph(), explained(model):
+        traced = _traced(model, actions)
+        about = f"Likelihood of {model.name} for {actions} actions, from its definition."
+        return module_text(about, traced.roots, traced.lines()), traced
+
+
+def likelihood_text(model: type[Model], n_actions: int | None = None) -> str:
+    """Return the text of a model's likelihood, for so many actions."""
+    return _printed(model, _actions(model, n_actions))[0]
+
+
+def likelihood_of(model: type[Model], n_actions: int | None) -> Compiled:
+    """Return a model's likelihood for so many actions, compiled at its first call.
+
+    Raises
+    ------
+    ValueError
+        If the definition cannot be traced, with the line and what to write instead.
+    """
+    actions = _actions(model, n_actions)
+    known = _compiled.setdefault(model, {})
+    if actions not in known:
+        text, traced = _printed(model, actions)
+        module = loaded(text, model.name, folder_of(model))
+        known[actions] = Compiled(module.log_likelihood, traced.used, tuple(traced.hoisted))
+    return known[actions]
+
+
+def _printed_in(
+    model: type[Model], world: type[World], shapes: Shapes, actions: int
+) -> tuple[str, Simulation]:
+    with new_graph(), explained(model, world):
+        traced = Simulation(model, world, shapes, actions)
+        about = f"Simulation of {model.name} for {actions} actions, in {world.__name__}."
+        return module_text(about, traced.roots, traced.lines()), traced
+
+
+def simulation_text(model: type[Model], environment: Environment) -> str:
+    """Return the text of a model's simulation in an experiment."""
+    actions = model.n_actions or environment.n_actions or 2
+    return _printed_in(model, environment.world, environment.drawn, actions)[0]
+
+
+def simulation_of(model: type[Model], environment: Environment) -> Played:
+    """Return what simulates a model in an experiment, compiled at its first call.
+
+    Raises
+    ------
+    ValueError
+        If the model or the world cannot be traced, or if the model tells trials apart that the
+        world holds together.
+    """
+    actions = model.n_actions or environment.n_actions or 2
+    played = played_in(model, environment.world, environment.drawn, actions)
+    crossed = _crossed(model, environment) if played.remembers else None
+    if crossed is not None and played.depends:
+        raise ValueError(
+            f"{model.name} tells trials apart by {crossed!r}, and what {environment.name} shows "
+            f"and pays depends on earlier trials of another {crossed!r}. Leave it out of "
+            "`separate`."
+        )
+    if crossed is not None:  # what follows from the answers is shown by whole sessions alone
+        played = replace(played, columns=played.columns[: len(answer_columns(environment))])
+    return played
+
+
+def played_in(model: type[Model], world: type[World], shapes: Shapes, actions: int) -> Played:
+    """Return what simulates a model in a world, by the shapes of the design's tables."""
+    key = actions, world, tuple(sorted(shapes.items()))
+    known = _played.setdefault(model, {})
+    if key not in known:
+        text, traced = _printed_in(model, world, shapes, actions)
+        module = loaded(text, f"{model.name}_in_{world.__name__}", folder_of(model))
+        known[key] = Played(
+            module.simulate, traced.columns, traced.tables, "response" in traced.given,
+            traced.remembers, traced.depends,
+        )  # fmt: skip
+    return known[key]
+
+
+def _crossed(model: type[Model], environment: Environment) -> str | None:
+    """Return a column by which a model tells trials apart that a world holds together."""
+    span = environment.world.span
+    tables = environment.tables(np.full((1, environment.n_draws), 0.5))
+    within = np.ones(environment.n_trials - 1, dtype=bool)
+    if span is not None:
+        within = np.diff(tables[span][0]) == 0
+    for name in model.separate:
+        if name in tables and (np.diff(tables[name][0])[within] != 0).any():
+            return name
+    return None
