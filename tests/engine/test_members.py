@@ -82,7 +82,7 @@ def test_a_study_that_goes_on_with_an_edited_file_says_so(tmp_path, capsys, monk
     Path(plugin).write_text(Path(plugin).read_text() + "# edited\n")
     capsys.readouterr()
     assert run(*asked) == 0
-    assert "different versions" in capsys.readouterr().out
+    assert "different versions of edited_model.py;" in capsys.readouterr().out
     assert len(json.loads(Path("study/study.json").read_text())["versions"]) == 2
 
 

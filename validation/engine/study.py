@@ -281,8 +281,12 @@ class Rows:
     def result(self, title: str, **parts: Any) -> Result:
         """Return a result of these rows: counts, and options are filled in."""
         frame = self.frame
-        several = "Parts were computed with different versions of packages; see study.json."
-        notes = [*parts.pop("notes", ()), *([several] if len(self.versions) > 1 else [])]
+        notes = list(parts.pop("notes", ()))
+        names = dict.fromkeys(name for used in self.versions for name in used)
+        differ = [name for name in names if len({used.get(name) for used in self.versions}) > 1]
+        if differ:
+            several = "Parts were computed with different versions of"
+            notes.append(f"{several} {', '.join(differ)}; see study.json.")
         given: dict[str, Any] = {
             "attempted": len(frame),
             "failed": int((frame["status"] == "failed").sum()),
