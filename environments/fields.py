@@ -299,24 +299,47 @@ class SomeOf:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A row of numbers for which `holds` is true; `what` says the rule, with its verb."""
+    """A row of numbers, or a table of them, for which `holds` is true; returned as tuples.
+
+    Parameters
+    ----------
+    what : the rule, with its verb
+    holds : whether an array of them keeps it
+    shape : how many there are along each axis; 0 where any number of them will do
+    decimals : how many a number has; None for any, 0 for whole numbers
+    sort : whether they are put in order, each once; a single number will do then
+    """
 
     what: str
     holds: Callable[[NDArray[np.float64]], Any] = lambda values: True
+    shape: tuple[int, ...] = (0,)
+    decimals: int | None = None
+    sort: bool = False
 
-    def __call__(self, name: str, given: Any) -> NDArray[np.float64]:
+    def __call__(self, name: str, given: Any) -> tuple[Any, ...]:
         """Check and return them."""
         try:
             values = np.array(given, dtype=float)
         except (TypeError, ValueError):
-            raise ValueError(f"{name} {self}; got {given!r}.") from None
-        if values.ndim != 1 or not len(values) or not np.all(self.holds(values)):
-            raise ValueError(f"{name} {self}; got {values.tolist()}.")
-        return values
+            values = np.zeros(0)
+        values = np.unique(values) if self.sort else values
+        rounded = values if self.decimals is None else np.round(values, self.decimals)
+        fits = values.ndim == len(self.shape) and all(
+            due in (0, n) for due, n in zip(self.shape, values.shape, strict=True)
+        )
+        good = fits and values.size and np.isfinite(values).all() and np.allclose(values, rounded)
+        if not good or not np.all(self.holds(values)):
+            raise ValueError(f"{name} {self}; got {jsonable(given)!r}.")
+        taken = rounded if self.decimals != 0 else rounded.astype(np.int64)
+        return tuple(map(_tuples, taken.tolist()))
 
     def __str__(self) -> str:
         """Say the rule."""
         return self.what
+
+
+def _tuples(values: Any) -> Any:
+    return tuple(map(_tuples, values)) if isinstance(values, list) else values
 
 
 @dataclass(frozen=True)

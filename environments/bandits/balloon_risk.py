@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation, Turn
-from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Unless, Whole, setting
+from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Unless, Whole, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Searched, Span, span
@@ -29,16 +29,6 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _OPTIONS = ["1", "2"]
 _WORDS = ("stop", "inflate", "held", "burst", "stopped")
 _BITS = 32  # fair coins taken from one uniform number
-
-
-def _maxima(name: str, given: Any) -> tuple[int, ...]:
-    types = list(given) if isinstance(given, Sequence | np.ndarray) else []
-    if not 1 <= len(types) <= len(_LETTERS) or isinstance(given, str):
-        raise ValueError(
-            f"{name} holds the highest number of pumps of 1 to {len(_LETTERS)} types; "
-            f"got {given!r}."
-        )
-    return tuple(Whole(1)(f"Each of {name}", most) for most in types)
 
 
 class Inflating(World):
@@ -114,7 +104,11 @@ class BalloonRisk(Retelling):
     )
     maxima: tuple[int, ...] = setting(
         (128, 32, 8),
-        Told(_maxima, "the highest number of pumps of each type"),
+        Numbers(
+            f"are highest numbers of pumps, whole, of 1 to {len(_LETTERS)} types",
+            lambda most: np.all(most > 0) and len(most) <= len(_LETTERS),
+            decimals=0,
+        ),
         "The highest number of pumps of each type.",
         searched=Searched(
             (Span(4, 16), Span(1.0, 4.0, 0.5, even=True), Span(1, 3, even=True)),

@@ -142,12 +142,12 @@ class Horizon(TwoMachines):
         "Probability that one machine is shown once and the other three times.",
         searched=span(0.0, 1.0, 0.05),
     )
-    base_means: NDArray[np.float64] = setting(
-        (40.0, 60.0), Numbers("are numbers", np.isfinite), "Means of the one machine, drawn evenly."
+    base_means: tuple[float, ...] = setting(
+        (40.0, 60.0), Numbers("are numbers"), "Means of the one machine, drawn evenly."
     )
-    differences: NDArray[np.float64] = setting(
+    differences: tuple[float, ...] = setting(
         (4.0, 8.0, 12.0, 20.0, 30.0),
-        Numbers("are numbers above 0", lambda values: np.isfinite(values) & (values > 0.0)),
+        Numbers("are numbers above 0", lambda values: values > 0.0),
         "By how much the other one's mean lies above or below it, drawn evenly.",
         searched=Searched(
             (Span(1, 10), Span(1, 6, even=True), Span(1.2, 3.0, 0.1)),
@@ -195,8 +195,8 @@ class Horizon(TwoMachines):
         shown = np.where(once, 1, np.where(thrice, 3, 2))
         arm = (np.argsort(shuffled, axis=2) < shown[..., None]).astype(np.int64)
 
-        base = self.base_means[(means[..., 0] * len(self.base_means)).astype(np.int64)]
-        gap = self.differences[(means[..., 1] * len(self.differences)).astype(np.int64)]
+        base = np.array(self.base_means)[(means[..., 0] * len(self.base_means)).astype(np.int64)]
+        gap = np.array(self.differences)[(means[..., 1] * len(self.differences)).astype(np.int64)]
         other = base + np.where(means[..., 2] < 0.5, gap, -gap)
         swapped = means[..., 3] < 0.5
         mean = np.stack([np.where(swapped, other, base), np.where(swapped, base, other)], axis=2)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
-from knownminds.environments.fields import Field, Fields, Told, Whole, setting
+from knownminds.environments.fields import Field, Fields, Numbers, Whole, setting
 from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Among, Searched, Span, span
 from knownminds.environments.words.history import FIRST, LETTERS, Retelling, two_names
@@ -29,17 +29,6 @@ _CASINOS = {
     "unequal and high": ((0, 1), (1, 0), (1, 1)),
     "equal pairs": ((0, 0), (1, 1)),
 }
-
-
-def _rates(name: str, given: Any) -> NDArray[np.float64]:
-    rule = f"{name} holds two probabilities, from 0 to 1, for each casino"
-    try:
-        rates = np.array(given, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{rule}; got {given!r}.") from None
-    if rates.ndim != 2 or rates.shape[1] != 2 or not np.all((rates >= 0) & (rates <= 1)):
-        raise ValueError(f"{rule}; got {rates.tolist()}.")
-    return rates
 
 
 class InstrumentalLearning(Retelling):
@@ -74,9 +63,13 @@ class InstrumentalLearning(Retelling):
     thought = "I go by what these two machines have paid so far."
 
     n_visits: int = setting(24, Whole(1), "Visits to each casino.", size=True, searched=span(4, 96))
-    win_probability: NDArray[np.float64] = setting(
+    win_probability: tuple[tuple[float, float], ...] = setting(
         ((0.25, 0.25), (0.25, 0.75), (0.75, 0.25), (0.75, 0.75)),
-        Told(_rates, "two probabilities, from 0 to 1, for each casino"),
+        Numbers(
+            "holds two probabilities, from 0 to 1, for each casino",
+            lambda rates: (rates >= 0) & (rates <= 1),
+            (0, 2),
+        ),
         "For each casino (context) the win probabilities of its two machines (actions 0 and 1).",
         searched=Searched(
             (Span(0.0, 0.45, 0.05), Span(0.5, 1.0, 0.05), Among(tuple(_CASINOS))),

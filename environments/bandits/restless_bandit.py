@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from knownminds.environments.environment import Observation, Turn
-from knownminds.environments.fields import Field, Fields, Number, OneOf, Told, Whole, setting
+from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Whole, setting
 from knownminds.environments.recorded import Recorded, fresh_tables
 from knownminds.environments.replies import Replies
 from knownminds.environments.searched import Among, Searched, Span, span
@@ -55,21 +55,6 @@ _ALIKE = re.compile(
 )
 
 
-def _range(name: str, given: Any) -> tuple[int, int]:
-    rule = f"{name} holds the shortest and the longest block, whole numbers from 1 on"
-    ends = list(given) if isinstance(given, Sequence | np.ndarray) else []
-    if len(ends) != 2 or any(
-        isinstance(end, bool) or not isinstance(end, int | np.integer) or end < 1 for end in ends
-    ):
-        raise ValueError(f"{rule}; got {given!r}.")
-    shortest, longest = map(int, ends)
-    if shortest > longest or (shortest + longest) % 2:
-        raise ValueError(
-            f"{rule}, with a whole number as their mean; got {given!r}. Add 1 to one of them."
-        )
-    return shortest, longest
-
-
 class RestlessBandit(TwoMachines):
     """Two machines, one better than the other, that change places at the end of each block.
 
@@ -104,7 +89,13 @@ class RestlessBandit(TwoMachines):
     )
     block_length: tuple[int, int] = setting(
         (18, 22),
-        Told(_range, "the shortest and the longest block, with a whole number as their mean"),
+        Numbers(
+            "holds the shortest and the longest block, whole numbers with a whole number as their "
+            "mean",
+            lambda ends: 1 <= ends[0] <= ends[1] and ends.sum() % 2 == 0,
+            (2,),
+            decimals=0,
+        ),
         "Shortest and longest block; their sum is even, since a session has n_blocks times their "
         "mean of trials.",
         searched=Searched(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.fields import Field, Fields, Number, OneOf, Told, Whole, setting
+from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Whole, setting
 from knownminds.environments.recorded import Recorded, fresh_tables
 from knownminds.environments.searched import Among, Searched, Span, among, span
 from knownminds.environments.words.history import FIRST, LETTERS
@@ -25,26 +25,6 @@ if TYPE_CHECKING:
 
 
 CRITERIA = ("plays", "correct", "consecutive")
-
-
-def _chances(name: str, given: Any) -> tuple[float, float]:
-    rule = f"{name} holds how often the better and the worse machine win, from 0 to 1"
-    try:
-        better, worse = map(float, given)
-    except (TypeError, ValueError):
-        raise ValueError(f"{rule}; got {given!r}.") from None
-    if not 0.0 <= worse < better <= 1.0:
-        raise ValueError(f"{rule}, the better one more often; got {better:g} and {worse:g}.")
-    return better, worse
-
-
-def _lengths(name: str, given: Any) -> tuple[int, int]:
-    rule = f"{name} holds the fewest and the most plays of a block, whole numbers from 1 on"
-    ends = list(given) if isinstance(given, Sequence | np.ndarray) else []
-    whole = [isinstance(end, int | np.integer) and not isinstance(end, bool) for end in ends]
-    if len(ends) != 2 or not all(whole) or not 1 <= ends[0] <= ends[1]:
-        raise ValueError(f"{rule}; got {given!r}.")
-    return int(ends[0]), int(ends[1])
 
 
 class OnCorrect(World):
@@ -114,7 +94,12 @@ class ReversalLearning(TwoMachines):
     n_plays: int = setting(120, Whole(1), "Plays in a session.", size=True, searched=span(20, 480))
     win_probability: tuple[float, float] = setting(
         (0.8, 0.2),
-        Told(_chances, "a higher and a lower probability, from 0 to 1"),
+        Numbers(
+            "holds how often the better and the worse machine win, from 0 to 1, the better one "
+            "more often",
+            lambda chances: 0 <= chances[1] < chances[0] <= 1,
+            (2,),
+        ),
         "How often the better and the worse machine win.",
         searched=Searched(
             (Span(0.55, 1.0, 0.05), Span(0.0, 0.45, 0.05)),
@@ -124,7 +109,12 @@ class ReversalLearning(TwoMachines):
     )
     block_length: tuple[int, int] = setting(
         (10, 15),
-        Told(_lengths, "the fewest and the most plays, whole numbers from 1 on"),
+        Numbers(
+            "holds the fewest and the most plays of a block, whole numbers from 1 on",
+            lambda ends: 1 <= ends[0] <= ends[1],
+            (2,),
+            decimals=0,
+        ),
         "Fewest and most plays before the machines change places; one number twice fixes it.",
         searched=Searched(
             (Span(3, 40), Among((1.0, 1.5, 2.0))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import inf
 from pathlib import Path
@@ -18,8 +19,6 @@ from knownminds.environments.fields import (
     Fields,
     Numbers,
     OneOf,
-    Rule,
-    Told,
     Whole,
     coded,
     setting,
@@ -73,20 +72,12 @@ def _held(column: str) -> Callable[[TemporalDiscounting], tuple[int, int]]:
     return ends
 
 
-def _rising(low: float, high: float) -> Rule:
+def _rising(low: float, high: float) -> Numbers:
     """Return the rule for numbers that rise between two others."""
-    numbers = Numbers(
+    return Numbers(
         f"are numbers between {low:g} and {high:g} in rising order",
         lambda values: np.all((low < values) & (values < high)) and np.all(np.diff(values) > 0),
     )
-    return Told(lambda name, given: tuple(numbers(name, given).tolist()), str(numbers))
-
-
-def _months(name: str, given: Any) -> tuple[int, ...]:
-    months = tuple(Whole(1)("every delay", each) for each in given)
-    if not months or list(months) != sorted(set(months)):
-        raise ValueError(f"{name} are months in rising order; got {list(given)}.")
-    return months
 
 
 class Questionnaire(World):
@@ -201,7 +192,7 @@ class TemporalDiscounting(Retelling):
     )
     delays: tuple[int, ...] = setting(
         DELAYS,
-        Told(_months, "months in rising order"),
+        replace(_rising(0.0, inf), what="are months in rising order", decimals=0),
         "Of the grid: those of the later sum.",
         searched=Searched(
             (Span(1, 12), Span(13, 360), Span(2, 12)),

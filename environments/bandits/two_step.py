@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from knownminds.environments.environment import Observation, Turn
-from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Told, Whole, setting
+from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import Answer, parse_label
@@ -37,18 +36,6 @@ _N_ALIENS = 4  # two on each of two planets
 _SMALLEST = 2.0**-54  # below the least uniform number above 0; its quantile is finite
 
 
-def _rates(name: str, given: Any) -> tuple[float, float]:
-    rule = f"{name} holds the lowest and the highest probability of an alien to pay, from 0 to 1"
-    try:
-        low, high = (float(rate) for rate in given)
-    except (TypeError, ValueError):
-        raise ValueError(f"{rule}; got {given!r}.") from None
-    if not 0.0 <= low <= high <= 1.0:
-        raise ValueError(f"{rule}; got {low:g} and {high:g}.")
-    return low, high
-
-
-@dataclass(frozen=True)
 class Gems(Slot):
     """What an alien pays, in gems; a shuttle pays nothing."""
 
@@ -145,7 +132,11 @@ class TwoStep(Retelling):
     )
     rates: tuple[float, float] = setting(
         (0.25, 0.75),
-        Told(_rates, "a lower and a higher probability, from 0 to 1"),
+        Numbers(
+            "holds the lowest and the highest probability of an alien to pay, from 0 to 1",
+            lambda rates: 0 <= rates[0] <= rates[1] <= 1,
+            (2,),
+        ),
         "Lowest and highest probability of an alien to pay.",
         searched=Searched(
             (Span(0.0, 0.4, 0.05), Span(0.6, 1.0, 0.05)), lambda low, high: [low, high], "low, high"

@@ -12,9 +12,9 @@ from knownminds.environments.environment import Observation
 from knownminds.environments.fields import (
     Field,
     Fields,
+    Numbers,
     OneOf,
     SomeOf,
-    Told,
     Unless,
     Whole,
     coded,
@@ -45,32 +45,6 @@ MOST_CASES = 500  # of a table
 _PARTS = ("introduction", "one", "many", "name")
 _OF_CASES = ("with_cause", "without_cause", "with_effect")
 _IN_LISTS = ("has_cause", "lacks_cause", "has_effect", "lacks_effect")
-
-
-def tables_of(name: str, given: Any) -> tuple[Table, ...]:
-    """Take tables of four counts."""
-    rule = (
-        f"{name} are rows of four counts (with both, with the cause alone, with the effect alone, "
-        f"with neither), of {MOST_CASES} cases at most"
-    )
-    try:
-        rows = [tuple(row) for row in given]
-    except TypeError:
-        raise ValueError(f"{rule}; got {given!r}.") from None
-    if not rows:
-        raise ValueError(f"{rule}; got none. Give one.")
-    for row in rows:
-        good = len(row) == 4 and all(
-            isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in row
-        )
-        if not good or sum(row) > MOST_CASES:
-            raise ValueError(f"{rule}; got {row!r}. Correct it.")
-        if not np.isfinite(causal_power(*row)):
-            raise ValueError(
-                "A table has cases with the cause and without it, and room for the cause to make "
-                f"a difference; {row!r} has not. Change a count."
-            )
-    return tuple((int(a), int(b), int(c), int(d)) for a, b, c, d in rows)
 
 
 def judged_contrast(columns: Mapping[str, Any]) -> Array:
@@ -150,7 +124,19 @@ class CausalStrength(LikelihoodQuestions):
     )
     tables_told: tuple[Table, ...] | None = setting(
         None,
-        Unless(Told(tables_of, "rows of four counts")),
+        Unless(
+            Numbers(
+                f"are rows of four counts of {MOST_CASES} cases at most, some with the cause and "
+                "some without it, in which the cause has room to make a difference",
+                lambda rows: (
+                    np.all(rows >= 0)
+                    and np.all(rows.sum(axis=1) <= MOST_CASES)
+                    and np.isfinite(causal_power(*rows.T))
+                ),
+                (0, 4),
+                decimals=0,
+            )
+        ),
         "Other tables instead of these: rows of four counts, with both, with the cause "
         "alone, with the effect alone, with neither; each is judged in its direction.",
         called="contingencies",

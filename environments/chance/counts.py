@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor, log
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from knownminds.environments.fields import SomeOf, Told, Whole, setting
+from knownminds.environments.fields import Numbers, SomeOf, Whole, setting
 from knownminds.environments.later import pandas as pd
 
 from .chance import Chance, geometric_up_to, mixed, poisson_up_to
@@ -34,44 +35,12 @@ FACTS = (1, 8)
 LEARNED = KINDS.index("learned")
 
 
-def _means(name: str, given: Any) -> tuple[float, ...]:
-    """Check means, which are sorted from small to large."""
-    try:
-        values = np.unique(np.atleast_1d(np.array(given, dtype=float)))
-    except (TypeError, ValueError):
-        values = np.zeros(0)
-    tenths = values * TENTHS
-    inside = np.all((values > 0) & (values <= LARGEST))
-    if not len(values) or not inside or not np.allclose(tenths, np.round(tenths)):
-        raise ValueError(
-            f"{name} are rates above 0 and up to {LARGEST:g}, with one decimal; got {given!r}."
-        )
-    return tuple((np.round(tenths) / TENTHS).tolist())
-
-
-def _two_means(name: str, given: Any) -> tuple[float, ...]:
-    means = _means(name, given)
-    if len(means) != 2:
-        raise ValueError(f"{name} are two rates that differ; got {given!r}.")
-    return means
-
-
-def _prior(name: str, given: Any) -> tuple[float, ...]:
-    try:
-        values = np.array(given, dtype=float)
-    except (TypeError, ValueError):
-        values = np.zeros(0)
-    if values.shape != (2,) or not np.all(values > 0):
-        raise ValueError(f"{name} is two probabilities above 0; got {given!r}.")
-    if abs(values.sum() - 1) > 1e-9:
-        raise ValueError(
-            f"Probabilities sum to 1; those of {name} sum to {values.sum():g}. Give two that do, "
-            "such as 0.5 and 0.5."
-        )
-    hundredths = values * PERCENT
-    if not np.allclose(hundredths, np.round(hundredths)) or hundredths[0] > 98:
-        raise ValueError(f"{name} has whole hundredths, the first up to 0.98; got {given!r}.")
-    return tuple((np.round(hundredths) / PERCENT).tolist())
+_MEANS = Numbers(
+    f"are rates above 0 and up to {LARGEST:g}, with one decimal",
+    lambda means: (means > 0) & (means <= LARGEST),
+    decimals=1,
+    sort=True,
+)
 
 
 class Counts(BrokenOff):
@@ -112,17 +81,21 @@ class Counts(BrokenOff):
     n_actions = MOST + 1
 
     laws: tuple[Law, ...] = setting(LAWS, SomeOf(LAWS), "Which laws are used.")
-    means: tuple[float, ...] = setting(
-        (2.0, 4.0), Told(_means, "rates above 0 with one decimal"), "Means where they are known."
-    )
+    means: tuple[float, ...] = setting((2.0, 4.0), _MEANS, "Means where they are known.")
     candidates: tuple[float, ...] = setting(
         (1.0, 6.0),
-        Told(_two_means, "two rates above 0 with one decimal"),
+        replace(_MEANS, shape=(2,), what=f"{_MEANS}, two that differ"),
         "The two means of learned contexts.",
     )
     prior: tuple[float, ...] = setting(
         (0.5, 0.5),
-        Told(_prior, "two probabilities that sum to 1, in hundredths"),
+        Numbers(
+            "holds two probabilities above 0 that sum to 1, in whole hundredths, the first up to "
+            "0.98",
+            lambda prior: np.all(prior > 0) and prior[0] <= 0.98 and np.isclose(prior.sum(), 1),
+            (2,),
+            decimals=2,
+        ),
         "How probable each of the two is before anything was counted.",
     )
     n_earlier: int = setting(3, Whole(2, N_EARLIER), "How many earlier counts are shown.")

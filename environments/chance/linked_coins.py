@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from knownminds.environments.fields import OneOf, SomeOf, Told, setting
+from knownminds.environments.fields import Numbers, OneOf, SomeOf, setting
 
 from .chance import chained, chained_after, share_of
 from .coins import FACES, Face
@@ -26,21 +26,6 @@ KINDS: tuple[str, ...] = get_args(Kind)
 SIZES = (2, 3, 4)
 HEAVIEST = 98  # what the number of a context has room for
 PERCENT = 100
-
-
-def _correlations(name: str, given: Any) -> tuple[float, ...]:
-    """Check correlations, which are sorted from small to large."""
-    try:
-        values = np.unique(np.atleast_1d(np.array(given, dtype=float)))
-    except (TypeError, ValueError):
-        values = np.zeros(0)
-    percent = values * PERCENT
-    inside = np.all(np.abs(values) <= 1)
-    if not len(values) or not inside or not np.allclose(percent, np.round(percent)):
-        raise ValueError(
-            f"{name} are numbers from -1 to 1 in whole hundredths, such as 0.6; got {given!r}."
-        )
-    return tuple((np.round(percent) / PERCENT).tolist())
 
 
 class LinkedCoins(BrokenOff):
@@ -88,7 +73,12 @@ class LinkedCoins(BrokenOff):
     )
     correlations: tuple[float, ...] = setting(
         (-0.4, 0.6),
-        Told(_correlations, "numbers from -1 to 1 in hundredths"),
+        Numbers(
+            "are numbers from -1 to 1 in whole hundredths, such as 0.6",
+            lambda links: np.abs(links) <= 1,
+            decimals=2,
+            sort=True,
+        ),
         "Correlations of each coin with the one before it.",
     )
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is used.")

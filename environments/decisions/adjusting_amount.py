@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
-from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Whole, setting
+from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Whole, setting
 from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import decimal
@@ -56,11 +56,11 @@ class Halving(World):
         self.high = where(action == below, middle, self.high)
 
 
-def _rising(name: str, given: Any) -> tuple[int, ...]:
-    numbers = tuple(Whole(1)(f"each of {name}", each) for each in given)
-    if not numbers or list(numbers) != sorted(set(numbers)):
-        raise ValueError(f"{name} are whole numbers from 1 on in rising order; got {list(given)}.")
-    return numbers
+_rising = Numbers(
+    "are whole numbers from 1 on in rising order",
+    lambda values: values[0] >= 1 and np.all(np.diff(values) > 0),
+    decimals=0,
+)
 
 
 def _ends(environment: AdjustingAmount) -> tuple[float, float]:
@@ -102,12 +102,12 @@ class AdjustingAmount(StatedQuestions):
 
     amounts: Sequence[int] = setting(
         (640,),
-        Told(_rising, "whole numbers from 1 on in rising order"),
+        _rising,
         "Later sums.",
     )
     delays: Sequence[int] = setting(
         (1, 3, 6, 12, 24, 60),
-        Told(_rising, "months in rising order"),
+        _rising,
         "Of the later sums, in months.",
     )
     losses: bool = setting(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.fields import Field, Fields, Numbers, Told, setting
+from knownminds.environments.fields import Field, Fields, Numbers, setting
 from knownminds.environments.words.history import FIRST
 
 from .offers import Offers
@@ -22,13 +22,12 @@ BALLS = 100  # in an urn
 CLOSE = 1e-9
 
 
-def _increasing(what: str) -> Any:
-    numbers = Numbers(
+def _increasing(what: str) -> Numbers:
+    return Numbers(
         f"are {what} in rising order",
-        lambda v: np.all((v >= 0) & (v <= 1)) and np.all(np.diff(v) > 0) and np.allclose(
-            v * BALLS, np.round(v * BALLS)),
-    )  # fmt: skip
-    return Told(lambda name, given: tuple(numbers(name, given).tolist()), str(numbers))
+        lambda v: np.all((v >= 0) & (v <= 1)) and np.all(np.diff(v) > 0),
+        decimals=2,
+    )
 
 
 class Ambiguity(Offers):
@@ -72,7 +71,8 @@ class Ambiguity(Offers):
     steps: Sequence[float] = setting(
         (-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3),
         Numbers("are different numbers between -1 and 1, in hundredths",
-                lambda v: np.all(np.abs(v) < 1) and len(set(v.tolist())) == len(v)),
+                lambda v: np.all(np.abs(v) < 1) and len(set(v.tolist())) == len(v),
+                decimals=2),
         "Red balls of the known urn less the middle of the ambiguous one, as a share.",
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
-from knownminds.environments.fields import Field, Fields, Numbers, Told, Whole, setting
+from knownminds.environments.fields import Field, Fields, Numbers, Whole, setting
 from knownminds.environments.searched import span
 from knownminds.environments.words.answer import decimal
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from knownminds.environments.record.trials import TrialRule, Trials
 
 COLUMNS = ("endowment", "group", "multiplier", "others")
-_above = Numbers(
-    "are different numbers above 0",
-    lambda v: np.all(np.isfinite(v) & (v > 0)) and len(set(v.tolist())) == len(v),
-)
 
 
 def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
@@ -72,7 +68,10 @@ class PublicGoods(StatedQuestions):
     group: int = setting(4, Whole(2), "How many members a group has, oneself included.")
     multipliers: Sequence[float] = setting(
         (1.2, 1.6, 2.4, 3.2),
-        Told(lambda name, given: tuple(_above(name, given).tolist()), str(_above)),
+        Numbers(
+            "are different numbers above 0",
+            lambda v: np.all(v > 0) and len(set(v.tolist())) == len(v),
+        ),
         "By which what is put in grows before it is shared.",
     )
     repeats: int = setting(

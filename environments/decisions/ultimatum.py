@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
-from knownminds.environments.fields import Field, Fields, Number, SomeOf, Told, Whole, setting
+from knownminds.environments.fields import (
+    Field,
+    Fields,
+    Number,
+    Numbers,
+    SomeOf,
+    Unless,
+    Whole,
+    setting,
+)
 from knownminds.environments.searched import span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
@@ -37,42 +46,11 @@ CLOSE = 1e-9
 Proposal = tuple[float, float]  # an offer and the chance that it is accepted
 
 
-def _offers(name: str, given: Any) -> tuple[float, ...] | None:
-    """Take different amounts from 0 on; None for those that ship."""
-    if given is None:
-        return None
-    rule = f"{name} are different amounts from 0 to the stake, or None"
-    try:
-        amounts = [float(each) for each in given]
-    except (TypeError, ValueError):
-        amounts = []
-    good = np.isfinite(amounts).all() and min(amounts, default=-1) >= 0
-    if not good or len(set(amounts)) < len(amounts):
-        raise ValueError(f"{rule}; got {given!r}.")
-    return tuple(amounts)
-
-
-def _proposals(name: str, given: Any) -> tuple[tuple[Proposal, Proposal], ...] | None:
-    """Take pairs of a lower and a higher offer, each with its chance; None for those that ship."""
-    if given is None:
-        return None
-    rule = (
-        f"{name} are pairs of a lower and a higher offer, each an amount and the chance that it is "
-        "accepted, above 0 and up to 1, as in [[0, 1], [50, 0.8]]"
-    )
-    taken = []
-    for pair in given if isinstance(given, Iterable) and not isinstance(given, str) else ():
-        try:
-            (low, p), (high, q) = pair
-            one, other = (float(low), float(p)), (float(high), float(q))
-        except (TypeError, ValueError):
-            raise ValueError(f"{rule}; got {pair!r}.") from None
-        if not (0 <= one[0] < other[0] and 0 < one[1] <= 1 and 0 < other[1] <= 1):
-            raise ValueError(f"{rule}; got {pair!r}.")
-        taken.append((one, other))
-    if not taken or len(set(taken)) < len(taken):
-        raise ValueError(f"{rule}, at least one and each once; got {given!r}.")
-    return tuple(taken)
+def _are_proposals(pairs: NDArray[np.float64]) -> bool:
+    amount, chance = pairs[..., 0], pairs[..., 1]
+    right = (amount[:, 0] >= 0) & (amount[:, 0] < amount[:, 1])
+    once = len(np.unique(pairs, axis=0)) == len(pairs)
+    return bool(right.all() and ((chance > 0) & (chance <= 1)).all() and once)
 
 
 def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
@@ -125,12 +103,24 @@ class Ultimatum(StatedQuestions):
     stake: float = setting(100.0, Number(above=0.0), "What is divided, in points.")
     offers: tuple[float, ...] | None = setting(
         None,
-        Told(_offers, "different amounts from 0 to the stake, or None"),
+        Unless(
+            Numbers(
+                "are different amounts from 0 to the stake",
+                lambda v: np.all(v >= 0) and len(set(v.tolist())) == len(v),
+            )
+        ),
         "Offers to a responder in points; None for 18 from 4% of the stake to all of it.",
     )
     proposals: tuple[tuple[Proposal, Proposal], ...] | None = setting(
         None,
-        Told(_proposals, "pairs of offers, each an amount and a chance, or None"),
+        Unless(
+            Numbers(
+                "are different pairs of a lower and a higher offer, each an amount and the chance "
+                "that it is accepted, above 0 and up to 1, as in [[[0, 1], [50, 0.8]]]",
+                _are_proposals,
+                (0, 2, 2),
+            )
+        ),
         "Pairs of offers between which a proposer chooses, [[lower, chance], [higher, chance]]; "
         "None for 30 of nothing to a fifth of the stake against half of it.",
     )

@@ -95,7 +95,6 @@ class CueConflict(MarkerLocation):
     )
 
     def prepare(self) -> None:
-        self.conflicts = tuple(float(c) for c in self.conflicts)
         self._words_tell = self.report == "dashes"
         super().prepare()
         most = max(abs(c) for c in self.conflicts)

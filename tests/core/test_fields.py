@@ -26,7 +26,7 @@ from knownminds.environments import (
         (Number(), -3.0, np.inf, "n is a number; got inf."),
         (OneOf(("a", "b")), "b", "c", "n is one of a, b; got 'c'."),
         (SomeOf(("a", "b")), ("a", "b"), ["a", "a"], "n are one or more of a, b, each once; got"),
-        (Numbers("are numbers"), [1.0], [[1.0]], r"n are numbers; got \[\[1.0\]\]."),
+        (Numbers("are numbers"), (1.0,), [[1.0]], r"n are numbers; got \[\[1.0\]\]."),
     ],
 )
 def test_rules_take_what_is_right_and_name_what_is_wrong(rule, good, wrong, sentence):
