@@ -14,7 +14,7 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
-    Weights,
+    weights_to,
 )
 
 Face = Literal["heads", "tails"]
@@ -62,7 +62,7 @@ class Coins(BrokenOff):
     faces: tuple[Face, ...] = setting(FACES, SomeOf(FACES), "Which faces are counted.")
     weights: tuple[int, ...] = setting(
         (1, 3, 5),
-        Weights(HEAVIEST),
+        weights_to(HEAVIEST),
         "How many times as often as the other face the counted one comes up; whole numbers.",
     )
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is used.")

@@ -18,7 +18,7 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
-    Weights,
+    weights_to,
 )
 
 Kind = Literal["single", "seen", "aside"]
@@ -68,7 +68,7 @@ class LinkedCoins(BrokenOff):
     faces: tuple[Face, ...] = setting(FACES, SomeOf(FACES), "Which faces are counted.")
     weights: tuple[int, ...] = setting(
         (1, 2),
-        Weights(HEAVIEST),
+        weights_to(HEAVIEST),
         "How many times as often as the other face the counted one comes up; whole numbers.",
     )
     correlations: tuple[float, ...] = setting(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation, Turn
-from knownminds.environments.fields import WORDS, Field, Fields, OneOf, SomeOf, setting
+from knownminds.environments.fields import WORDS, Field, Fields, Numbers, OneOf, SomeOf, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.questions import Questions
 from knownminds.environments.replies import Replies
@@ -259,8 +259,9 @@ class BrokenOff(Questions):
             elif isinstance(rule, SomeOf):
                 members = [member for k, member in enumerate(rule.known) if k in numbers]
                 settings |= {name: members} if members else {}
-            elif isinstance(rule, Weights):
-                weights = sorted(weight for weight in numbers if 1 <= weight <= rule.most)
+            else:
+                least, most, _ = cls.factors[column]
+                weights = sorted(weight for weight in numbers if least <= weight <= most)
                 settings |= {name: weights} if weights else {}
         return settings
 
@@ -540,27 +541,11 @@ class _Continuations(Replies):
         return super().cut(text, observation)
 
 
-@dataclass(frozen=True)
-class Weights:
-    """Whole numbers from 1 to `most`, each once, sorted from small to large."""
-
-    most: int
-
-    def __call__(self, name: str, given: Any) -> tuple[int, ...]:
-        """Check and return them."""
-        chosen = list(given) if isinstance(given, Iterable) else [given]
-        whole = all(
-            isinstance(weight, int | np.integer) and not isinstance(weight, bool) and weight >= 1
-            for weight in chosen
-        )
-        if not whole or not chosen or len(set(chosen)) < len(chosen):
-            raise ValueError(
-                f"weights are one or more whole numbers from 1 on, each once; got {given!r}."
-            )
-        if max(chosen) > self.most:
-            raise ValueError(f"weights go up to {self.most}; got {max(chosen)}.")
-        return tuple(sorted(map(int, chosen)))
-
-    def __str__(self) -> str:
-        """Say the rule."""
-        return f"whole numbers from 1 to {self.most}, each once"
+def weights_to(most: int) -> Numbers:
+    """Return the rule for weights, which are sorted from small to large."""
+    return Numbers(
+        f"are whole numbers from 1 to {most}",
+        lambda weights: (weights >= 1) & (weights <= most),
+        decimals=0,
+        sort=True,
+    )

@@ -15,8 +15,8 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
-    Weights,
     marks_of_places,
+    weights_to,
 )
 
 Kind = Literal["single", "independent"]
@@ -57,7 +57,7 @@ class Preference(BrokenOff):
     pairs: tuple[Pair, ...] = setting(PAIRS, SomeOf(PAIRS), "Which pairs of names are used.")
     weights: tuple[int, ...] = setting(
         (1, 2, 3),
-        Weights(HEAVIEST),
+        weights_to(HEAVIEST),
         "How many times as often as the other the option named first is drawn; whole numbers.",
     )
     kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is used.")
