@@ -84,7 +84,6 @@ from .record.trials import COLUMNS as COLUMNS
 from .record.trials import SCHEMA_VERSION as SCHEMA_VERSION
 from .record.trials import Trials as Trials
 from .record.trials import schema as schema
-from .recorded import Recorded as Recorded
 from .replies import Replies as Replies
 from .session import ChosenSession as ChosenSession
 from .session import Picked as Picked

@@ -17,7 +17,6 @@ from knownminds.environments.words.screen import Screen
 
 from .design import Design, session_stream
 from .fields import Fields, Setting, documented, jsonable, settings_of, signature_of
-from .recorded import Recorded
 from .replies import Replies
 from .world import Drawn, Payoffs, World, follow_world, plain
 
@@ -204,28 +203,6 @@ class Environment(ABC):
     def replies(self) -> Replies:
         """How replies make up answers; by default each trial has one."""
         return Replies(self)
-
-    def positions(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the position of each recorded row in its session, from 0.
-
-        By the numbers of trials, from 0 or 1; where these number something else, so that most
-        positions are free, rows stand one after the other. `session` numbers the sessions.
-        """
-        rank: NDArray[np.int64] = np.asarray(frame.groupby(session, sort=False).cumcount())
-        number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
-        number = np.subtract(number, min(int(number.min()), 1), dtype=np.int64)
-        dense = number.min() >= 0 and number.max() <= 2 * rank.max() + 1
-        positions: NDArray[np.int64] = number if dense else rank
-        return positions
-
-    def redrawn(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> Mapping[str, NDArray[Any]]:
-        """Return what is drawn anew where recorded sessions take place again, tables [N, T, ...].
-
-        What is shown, and does not depend on actions, is shown again without it.
-        """
-        return {}
 
     @property
     @abstractmethod

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Unless, Whole, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.history import FIRST, Filled, Retelling, is_missing
 from knownminds.environments.words.prompt import Message, Prompt, Template
@@ -176,43 +175,6 @@ class BalloonRisk(Retelling):
             "bursts": (pump == fatal).reshape(shape),
             "present": (pump <= fatal).reshape(shape),
             "first": first.astype(np.int64),
-        }
-
-    def positions(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return positions by balloon, of which each has room for the most pumps, and by pump."""
-        order = frame.groupby(session, sort=False)["balloon"].transform(
-            lambda balloon: pd.factorize(balloon)[0]
-        )
-        positions: NDArray[np.int64] = (order * max(self.maxima) + frame["pump"] - 1).to_numpy()
-        return positions.astype(np.int64)
-
-    def redrawn(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> Mapping[str, NDArray[Any]]:
-        """Return the recorded balloons, each of which is inflated anew until it may burst.
-
-        A balloon ends before an answer that is missing.
-        """
-        most, played = max(self.maxima), recorded.of(sessions)
-        room = ((0, 0), (0, -played.there.shape[1] % most))
-        there = np.pad(played.there, room).reshape(len(sessions), -1, most)
-        answered = np.pad(played.answered, room).reshape(there.shape)
-        kind = np.pad(played.columns["type"], room, mode="edge")[:, ::most, None]
-        pump = np.arange(1, most + 1)
-        fatal = (rng.random(kind.shape) * self._most[kind]).astype(np.int64) + 1
-        unread = np.cumsum(there & ~answered, axis=2) > 0
-        present = there.any(axis=2, keepdims=True) & (pump <= fatal) & ~unread
-        tables = {
-            "balloon": np.arange(there.shape[1])[:, None],
-            "type": kind,
-            "pump": pump,
-            "bursts": pump == fatal,
-            "present": present,
-            "kept": present,
-        }
-        return {
-            name: np.broadcast_to(table, there.shape).reshape(len(sessions), -1)
-            for name, table in tables.items()
         }
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:

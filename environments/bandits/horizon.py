@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,7 +13,6 @@ from scipy.special import ndtri
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST, LETTERS, Filled
@@ -224,34 +223,6 @@ class Horizon(TwoMachines):
             "present": (play < horizon[..., None]).reshape(n, -1),
             "first": (mention < 0.5).astype(np.int64).reshape(n, -1),
             "points": points.reshape(n, -1, 2),
-        }
-
-    def positions(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return positions by game, of which each has room for a long one, and by play."""
-        order = frame.groupby(session, sort=False)["game"].transform(lambda g: pd.factorize(g)[0])
-        return (order * self.long_horizon + frame["play"]).to_numpy(dtype=np.int64)
-
-    def redrawn(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> Mapping[str, NDArray[Any]]:
-        """Return the recorded games, whose points come from the true means.
-
-        Where rows tell none, from the means of the points before the last recorded play.
-        """
-        columns = recorded.of(sessions).columns
-        n, n_trials = recorded.there[sessions].shape
-        first = np.arange(n_trials) // self.long_horizon * self.long_horizon
-        last = np.minimum(first + self.long_horizon, n_trials) - 1
-        names = {"true_mean_0", "true_mean_1"} <= set(columns)
-        true = [columns[f"true_mean_{a}" if names else f"mean_{a}"][:, last] for a in (0, 1)]
-        counts = np.stack([columns[f"count_{a}"][:, first] for a in (0, 1)], axis=2)
-        means = np.stack([columns[f"mean_{a}"][:, first] for a in (0, 1)], axis=2)
-        noise = np.maximum(rng.random((n, n_trials, 2)), 2.0**-54)
-        return {
-            "game": np.broadcast_to(first // self.long_horizon, (n, n_trials)),
-            "forced_count": counts,
-            "forced_sum": counts * means,
-            "points": self._pay(np.stack(true, axis=2), noise),
         }
 
     def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:

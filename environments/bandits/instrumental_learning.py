@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Numbers, Whole, setting
-from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Among, Searched, Span, span
 from knownminds.environments.words.history import FIRST, LETTERS, Retelling, two_names
 from knownminds.environments.words.prompt import Message
@@ -111,23 +110,6 @@ class InstrumentalLearning(Retelling):
             "payoffs": below[..., :2].astype(np.float64),
             "first": below[..., 2].astype(np.int64),
         }
-
-    def redrawn(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> Mapping[str, NDArray[Any]]:
-        """Return wins at the rates at which they came in all rows of a casino and machine.
-
-        Half a win and half a loss are added, so that no few visits make it sure.
-        """
-        casino, action, reward = (recorded.columns[n] for n in ("context", "action", "reward"))
-        names, code = np.unique(casino, return_inverse=True)
-        code, answered = code.reshape(casino.shape), recorded.answered
-        cell, shape = 2 * code[answered] + action[answered].astype(np.int64), (len(names), 2)
-        wins = np.bincount(cell, reward[answered], minlength=2 * len(names)).reshape(shape)
-        visits = np.bincount(cell, minlength=2 * len(names)).reshape(shape)
-        chance = ((wins + 0.5) / (visits + 1.0))[code[sessions]]
-        payoffs = (rng.random(chance.shape) < chance).astype(np.float64)
-        return {"context": code[sessions], "payoffs": payoffs}
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         rest = uniforms[4 * self.n_trials :]

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Number, Whole, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import LETTERS, Filled, Retelling
@@ -131,12 +130,6 @@ class IowaGambling(Retelling):
         """Return the order of mention and the scale; what cards bring is known."""
         first = (uniforms[:, : self.n_cards] * N_DECKS).astype(np.int64)
         return {"first": first, "scale": np.full(first.shape, self.scale)}
-
-    def redrawn(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> Mapping[str, NDArray[Any]]:
-        """Return the scale; decks begin anew, in the published order."""
-        return {"scale": np.full(recorded.there[sessions].shape, self.scale)}
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         return {"decks": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:N_DECKS]].tolist()}

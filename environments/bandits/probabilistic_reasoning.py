@@ -12,7 +12,6 @@ from scipy.special import expit, logit
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Told, Whole, as_given, setting
-from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.history import LETTERS, Filled, Retelling
@@ -110,18 +109,10 @@ class ProbabilisticReasoning(Retelling):
         return {
             "prior": prior,
             "likelihood": likelihood,
-            **_evidence(prior, likelihood, red),
             "ball": red.astype(np.int64),
             "asked": (thrown[:, 5] < 0.5).astype(np.int64),
             "urn": asked_urn.astype(np.int64),
         }
-
-    def redrawn(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> Mapping[str, NDArray[Any]]:
-        """Return what follows from the recorded problems."""
-        prior, likelihood, ball = (recorded.columns[n][sessions] for n in self.fields.stimulus[:3])
-        return _evidence(prior, likelihood, ball == 1)
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         return {"urns": LETTERS[np.argsort(uniforms[6 * self.n_trials :])[:2]].tolist()}
@@ -196,14 +187,6 @@ class ProbabilisticReasoning(Retelling):
             parts = round(number_in(filled[word]))
             seen[name] = ((self.n_parts - parts) if urn else parts) / self.n_parts
         return seen | {"ball": position_of(filled["colour"], _COLOURS), "asked": urn}
-
-
-def _evidence(
-    prior: NDArray[np.float64], likelihood: NDArray[np.float64], red: NDArray[np.bool_]
-) -> dict[str, NDArray[np.float64]]:
-    """Return the log odds of the queried urn, and by how much the ball changes them."""
-    ratio = logit(likelihood)
-    return {"log_odds": logit(prior), "log_likelihood_ratio": np.where(red, ratio, -ratio)}
 
 
 def posterior(

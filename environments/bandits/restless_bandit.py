@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
@@ -14,7 +14,6 @@ from scipy.special import ndtri
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Whole, setting
-from knownminds.environments.recorded import Recorded, fresh_tables
 from knownminds.environments.replies import Replies
 from knownminds.environments.searched import Among, Searched, Span, span
 from knownminds.environments.words.answer import (
@@ -172,6 +171,7 @@ class RestlessBandit(TwoMachines):
             below = rest[:, k, None] >= self._chances[k][left]
             left = left - self.shortest - below.sum(axis=1)
             block += np.arange(n_trials) >= n_trials - left[:, None]
+        noise = ndtri(np.maximum(thrown[..., :2], 2.0**-54))  # whose quantile is finite
         better = (block + (rest[:, self.n_blocks, None] < 0.5)) % 2
         mean_0 = np.where(better == 0, self.high, self.low)
         mean_1 = np.where(better == 1, self.high, self.low)
@@ -180,26 +180,8 @@ class RestlessBandit(TwoMachines):
             "block": block,
             "mean_0": mean_0,
             "mean_1": mean_1,
-            "points": self._points_of(np.stack([mean_0, mean_1], axis=2), thrown[..., :2]),
+            "points": np.round(np.stack([mean_0, mean_1], axis=2) + self.sd * noise) + 0.0,  # no -0
         }
-
-    def _points_of(
-        self, means: NDArray[np.float64], uniforms: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return what both machines would pay, [..., 2], from their means and uniforms."""
-        noise = ndtri(np.maximum(uniforms, 2.0**-54))  # whose quantile is finite
-        points: NDArray[np.float64] = np.round(means + self.sd * noise) + 0.0  # no -0
-        return points
-
-    def redrawn(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> Mapping[str, NDArray[Any]]:
-        """Return points around the means in force; of new sessions where rows tell none."""
-        n, n_trials = recorded.there[sessions].shape
-        if not {"mean_0", "mean_1"} <= set(recorded.columns):
-            return {"points": fresh_tables(self, n, n_trials, rng)["points"]}
-        means = [recorded.columns[f"mean_{a}"][sessions] for a in (0, 1)]
-        return {"points": self._points_of(np.stack(means, axis=2), rng.random((n, n_trials, 2)))}
 
     @property
     def replies(self) -> Replies:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Whole, setting
-from knownminds.environments.recorded import Recorded, fresh_tables
 from knownminds.environments.searched import Among, Searched, Span, among, span
 from knownminds.environments.words.history import FIRST, LETTERS
 from knownminds.environments.world import World
@@ -195,16 +194,6 @@ class ReversalLearning(TwoMachines):
         high, low = self.win_probability
         wins = uniforms < np.where(better[..., None] == np.arange(2), high, low)
         return np.where(wins, 1.0, self.loss)
-
-    def redrawn(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> Mapping[str, NDArray[Any]]:
-        """Return wins at the rates in force; in blocks of new sessions where rows tell none."""
-        n, n_trials = recorded.there[sessions].shape
-        if "better" not in recorded.columns or self.criterion in WORLDS:
-            return fresh_tables(self, n, n_trials, rng)
-        better = recorded.columns["better"][sessions]
-        return {"payoffs": self._payoffs_of(better, rng.random((n, n_trials, 2)))}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 where the better machine was chosen, 0 where not, NaN where nothing was."""

@@ -24,7 +24,6 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Searched, Span, among, span
 from knownminds.environments.words.history import FIRST, Filled, Retelling
 from knownminds.environments.words.slots import Option
@@ -106,7 +105,7 @@ class Questionnaire(World):
     def pay(self, drawn: Any, action: Any) -> Any:
         if drawn.ladder == LADDER:
             return
-        answered = (action >= 0) & (drawn.withheld == 0)
+        answered = action >= 0
         waits = self.waits[action, self.factor]
         self.waits_at = where((self.baselines == 1) & answered, waits, self.waits_at)
         self.factor = where(answered, self.following[action, self.factor], OVER)
@@ -255,32 +254,8 @@ class TemporalDiscounting(Retelling):
         else:
             order = np.argsort(uniforms[:, n_trials:], axis=1) % len(self._questions["item"])
         tables = {name: column[order] for name, column in self._questions.items()}
-        tables["withheld"] = np.zeros((n, n_trials), dtype=np.int64)  # answers to recorded trials
         tables["first"] = (uniforms[:, :n_trials] < 0.5).astype(np.int64)
         return tables
-
-    def redrawn(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> Mapping[str, NDArray[Any]]:
-        """Return the later sums; the questionnaire as a whole, since answers say what follows.
-
-        Kept are the questions about items of which the session has a row. Answers that are missing
-        stay so.
-        """
-        played = recorded.of(sessions)
-        if self.plan == "grid":
-            later = played.columns["later_amount"][..., None]
-            return {"later_amounts": later, "ladder": np.full(played.there.shape, LADDER)}
-        tables = self.tables(np.full((len(sessions), self.n_draws), 0.5))
-        room = ((0, 0), (0, self.n_trials - played.there.shape[1]))
-        there, answered = np.pad(played.there, room), np.pad(played.answered, room)
-        kept = np.zeros(there.shape, dtype=bool)
-        for item in range(len(ITEMS)):
-            rows = tables["item"] == item
-            kept |= rows & (there & rows).any(axis=1, keepdims=True)
-        withheld = there & ~answered
-        present = np.ones(there.shape, dtype=bool)
-        return {**tables, "withheld": withheld, "present": present, "kept": kept & ~withheld}
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
         shown = np.column_stack([trials.numbers(name) for name in self.fields.stimulus])
@@ -445,7 +420,6 @@ def questioned_factors(actions: NDArray[np.int64]) -> NDArray[np.int64]:
     tables = {
         "ladder": np.broadcast_to(ladder, actions.shape),
         "later_amounts": np.broadcast_to(np.arange(len(CLIMB)), (*actions.shape, len(CLIMB))),
-        "withheld": np.zeros(actions.shape, dtype=np.int64),
     }
     shown = follow_world(Questionnaire, tables, actions)
     return np.where(shown.get("present", True), shown["later_amount"], OVER)

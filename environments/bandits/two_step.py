@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,7 +12,6 @@ from scipy.special import ndtri
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Numbers, Whole, setting
-from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import Answer, parse_label
 from knownminds.environments.words.history import (
@@ -193,21 +192,6 @@ class TwoStep(Retelling):
             "chances": np.repeat(chances, 2, axis=1),
             "first": (drawn[..., 9:] < 0.5).reshape(n, 2 * days).astype(np.int64),
         }
-
-    def redrawn(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> Mapping[str, NDArray[Any]]:
-        """Return flights at the recorded rate, and what aliens pay as their chances walk anew."""
-        n, n_trials = recorded.there[sessions].shape
-        drawn = rng.random((n, -(-n_trials // 2), 9))
-        arrives = drawn[..., 0] < recorded.columns["transition"][sessions][:, ::2]
-        gems = drawn[..., 1:5] < self._chances(drawn[..., 5:])
-        tables = {
-            "day": np.broadcast_to(np.arange(drawn.shape[1]), arrives.shape),
-            "arrives": arrives.astype(np.int64),
-            "gems": gems.astype(np.float64),
-        }
-        return {name: np.repeat(x, 2, axis=1)[:, :n_trials] for name, x in tables.items()}
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         letters = LETTERS[np.argsort(uniforms[11 * self.n_days :])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Whole, setting
-from knownminds.environments.recorded import Recorded
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
@@ -150,13 +149,6 @@ class AdjustingAmount(StatedQuestions):
             "first": (uniforms[:, self._n_climbed :] < 0.5).astype(np.int64),
             "ladder": np.broadcast_to(ladder, (n, self.n_trials)),
         }
-
-    def redrawn(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> Mapping[str, NDArray[Any]]:
-        """Return the ladders, in which sums now follow from the answers given this time."""
-        shape = recorded.there[sessions].shape
-        return {"ladder": np.broadcast_to(np.arange(shape[1]) // self.questions, shape)}
 
     def complete(self, trials: Trials) -> pd.DataFrame:
         frame = trials.frame

@@ -29,7 +29,6 @@ from knownminds.environments.fields import (
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.questions import Questions, positions_of
-from knownminds.environments.recorded import Recorded
 from knownminds.environments.replies import Replies
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal
@@ -237,14 +236,6 @@ class Diagnosis(Questions):
     @property
     def replies(self) -> Replies:
         return _Distributions(self)
-
-    def redrawn(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> Mapping[str, NDArray[Any]]:
-        """Return by how much each context is misread anew."""
-        context = recorded.columns["context"][sessions]
-        drawn = rng.standard_normal((len(sessions), int(context.max()) + 1))
-        return {"idiosyncrasy": np.take_along_axis(drawn, context, axis=1)}
 
     @cached_property
     def contexts(self) -> EvidenceContexts:

@@ -15,12 +15,13 @@ from knownminds.agents import Model, Parameters
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import play_tables
 from knownminds.environments import ANSWERED, Environment, session_stream
-from knownminds.environments.recorded import Recorded
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.fitted_population import FittedPopulation, fitted_population
 from knownminds.inference.posteriors.posterior import Posterior, posterior
 from knownminds.validation.recovery.parameter_recovery import fit_known
 from knownminds.validation.recovery.recovery_tables import Recovered, recovered
+
+from .resampling import Recorded, positions, room_of
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
@@ -84,8 +85,9 @@ class Relived:
         codes = pd.factorize(unit)[0].astype(np.int64)
         name = pd.factorize(pd.MultiIndex.from_frame(frame[["subject", "session"]]))[0]
         session, first = pd.factorize(pd.Series(list(zip(codes, name, strict=True))))
-        slot = environment.positions(frame, session)
-        shape = (len(first), int(slot.max()) + 1)
+        slot = positions(environment, frame, session)
+        room = room_of(environment)
+        shape = (len(first), (int(slot.max()) // room + 1) * room)
         there, answered = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
         there[session, slot] = True
         answered[session, slot] = frame["outcome"].isin(ANSWERED)
