@@ -12,8 +12,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .searched import Searched
-
 Range = tuple[int, int] | tuple[float, float]
 Role = Literal["stimulus", "wording", "hidden", "feedback"]
 Rule = Callable[[str, Any], Any]
@@ -123,8 +121,6 @@ class Setting:
     called : how people call it, where that is not the attribute's name
     last : whether it stands behind the settings of the base class, not before them
     kind : its type, as the class annotates it
-    searched : what a search for the best design tries; None if it cannot be searched
-    published : the paper's value, where a search may begin from another one
     """
 
     default: Any
@@ -134,8 +130,6 @@ class Setting:
     called: str = ""
     last: bool = False
     kind: str = "Any"
-    searched: Searched | None = None
-    published: Any = None
 
 
 def setting(
@@ -146,12 +140,9 @@ def setting(
     size: bool = False,
     called: str = "",
     last: bool = False,
-    searched: Searched | None = None,
-    published: Any = None,
 ) -> Any:
     """Say that an attribute of an experiment can be set; see `Setting`."""
-    extra = {"searched": searched, "published": published}
-    return Setting(default, rule, help, size, called, last, **extra)
+    return Setting(default, rule, help, size, called, last)
 
 
 def settings_of(cls: type, inherited: Mapping[str, Setting]) -> dict[str, Setting]:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Unless, Whole, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.history import FIRST, Filled, Retelling, is_missing
 from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.slots import position_of
@@ -99,7 +98,6 @@ class BalloonRisk(Retelling):
         Unless(Whole(1)),
         "Balloons of each type; if None, 10 as in the paper, or 15 as in the released code.",
         size=True,
-        searched=span(3, 60),
     )
     maxima: tuple[int, ...] = setting(
         (128, 32, 8),
@@ -109,11 +107,6 @@ class BalloonRisk(Retelling):
             decimals=0,
         ),
         "The highest number of pumps of each type.",
-        searched=Searched(
-            (Span(4, 16), Span(1.0, 4.0, 0.5, even=True), Span(1, 3, even=True)),
-            lambda least, times, n: [round(least * times**k) for k in range(n)],
-            "least, times as many, how many types",
-        ),
     )
     released: bool = setting(
         False,

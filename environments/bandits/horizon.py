@@ -13,7 +13,6 @@ from scipy.special import ndtri
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST, LETTERS, Filled
 from knownminds.environments.words.prompt import Message
@@ -123,23 +122,17 @@ class Horizon(TwoMachines):
     noun = "machine"
     thought = "I weigh what each machine has paid, how often I saw it, and the plays that are left."
 
-    n_games: int = setting(
-        100, Whole(1), "Games; 100 in CogBench.", size=True, searched=span(10, 200)
-    )
-    long_horizon: int = setting(
-        6, Whole(2), "Free plays of a long game; short games have one.", searched=span(2, 12)
-    )
+    n_games: int = setting(100, Whole(1), "Games; 100 in CogBench.", size=True)
+    long_horizon: int = setting(6, Whole(2), "Free plays of a long game; short games have one.")
     long_share: float = setting(
         0.5,
         Number(0.0, 1.0),
         "Probability that a game is a long one.",
-        searched=span(0.0, 1.0, 0.05),
     )
     unequal_share: float = setting(
         0.5,
         Number(0.0, 1.0),
         "Probability that one machine is shown once and the other three times.",
-        searched=span(0.0, 1.0, 0.05),
     )
     base_means: tuple[float, ...] = setting(
         (40.0, 60.0), Numbers("are numbers"), "Means of the one machine, drawn evenly."
@@ -148,11 +141,6 @@ class Horizon(TwoMachines):
         (4.0, 8.0, 12.0, 20.0, 30.0),
         Numbers("are numbers above 0", lambda values: values > 0.0),
         "By how much the other one's mean lies above or below it, drawn evenly.",
-        searched=Searched(
-            (Span(1, 10), Span(1, 6, even=True), Span(1.2, 3.0, 0.1)),
-            lambda least, n, ratio: [float(round(least * ratio**k)) for k in range(n)],
-            "least, how many, ratio",
-        ),
     )
     sd: float = setting(
         8.0,

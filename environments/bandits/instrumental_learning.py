@@ -11,23 +11,12 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Numbers, Whole, setting
-from knownminds.environments.searched import Among, Searched, Span, span
 from knownminds.environments.words.history import FIRST, LETTERS, Retelling, two_names
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.slots import Count, Label, Option, Slot
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import TrialRule, Trials
-
-
-# Of a low rate (0) and a high one (1) which pairs are offered, a casino each.
-_CASINOS = {
-    "all pairs": ((0, 0), (0, 1), (1, 0), (1, 1)),
-    "unequal pairs": ((0, 1), (1, 0)),
-    "unequal and low": ((0, 0), (0, 1), (1, 0)),
-    "unequal and high": ((0, 1), (1, 0), (1, 1)),
-    "equal pairs": ((0, 0), (1, 1)),
-}
 
 
 class InstrumentalLearning(Retelling):
@@ -61,7 +50,7 @@ class InstrumentalLearning(Retelling):
     noun = "machine"
     thought = "I go by what these two machines have paid so far."
 
-    n_visits: int = setting(24, Whole(1), "Visits to each casino.", size=True, searched=span(4, 96))
+    n_visits: int = setting(24, Whole(1), "Visits to each casino.", size=True)
     win_probability: tuple[tuple[float, float], ...] = setting(
         ((0.25, 0.25), (0.25, 0.75), (0.75, 0.25), (0.75, 0.75)),
         Numbers(
@@ -70,13 +59,6 @@ class InstrumentalLearning(Retelling):
             (0, 2),
         ),
         "For each casino (context) the win probabilities of its two machines (actions 0 and 1).",
-        searched=Searched(
-            (Span(0.0, 0.45, 0.05), Span(0.5, 1.0, 0.05), Among(tuple(_CASINOS))),
-            lambda low, high, casinos: [
-                [(low, high)[k] for k in pair] for pair in _CASINOS[casinos]
-            ],
-            "a low rate, a high one, and which pairs of them",
-        ),
     )
 
     def prepare(self) -> None:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Number, Whole, setting
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.searched import span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import LETTERS, Filled, Retelling
 from knownminds.environments.words.prompt import Message
@@ -107,9 +106,7 @@ class IowaGambling(Retelling):
     noun = "deck"
     thought = "I go by what the decks have brought and cost so far."
 
-    n_cards: int = setting(
-        100, Whole(1), "Cards that are taken in a session.", size=True, searched=span(20, 400)
-    )
+    n_cards: int = setting(100, Whole(1), "Cards that are taken in a session.", size=True)
     scale: float = setting(
         1.0, Number(above=0.0), "By what all amounts of the published decks are multiplied."
     )

@@ -12,7 +12,6 @@ from scipy.special import expit, logit
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Told, Whole, as_given, setting
-from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.history import LETTERS, Filled, Retelling
 from knownminds.environments.words.prompt import Message
@@ -58,15 +57,10 @@ class ProbabilisticReasoning(Retelling):
     slots: ClassVar = {"response": Slot("response")}
     thought = "I weigh what the wheel says against what the ball says."
 
-    n_problems: int = setting(
-        2, Whole(1), "Problems in a session.", size=True, searched=span(1, 60)
-    )
+    n_problems: int = setting(2, Whole(1), "Problems in a session.", size=True)
     informative: NDArray[np.float64] = setting(
         (0.1, 0.2, 0.3, 0.7, 0.8, 0.9),
         Told(as_given, _SHARES),
-        searched=among(
-            [0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [0.1, 0.9], [0.3, 0.7], [0.1, 0.3, 0.7, 0.9]
-        ),
         help="The values from which the informative quantity is drawn, evenly; a value that stands "
         "twice is drawn twice as often.",
     )
@@ -74,7 +68,6 @@ class ProbabilisticReasoning(Retelling):
         (0.4, 0.5, 0.5, 0.6),
         Told(as_given, _SHARES),
         "The same for the other quantity.",
-        searched=among([0.4, 0.5, 0.5, 0.6], [0.5], [0.2, 0.8], [0.1, 0.4, 0.6, 0.9]),
     )
     n_parts: int = setting(10, Whole(2), "Sections of the wheel, and balls in an urn.")
 

@@ -15,7 +15,6 @@ from scipy.special import ndtri
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Whole, setting
 from knownminds.environments.replies import Replies
-from knownminds.environments.searched import Among, Searched, Span, span
 from knownminds.environments.words.answer import (
     _SIGNS,
     Answer,
@@ -83,9 +82,7 @@ class RestlessBandit(TwoMachines):
     slots: ClassVar = {**TwoMachines.slots, "confidence": Slot("response")}
     thought = "I go by what the machines have paid of late, and by how clear that is."
 
-    n_blocks: int = setting(
-        4, Whole(1), "Blocks in a session; 4 in CogBench.", size=True, searched=span(1, 16)
-    )
+    n_blocks: int = setting(4, Whole(1), "Blocks in a session; 4 in CogBench.", size=True)
     block_length: tuple[int, int] = setting(
         (18, 22),
         Numbers(
@@ -97,21 +94,13 @@ class RestlessBandit(TwoMachines):
         ),
         "Shortest and longest block; their sum is even, since a session has n_blocks times their "
         "mean of trials.",
-        searched=Searched(
-            (Span(4, 40), Among((0, 2, 4, 8))),
-            lambda shortest, wider: [shortest, shortest + wider],
-            "shortest, by how much the longest is longer",
-        ),
     )
-    high: float = setting(
-        60.0, Number(), "Mean of the better machine.", searched=span(42, 80, 2.0, even=True)
-    )
+    high: float = setting(60.0, Number(), "Mean of the better machine.")
     low: float = setting(40.0, Number(), "Mean of the other machine.")
     sd: float = setting(
         8.0,
         Number(above=0.0),
         "Standard deviation of the points, before they are rounded.",
-        searched=span(2, 32),
     )
     confidence: Confidence = setting(
         "together",

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Whole, setting
-from knownminds.environments.searched import Among, Searched, Span, among, span
 from knownminds.environments.words.history import FIRST, LETTERS
 from knownminds.environments.world import World
 
@@ -90,7 +89,7 @@ class ReversalLearning(TwoMachines):
     noun = "machine"
     thought = "I go by what the machines have paid of late."
 
-    n_plays: int = setting(120, Whole(1), "Plays in a session.", size=True, searched=span(20, 480))
+    n_plays: int = setting(120, Whole(1), "Plays in a session.", size=True)
     win_probability: tuple[float, float] = setting(
         (0.8, 0.2),
         Numbers(
@@ -100,11 +99,6 @@ class ReversalLearning(TwoMachines):
             (2,),
         ),
         "How often the better and the worse machine win.",
-        searched=Searched(
-            (Span(0.55, 1.0, 0.05), Span(0.0, 0.45, 0.05)),
-            lambda better, worse: [better, worse],
-            "better, worse",
-        ),
     )
     block_length: tuple[int, int] = setting(
         (10, 15),
@@ -115,18 +109,12 @@ class ReversalLearning(TwoMachines):
             decimals=0,
         ),
         "Fewest and most plays before the machines change places; one number twice fixes it.",
-        searched=Searched(
-            (Span(3, 40), Among((1.0, 1.5, 2.0))),
-            lambda fewest, times: [fewest, round(fewest * times)],
-            "fewest, times as many",
-        ),
     )
     criterion: str = setting(
         "plays",
         OneOf(CRITERIA),
         'What is counted until machines change places: "plays"; "correct", choices of the better '
         'machine, as in Cools et al. 2002; "consecutive", such choices on end.',
-        searched=among(*CRITERIA),
     )
     loss: float = setting(
         -1.0,

@@ -24,7 +24,6 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.searched import Searched, Span, among, span
 from knownminds.environments.words.history import FIRST, Filled, Retelling
 from knownminds.environments.words.slots import Option
 from knownminds.environments.world import Table, World, follow_world, where
@@ -167,8 +166,6 @@ class TemporalDiscounting(Retelling):
         OneOf(PLANS),
         'The questionnaire, "adaptive", or the "grid".',
         called="design",
-        searched=among(*PLANS),
-        published="adaptive",
     )
     amount: int = setting(
         500, Whole(1), "The smaller sum of the questionnaire, the larger one of the grid."
@@ -183,36 +180,21 @@ class TemporalDiscounting(Retelling):
         SHARES,
         _rising(0.0, 1.0),
         "Of the grid: the sooner sum as shares of the later one.",
-        searched=Searched(
-            (Span(0.02, 0.5, 0.02), Span(0.6, 0.98, 0.02), Span(2, 12)),
-            lambda low, high, n: [round(low + k * (high - low) / (n - 1), 4) for k in range(n)],
-            "least, most, how many",
-        ),
     )
     delays: tuple[int, ...] = setting(
         DELAYS,
         replace(_rising(0.0, inf), what="are months in rising order", decimals=0),
         "Of the grid: those of the later sum.",
-        searched=Searched(
-            (Span(1, 12), Span(13, 360), Span(2, 12)),
-            lambda low, high, n: sorted(
-                {round(low * (high / low) ** (k / (n - 1))) for k in range(n)}
-            ),
-            "least, most, how many",
-        ),
     )
     losses: bool = setting(
         True,
         YES_OR_NO,
         "Of the grid: whether there are losses as well.",
-        searched=among(True, False),
     )
     n_repeats: int = setting(
         1,
         Whole(1),
         "How often the whole grid is gone through; 1 for the questionnaire.",
-        searched=span(1, 4),
-        published=1,
     )
 
     def prepare(self) -> None:

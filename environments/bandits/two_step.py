@@ -12,7 +12,6 @@ from scipy.special import ndtri
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Numbers, Whole, setting
-from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import Answer, parse_label
 from knownminds.environments.words.history import (
     FIRST,
@@ -115,19 +114,16 @@ class TwoStep(Retelling):
         Whole(1),
         "Days of two choices; 20 in CogBench, 200 is usual with people.",
         size=True,
-        searched=span(10, 200),
     )
     transition: float = setting(
         0.7,
         Number(0.5, 1.0),
         "Probability that a shuttle reaches its planet.",
-        searched=span(0.55, 0.95, 0.05),
     )
     drift: float = setting(
         0.025,
         Number(0.0),
         "Standard deviation of the daily change of each alien's probability.",
-        searched=span(0.0, 0.2, 0.025),
     )
     rates: tuple[float, float] = setting(
         (0.25, 0.75),
@@ -137,9 +133,6 @@ class TwoStep(Retelling):
             (2,),
         ),
         "Lowest and highest probability of an alien to pay.",
-        searched=Searched(
-            (Span(0.0, 0.4, 0.05), Span(0.6, 1.0, 0.05)), lambda low, high: [low, high], "low, high"
-        ),
     )
     released: bool = setting(
         False,

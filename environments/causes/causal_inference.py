@@ -20,7 +20,6 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.searched import among
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.cover_stories import SHIPPED, Variable, load_stories
 
@@ -159,7 +158,6 @@ class CausalInference(StoryQuestions):
         "common_effect",
         Told(edges_of, f'one of {", ".join(NAMED_GRAPHS)}, or edges such as "A>B, B>C"'),
         "Which variables bring about which: a name, or edges between A, B, C and D.",
-        searched=among(*NAMED_GRAPHS),
     )
     strengths: float | tuple[float, ...] = setting(
         0.75,
@@ -176,14 +174,12 @@ class CausalInference(StoryQuestions):
         2,
         Whole(1, MOST - 1),
         "Of how many variables a question tells at most.",
-        searched=among(1, 2, 3),
     )
     interventions: Interventions = setting(
         "some",
         OneOf(INTERVENTIONS),
         '"some" asks what is to be expected of observations and of interventions, "none" of '
         'observations alone, "all" of interventions, whatever else is observed.',
-        searched=among(*INTERVENTIONS),
     )
     domains: tuple[str, ...] = setting(("weather",), SomeOf(DOMAINS), "Which stories are shown.")
     content: Content = setting(

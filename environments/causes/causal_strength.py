@@ -21,7 +21,6 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.searched import among
 
 from .contingency import causal_power, causal_support, delta_p
 from .likelihoods import LikelihoodQuestions
@@ -114,13 +113,11 @@ class CausalStrength(LikelihoodQuestions):
         8,
         Whole(1, MOST_CASES // 2),
         "Cases with the cause, and as many without; a multiple of levels - 1.",
-        searched=among(4, 8, 16, 32),
     )
     levels: int = setting(
         5,
         Whole(2, 21),
         "How many shares of the effect there are, evenly from 0 to 1; tables have every pair.",
-        searched=among(3, 5, 9),
     )
     tables_told: tuple[Table, ...] | None = setting(
         None,

@@ -23,7 +23,6 @@ from knownminds.environments.fields import (
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.questions import positions_of
-from knownminds.environments.searched import among
 from knownminds.environments.words.cover_stories import (
     SENSES,
     SHIPPED,
@@ -153,7 +152,6 @@ class Collider(StoryQuestions):
         OneOf(DIRECTIONS),
         '"both", or "one": 11 questions of the collider, about C1, or about the effect given C2 '
         "alone; 13 of the fork, about C1 and C2. A chain has no second direction.",
-        searched=among(*DIRECTIONS),
     )
     stories: str | None = setting(
         None,

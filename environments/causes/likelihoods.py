@@ -12,7 +12,6 @@ from typing import Any, Literal, get_args
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import WORDS, OneOf, Whole, setting
 from knownminds.environments.questions import Questions
-from knownminds.environments.searched import span
 from knownminds.environments.words.answer import (
     Answer,
     Outcome,
@@ -55,7 +54,6 @@ class LikelihoodQuestions(Questions):
         "begins with the number of the round: the same prompt would bring the same answer again "
         "from those who answer by a seed.",
         size=True,
-        searched=span(1, 20),
     )
     answer: Form = setting(
         "numeric",

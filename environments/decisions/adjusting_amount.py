@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Whole, setting
-from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
 from knownminds.environments.world import World, follow_world, where
@@ -109,13 +108,9 @@ class AdjustingAmount(StatedQuestions):
         _rising,
         "Of the later sums, in months.",
     )
-    losses: bool = setting(
-        True, YES_OR_NO, "Whether there are losses as well.", searched=among(True, False)
-    )
-    questions: int = setting(6, Whole(1, 10), "Of a ladder.", searched=span(2, 10))
-    repeats: int = setting(
-        1, Whole(1), "How often each ladder is climbed.", size=True, searched=span(1, 8)
-    )
+    losses: bool = setting(True, YES_OR_NO, "Whether there are losses as well.")
+    questions: int = setting(6, Whole(1, 10), "Of a ladder.")
+    repeats: int = setting(1, Whole(1), "How often each ladder is climbed.", size=True)
 
     def prepare(self) -> None:
         signs = (1, -1) if self.losses else (1,)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Whole, setting
-from knownminds.environments.searched import span
 
 from .stated import LABELS, Places, StatedQuestions
 
@@ -30,9 +29,7 @@ class Offers(StatedQuestions):
 
     offered: ClassVar[tuple[str, ...]]
 
-    repeats: int = setting(
-        1, Whole(1), "How often each problem is posed.", size=True, searched=span(1, 8)
-    )
+    repeats: int = setting(1, Whole(1), "How often each problem is posed.", size=True)
 
     @abstractmethod
     def _problems(self) -> dict[str, NDArray[np.float64]]:

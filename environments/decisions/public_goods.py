@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Numbers, Whole, setting
-from knownminds.environments.searched import span
 from knownminds.environments.words.answer import decimal
 
 from .stated import Places, StatedQuestions
@@ -74,9 +73,7 @@ class PublicGoods(StatedQuestions):
         ),
         "By which what is put in grows before it is shared.",
     )
-    repeats: int = setting(
-        1, Whole(1), "How often each round is played.", size=True, searched=span(1, 8)
-    )
+    repeats: int = setting(1, Whole(1), "How often each round is played.", size=True)
 
     def prepare(self) -> None:
         self.n_actions = self.endowment + 1

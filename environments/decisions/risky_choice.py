@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.fields import Field, Fields, Told, setting
-from knownminds.environments.searched import among
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
 
@@ -119,7 +118,6 @@ class RiskyChoice(Offers):
         Told(problems_of, f"one of {', '.join(SETS)}, or a list of pairs of gambles"),
         "Which problems are asked: the name of a set, or pairs of gambles, each a list of "
         "[amount, probability].",
-        searched=among(*SETS),
     )
 
     def _problems(self) -> dict[str, NDArray[np.float64]]:

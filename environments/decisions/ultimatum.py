@@ -21,7 +21,6 @@ from knownminds.environments.fields import (
     Whole,
     setting,
 )
-from knownminds.environments.searched import span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
 
@@ -125,9 +124,7 @@ class Ultimatum(StatedQuestions):
         "None for 30 of nothing to a fifth of the stake against half of it.",
     )
     roles: Sequence[str] = setting(ROLES, SomeOf(ROLES), "Which questions are posed.")
-    repeats: int = setting(
-        1, Whole(1), "How often each question is posed.", size=True, searched=span(1, 8)
-    )
+    repeats: int = setting(1, Whole(1), "How often each question is posed.", size=True)
 
     def prepare(self) -> None:
         self._columns = self._questions()

@@ -30,7 +30,6 @@ from knownminds.environments.fields import (
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.questions import Questions, positions_of
 from knownminds.environments.replies import Replies
-from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal
 from knownminds.environments.words.history import REASONINGS, Reasoning
 from knownminds.environments.words.labelled_lines import parse_distribution, parse_words
@@ -163,16 +162,13 @@ class Diagnosis(Questions):
         Told(as_given, "the name of a node, or None"),
         "The node asked about, which has two states; None for that of a shipped network.",
     )
-    n_contexts: int = setting(
-        200, Whole(1), "How many contexts a session has.", size=True, searched=span(10, 500)
-    )
-    repeats: int = setting(5, Whole(1), "How many rounds.", searched=span(1, 10))
+    n_contexts: int = setting(200, Whole(1), "How many contexts a session has.", size=True)
+    repeats: int = setting(5, Whole(1), "How many rounds.")
     elicitations: tuple[str, ...] = setting(
         ELICITATIONS,
         SomeOf(ELICITATIONS),
         'In which ways beliefs are asked for, in any part: "plain"; "squared" and "absolute" tell '
         'of a loss; "bayesian" tells to reason by Bayes\' rule.',
-        searched=among(*([one] for one in ELICITATIONS), list(ELICITATIONS)),
     )
     questions: tuple[str, ...] = setting(
         ASKED,

@@ -27,7 +27,6 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
-from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.history import Filled, Retelling
 from knownminds.environments.words.names import unknown
@@ -203,15 +202,12 @@ class Magnitude(Retelling):
         Told(windows_of, "one or more of short, medium and long, each once"),
         'Which of "short", "medium" and "long" are shown, in this order.',
     )
-    n_values: int = setting(11, Whole(2), "Values of a window.", searched=span(3, 33))
-    repeats: int = setting(
-        3, Whole(1), "How often each value is shown.", size=True, searched=span(1, 12)
-    )
+    n_values: int = setting(11, Whole(2), "Values of a window.")
+    repeats: int = setting(3, Whole(1), "How often each value is shown.", size=True)
     continuous: bool = setting(
         False,
         Told(lambda name, given: bool(given), "True or False"),
         "If True, the n_values x repeats values are drawn evenly from the window.",
-        searched=among(False, True),
     )
     ranges: dict[str, tuple[float, float]] = setting(
         None,

@@ -14,7 +14,7 @@ from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.evidence import evidence_given
 from knownminds.validation.costs.budget import budget
 from knownminds.validation.design.best_design import best_design
-from knownminds.validation.design.candidates import declared_in, published_in
+from knownminds.validation.design.search_ranges import PAPERS, ranges_of
 from knownminds.validation.engine.population import draw_subjects
 from knownminds.validation.engine.study import Batch, read_study
 
@@ -133,14 +133,14 @@ def test_designs_share_their_minds_within_a_step_and_not_between_steps(search):
 def test_all_that_an_experiment_declares_searchable_can_be_set(name):
     grid = {"design": "grid"} if name == "temporal_discounting" else {}
     place = make(name, **grid)
-    for setting, how in declared_in(place).items():
+    for setting, how in ranges_of(place).items():
         for share in (0.0, 0.37, 0.999):
             value = how.at([share] * len(how.parts))
             repeats = {"n_repeats": 1} if setting == "design" else {}
             made = make(name, **{**place.settings, **repeats, setting: value})
             assert made.settings[setting] is not None
             json.dumps(value)
-    paper = make(name, **{**place.settings, **published_in(place)})
+    paper = make(name, **{**place.settings, **PAPERS.get(name, {})})
     assert paper.name == name
 
 

@@ -15,12 +15,13 @@ import scipy
 from knownminds.agents import Model
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, make, session_stream
-from knownminds.environments.searched import Among, Searched, Span
 from knownminds.llm_adapters.runs.prices import Price, Range, price_of
 from knownminds.validation.costs.dry_runs import DryRuns, dry_runs_of
 from knownminds.validation.costs.observed import Observed
 from knownminds.validation.engine.arguments import MOST_TRIALS
 from knownminds.validation.reading import read_day, read_range
+
+from .search_ranges import PAPERS, Among, Searched, Span, ranges_of
 
 DRY_RUNS = 4
 SIMULATED = 64  # sessions, where trials may fall away
@@ -223,7 +224,7 @@ class Space:
         sessions
             Whether sessions of a participant can be searched.
         """
-        declared = declared_in(environment)
+        declared = ranges_of(environment)
         known = declared | ({"sessions": Searched((Span(1, 16),))} if sessions else {})
         searched: dict[str, Searched] = {}
         for text in names:
@@ -231,7 +232,7 @@ class Space:
             name = environment.size if name == "trials" and environment.size else name
             if name not in known:
                 raise ValueError(
-                    f"A search goes through settings that {environment.name} declares for it: "
+                    f"A search goes through settings of {environment.name} that have a range: "
                     f"{', '.join(known) or 'none'}; got {name!r}."
                 )
             searched[name] = (
@@ -241,7 +242,7 @@ class Space:
             searched = {name: how for name, how in declared.items() if name not in fixed}
         if not searched:
             raise ValueError(
-                f"{environment.name} declares no setting that can be searched and is not given; "
+                f"{environment.name} has no setting with a range to search that is not given; "
                 f"its settings are {', '.join(environment.settings) or 'none'}."
             )
         return cls(environment, searched)
@@ -269,24 +270,6 @@ class Space:
                 name: how.at(row[self._ends[k] : self._ends[k + 1]].tolist())
                 for k, (name, how) in enumerate(self.searched.items())
             }
-
-
-def declared_in(environment: Environment) -> dict[str, Searched]:
-    """Return the settings that an experiment declares searchable, by the names people use."""
-    return {
-        setting.called or name: setting.searched
-        for name, setting in environment.setting_table.items()
-        if setting.searched is not None
-    }
-
-
-def published_in(environment: Environment) -> dict[str, Any]:
-    """Return the paper's values of the settings that declare them, by the names people use."""
-    return {
-        setting.called or name: setting.published
-        for name, setting in environment.setting_table.items()
-        if setting.published is not None
-    }
 
 
 def candidates(
@@ -318,7 +301,7 @@ def candidates(
     if costs.unit == "trials" and shares.subjects is not None:
         trials = int(costs.budget) // (shares.conditions * shares.subjects)
     fixed_designs = [(SHIPPED, experiment, None)]
-    paper = {**experiment.settings, **published_in(experiment)}
+    paper = {**experiment.settings, **PAPERS.get(experiment.name, {})}
     if paper != experiment.settings:
         fixed_designs.append((PUBLISHED, make(experiment.name, **paper), None))
     for role, environment, each in (*fixed_designs, *_built(space, costs, n, trials)):
