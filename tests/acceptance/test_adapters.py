@@ -216,14 +216,14 @@ async def identified_by(adapter):
 
 def test_the_key_is_nowhere_but_in_the_header_of_a_call(name, caplog):
     async def meet(server):
-        adapter = adapter_for(name, server, timeout=0.3)
+        adapter = adapter_for(name, server, timeout=1.0)
         told = [f"{adapter!r} {adapter} {vars(adapter)!r}"]
         told += [await identified_by(adapter) for _ in FAULTS]
         await adapter.close()
         return "".join(told)
 
     caplog.set_level(logging.DEBUG)
-    with FaultServer(script=list(FAULTS), hang=1.0) as server:
+    with FaultServer(script=list(FAULTS), hang=3.0) as server:
         told = asyncio.run(meet(server))
     assert all(KEY in str(call.headers) for call in server.calls)  # and the test can fail
     assert all(KEY not in json.dumps(call.body) for call in server.calls)

@@ -9,20 +9,15 @@ from knownminds.agents import AGENTS, play, simulate
 from knownminds.environments import ENVIRONMENTS, make
 from knownminds.inference import check_agent
 
-# One model of each kernel shape. Of printed kernels the shape is: kind of answer, memory, number of
-# actions, world. A kernel written by hand is a shape of its own.
-PRINTED = (
+# One model of each kernel shape: kind of answer, memory, number of actions, world, rows that are
+# prepared. A kernel written by hand is a shape of its own.
+SHAPES = (
     "rescorla_wagner_dual", "rescorla_wagner_choice_kernel", "balloon_pumper", "weighted_bayes",
     "hyperbolic_discounter", "two_step_reduced", "horizon_explorer", "change_point_observer",
-    "prospect_valence_delta", "two_scale_observer", "expected_value", "evidence_weigher",
-    "correlation_weigher", "kalman_observer", "noisy_or", "network_reasoner_exact",
-)  # fmt: skip
-BY_HAND = (
+    "prospect_valence_delta", "two_scale_observer", "evidence_weigher", "kalman_observer",
+    "noisy_or", "cue_combiner", "belief_sampler", "random_utility",
     "random_responder", "random_rater", "random_responder_confidence", "mutation_sampler",
-    "noisy_bayes_observer", "cue_combiner", "belief_sampler", "random_utility",
-    "prospect_utility", "outcome_peeker",
 )  # fmt: skip
-SHAPES = PRINTED + BY_HAND
 
 # Settings in which a session is short, or a model uses all its parameters.
 SETTINGS = {"diagnosis": {"network": "fever", "n_contexts": 12, "repeats": 2}}
