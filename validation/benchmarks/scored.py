@@ -17,7 +17,7 @@ from knownminds.environments import (
 )
 from knownminds.inference.magnitudes.magnitude_answers import TASKS
 from knownminds.validation.data.questions import AskScore
-from knownminds.validation.data.trials_of_runs import ALONE, BY, read_all
+from knownminds.validation.data.trials_of_runs import ALONE, BY, of_several_servers, read_all
 from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.study import versions
@@ -147,7 +147,7 @@ def _result(paper: str, trials: pd.DataFrame, by: str | None, question: AskScore
         the_paper.title,
         tables={"Outcomes": counts.rename_axis(WHO)},
         parts=parts,
-        notes=NOTES,
+        notes=[*NOTES, *of_several_servers(question.data)],
         attempted=len(trials),
         rows=trials,
         options={**given, "seed": question.seed, **options},

@@ -57,7 +57,7 @@ from .score_scale import (
     scaled,
     with_random,
 )
-from .trials_of_runs import BY, CONDITIONS, also_called, read_one
+from .trials_of_runs import BY, CONDITIONS, also_called, of_several_servers, read_one
 
 NONE = "none"  # the sample of what has no value in the column
 PERFORMANCE = "performance"
@@ -139,6 +139,7 @@ def compute(question: AskScore) -> Result:
             CAPTION if few else MANY: Drawing(table, draw_intervals if few else draw_distributions)
         }
     counts = pd.concat(rates, ignore_index=True)
+    notes = [*NOTES, *of_several_servers(question.data), *controls.notes, *more.notes]
     options = _asked(question, source)
     return Result(
         title=f"The measures of {source}{_by_what(told_apart)}",
@@ -151,7 +152,7 @@ def compute(question: AskScore) -> Result:
             OUTCOMES: _shown(counts),
         },
         figures={**figures, **more.figures},
-        notes=[*NOTES, *controls.notes, *more.notes, *regressions.notes, *_meanings(table)],
+        notes=[*notes, *regressions.notes, *_meanings(table)],
         options=options,
         command=_command(options),
         versions=versions(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from knownminds.environments import Trials
 from knownminds.environments.conditions import SHARED_DESIGN
 from knownminds.environments.record.trials import SETTINGS
 from knownminds.llm_adapters.runs.runner import TRIALS
+from knownminds.validation.studies import RESULT
 
 BY = "model"  # the column in which a run says who answered
 SUFFIXES = (".parquet", ".csv")
@@ -84,6 +86,25 @@ def read_one(data: Data, columns: Mapping[str, str] | None) -> tuple[str, Trials
             "reported with it."
         )
     return source, trials
+
+
+def of_several_servers(data: Data) -> list[str]:
+    """Return a sentence for each model whose runs had several addresses; trials name none."""
+    if isinstance(data, Trials):
+        return []
+    addresses: dict[str, dict[str, None]] = {}
+    for run in runs_in([data] if isinstance(data, str | Path) else data):
+        file = run / RESULT
+        if file.is_file():
+            options = json.loads(file.read_text(encoding="utf-8"))["options"]
+            _, _, model = options["language model"].partition(":")
+            addresses.setdefault(model, {})[options["address"]] = None
+    return [
+        f"Runs of {model} were sent to {' and '.join(several)}; they count as one participant. "
+        "Read them one by one if these are different models."
+        for model, several in addresses.items()
+        if len(several) > 1
+    ]
 
 
 def load(path: str | Path, columns: Mapping[str, str] | None = None) -> Trials:
