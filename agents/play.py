@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from knownminds.environments import (
-    Design,
     Environment,
     Observation,
     Session,
@@ -23,6 +22,7 @@ from knownminds.environments import (
 from knownminds.environments.environment import Choice
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.streams import session_uniforms
+from knownminds.environments.world import follow_world
 
 from .compiled import read_only
 from .compiler.kernels import Played
@@ -291,7 +291,7 @@ def play_tables(
             falls = brought.get("present", np.ones(n * n_trials))
             brought["present"] = np.nan_to_num(falls) > 0.0
     else:
-        follows = environment.follow(Design(tables), action.reshape(n, n_trials))
+        follows = follow_world(environment.world, tables, action.reshape(n, n_trials))
         brought = {name: column.ravel() for name, column in follows.items()}
     columns = {**stimuli, **{name: brought[name] for name in environment.fields.dependent}}
     columns = (

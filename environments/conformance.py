@@ -13,6 +13,7 @@ from knownminds.environments.words.prompt import Prompt
 from .design import Design, session_stream
 from .environment import Choice, Environment, Given, Observation, Turn
 from .streams import session_uniforms
+from .world import follow_world
 
 
 def check_environment(environment: Environment, seed: int = 0) -> None:
@@ -98,32 +99,33 @@ def _actions(
 
 
 def _check_follows(environment: Environment, design: Design, choices: Sequence[Choice]) -> None:
-    """What `follow` tells of a whole session is what `step` does."""
+    """What `follow_world` tells of a whole session is what `step` does."""
     turns = _live(environment, design, choices)
     played = np.array([int(turn.observation["trial"]) for turn in turns])
     actions = np.full(environment.n_trials, -1)
     actions[played] = [-1 if turn.action is None else turn.action for turn in turns]
-    brought = environment.follow(design, actions)
+    brought = follow_world(environment.world, design.table, actions)
     present = np.flatnonzero(brought.get("present", np.ones(environment.n_trials, dtype=bool)))
-    _rule(np.array_equal(present, played), "`follow` tells which trials take place.")
+    _rule(np.array_equal(present, played), "`follow_world` tells which trials take place.")
     answered = np.array([turn.action is not None or turn.response is not None for turn in turns])
     paid = np.array([turn.reward for turn in turns], dtype=float)  # NaN where there is none
     followed = np.where(answered, brought["reward"][played], np.nan)
     _rule(
         np.array_equal(followed, paid, equal_nan=True),
-        "`follow` tells the rewards that `step` pays.",
+        "`follow_world` tells the rewards that `step` pays.",
     )
     for name in environment.fields.feedback:
         got = np.array([turn.brought.get(name, np.nan) for turn in turns])
         followed = np.where(answered, brought[name][played], np.nan)
         _rule(
             np.array_equal(followed, got, equal_nan=True),
-            f"`follow` tells {name} as `step` brings it.",
+            f"`follow_world` tells {name} as `step` brings it.",
         )
     for name in [n for n in environment.fields.shown if n in environment.fields.dependent]:
         shown = [turn.observation[name] for turn in turns]
         _rule(
-            np.array_equal(brought[name][played], shown), f"`follow` tells {name} as it is shown."
+            np.array_equal(brought[name][played], shown),
+            f"`follow_world` tells {name} as it is shown.",
         )
 
 
@@ -165,12 +167,12 @@ def _check_many(environment: Environment, seed: int, actions: NDArray[np.int64])
     """Sessions that are made side by side are those that are drawn alone."""
     uniforms = session_uniforms(seed, [(0,), (1,)], environment.n_draws)
     tables = environment.tables(uniforms)
-    brought = environment.follow(Design(tables), np.stack([actions, actions]))
+    brought = follow_world(environment.world, tables, np.stack([actions, actions]))
     for i in range(2):
         alone = environment.draw(session_stream(seed, i))
         beside = Design({name: table[i] for name, table in tables.items()}, alone.labels)
         _rule(_same(alone, beside), "A session's tables do not depend on the sessions beside it.")
-        for name, column in environment.follow(alone, actions).items():
+        for name, column in follow_world(environment.world, alone.table, actions).items():
             _rule(
                 np.array_equal(column, brought[name][i], equal_nan=column.dtype.kind == "f"),
                 f"What follows ({name}) does not depend on the sessions beside.",

@@ -18,7 +18,7 @@ from knownminds.environments.words.screen import Screen
 from .design import Design, session_stream
 from .fields import Fields, Setting, documented, jsonable, settings_of, signature_of
 from .replies import Replies
-from .world import Drawn, Payoffs, World, follow_world, plain
+from .world import Drawn, Payoffs, World, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -233,22 +233,28 @@ class Environment(ABC):
         tables = self.tables(uniforms[None])
         return Design({name: table[0] for name, table in tables.items()}, self.labels(uniforms))
 
-    def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        """Return what the actions of a whole session bring, each [n_trials].
-
-        "reward", NaN without feedback; dependent and feedback fields; and "present", where a trial
-        happens, if some may fall away. Of those that do not the values mean nothing.
-        Actions are -1 where there is none. The design's tables and the actions may have a leading
-        axis of sessions.
-        """
-        return follow_world(self.world, design.table, actions)
-
     def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return how well each trial was done, [rows]: the reward; NaN where a row has none."""
+        """Return how well each trial was done, [rows]: the reward; NaN where a row has none.
+
+        Of numbers of which one is `right`, 1 less the distance from it as a share of the scale.
+        """
         frame = trials.frame
+        if self.given != "action" and self.performance_bounds is not None:
+            columns = [name for name in self.fields.stimulus if name in frame]
+            right = self.right({name: trials.numbers(name) for name in columns})
+            if right is not None:
+                low, high = self.response_range
+                return 1.0 - np.abs(trials.numbers("response") - right) / (high - low)
         if not self.feedback or "reward" not in frame:
             return np.full(len(frame), np.nan)
         return frame["reward"].to_numpy(dtype=float, na_value=np.nan)
+
+    def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64] | None:
+        """Return the right number for each trial of these columns, NaN where none is wanted.
+
+        None of an experiment that knows none.
+        """
+        return None
 
     def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:
         """Return those of the earlier turns that the prompt of a trial tells of."""

@@ -118,14 +118,6 @@ class ProbabilisticReasoning(Retelling):
         """Return each of the numbers that are shown, alone."""
         return {name: observation[name] for name in ("prior", "likelihood", "ball")}
 
-    def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return 1 - |answer - exact posterior| of each row, NaN where there is no answer."""
-        prior, likelihood, ball, response = (
-            trials.numbers(name) for name in ("prior", "likelihood", "ball", "response")
-        )
-        score: NDArray[np.float64] = 1.0 - np.abs(response - posterior(prior, likelihood, ball))
-        return score
-
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
         shown = trials.numbers("prior"), trials.numbers("likelihood")
         strong = [_among(values, self.informative) for values in shown]

@@ -235,11 +235,6 @@ class CausalInference(StoryQuestions):
             "Recode these columns.",
         )
 
-    def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return 1 - |answer - exact answer| / 100, [rows]; NaN where there is no answer."""
-        columns = {name: trials.numbers(name) for name in (*NETWORK, *QUESTION)}
-        return 1.0 - np.abs(trials.numbers("response") / 100.0 - exact_answers(columns))
-
     def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
         """Return the exact answers."""
         return 100.0 * exact_answers(columns)

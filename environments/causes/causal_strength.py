@@ -193,11 +193,6 @@ class CausalStrength(LikelihoodQuestions):
         columns = {name: trials.numbers(name) for name in (*COUNTS, "kind")}
         return frame.assign(support=judged_support(columns))
 
-    def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return 1 - |answer - causal power| / 100, [rows]; NaN where there is no answer."""
-        columns = {name: trials.numbers(name) for name in (*COUNTS, "kind")}
-        return 1.0 - np.abs(trials.numbers("response") / 100.0 - judged_power(columns))
-
     def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
         """Return causal power."""
         return 100.0 * judged_power(columns)

@@ -90,6 +90,3 @@ class Coins(BrokenOff):
             "previous": previous,
         }
         return ("setup", "fair" if weight == 1 else "weighted"), KINDS[kind], words
-
-    def _names(self, values: Values) -> list[str]:
-        return [str(outcome) for outcome in self._grid[values].chance.outcomes]

@@ -180,9 +180,6 @@ class Counts(BrokenOff):
         setup = (f"setup_{LAWS[law]}", f"{known}_{LAWS[law]}")
         return setup, f"{KINDS[kind]}_{LAWS[law]}", words
 
-    def _names(self, values: Values) -> list[str]:
-        return [str(outcome) for outcome in range(MOST + 1)]
-
 
 def _law(law: int, mean: int) -> Chance:
     one = Fraction(mean, TENTHS)

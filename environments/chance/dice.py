@@ -128,9 +128,6 @@ class Dice(BrokenOff):
         }
         return self._words[name].render(number=number.get(name))
 
-    def _names(self, values: Values) -> list[str]:
-        return [str(outcome) for outcome in self._grid[values].chance.outcomes]
-
 
 def _holds(name: str, throw: Chance) -> Callable[[int], bool]:
     """Return whether what is observed holds of a sum."""

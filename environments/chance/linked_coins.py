@@ -128,6 +128,3 @@ class LinkedCoins(BrokenOff):
             "fact": fact,
         }
         return ("setup", "fair" if weight == 1 else "weighted", "linked"), KINDS[kind], words
-
-    def _names(self, values: Values) -> list[str]:
-        return [str(outcome) for outcome in range(values[0] + 1)]

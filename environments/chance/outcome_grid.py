@@ -294,9 +294,9 @@ class BrokenOff(Questions):
         story = " ".join(self._words[part].render(**words) for part in (*setup, f"told_{kind}"))
         return story, self._words[f"asked_{kind}"].render(**words, outcome=name)
 
-    @abstractmethod
     def _names(self, values: Values) -> Sequence[str]:
-        """Return what is said for each outcome."""
+        """Return what is said for each outcome; by default its number."""
+        return [str(outcome) for outcome in self._grid[values].chance.outcomes]
 
     @property
     def contexts(self) -> tuple[Context, ...]:

@@ -293,17 +293,6 @@ class Diagnosis(Questions):
         number_given = np.asarray(self.asks(columns)) == "response"
         return np.where(number_given, np.asarray(columns["posterior"], dtype=float), np.nan)
 
-    def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return 1 minus the distance of each stated probability from the exact one.
-
-        NaN for decisions: which is best hangs on what is at stake, and that is nobody's but the
-        decider's.
-        """
-        frame = trials.frame
-        stated = frame["response"].to_numpy(dtype=float, na_value=np.nan)
-        near: NDArray[np.float64] = 1.0 - np.abs(stated - frame["posterior"].to_numpy(dtype=float))
-        return near
-
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
         """Return the experiment with the numbers of contexts and rounds that trials tell.

@@ -35,7 +35,6 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
     def __init__(self, environment: Environment):
         self.environment = environment
         self._bounds = environment.fields.bounds(environment)
-        self._bounds = environment.fields.bounds(environment)
         fields: dict[str, spaces.Space[Any]] = {
             name: spaces.Box(low, high, (), np.int64 if isinstance(low, int) else np.float64)
             for name, (low, high) in self._bounds.items()

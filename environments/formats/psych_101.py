@@ -13,6 +13,7 @@ import numpy as np
 from knownminds.environments.design import Design, session_stream
 from knownminds.environments.environment import Environment, Observation, Turn, answer_columns
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.folders import write_text
 from knownminds.environments.record.trials import Trials
 from knownminds.environments.words.answer import ANSWERED, Answer
 from knownminds.environments.words.names import unknown
@@ -92,14 +93,7 @@ def write_psych_101(
 ) -> None:
     """Write sessions as lines of JSON, whole or not at all; see `psych_101_records`."""
     records = psych_101_records(trials, environment, seed=seed)
-    file = Path(path)
-    part = file.with_name(f".{file.name}.part")
-    try:
-        with part.open("w", encoding="utf-8") as stream:
-            stream.writelines(json.dumps(r, ensure_ascii=False) + "\n" for r in records)
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+    write_text(Path(path), "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records))
 
 
 def trials_of_psych_101(

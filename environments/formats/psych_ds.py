@@ -12,6 +12,7 @@ from typing import Any
 
 from knownminds.environments.environment import Environment
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.folders import write_text
 from knownminds.environments.record.trial_schema import TrialSchema, trial_schema
 from knownminds.environments.record.trials import (
     SCHEMA_VERSION,
@@ -92,9 +93,11 @@ def write_psych_ds(
             stale.unlink()
     for file, frame in files.items():
         Trials(frame).save(data / file)
-    _write(path / DESCRIPTION, json.dumps(about, indent=2, ensure_ascii=False) + "\n")
-    _write(path / "README.md", _readme(name, about["description"], files))
-    _write(path / "CHANGES.md", f"# Changes\n\nWritten by knownminds {version('knownminds')}.\n")
+    write_text(path / DESCRIPTION, json.dumps(about, indent=2, ensure_ascii=False) + "\n")
+    write_text(path / "README.md", _readme(name, about["description"], files))
+    write_text(
+        path / "CHANGES.md", f"# Changes\n\nWritten by knownminds {version('knownminds')}.\n"
+    )
 
 
 def read_psych_ds(folder: str | os.PathLike[str]) -> Trials:
@@ -183,9 +186,3 @@ def _readme(name: str, description: str, files: dict[str, pd.DataFrame]) -> str:
         "",
     ]
     return "\n".join(lines)
-
-
-def _write(file: Path, text: str) -> None:
-    part = file.with_name(f".{file.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(file)

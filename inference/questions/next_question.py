@@ -35,6 +35,7 @@ from knownminds.environments import (
     session_stream,
 )
 from knownminds.environments.session import Pick
+from knownminds.environments.world import follow_world
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 
 from .particles import Particles, evenly
@@ -288,7 +289,7 @@ def _questions_of(model: type[Model], environment: Environment, design: Design) 
     wanted = [name for name in (*model.columns, *model.separate) if name not in _ANSWERS]
     brought: Mapping[str, NDArray[Any]] = {}
     if set(wanted) & set(environment.fields.dependent):
-        brought = environment.follow(design, np.full(n, -1))
+        brought = follow_world(environment.world, design.table, np.full(n, -1))
     depends = {name: brought[name] for name in environment.fields.dependent if name in brought}
     shown = {**design.table, **depends}
     result = {name: np.asarray(shown[name], dtype=float) for name in wanted if name in shown}

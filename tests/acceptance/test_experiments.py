@@ -299,14 +299,6 @@ class PaysNothing(InstrumentalLearning):
         return observation, None, *rest
 
 
-class PaysAtTheEnd(InstrumentalLearning):
-    """Pays other sums for a whole session than step by step."""
-
-    def follow(self, design, actions):
-        brought = super().follow(design, actions)
-        return {**brought, "reward": brought["reward"] + 1.0}
-
-
 class ReadsNothingIntoSilence(InstrumentalLearning):
     """Takes an answer that was cut off before it began for the first machine."""
 
@@ -362,7 +354,6 @@ class AsksInOrder(Coins):
     ("broken", "rule"),
     [
         (PaysNothing, "rewards that `step` pays"),
-        (PaysAtTheEnd, "rewards that `step` pays"),
         (ReadsNothingIntoSilence, "cut off before its first word"),
         (PaysForCoins, "without feedback, none has"),
         (Retells, "does not depend on them"),

@@ -24,6 +24,7 @@ from knownminds.agents import (
     simulate,
 )
 from knownminds.environments import InstrumentalLearning, Trials
+from knownminds.environments.world import follow_world
 from knownminds.inference import (
     Folds,
     ModelData,
@@ -218,7 +219,7 @@ def test_constant_and_perfect_answers_get_a_status_and_no_crash(model):
                "perfect": payoffs.argmax(axis=1), "worst": payoffs.argmin(axis=1)}  # fmt: skip
     parts = []
     for name, action in answers.items():
-        reward = environment.follow(environment.design, action)["reward"]
+        reward = follow_world(environment.world, environment.design.table, action)["reward"]
         own = {"subject": name, "trial": np.arange(96), "context": context}
         parts.append(pd.DataFrame({**own, "action": action, "reward": reward}))
     trials = Trials.from_frame(pd.concat(parts))

@@ -9,6 +9,7 @@ from knownminds.environments import (
     Turn,
     session_stream,
 )
+from knownminds.environments.world import follow_world
 
 STOP, INFLATE = 0, 1
 
@@ -80,7 +81,7 @@ def test_mean_points_of_a_fixed_plan_are_those_of_the_formula():
     environment = BalloonRisk(n, (most,))
     design = environment.draw(session_stream(3))
     actions = np.where(design.table["pump"] <= plan, INFLATE, STOP)
-    brought = environment.follow(design, actions)
+    brought = follow_world(environment.world, design.table, actions)
     points = brought["reward"][brought["present"]].sum() / n
     # The plan works out with probability (M - k) / M.
     p = (most - plan) / most

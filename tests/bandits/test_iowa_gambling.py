@@ -3,6 +3,7 @@ import numpy as np
 from knownminds.agents import RandomResponder, simulate
 from knownminds.environments import IowaGambling, Turn
 from knownminds.environments.bandits.iowa_gambling import LOSSES
+from knownminds.environments.world import follow_world
 
 
 def lived(environment, actions, seed=3):
@@ -41,7 +42,7 @@ def test_a_deck_shows_its_cards_in_order_whatever_is_taken_between_and_begins_an
         assert [b["loss"] for b in own] == [*LOSSES[deck], *LOSSES[deck][:5]]
         assert {b["gain"] for b in own} == {gain}
     assert all(turn.reward == turn.brought["gain"] - turn.brought["loss"] for turn in turns)
-    told = environment.follow(environment.design, np.array(actions))
+    told = follow_world(environment.world, environment.design.table, np.array(actions))
     assert told["reward"].tolist() == [turn.reward for turn in turns]
     assert told["loss"].tolist() == [turn.brought["loss"] for turn in turns]
 

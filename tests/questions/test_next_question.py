@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, logit
 from scipy.stats import norm
 
 from knownminds.agents import HyperbolicDiscounter, RescorlaWagner, WeightedBayes
@@ -74,7 +74,8 @@ def test_information_of_numbers_is_that_of_the_linear_normal_model():
     design = place.draw(session_stream(1, 0))
     inquiry = Inquiry(WeightedBayes, place, design, {"sigma": sigma})
     table = design.table
-    x = np.column_stack([np.ones(24), table["log_odds"], table["log_likelihood_ratio"]])
+    ratio = np.where(table["ball"] == 1, 1, -1) * logit(table["likelihood"])
+    x = np.column_stack([np.ones(24), logit(table["prior"]), ratio])
     covariance = np.diag(WeightedBayes.parameters.sd[:3] ** 2)
     rows = []
     for asked in range(4):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from knownminds.agents import AGENTS
 from knownminds.environments import (
     ENVIRONMENTS,
     Environment,
+    Observation,
     Session,
     Trials,
     make,
@@ -21,7 +22,6 @@ from knownminds.environments import (
     unknown,
 )
 from knownminds.environments.design import Design
-from knownminds.environments.shortcuts import LAST, Right, Rule, habits, looks
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import Score, mean
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
@@ -30,6 +30,10 @@ from knownminds.validation.pages.views import Dots
 if TYPE_CHECKING:
     from .questions import Audit
 
+Rule = Callable[[Observation, int | None], int]  # of what is seen and the last action
+
+TRIAL, WORDS, CHARACTERS = "trial", "words of the question", "characters of the question"
+LAST = "right answer of the trial before"
 CHANCE, RANDOM = "at random", "random_responder"
 MARGIN = 0.01  # of the squared error, that looks take away at a correlation of .1
 LEVEL = 0.05  # of all shortcuts of an experiment together
@@ -175,7 +179,7 @@ def _check_audited(environment: Environment) -> None:
 
 
 def _right(environment: Environment, design: Design) -> NDArray[np.float64] | None:
-    return environment.right(design.table) if isinstance(environment, Right) else None
+    return environment.right(design.table)
 
 
 def _looked(environment: Environment, design: Design) -> dict[str, float]:
@@ -191,7 +195,7 @@ def _looked(environment: Environment, design: Design) -> dict[str, float]:
     seen = [
         {"trial": int(t), **{name: design.table[name][t].item() for name in shown}} for t in trials
     ]
-    counted = [looks(environment_of, observation) for observation in seen]
+    counted = [_looks(environment_of, observation) for observation in seen]
     target = right[trials]
     group = np.asarray(design.table.get(_GROUP, np.zeros(len(right))))[trials]
     columns = {name: np.array([one[name] for one in counted]) for name in counted[0]}
@@ -214,7 +218,7 @@ def _looked(environment: Environment, design: Design) -> dict[str, float]:
 
 def _played(environment: Environment, design: Design, rng: np.random.Generator) -> dict[str, float]:
     """Return the mean score of every habit, and of picking at random."""
-    rules: dict[str, Rule] = dict(habits(environment))
+    rules: dict[str, Rule] = dict(_habits(environment))
     rules[CHANCE] = lambda seen, last: int(rng.integers(environment.n_actions))
     return {f"{name}|score": _score(environment, design, rule) for name, rule in rules.items()}
 
@@ -288,3 +292,48 @@ def _habit(rows: pd.DataFrame, name: str) -> dict[str, Any]:
     score, chance = (rows[f"{one}|score"].to_numpy(dtype=float) for one in (name, CHANCE))
     means = {"score": float(score.mean()), "at random": float(chance.mean())}
     return {**means, "gain": mean(score - chance)}
+
+
+@runtime_checkable
+class _Named(Protocol):
+    """An experiment that names what can be counted instead of the question."""
+
+    def shortcuts(self, observation: Observation) -> Mapping[str, float]:
+        """Return it for one trial, by name."""
+
+
+def _looks(environment: Environment, observation: Observation) -> dict[str, float]:
+    """Return what can be looked at on a trial: its number, length of the question, others.
+
+    Parameters
+    ----------
+    environment
+        With the session to which the trial belongs.
+    """
+    numbers = {TRIAL: float(observation["trial"])}
+    if environment.has_words():
+        text = environment.render(observation, ()).text
+        numbers |= {WORDS: float(len(text.split())), CHARACTERS: float(len(text))}
+    further = environment.shortcuts(observation) if isinstance(environment, _Named) else {}
+    return numbers | {name: float(v) for name, v in further.items()}
+
+
+def _habits(environment: Environment) -> Mapping[str, Rule]:
+    """Return rules by which actions can be chosen without a look at what is given.
+
+    Always the same action; another one each time; with two options of which one is named first
+    (a column "first"), always that one or always the other.
+    """
+    n = environment.n_actions
+    rules: dict[str, Rule] = {f"always action {k}": _always(k) for k in range(n)}
+    rules["the action after the last one"] = lambda seen, last: (
+        0 if last is None else (last + 1) % n
+    )
+    if n == 2 and "first" in environment.fields.shown:
+        rules["named first"] = lambda seen, last: int(seen["first"])
+        rules["named second"] = lambda seen, last: 1 - int(seen["first"])
+    return rules
+
+
+def _always(action: int) -> Rule:
+    return lambda seen, last: action
