@@ -141,10 +141,6 @@ class Duration(Magnitude):
             "script": (what * _NUMBERS).astype(np.int64),
         }
 
-    @property
-    def _separator(self) -> str:
-        return " / "
-
     def _text(self, observation: Observation) -> list[str]:
         script = int(observation["script"])
         if self.stimuli == "decoupled":

@@ -63,10 +63,6 @@ class LineRatio(Magnitude):
             return made
         return made | placed(uniforms[:, :, 1], uniforms[:, :, 2])
 
-    @property
-    def _separator(self) -> str:
-        return " / "
-
     def _text(self, observation: Observation) -> list[str]:
         value = float(observation["value"])
         if self.stimuli == "published":

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import (
     ENDS,
+    YES_OR_NO,
     Field,
     Fields,
     Number,
@@ -29,7 +30,6 @@ from knownminds.environments.fields import (
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.history import Filled, Retelling
-from knownminds.environments.words.names import unknown
 from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.screen import Screen
 from knownminds.environments.words.slots import Slot
@@ -64,6 +64,7 @@ CONTEXT = {"short_context": 3, "long_context": 20}  # earlier trials retold; 10 
 BLUR = {"constant_noise": 8.0, "gradual_noise": 16.0}  # px; in the end, where it grows
 MOST_BLUR = 20.0  # px; with more, what a picture shows could not be shown exactly
 _KINDS = ("text", "image", "both")  # as templates name the modalities
+_BETWEEN = " / "  # the lines of a stimulus that is shown in one line
 _MORE_PICTURES = 2  # kept beside those of one prompt
 
 
@@ -182,11 +183,6 @@ class Magnitude(Retelling):
         """Return the stimulus as a picture."""
         raise NotImplementedError
 
-    @property
-    @abstractmethod
-    def _separator(self) -> str:
-        """What stands between the lines of a stimulus that is shown in one line."""
-
     modality: Modality = setting(
         "text",
         Told(as_given, f"one of {', '.join(MODALITIES)}, all"),
@@ -194,7 +190,7 @@ class Magnitude(Retelling):
     )
     condition: Condition = setting(
         "base",
-        Told(as_given, f"one of {', '.join(CONDITIONS)}"),
+        OneOf(CONDITIONS),
         "What is changed; one of `CONDITIONS`.",
     )
     windows: tuple[str, ...] = setting(
@@ -206,7 +202,7 @@ class Magnitude(Retelling):
     repeats: int = setting(3, Whole(1), "How often each value is shown.", size=True)
     continuous: bool = setting(
         False,
-        Told(lambda name, given: bool(given), "True or False"),
+        YES_OR_NO,
         "If True, the n_values x repeats values are drawn evenly from the window.",
     )
     ranges: dict[str, tuple[float, float]] = setting(
@@ -221,7 +217,7 @@ class Magnitude(Retelling):
     )
     blur: float = setting(
         None,
-        Told(as_given, f"a number of px from 0 to {MOST_BLUR:g}, or None"),
+        Unless(Number(0.0, MOST_BLUR, unit="px")),
         "Standard deviation of the Gaussian blur in px: throughout (constant_noise; None for 8) "
         "or in the end (gradual_noise; None for 16).",
     )
@@ -255,30 +251,21 @@ class Magnitude(Retelling):
         self._pictures: OrderedDict[Any, bytes] = OrderedDict()
 
     def _check_noise(self) -> None:
-        """Check modality and condition, and that blur is where pictures are."""
+        """Check the modality, and that blur is where pictures are."""
         known = (*self.modalities, *(("all",) if len(self.modalities) > 1 else ()))
         modality, condition, blur = self.modality, self.condition, self._settings.get("blur")
         if modality not in known:
             raise ValueError(f"modality of {self.name} is {_among(known)}; got {modality!r}.")
-        if condition not in CONDITIONS:
-            raise ValueError(unknown("condition", str(condition), CONDITIONS))
         if condition in BLUR and modality == "text":
-            remedy = (
-                'Take the modality "image", "text+image" or "all".'
-                if len(known) > 1
-                else "Take another condition."
-            )
             raise ValueError(
                 f"Noise blurs pictures; {self.name} with modality 'text' and condition "
-                f"{condition!r} has none. {remedy}"
+                f"{condition!r} has none. Take another of both; modalities are {_among(known)}."
             )
         if blur is not None and condition not in BLUR:
             raise ValueError(
                 f"blur belongs to the conditions {' and '.join(BLUR)}; got blur={blur!r} with "
                 f"condition {condition!r}. Leave it out."
             )
-        if blur is not None:
-            Number(0.0, MOST_BLUR, unit="px")("blur", blur)
 
     @property
     def pictures(self) -> bool:
@@ -462,15 +449,13 @@ class Magnitude(Retelling):
             remedy,
         )
         value, at = trials.numbers("value"), trials.numbers("window")
-        for window in self.windows:
-            low, high = self.ranges[window]
-            inside = (value >= low - self._slack) & (value <= high + self._slack)
-            yield (
-                f"Values of the window {window!r} go from {low:g} to {high:g}",
-                inside | (at != WINDOWS.index(window)),
-                ("value",),
-                "Set ranges to those that were shown.",
-            )
+        low, high = np.array([self.ranges[window] for window in WINDOWS])[at.astype(np.int64)].T
+        yield (
+            f"Values lie in the range of their window, of {self.ranges}",
+            (value >= low - self._slack) & (value <= high + self._slack),
+            ("window", "value"),
+            "Set ranges to those that were shown.",
+        )
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
@@ -480,15 +465,8 @@ class Magnitude(Retelling):
         values = {}
         for column, names in (("condition", CONDITIONS), ("modality", MODALITIES)):
             codes = frame[column].to_numpy(dtype=float, na_value=np.nan)
-            if np.isnan(codes).any():
+            if not np.isin(codes, np.arange(len(names))).all():
                 return cls()
-            wrong = np.flatnonzero(~np.isin(codes, np.arange(len(names))))
-            if len(wrong):
-                codes_and_names = ", ".join(f"{k} {name}" for k, name in enumerate(names))
-                raise ValueError(
-                    f"The column {column!r} holds one of {codes_and_names}; row {wrong[0] + 1} has "
-                    f"{codes[wrong[0]]:g}. Recode it."
-                )
             values[column] = [names[int(code)] for code in dict.fromkeys(codes.tolist())]
         settings: dict[str, Any] = {"condition": values["condition"][0]}
         if cls.decoupled[0] and set(cls.decoupled[0].wording) <= set(frame.columns):
@@ -537,7 +515,7 @@ class Magnitude(Retelling):
             words["picture"] = observation["picture"]
         if observation["modality"] != 1:
             lines = self._text(observation)
-            words |= {"stimulus": "\n".join(lines), "stimulus_in_line": self._separator.join(lines)}
+            words |= {"stimulus": "\n".join(lines), "stimulus_in_line": _BETWEEN.join(lines)}
         if self.condition in ("numeric", "numeric_biased"):
             low, high = self.ranges[WINDOWS[int(observation["window"])]]
             below, above = self.biased_range if self.condition == "numeric_biased" else (0.0, 1.0)
@@ -555,7 +533,7 @@ class Magnitude(Retelling):
             )
         seen: dict[str, int | float] = {"trial": trial}
         seen |= {name: table[name][trial].item() for name in self.fields.shown}
-        for name, between in (("stimulus", "\n"), ("stimulus_in_line", self._separator)):
+        for name, between in (("stimulus", "\n"), ("stimulus_in_line", _BETWEEN)):
             lines = filled[name].split(between) if name in filled else None
             if lines and self._words_tell and not seen["modality"]:
                 seen["value"] = self._value_in(lines)

@@ -58,10 +58,6 @@ class MarkerLocation(Magnitude):
             return {"value": value}
         return {"value": value, **placed(uniforms[:, :, 0], uniforms[:, :, 1])}
 
-    @property
-    def _separator(self) -> str:
-        return " / "  # between lines, of which there is one
-
     def _text(self, observation: Observation) -> list[str]:
         value = float(observation["value"])
         if self.stimuli == "published":

@@ -72,10 +72,6 @@ class MazeDistance(Magnitude):
             made["steps"] = np.round(steps).astype(np.int64)
         return made
 
-    @property
-    def _separator(self) -> str:
-        return " / "  # between lines, of which there is one
-
     def _cells(self, observation: Observation) -> Sequence[maze.Cell]:
         value, number = float(observation["value"]), int(observation["path"])
         return maze.path(value, number, observation.get("steps"))
