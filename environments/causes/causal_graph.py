@@ -24,6 +24,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .network_questions import MADE_ABSENT, NETWORK, QUESTION, exact_answers
+
 Graph = Literal["collider", "chain", "fork"]
 Directions = Literal["both", "one"]
 Question = tuple[int, int, int, int]  # query, first, second, third
@@ -204,7 +206,7 @@ def _at(
 def noisy_or_table(
     p1: ArrayLike, p2: ArrayLike, b: ArrayLike, m1: ArrayLike, m2: ArrayLike
 ) -> Array:
-    """Answer the eleven collider tasks under a leaky noisy-OR in closed form, [..., 11, 2].
+    """Answer the eleven collider tasks under a leaky noisy-OR, [..., 11, 2].
 
     The last axis is the direction; tasks I and III have the same answer in both. The published
     scoring takes direction 0 for both directions.
@@ -218,34 +220,14 @@ def noisy_or_table(
     m1, m2
         Strengths of the causes.
     """
-    one = _noisy_or_tasks(*np.broadcast_arrays(p1, p2, b, m1, m2))
-    mirrored = _noisy_or_tasks(*np.broadcast_arrays(p2, p1, b, m2, m1))
-    return np.stack([one, mirrored], axis=-1)
-
-
-def _noisy_or_tasks(p1: Array, p2: Array, b: Array, m1: Array, m2: Array) -> Array:
-    """Answer the tasks in direction 0, the way the thesis writes them, [..., 11]."""
-    # Probabilities that the effect is absent, as products: without cancellation near 0 and 1.
-    n00, n10, n01 = 1 - b, (1 - b) * (1 - m1), (1 - b) * (1 - m2)
-    n11 = (1 - b) * (1 - m1) * (1 - m2)
-    e00, e10, e01, e11 = b, 1 - n10, 1 - n01, 1 - n11
-
-    def both(if_11: Array, if_10: Array, if_01: Array, if_00: Array) -> Array:
-        with_1 = p1 * (p2 * if_11 + (1 - p2) * if_10)
-        return with_1 / (with_1 + (1 - p1) * (p2 * if_01 + (1 - p2) * if_00))
-
-    with np.errstate(invalid="ignore"):
-        answers = [
-            e00,
-            e01,
-            e11,
-            p1,
-            p1,
-            p1 * e11 / (p1 * e11 + (1 - p1) * e01),
-            both(e11, e10, e01, e00),
-            p1 * e10 / (p1 * e10 + (1 - p1) * e00),
-            p1 * n11 / (p1 * n11 + (1 - p1) * n01),
-            both(n11, n10, n01, n00),
-            p1 * n10 / (p1 * n10 + (1 - p1) * n00),
-        ]
-    return np.stack(answers, axis=-1)
+    given = np.broadcast_arrays(p1, p2, b, m1, m2)
+    asked = np.array([(task.question, task.mirrored or task.question) for task in TASKS])
+    # Causes have no causes: what is seen of one is as if it were brought about, and is possible.
+    asked[..., 1:3] += np.where(asked[..., 1:3] == NOT_TOLD, 0, MADE_ABSENT)
+    columns = {name: np.zeros(asked[..., 0].size * given[0].size) for name in NETWORK}
+    for name, values in zip(("b1", "b2", "b3", "w13", "w23"), given, strict=True):
+        columns[name] = np.repeat(values.ravel(), asked[..., 0].size)
+    for name, values in zip(QUESTION, np.moveaxis(asked, -1, 0), strict=False):
+        columns[name] = np.tile(values.ravel(), given[0].size)
+    columns["fourth"] = np.full(len(columns["query"]), NOT_TOLD)
+    return exact_answers(columns).reshape(*given[0].shape, *asked.shape[:2])

@@ -30,7 +30,6 @@ TOLD = ("first", "second", "third", "fourth")
 NETWORK = (*BASES, *STRENGTHS)
 QUESTION = ("query", *TOLD)
 INTERVENTIONS = ("some", "none", "all")
-ROUNDED = 1e-9  # probabilities this small come from rounding
 STATES = np.array(list(product((0, 1), repeat=MOST)), dtype=np.int64)  # [16, 4]
 
 
@@ -113,14 +112,15 @@ def exact_answers(columns: Mapping[str, Any], seeing: bool = False) -> Array:
             absent *= 1.0 - np.maximum(strength, 0.0) * x
             kept *= 1.0 - np.maximum(-strength, 0.0) * x
         present = (1.0 - absent) * kept
-        chance = np.where(STATES[:, j, None] == 1, present, 1.0 - present)
+        missing = absent + (1.0 - absent) * (1.0 - kept)  # without cancellation near 0
+        chance = np.where(STATES[:, j, None] == 1, present, missing)
         made = (given[j] >= MADE_ABSENT) & (not seeing)
         agrees = (given[j] == NOT_TOLD) | (given[j] % 2 == STATES[:, j, None])
         weights *= np.where(made, 1.0, chance) * agrees
     fits = weights.sum(axis=0)
     holds = (weights * (STATES[:, query] == 1)).sum(axis=0)
     answers: Array = np.full(len(query), np.nan)
-    np.divide(holds, fits, out=answers, where=fits > ROUNDED)
+    np.divide(holds, fits, out=answers, where=fits > 0.0)
     return answers
 
 

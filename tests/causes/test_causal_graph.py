@@ -47,14 +47,22 @@ def test_the_eleven_tasks_have_the_names_and_formulas_of_the_spec():
 # ---------------------------------------------------------------- what graphs answer
 
 
-def test_the_closed_forms_of_the_collider_are_its_enumeration():
+def test_the_table_of_the_collider_has_the_answers_of_its_questions():
     p1, p2, b, m1, m2 = MINDS.T
     asked = columns("collider")
     table = noisy_or_table(p1, p2, b, m1, m2)
     named = {"b1": p1, "b2": p2, "b3": b, "w13": m1, "w23": m2}
     exact = np.column_stack([answered(question, named) for question in asked.T])
-    closed = table[:, task_of(*asked), direction_of(*asked)]
-    np.testing.assert_allclose(closed, exact, atol=1e-12)
+    np.testing.assert_allclose(table[:, task_of(*asked), direction_of(*asked)], exact, atol=1e-12)
+
+
+def test_tables_are_right_by_hand_and_have_an_answer_where_causes_are_certain():
+    p, b, m = 0.3, 0.1, 0.8
+    e = (b, 1 - (1 - b) * (1 - m), 1 - (1 - b) * (1 - m) ** 2)  # by how many causes are present
+    table = noisy_or_table(p, p, b, m, m)
+    assert table[:3, 0] == pytest.approx(e)
+    assert table[5, 0] == pytest.approx(p * e[2] / (p * e[2] + (1 - p) * e[1]))
+    assert np.isfinite(noisy_or_table(1.0, 0.0, b, m, m)).all()
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
