@@ -31,19 +31,21 @@ class Field:
     ----------
     name : of the column
     range : lowest and highest value, whole numbers if both are; or a function that gets the
-        experiment and returns them
+        experiment and returns them; or the attribute of the experiment that says how many there
+        are, where they are numbered from 0
     help : what it is
     role : "stimulus" is shown, and trials from elsewhere must have it; "wording" is shown and
         matters for the words alone, such as the order of mention; "hidden" is never shown;
         "feedback" is what an action brings beside the reward, shown with it and read by models
     dependent : whether it hangs on earlier actions; all others are drawn up front
     unit : what it is measured in; "" where there is nothing to say
-    setting : on which its highest value hangs, where trials may have been played with another
+    setting : on which its highest value hangs, where trials may have been played with another and
+        it is not the attribute in `range`
     gaps : whether rows of trials may have none
     """
 
     name: str
-    range: Range | Callable[[Any], Range] = ANYTHING
+    range: Range | str | Callable[[Any], Range] = ANYTHING
     help: str = ""
     role: Role = "stimulus"
     dependent: bool = False
@@ -52,7 +54,12 @@ class Field:
     gaps: bool = False
 
     def bounds(self, environment: Any) -> Range:
-        """Return lowest and highest value with the settings of an experiment."""
+        """Return lowest and highest value with the settings of an experiment.
+
+        Numbers from 0 have room for two: spaces of Gymnasium want ends that differ.
+        """
+        if isinstance(self.range, str):
+            return 0, max(getattr(environment, self.range) - 1, 1)
         return self.range(environment) if callable(self.range) else self.range
 
 

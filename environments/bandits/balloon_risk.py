@@ -63,18 +63,8 @@ class BalloonRisk(Retelling):
     summary = "balloons of three types, inflated for points until one stops or they burst"
     source = "Lejuez, Read, Kahler, Richards, Ramsey, Stuart, Strong and Brown 2002"
     fields = Fields(
-        Field(
-            "balloon",
-            lambda environment: (0, environment.n_all - 1),
-            "number of the balloon, from 0",
-            setting="n_balloons",
-        ),
-        Field(
-            "type",
-            lambda environment: (0, environment.n_types - 1),
-            "position among the `maxima`, from 0",
-            setting="maxima",
-        ),
+        Field("balloon", "n_all", "number of the balloon, from 0", setting="n_balloons"),
+        Field("type", "n_types", "position among the `maxima`, from 0", setting="maxima"),
         Field(
             "pump",
             lambda environment: (1, max(environment.maxima)),

@@ -90,18 +90,11 @@ class Horizon(TwoMachines):
     summary = "two-armed bandits after four forced plays, one or six free ones"
     source = "Wilson, Geana, White, Ludvig and Cohen 2014, as in CogBench"
     fields = Fields(
-        Field(
-            "game",
-            lambda environment: (0, environment.n_games - 1),
-            "number of the game, from 0",
-            setting="n_games",
-        ),
+        Field("game", "n_games", "number of the game, from 0"),
         Field(
             "horizon", lambda environment: (1, environment.long_horizon), "free plays of the game"
         ),
-        Field(
-            "play", lambda environment: (0, environment.long_horizon - 1), "which free play, from 0"
-        ),
+        Field("play", "long_horizon", "which free play, from 0"),
         *(Field(f"mean_{a}", help=_MEAN.format(a), dependent=True, unit="points") for a in (0, 1)),
         *(
             Field(f"count_{a}", _plays, f"plays of machine {a} so far", dependent=True)

@@ -26,12 +26,7 @@ class InstrumentalLearning(Retelling):
     summary = "four two-armed bandits in mixed order, wins of 1 or 0"
     source = "Lefebvre, Lebreton, Meyniel, Bourgeois-Gironde and Palminteri 2017, experiment 1"
     fields = Fields(
-        Field(
-            "context",
-            lambda environment: (0, environment.n_contexts - 1),
-            "which casino, from 0",
-            setting="win_probability",
-        ),
+        Field("context", "n_contexts", "which casino, from 0", setting="win_probability"),
         FIRST,
     )
     sequence = ("context",)

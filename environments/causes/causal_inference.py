@@ -148,9 +148,7 @@ class CausalInference(StoryQuestions):
             for name in TOLD
         ),
         Field("domain", (0, len(DOMAINS) - 1), "which story", "wording"),
-        Field(
-            "round", lambda environment: (0, max(environment.repeats - 1, 1)), "from 0", "wording"
-        ),
+        Field("round", "repeats", "from 0", "wording"),
     )
     performance_bounds = (0.0, 1.0)
 

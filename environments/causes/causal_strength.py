@@ -103,9 +103,7 @@ class CausalStrength(LikelihoodQuestions):
         Field("support", (-1000.0, 1000.0), "causal support, a log Bayes factor; by the counts"),
         Field("story", (0, len(STORIES) - 1), coded(STORIES), "wording"),
         Field("order", (0, ORDERS - 1), "in which order a list has the cases", "wording"),
-        Field(
-            "round", lambda environment: (0, max(environment.repeats - 1, 1)), "from 0", "wording"
-        ),
+        Field("round", "repeats", "from 0", "wording"),
     )
     performance_bounds = (0.0, 1.0)
 

@@ -89,17 +89,13 @@ class Collider(StoryQuestions):
         Field("first", (NOT_TOLD, PRESENT), _TOLD.format("first")),
         Field("second", (NOT_TOLD, PRESENT), _TOLD.format("second")),
         Field("third", (NOT_TOLD, PRESENT), _TOLD.format("third")),
-        # Where there is one domain or round, bounds leave room for two: spaces of Gymnasium want
-        # ends that differ.
         Field(
             "domain",
             lambda environment: (0, max(len(environment._all_domains) - 1, 1)),
             "which story; of meaningful content " + coded(("economy", "sociology", "weather")),
         ),
         Field("sense", (0, len(SENSES) - 1), coded(SENSES)),
-        Field(
-            "round", lambda environment: (0, max(environment.repeats - 1, 1)), "from 0", "wording"
-        ),
+        Field("round", "repeats", "from 0", "wording"),
     )
     performance_bounds = None
 

@@ -107,20 +107,8 @@ class Diagnosis(Questions):
     summary = "probabilities of a condition given evidence, and decisions: yes, defer or no"
     source = "Yamin et al. 2026"
     fields = Fields(
-        # Where there is one context or round, bounds leave room for two: spaces of Gymnasium want
-        # ends that differ.
-        Field(
-            "context",
-            lambda environment: (0, max(environment.n_contexts - 1, 1)),
-            "from 0",
-            setting="n_contexts",
-        ),
-        Field(
-            "repetition",
-            lambda environment: (0, max(environment.repeats - 1, 1)),
-            "round, from 0",
-            setting="repeats",
-        ),
+        Field("context", "n_contexts", "from 0"),
+        Field("repetition", "repeats", "round, from 0"),
         Field("question", (0, len(QUESTIONS) - 1), _QUESTION),
         Field("elicitation", (0, len(ELICITATIONS) - 1), coded(ELICITATIONS)),
         Field(

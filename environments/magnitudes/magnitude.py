@@ -131,11 +131,7 @@ class Magnitude(Retelling):
         Field("modality", (0, len(MODALITIES) - 1), "0 text, 1 image, 2 both"),
         Field("blur", (0.0, MOST_BLUR), "standard deviation of the Gaussian blur", unit="px"),
         Field("condition", (0, len(CONDITIONS) - 1), coded(CONDITIONS)),
-        Field(
-            "item",
-            lambda environment: (0, environment.n_items - 1),
-            "stimulus of its window, from 0",
-        ),
+        Field("item", "n_items", "stimulus of its window, from 0"),
         Field(
             "unit",
             lambda environment: (0.0, 2 * environment.ceiling),

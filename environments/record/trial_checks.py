@@ -105,8 +105,9 @@ def _check_fields(environment: Environment, trials: Trials) -> None:
         kind = "a whole number" if whole else "a number"
         ends = f" from {least:g} to {most:g}" if np.isfinite(most) else f" from {least:g} on"
         remedy = "Recode it."
-        if field.setting:
-            remedy = f"Recode it, or say how it was played (--set {field.setting}=VALUE)."
+        setting = field.setting or field.range
+        if isinstance(setting, str) and setting in environment.settings:
+            remedy = f"Recode it, or say how it was played (--set {setting}=VALUE)."
         rule = f"The column {field.name!r} of {environment.name} holds {kind}"
         rule += ends if np.isfinite([least, most]).any() else ""
         trials.require(rule, right, (field.name,), remedy)
