@@ -94,7 +94,7 @@ def load_network(
     path = Path(network)
     if network in shipped:
         table = shipped[network]
-        loaded, words = _of_table(network, table)
+        loaded, words = _of_table(table)
         if target is None and auxiliary is None:
             return loaded, words
         says: Mapping[str, tuple[str, ...]] = words.says
@@ -166,8 +166,8 @@ def _asked(
     )
 
 
-def _of_table(name: str, table: Mapping[str, Any]) -> tuple[BeliefNetwork, NetworkWords]:
-    """Build a network from its table in our form."""
+def _of_table(table: Mapping[str, Any]) -> tuple[BeliefNetwork, NetworkWords]:
+    """Build a shipped network from its table."""
     given = table["node"]
     nodes = []
     for node_name, node in given.items():
@@ -180,16 +180,6 @@ def _of_table(name: str, table: Mapping[str, Any]) -> tuple[BeliefNetwork, Netwo
             )
             continue
         effects = node.get("effects", {})
-        for parent, effect in effects.items():
-            if parent not in given:
-                raise ValueError(
-                    unknown("node", parent, given, f" among the parents of {node_name}")
-                )
-            if len(effect) != len(given[parent]["states"]):
-                raise ValueError(
-                    f"An effect has a value per state of the parent; that of {parent} on "
-                    f"{node_name} in {name} has {len(effect)}."
-                )
         score = np.zeros(())
         for effect in effects.values():
             score = score[..., None] + np.asarray(effect, dtype=float)
