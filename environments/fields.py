@@ -383,20 +383,8 @@ def as_given(name: str, given: Any) -> Any:
     return given
 
 
-def ends_of(name: str, given: Any) -> tuple[float, float]:
-    """Take a lower and a higher number."""
-    rule = f"{name} is a lower and a higher number"
-    try:
-        low, high = map(float, given)
-    except (TypeError, ValueError):
-        raise ValueError(f"{rule}; got {given!r}.") from None
-    if not low < high or not np.isfinite([low, high]).all():
-        raise ValueError(f"{rule}; got {given!r}.")
-    return low, high
-
-
 YES_OR_NO = Told(yes_or_no, "True or False")
 FILE = Told(as_given, "the path of a file, or None")
 WORDS = Told(as_given, "the path of a TOML file, or None")  # changes no trial, only its words
 TEXT = Told(lambda name, given: str(given), "a text")
-ENDS = Told(ends_of, "a lower and a higher number")
+ENDS = Numbers("is a lower and a higher number", lambda ends: ends[0] < ends[1], (2,))

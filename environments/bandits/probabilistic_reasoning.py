@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from knownminds.environments.environment import Observation, Turn
-from knownminds.environments.fields import Field, Fields, Told, Whole, as_given, setting
+from knownminds.environments.fields import Field, Fields, Numbers, Told, Whole, as_given, setting
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.history import LETTERS, Filled, Retelling
 from knownminds.environments.words.prompt import Message
@@ -72,8 +72,13 @@ class ProbabilisticReasoning(Retelling):
     n_parts: int = setting(10, Whole(2), "Sections of the wheel, and balls in an urn.")
 
     def prepare(self) -> None:
+        n = self.n_parts
+        rule = Numbers(
+            f"holds multiples of 1/{n} between 0 and 1 (n_parts is {n})",
+            lambda v: (v > 0) & (v < 1) & np.isclose(np.round(v * n), v * n, rtol=0.0, atol=1e-6),
+        )
         for name in ("informative", "uninformative"):
-            shares = _shares(name, self._settings[name], self.n_parts)
+            shares = np.round(np.array(rule(name, self._settings[name])) * n) / n
             self._settings[name] = shares
             setattr(self, name, shares)
         self._choose_words(n_problems=self.n_problems, n_parts=self.n_parts)
@@ -191,17 +196,3 @@ def _told(values: NDArray[np.float64]) -> str:
 def _among(given: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.bool_]:
     near = np.isclose(given[:, None], values, rtol=0.0, atol=1e-9)
     return np.asarray(near.any(axis=1))
-
-
-def _shares(name: str, given: Sequence[float], n_parts: int) -> NDArray[np.float64]:
-    rule = f"{name} holds multiples of 1/{n_parts} between 0 and 1 (n_parts is {n_parts})"
-    try:
-        values = np.array(given, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{rule}; got {given!r}.") from None
-    parts = np.round(values * n_parts)
-    on_grid = np.isclose(parts, values * n_parts, rtol=0.0, atol=1e-6) & (parts > 0)
-    if values.ndim != 1 or not len(values) or not np.all(on_grid & (parts < n_parts)):
-        raise ValueError(f"{rule}; got {values.tolist()}.")
-    shares: NDArray[np.float64] = parts / n_parts
-    return shares

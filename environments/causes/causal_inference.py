@@ -13,6 +13,7 @@ from knownminds.environments.environment import Observation
 from knownminds.environments.fields import (
     Field,
     Fields,
+    Numbers,
     OneOf,
     SomeOf,
     Told,
@@ -89,23 +90,17 @@ def edges_of(name: str, given: Any) -> str:
 
 def _numbers(low: float, each: str) -> Told:
     """Take a number from low to 1, or a row of them, `each` for one."""
-    what = f"a number from {low:g} to 1, or a row of such numbers, one for each {each}"
+    row = Numbers(
+        f"is a number from {low:g} to 1, or a row of such numbers, one for each {each}",
+        lambda values: (values >= low) & (values <= 1.0),
+    )
 
     def take(name: str, given: Any) -> float | tuple[float, ...]:
-        many = isinstance(given, Iterable) and not isinstance(given, str)
-        values = tuple(given) if many else (given,)
-        good = [
-            isinstance(v, int | float | np.number)
-            and not isinstance(v, bool)
-            and low <= float(v) <= 1.0
-            for v in values
-        ]
-        if not values or not all(good):
-            raise ValueError(f"{name} is {what}; got {given!r}. Correct it.")
-        numbers = tuple(float(v) for v in values)
-        return numbers if many else numbers[0]
+        many = isinstance(given, Iterable)
+        numbers = row(name, given if many else (given,))
+        return numbers if many else float(numbers[0])
 
-    return Told(take, what)
+    return Told(take, str(row).removeprefix("is "))
 
 
 class CausalInference(StoryQuestions):

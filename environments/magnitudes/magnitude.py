@@ -24,7 +24,6 @@ from knownminds.environments.fields import (
     Whole,
     as_given,
     coded,
-    ends_of,
     setting,
 )
 from knownminds.environments.later import pandas as pd
@@ -565,7 +564,7 @@ class Magnitude(Retelling):
                 f"ranges has lowest and highest value of {_among(WINDOWS, 'and')}; got {given!r}."
             )
         least, most = self.limits
-        ranges = {window: ends_of(f"ranges of {window}", given[window]) for window in WINDOWS}
+        ranges = {window: ENDS(f"ranges of {window}", given[window]) for window in WINDOWS}
         for window, (low, high) in ranges.items():
             if low < least or high > most:
                 raise ValueError(
