@@ -95,12 +95,10 @@ def _outlined(name: str) -> Any:
 
 
 def _likelihood(model: type[Model]) -> Kernel:
-    """Return the compiled likelihood, of any number of actions where the model leaves that open."""
-    if model.n_actions is not None or model.given == "response":
-        return likelihood_of(model, model.n_actions).log_likelihood
+    """Return the likelihood, whose functions are compiled at their first use."""
 
     def log_likelihood(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
-        return likelihood_of(model, n_actions).log_likelihood(theta, lapse, n_actions, *rest)
+        return model.kernel(n_actions, lapse is not None)(theta, lapse, n_actions, *rest)
 
     return log_likelihood
 
@@ -137,6 +135,9 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
         Entries of the design table that `simulate` reads.
     separate
         Stimulus columns across which nothing is carried over: one state per value.
+    order
+        Columns that the likelihood reads, in whose order it is fastest, the last first; none of a
+        model that remembers, which reads trials in the order of time.
     given
         What the model gives on a trial: an "action", a "response" (a number), or "both", which
         follows from the methods; "either", where a trial asks for an action (`respond`) or for a
@@ -177,6 +178,9 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
     columns: ClassVar[tuple[str, ...]] = _outlined("columns")
     design: ClassVar[tuple[str, ...]] = ()
     separate: ClassVar[tuple[str, ...]] = ("context",)
+    order: ClassVar[tuple[str, ...]] = _follows(
+        lambda model: () if model.by_hand() else outline(model)["order"]
+    )
     given: ClassVar[Any] = _outlined("given")
     span: ClassVar[tuple[float, float] | None] = _outlined("span")
     n_uniforms: ClassVar[int] = _outlined("n_uniforms")
@@ -262,12 +266,16 @@ class Model(metaclass=ABCMeta):  # by which mypy sees that models are hashable
         return not isinstance(inspect.getattr_static(cls, "log_likelihood"), _Follows)
 
     @classmethod
-    def kernel(cls, n_actions: int) -> Kernel:
-        """Return the compiled likelihood for so many actions, which compiled code can call."""
+    def kernel(cls, n_actions: int, lapse: bool) -> Kernel:
+        """Return the compiled likelihood for so many actions, which compiled code can call.
+
+        `lapse` says whether it is called with lapses, or with None.
+        """
         if cls.by_hand():
             by_hand: Kernel = cls.log_likelihood
             return by_hand
-        return likelihood_of(cls, n_actions).log_likelihood
+        compiled = likelihood_of(cls, n_actions)
+        return compiled.with_lapses if lapse else compiled.without_lapses
 
     @classmethod
     def reads(cls, columns: Mapping[str, Array], n_actions: int) -> dict[str, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -103,6 +103,14 @@ class Sequences:
         row, within = numbered(np.diff(bounds)[subjects])
         chosen = by_subject[bounds[:-1][subjects][row] + within]
         return self._sorted(self.order, self.begin[chosen], self.length[chosen], row, len(subjects))
+
+    def sorted_by(self, columns: Sequence[Array]) -> Sequences:
+        """Return the sequences with their trials in the order of flat columns, the last first."""
+        if not columns:
+            return self
+        sequence, _, position = self.in_order()
+        by = np.lexsort([*(column[position] for column in columns), sequence])
+        return replace(self, order=position[by], begin=np.cumsum(self.length) - self.length)
 
     @cached_property
     def _n_blocks(self) -> int:

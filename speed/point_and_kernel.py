@@ -120,7 +120,7 @@ def map_fits(data):
     few = 40
     alone = [data.repeat([i]) for i in range(few)]
     for one in alone:
-        assert one.packed  # the layout is made once, outside the timing
+        assert one.laid_out()  # the layout is made once, outside the timing
     points = [starts(rng) for _ in range(few)]
 
     def scipy_exact():
@@ -148,7 +148,7 @@ if __name__ == "__main__":
     theta = PARAMETERS.draw(np.random.default_rng(1), N)
     trials = simulate(MODEL, theta, ENVIRONMENT, 5)
     data = ModelData.read(MODEL, trials)
-    assert data.packed
+    assert data.laid_out()
     kernel(theta, trials, data)
     simulation(theta)
     map_fits(data)

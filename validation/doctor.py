@@ -38,7 +38,7 @@ def doctor() -> Result:
     packages = _packages(importlib.metadata.requires(PACKAGE) or [], _version)
     wrong = packages[packages["state"] != "ok"].reset_index()
     lacks = [f"{row.package} is {row.state}" for row in wrong.itertuples() if not row.extra]
-    kernel: Any = AGENTS["rescorla_wagner"].log_likelihood
+    kernel: Any = AGENTS["rescorla_wagner"].kernel(2, False)
     if not _can_be_written(cache := Path(kernel.stats.cache_path)):
         lacks.append(f"compiled kernels cannot be kept in {cache}; set NUMBA_CACHE_DIR")
     adapters = []

@@ -315,6 +315,7 @@ class MutationSampler(CausalReasoner):
     columns = ("response", "graph", "query", "first", "second", "third")
     design = ("graph", "query", "first", "second", "third")
     separate = ()
+    order = ("cell",)  # a walk serves all questions about a graph
     given = "response"
     span = (0.0, 100.0)
     n_uniforms = 2

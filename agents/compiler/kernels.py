@@ -34,7 +34,8 @@ Array = NDArray[np.float64]
 class Compiled(NamedTuple):
     """A compiled likelihood; the columns that it reads, and after them expressions of columns."""
 
-    log_likelihood: Kernel
+    without_lapses: Kernel
+    with_lapses: Kernel
     columns: tuple[str, ...]
     hoisted: tuple[Any, ...]
 
@@ -99,6 +100,7 @@ def outline(model: type[Model]) -> dict[str, Any]:
             moved = (x is not symbol(n, STATE) for after in traced.afters for n, x in after.items())
             model._outline = {
                 "columns": traced.columns,  # that the likelihood reads, the answer first
+                "order": traced.order,
                 "given": "response" if traced.laws[0] else "both" if laws else "action",
                 "n_uniforms": 2 if laws else 1,
                 "remembers": any(moved),
@@ -142,7 +144,8 @@ def likelihood_of(model: type[Model], n_actions: int | None) -> Compiled:
     if actions not in known:
         text, traced = _printed(model, actions)
         module = loaded(text, model.name, folder_of(model))
-        known[actions] = Compiled(module.log_likelihood, traced.used, tuple(traced.hoisted))
+        functions = module.without_lapses, module.with_lapses
+        known[actions] = Compiled(*functions, traced.used, tuple(traced.hoisted))
     return known[actions]
 
 

@@ -30,6 +30,7 @@ from .symbols import (
     number,
     select,
     slope,
+    substituted,
     symbol,
     within,
 )
@@ -91,7 +92,7 @@ def log_density(densities: list[Density], lapses: bool, either: bool) -> Any:
 
 def parted(x: Expr) -> tuple[Expr, Expr]:
     """Return what is added to a log density, and the factor whose logarithm is added to that."""
-    if x.op == "log" and x.on & (PARAMETER | STATE):
+    if x.op == "log" and x.on not in (0, PARAMETER, DATA):
         return number(0.0), x.args[0]
     if x.op not in ("add", "sub"):
         return x, number(1.0)
@@ -123,10 +124,9 @@ def seeds(p: str, symbols: dict[tuple[str, str], Expr]) -> dict[Expr, Expr]:
 
 
 class Likelihood:
-    """The text of a likelihood, without lapses and with them.
+    """The text of a likelihood, a function without lapses and one with them.
 
-    ``log_likelihood(theta, lapse, n_actions, row, start, *columns) -> total, gradient``, where
-    `lapse` is None or an array, and each is compiled for what it is called with.
+    Both are called as ``(theta, lapse, n_actions, row, start, *columns) -> total, gradient``.
 
     Parameters
     ----------
@@ -137,6 +137,8 @@ class Likelihood:
     columns : trial columns that the definition reads, the answer first
     used : those that the function takes, before the hoisted ones
     hoisted : costly expressions of columns alone, by name
+    question : columns that tell questions with costly answers apart
+    order : columns in whose order trials are read fastest, the last first; none in that of time
     laws : of the parts of an answer; None for actions
     afters : what is remembered after a trial, by kind of trial
     """
@@ -172,10 +174,18 @@ class Likelihood:
             for x in within(trial_roots)
             if x.on == DATA and x.args and x.op not in CONDITIONS and costly(x)
         ]
-        self.hoisted = {x: f"once_{k}" for k, x in enumerate(largest(trial_roots, wanted))}
+        rare = dict.fromkeys(one.rare for one in self._passes if one.rare is not None)
+        hoisted = [*largest(trial_roots, wanted), *rare]
+        self.hoisted = {x: f"once_{k}" for k, x in enumerate(hoisted)}
         left = within([*within(trial_roots, stop=self.hoisted), *self.start.values()], self.hoisted)
         used = {x.value for x in left if _is_column(x)} | set(first)
         self.used = tuple(name for name in self.columns if name in used)
+        parts = [part for one in self._passes for part in one.parts]
+        asked = within([x for part in parts if part.costly for x in part.carried.values()])
+        names = {symbol(name, DATA): name for name in self.used} | self.hoisted
+        self.question = [name for x, name in names.items() if x in asked]
+        moved = any(part.changed for part in parts)
+        self.order = () if moved else (*(self.hoisted[x] for x in rare), *self.question)
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -187,26 +197,16 @@ class Likelihood:
     def lines(self) -> list[str]:
         """Return the lines of the functions."""
         columns = ", ".join(f"{name}_all" for name in (*self.used, *self.hoisted.values()))
-        names = ("without_lapses", "with_lapses")
-        whole: list[str] = []
-        for name, one in zip(names, self._passes, strict=True):
-            rate = "lapse, " if one.lapses else ""
-            head = f"def {name}(theta, {rate}row, start, {columns}):"
-            whole += [JIT, *one.frame(head).lines(), "", ""]
-        return [
-            *whole,
-            JIT,
-            *block(
-                f"def log_likelihood(theta, lapse, n_actions, row, start, {columns}):",
-                [
-                    '"""Log-likelihood of each row of theta, with its gradient."""',
-                    *block(
-                        "if lapse is None:", [f"return {names[0]}(theta, row, start, {columns})"]
-                    ),
-                    f"return {names[1]}(theta, lapse, row, start, {columns})",
-                ],
-            ),
-        ]
+        arguments = f"theta, lapse, n_actions, row, start, {columns}"
+        lines: list[str] = []
+        for name, one in zip(("without_lapses", "with_lapses"), self._passes, strict=True):
+            whole = ['"""Log-likelihood of each row of theta, with its gradient."""', *one.lines()]
+            lines += [
+                '@compiled(fastmath={"contract"})',
+                *block(f"def {name}({arguments}):", whole),
+            ]
+            lines += ["", ""]
+        return lines[:-2]
 
     def is_given(self, at: str) -> str:
         """Return the condition that a trial has an answer."""
@@ -216,7 +216,8 @@ class Likelihood:
         return texts[self.given[0]]
 
 
-JIT = '@compiled(fastmath={"contract"})'
+MANY = 100  # operations of an answer that are done once for equal questions in a row
+TAILS = ("ndtr", "log_ndtr")
 
 
 def _is_column(x: Expr) -> bool:
@@ -233,6 +234,8 @@ def _trial_of(kind: str, value: int) -> Callable[[], Trial]:
 
 def _multiplied(factor: str) -> list[str]:
     """Return the statements that multiply a lane's product, and keep it far from 0 and infinity."""
+    if factor == "1.0":
+        return []
     return [
         f"product = {row(1)} * pick(given, {factor}, 1.0)",
         f"tiny, huge = product < {TINY}, product > {1 / TINY}",
@@ -244,11 +247,14 @@ def _multiplied(factor: str) -> list[str]:
 class _Part:
     """What is calculated on a trial of one kind.
 
-    Parameters
+    Attributes
     ----------
     heads : symbols that stand for the parts of the answer, and what they are
-    log : what is added to the log-likelihood
-    scores : what is added to the gradient
+    log : the log density in these
+    turns : slopes of heads, by parameter
+    costly : whether heads are worth calculating only where a question differs from that before
+    carried : heads and slopes that have loops and rows of their own, and what they are
+    cases : what is added to the log-likelihood and the gradient, by the value of a condition
     changed : what is remembered anew, slopes included
     """
 
@@ -267,37 +273,63 @@ class _Part:
             densities.append(density(answer, heads, actions))
         lapses = LAPSE in parameters and not model.mixes_lapses
         self.log = log_density(densities, lapses, whole.either)
-        pushes = {head: slope(self.log, {head: number(1.0)}, {}) for head in self.heads}
-        self.scores: list[Any] = []
         self.changed = {symbol(s, STATE): after[s] for s in whole.start}
+        self.turns: dict[str, dict[Expr, Any]] = {}
         for p in parameters:
             own_slopes, known = seeds(p, slopes), {}  # type: ignore[var-annotated]
-            score: Any = slope(self.log, {symbol(p, PARAMETER): number(1.0)}, {})
-            for head, x in self.heads.items():
-                score = score + pushes[head] * slope(x, own_slopes, known)
-            self.scores.append(score)
+            self.turns[p] = {head: slope(x, own_slopes, known) for head, x in self.heads.items()}
             for s in whole.start:
                 if (s, p) in slopes:
                     self.changed[slopes[s, p]] = slope(after[s], own_slopes, known)
         self.changed = {s: x for s, x in self.changed.items() if x is not s}
+        turns = [x for by_head in self.turns.values() for x in by_head.values()]
+        tells = all(answer.law is not None for answer in answers)
+        self.costly = tells and not self.changed and len(within(turns)) > MANY
+        self.carried: dict[Expr, Expr] = {}
+        self.cases: dict[float | None, list[Expr]] = {}
+
+    def split(self, rare: Expr | None) -> None:
+        """Make the cases, by a condition of columns on which a normal tail is rare."""
+        if rare is not None or self.costly:
+            self.carried = dict(self.heads)
+            for p, turns in self.turns.items():
+                for head, x in turns.items():
+                    if x.on not in (0, PARAMETER, DATA):
+                        turns[head] = symbol(f"{head.value}_by_{p}", x.on)
+                        self.carried[turns[head]] = x
+        for value in (None,) if rare is None else (0.0, 1.0):
+            log = self.log if rare is None else substituted(self.log, {rare: number(value)})
+            pushes = {head: slope(log, {head: number(1.0)}, {}) for head in self.heads}
+            self.cases[value] = [*parted(log)]
+            for p, turns in self.turns.items():
+                score: Any = slope(log, {symbol(p, PARAMETER): number(1.0)}, {})
+                for head, turn in turns.items():
+                    score = score + pushes[head] * turn
+                self.cases[value].append(score)
 
     def _head(self, name: str, x: Expr) -> Expr:
-        """Return a symbol that stands for a part of an answer, if it depends on parameters."""
-        if not x.on & (PARAMETER | STATE):
+        """Return a symbol that stands for a part of an answer, if trials and parameters make it."""
+        if x.on in (0, PARAMETER, DATA):
             return x
-        head = symbol(f"head_{name}", PARAMETER)
+        head = symbol(f"head_{name}", x.on)
         self.heads[head] = x
         return head
 
     @property
-    def results(self) -> list[Expr]:
-        """What is calculated once the heads are known."""
-        return [*parted(self.log), *self.scores, *self.changed.values()]
-
-    @property
     def roots(self) -> list[Expr]:
         """All expressions."""
-        return [*self.heads.values(), *self.results]
+        results = [x for case in self.cases.values() for x in case]
+        return [*self.heads.values(), *self.carried.values(), *results, *self.changed.values()]
+
+
+def rare_condition(roots: Iterable[Expr]) -> Expr | None:
+    """Return a condition of columns on which a normal tail is calculated, or is not."""
+    for x in within(roots):
+        if x.op == "select" and x.args[0].on == DATA:
+            tails = [any(y.op in TAILS for y in within([arm])) for arm in x.args[1:]]
+            if tails[0] != tails[1]:
+                return x.args[0]
+    return None
 
 
 class _Pass:
@@ -313,30 +345,36 @@ class _Pass:
             _Part(whole, one, after, self.parameters, slopes)
             for one, after in zip(answers, afters, strict=True)
         ]
+        self.rare = rare_condition(part.log for part in self.parts)
         self.start = {symbol(s, STATE): x for s, x in start.items()}
         for (s, p), x in slopes.items():
             self.start[x] = slope(start[s], seeds(p, slopes), {})
+        for part in self.parts:
+            part.split(self.rare)
+            self.start |= dict.fromkeys(part.carried, number(0.0))
 
-    def frame(self, head: str) -> Frame:
-        """Return the function."""
+    def lines(self) -> list[str]:
+        """Return what the function does."""
         whole, n = self.whole, len(self.parameters)
         kept: dict[Expr, str] = {}  # what has a row: parameters, states, and what is held
         for part in self.parts:
-            once = held(part.roots, part.heads, len(kept))
+            once = held(part.roots, len(kept))
             left = within(part.roots, stop={*once, *whole.hoisted})
             symbols = [x for x in (*left, *part.changed) if x.op == "symbol" and x.on != DATA]
-            kept |= {x: f"{x.value}_i" for x in symbols if x not in part.heads}
+            inline = set(part.heads) - set(part.carried)
+            kept |= {x: f"{x.value}_i" for x in symbols if x not in inline}
             kept |= {x: name for x, name in once.items() if x not in kept}
         places = {x: row(2 + n + k) for k, x in enumerate(kept)}
         return Frame(
-            head,
             ["total = np.zeros(len(theta))", f"gradient = np.zeros((len(theta), {n}))"],
             2 + n + len(kept),
             [f"{row(1)} = 1.0", *self._begin(kept, places)],
             [
-                (f"{whole.kind}_all[t, i] == {value}.0" if whole.kind else "", lines)
-                for value, lines in zip(
-                    whole.values, (self._trial(p, kept, places) for p in self.parts), strict=True
+                loop
+                for value, part in zip(whole.values, self.parts, strict=True)
+                for loop in self._loops(
+                    [f"{whole.kind}_all[t, i] == {value}.0"] if whole.kind else [],
+                    part, kept, places,
                 )
             ],
             [
@@ -344,37 +382,61 @@ class _Pass:
                 *(f"gradient[q, {k}] += {row(2 + k)}" for k in range(n)),
             ],
             "total, gradient",
-        )
+        ).lines()  # fmt: skip
 
-    def _trial(self, part: _Part, kept: dict[Expr, str], places: dict[Expr, str]) -> list[str]:
+    def _loops(
+        self, kinds: list[str], part: _Part, kept: dict[Expr, str], places: dict[Expr, str]
+    ) -> list[tuple[str, list[str]]]:
+        """Return the loops of a trial, by the condition that a lane enters them."""
+        loops = []
+        if part.carried:
+            differ = [f"({n}_all[t, i] != {n}_all[t - 1, i])" for n in self.whole.question]
+            anew = " | ".join(["(t == start[block])", *differ]) if part.costly else ""
+            begins = " & ".join(kinds) or anew
+            first = self._trial(kinds, {}, part.carried, [], part.changed, kept, places)
+            loops = [(begins, first)]
+        heads, changed = ({}, {}) if part.carried else (part.heads, part.changed)
+        for value, case in part.cases.items():
+            when = list(kinds)
+            if self.rare is not None:
+                when.append(f"{self.whole.hoisted[self.rare]}_all[t, i] == {value}")
+            lines = self._trial(when, heads, {}, case, changed, kept, places)
+            loops.append((" & ".join(when), lines))
+        return loops
+
+    def _trial(
+        self,
+        when: list[str],
+        heads: dict[Expr, Expr],
+        carried: dict[Expr, Expr],
+        results: list[Expr],
+        changed: dict[Expr, Expr],
+        kept: dict[Expr, str],
+        places: dict[Expr, str],
+    ) -> list[str]:
         """Return the statements of a trial in a lane."""
-        whole, n = self.whole, len(self.parameters)
-        known = {**kept, **whole.hoisted}
-        left = within([*part.roots, *part.changed], stop=known)
+        whole, n, zero = self.whole, len(self.parameters), number(0.0)
+        roots = [*heads.values(), *carried.values(), *results, *changed.values()]
+        left = within([*roots, *changed], stop={**kept, **whole.hoisted})
         columns = {symbol(c, DATA): c for c in whole.used} | whole.hoisted
-        first = {*whole.given, whole.kind}
-        read = [c for x, c in columns.items() if x in left or c in first]
+        read = [c for x, c in columns.items() if x in left]
         mine = {x: name for x, name in kept.items() if x in left}
         body = Printer({**mine, **{x: f"{c}_t" for x, c in columns.items()}})
-        body.names |= dict(zip(part.heads, body.write(part.heads.values()), strict=True))
-        texts = body.write(part.results)
-        here = f" & ({whole.kind}_t == {whole.values[self.parts.index(part)]}.0)"
+        body.names |= dict(zip(heads, body.write(heads.values()), strict=True))
+        texts = iter(body.write([*carried.values(), *results, *changed.values()]))
+        lines = [f"{places[x]} = {next(texts)}" for x in carried]
+        if results:
+            lines += [f"{row(0)} += pick(given, {next(texts)}, 0.0)", *_multiplied(next(texts))]
+            scores = [f"{row(2 + k)} += pick(given, {next(texts)}, 0.0)" for k in range(n)]
+            lines += [line for line, x in zip(scores, results[2:], strict=True) if x is not zero]
+        lines += [f"{places[x]} = pick(given, {next(texts)}, {mine[x]})" for x in changed]
+        given = " & ".join(f"({one})" for one in (whole.is_given("all[t, i]"), *when))
         return [
             *(f"{c}_t = {c}_all[t, i]" for c in read),
             *(f"{name} = {places[x]}" for x, name in mine.items()),
-            f"given = ({whole.is_given('t')}){here if whole.kind else ''}",
+            *([f"given = {given}"] if results or changed else []),
             *body.lines,
-            f"{row(0)} += pick(given, {texts[0]}, 0.0)",
-            *(_multiplied(texts[1]) if texts[1] != "1.0" else []),
-            *(
-                f"{row(2 + k)} += pick(given, {text}, 0.0)"
-                for k, (x, text) in enumerate(zip(part.scores, texts[2 : 2 + n], strict=True))
-                if x is not number(0.0)
-            ),
-            *(
-                f"{places[x]} = pick(given, {text}, {mine[x]})"
-                for x, text in zip(part.changed, texts[2 + n :], strict=True)
-            ),
+            *lines,
         ]
 
     def _begin(self, kept: dict[Expr, str], places: dict[Expr, str]) -> list[str]:

@@ -120,14 +120,13 @@ def largest(roots: Iterable[Expr], wanted: Iterable[Expr]) -> list[Expr]:
     return [x for x in order if x in chosen and x in outside]
 
 
-def held(roots: Iterable[Expr], stop: Iterable[Expr] = (), first: int = 0) -> dict[Expr, str]:
+def held(roots: Iterable[Expr], first: int = 0) -> dict[Expr, str]:
     """Return the costly parts that depend on parameters alone, by the name of their row.
 
-    Names are numbered from `first` on; what depends on `stop` is calculated on every trial.
+    Names are numbered from `first` on.
     """
-    roots, stop = list(roots), set(stop)
+    roots = list(roots)
     wanted = [x for x in within(roots) if x.args and x.on == PARAMETER and costly(x)]
-    wanted = [x for x in wanted if not stop & within([x]).keys()]
     return {x: f"held_{first + k}" for k, x in enumerate(largest(roots, wanted))}
 
 
@@ -137,7 +136,6 @@ class Frame:
 
     Parameters
     ----------
-    head : of the function, with what it takes
     made : statements that make what is returned
     rows : how many rows of LANES numbers are carried along the trials, in one buffer `z`: only
         there can LLVM prove that rows do not overlap, and turn loops over lanes into vectors
@@ -146,7 +144,6 @@ class Frame:
     returned : what is returned
     """
 
-    head: str
     made: list[str]
     rows: int
     begin: list[str]
@@ -155,7 +152,7 @@ class Frame:
     returned: str
 
     def lines(self) -> list[str]:
-        """Return the lines of the function."""
+        """Return the lines of the function, but its head."""
         lanes = f"for i in range({LANES}):"
         loops: list[str] = []
         for condition, lines in self.trials:
@@ -172,15 +169,12 @@ class Frame:
             *body,
             *(block(lanes, ["q = row[block, i]", *self.end]) if self.end else []),
         ]
-        return block(
-            self.head,
-            [
-                *self.made,
-                f"z = np.empty({self.rows * LANES})",
-                *block("for block in range(len(row)):", blocks),
-                f"return {self.returned}",
-            ],
-        )
+        return [
+            *self.made,
+            f"z = np.empty({self.rows * LANES})",
+            *block("for block in range(len(row)):", blocks),
+            f"return {self.returned}",
+        ]
 
 
 def row(k: int) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from knownminds.agents.sequences import LANES
 from knownminds.environments.world import World
 
-from .printing import Frame, Printer, held, row
+from .printing import Frame, Printer, block, held, row
 from .symbols import (
     DATA,
     PARAMETER,
@@ -185,16 +185,17 @@ class Simulation:
         rows, begin, trial = self._trial(joint)
         return [
             "@compiled()",  # nothing may be rounded otherwise than NumPy does it
-            *Frame(
+            *block(
                 f"def simulate({', '.join(arguments)}):",
-                ['"""Play the sequences."""', f"out = np.zeros(({n}, start[-1], {LANES}))"],
-                rows,
-                begin,
-                [("", trial)],
-                [],
-                "out",
-            ).lines(),
-        ]
+                [
+                    '"""Play the sequences."""',
+                    *Frame(
+                        [f"out = np.zeros(({n}, start[-1], {LANES}))"],
+                        rows, begin, [("", trial)], [], "out",
+                    ).lines(),
+                ],
+            ),
+        ]  # fmt: skip
 
     def _trial(self, joint: bool) -> tuple[int, list[str], list[str]]:
         """Return how many rows are carried, and the statements before and in a trial."""

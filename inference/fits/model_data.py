@@ -134,43 +134,36 @@ class ModelData:
         return _combined(self.model, [columns[n] != _GONE[n] for n in answered_by(self.model)])
 
     @cached_property
-    def packed(self) -> tuple[Array, ...]:
-        """The columns laid out for the kernels, [places, LANES] each."""
-        return tuple(
-            self.sequences.pack(column, _GONE.get(name, MISSING))
-            for name, column in self.read_columns.items()
-        )
+    def _rows(self) -> dict[bool, tuple[Sequences, dict[str, Array]]]:
+        return {}
 
-    @cached_property
-    def read_columns(self) -> dict[str, Array]:
-        """The flat columns that the kernel takes, by name (`Model.reads`)."""
-        if self._origin is not None:
-            return self._origin[0].read_columns
-        columns = dict(zip(self.model.columns, self.flat, strict=True))
-        return self.model.reads(columns, self.n_actions)
+    def rows(self, lapse: bool = False) -> tuple[Sequences, dict[str, Array]]:
+        """Return what the kernel reads, with lapses or without: sequences, and flat columns.
 
-    def prepared(self, lapse: bool = False) -> tuple[Sequences, tuple[Array, ...]]:
-        """Return the places that the model makes of the trials (`Model.prepare`), columns flat."""
-        if lapse not in self._prepared:
-            self._prepared[lapse] = self._prepare(lapse)
-        return self._prepared[lapse]
+        These are the trials, or what the model makes of them (`Model.prepare`). Numbers that hang
+        on no earlier trial stand in the order of their columns, so that kernels meet equal
+        questions one after the other.
+        """
+        lapse = lapse and self.model.prepare is not None
+        if lapse not in self._rows:
+            self._rows[lapse] = self._made_rows(lapse)
+        return self._rows[lapse]
 
-    def _prepare(self, lapse: bool) -> tuple[Sequences, tuple[Array, ...]]:
+    def _made_rows(self, lapse: bool) -> tuple[Sequences, dict[str, Array]]:
         if self._origin is not None:
             data, chosen = self._origin
-            sequences, columns = data.prepared(lapse)
+            sequences, columns = data.rows(lapse)
             return sequences.repeat(chosen), columns
-        assert self.model.prepare is not None
-        sequence, _, position = self.sequences.in_order()
-        flat = {n: c[position] for n, c in zip(self.model.columns, self.flat, strict=True)}
-        subject = self.sequences.subject[sequence]
-        subject, sequence, rows = self.model.prepare(subject, sequence, flat, lapse)
-        read = self.model.reads(rows, self.n_actions)
-        return Sequences.group(subject, (sequence,), len(self)), tuple(read.values())
-
-    @cached_property
-    def _prepared(self) -> dict[bool, tuple[Sequences, tuple[Array, ...]]]:
-        return {}
+        sequences, columns = self.sequences, dict(zip(self.model.columns, self.flat, strict=True))
+        if self.model.prepare is not None:
+            sequence, _, position = sequences.in_order()
+            columns = {name: column[position] for name, column in columns.items()}
+            subject = sequences.subject[sequence]
+            subject, sequence, made = self.model.prepare(subject, sequence, columns, lapse)
+            columns = self.model.reads(made, self.n_actions)
+            return Sequences.group(subject, (sequence,), len(self)), columns
+        columns = self.model.reads(columns, self.n_actions)
+        return sequences.sorted_by([columns[name] for name in self.model.order]), columns
 
     @cached_property
     def _laid_out(self) -> dict[bool, tuple[Sequences, tuple[Array, ...]]]:
@@ -181,12 +174,11 @@ class ModelData:
 
         `lapse` says whether a lapse rate is mixed in.
         """
-        if self.model.prepare is None:
-            return self.sequences, self.packed
+        lapse = lapse and self.model.prepare is not None
         if lapse not in self._laid_out:
-            sequences, columns = self.prepared(lapse)
-            packed = tuple(sequences.pack(column) for column in columns)
-            self._laid_out[lapse] = sequences, packed
+            sequences, columns = self.rows(lapse)
+            packed = (sequences.pack(x, _GONE.get(n, MISSING)) for n, x in columns.items())
+            self._laid_out[lapse] = sequences, tuple(packed)
         return self._laid_out[lapse]
 
     def repeat(self, subjects: ArrayLike) -> ModelData:

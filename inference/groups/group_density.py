@@ -80,7 +80,10 @@ class GroupDensity:
         blocks = (read_only(x, np.int64) for x in (sequences.row, sequences.start))
         trials = (*blocks, *map(read_only, columns))
         kernel = likelihood_address(
-            data.model.kernel(n_actions), n_actions, unknowns.lapse, tuple(map(typeof, trials))
+            data.model.kernel(n_actions, unknowns.lapse),
+            n_actions,
+            unknowns.lapse,
+            tuple(map(typeof, trials)),
         )
         none = np.zeros(0, dtype=np.int64)
         group_sd = np.array([p.group_sd for p in parameters])

@@ -79,7 +79,7 @@ def _compiled(model: type[Model], n_actions: int, unknowns: Unknowns) -> Any:
     lower = np.array([s.lower for s in supports])
     upper = np.array([s.upper for s in supports])
     full, places = np.nan_to_num(unknowns.full), unknowns.places
-    kernel: Any = model.kernel(n_actions)
+    kernel: Any = model.kernel(n_actions, unknowns.lapse)
 
     @njit
     def estimated(theta):  # type: ignore[no-untyped-def]
@@ -113,7 +113,7 @@ def _funcify(op: LogLikelihood, **_: Any) -> tuple[Any, str]:
     def call(z, *rest):  # type: ignore[no-untyped-def]
         return inner(np.ascontiguousarray(z), *rest)
 
-    kernel: Any = op.model.kernel(op.n_actions)
+    kernel: Any = op.model.kernel(op.n_actions, op.unknowns.lapse)
     supports = [(p.name, str(p.support)) for p in op.unknowns.parameters]
     names = [f"{kind.__module__}.{kind.__qualname__}" for kind in (type(op), op.model)]
     made_from = repr((names, op.n_actions, op.fixed, op.with_lapse, supports)).encode()
