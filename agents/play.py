@@ -37,7 +37,7 @@ _LOST = 2**31 + 2  # last part of the address that says which answers are lost
 
 
 def play(agent: Model, environment: Environment, seed: int, *address: int) -> Trials:
-    """Let an agent live one session through the step interface.
+    """Let an agent live one session trial by trial.
 
     The session is the one at `address` of the study with this seed (see `session_stream`); the
     subject is named by the address's last part.

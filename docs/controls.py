@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 
 import knownminds
 from knownminds.agents.play import Player
-from knownminds.environments import Environment, Session, controlled, make, session_stream
+from knownminds.environments import Session, controlled, make, session_stream
 from knownminds.environments.controls import CONTROLS, REPEAT, instructed
 from knownminds.validation.costs.connect import known_agent
 from knownminds.validation.data.controls import SESSIONS, control_values
@@ -33,41 +33,41 @@ STORED = Path(__file__).resolve().parent / "data" / "controls.csv"
 EXPERIMENTS = ("instrumental_learning", "reversal_learning", "restless_bandit")
 OFTEN = 0.98  # how often a fault shows
 
-Choose = Callable[[Player, Environment, Any, np.random.Generator], Any]
+Choose = Callable[[Player, Session, np.random.Generator], Any]
 
 
-def learner(player: Player, environment: Environment, seen: Any, rng: Any) -> Any:
+def learner(player: Player, session: Session, rng: Any) -> Any:
     """Choose as the model does; do as the instruction says where there is one."""
-    choice = player.choose(seen)
-    if environment.changed_by == "instruction":
-        return instructed(environment, int(seen["trial"]))
+    choice = player.choose(session.seen)
+    if session.environment.changed_by == "instruction":
+        return instructed(session.environment, int(session.seen["trial"]))
     return choice
 
 
-def deaf(player: Player, environment: Environment, seen: Any, rng: Any) -> Any:
+def deaf(player: Player, session: Session, rng: Any) -> Any:
     """Choose as the model does, whatever is said."""
-    return player.choose(seen)
+    return player.choose(session.seen)
 
 
-def by_position(player: Player, environment: Environment, seen: Any, rng: Any) -> Any:
+def by_position(player: Player, session: Session, rng: Any) -> Any:
     """Choose the first option."""
-    choice = learner(player, environment, seen, rng)
-    heeds = environment.changed_by == "instruction" or rng.random() > OFTEN
+    choice = learner(player, session, rng)
+    heeds = session.environment.changed_by == "instruction" or rng.random() > OFTEN
     return choice if heeds else _option(choice, 0)
 
 
-def by_name(player: Player, environment: Environment, seen: Any, rng: Any) -> Any:
+def by_name(player: Player, session: Session, rng: Any) -> Any:
     """Choose the option whose name comes first in the alphabet."""
-    choice = learner(player, environment, seen, rng)
-    heeds = environment.changed_by == "instruction" or rng.random() > OFTEN
-    names = [environment.say(_option(choice, a), seen) for a in range(environment.n_actions)]
+    choice = learner(player, session, rng)
+    heeds = session.environment.changed_by == "instruction" or rng.random() > OFTEN
+    names = [session.say(_option(choice, a)) for a in range(session.environment.n_actions)]
     return choice if heeds else _option(choice, names.index(min(names)))
 
 
-def by_wording(player: Player, environment: Environment, seen: Any, rng: Any) -> Any:
+def by_wording(player: Player, session: Session, rng: Any) -> Any:
     """Choose the other option in another wording."""
-    choice = learner(player, environment, seen, rng)
-    if environment.settings["templates"] is None or rng.random() > OFTEN:
+    choice = learner(player, session, rng)
+    if session.environment.settings["templates"] is None or rng.random() > OFTEN:
         return choice
     return _option(choice, 1 - (choice[0] if isinstance(choice, tuple) else choice))
 
@@ -99,9 +99,8 @@ def played(choose: Choose, name: str, control: str, seed: int) -> pd.DataFrame:
         session = Session(environment, environment.draw(session_stream(seed, 0, i)))
         numbers = session_stream(seed, 1, i, address)
         player = Player(agent, session_stream(seed, 2, i, address))
-        for seen in session:
-            choice = choose(player, session.environment, seen, numbers)
-            player.learn(session.take(choice))
+        for _ in session:
+            player.learn(session.take(choose(player, session, numbers)))
         rows += [{"subject": str(i), **row} for row in session.rows]
     frame = pd.DataFrame(rows).assign(outcome="ok").set_index(["subject", "trial"])
     return frame[["outcome", "action"]].astype({"action": float})

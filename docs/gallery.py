@@ -20,7 +20,7 @@ import scipy
 from gates import STORED, contradictions, environment_of
 
 from knownminds.agents import AGENTS, Model, Parameter
-from knownminds.environments import ENVIRONMENTS, Environment, make
+from knownminds.environments import ENVIRONMENTS, Environment, Session, make, session_stream
 from knownminds.inference import MEASURES
 
 SEED = 1  # of the session whose first trial is shown
@@ -127,8 +127,8 @@ def _experiment(name: str) -> Iterator[str]:
 
 
 def _first_prompt(environment: Environment) -> list[Any]:
-    observation, _ = environment.reset(seed=SEED)
-    return list(environment.render(observation, []).messages)
+    session = Session(environment, environment.draw(session_stream(SEED)))
+    return list(session.render().messages)
 
 
 def _pictures(environment: Environment) -> list[bytes]:

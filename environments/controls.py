@@ -133,19 +133,19 @@ class _Instruction(_Base):
 
     changed_by = "instruction"
 
-    def render(self, observation: Observation, turns: Any) -> Prompt:
-        prompt = super().render(observation, turns)
+    def render(self, labels: Any, observation: Observation, turns: Any) -> Prompt:
+        prompt = super().render(labels, observation, turns)
         last = prompt.messages[-1]
-        answer = self.say(instructed(self, int(observation["trial"])), observation)
+        answer = self.say(labels, instructed(self, int(observation["trial"])), observation)
         return Prompt(
             (*prompt.messages[:-1], replace(last, content=last.content + _INSTRUCTION + answer))
         )
 
-    def read(self, messages: Any) -> tuple[list[Turn], Observation]:
+    def read(self, design: Design, messages: Any) -> tuple[list[Turn], Observation]:
         try:
-            return super().read([_without_instruction(message) for message in messages])
+            return super().read(design, [_without_instruction(message) for message in messages])
         except ValueError:  # questions that stand alone compare whole prompts
-            return super().read(messages)
+            return super().read(design, messages)
 
 
 class _Shuffled(_Base):

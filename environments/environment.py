@@ -1,4 +1,4 @@
-"""What every experiment provides: a design, a step interface, and words."""
+"""What every experiment provides: designs of sessions, and words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from knownminds.environments.words.screen import Screen
 from .design import Design, session_stream
 from .fields import Fields, Setting, documented, jsonable, settings_of, signature_of
 from .replies import Replies
-from .world import Drawn, Payoffs, World, plain
+from .world import Payoffs, World
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +53,11 @@ class Turn:
     response: float | None = None
     brought: Mapping[str, float] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        """Turns that are equal have the same."""
+        given = self.action, self.response, self.reward
+        return hash((*self.observation.values(), *given, *self.brought.values()))
+
     @property
     def known(self) -> Observation:
         """What was seen and what it brought."""
@@ -62,10 +67,13 @@ class Turn:
 class Environment(ABC):
     """An experiment for one participant, a deterministic function of (design, actions).
 
-    `reset` and `step` have the shape of Gymnasium's. An observation is a mapping with
-    "trial" (from 0) and the stimulus fields. What a player sees in words is `render`, what their
-    words mean is `parse`; neither touches the session's state. An experiment for numbers alone
-    needs neither, nor `say` and `read`.
+    It holds nothing of a session: `Session` goes through one, trial by trial. An observation is a
+    mapping with "trial" (from 0) and the stimulus fields.
+
+    What a player sees in words is `render`, what their words mean is `parse`. Words take the
+    `labels` of the session's design first, since nothing else of a design may show in them; `read`
+    takes the whole design, in which it looks up what no words tell. An experiment for numbers
+    alone has no `render`, `parse`, `say` and `read`.
 
     What can be set are class attributes that `setting` makes; `prepare` then makes the rest.
 
@@ -124,10 +132,6 @@ class Environment(ABC):
     past: ClassVar[Past] = "all"
     world: type[World] = Payoffs
     changed_by: ClassVar[str] = ""
-
-    _design: Design | None = None
-    _trial: int = 0
-    _end: int = 0
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Gather the settings of a class."""
@@ -260,32 +264,32 @@ class Environment(ABC):
         """Return those of the earlier turns that the prompt of a trial tells of."""
         return () if self.past == "none" else turns
 
-    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+    def render(self, labels: Any, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         """Put the present trial, and what came before it, into words."""
         raise self._without_words()
 
-    def parse(self, text: str, observation: Observation) -> Answer:
+    def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         """Read an answer; what cannot be read has an outcome and no action.
 
         Of a reply that answers several trials it is the answer to this one.
         """
         raise self._without_words()
 
-    def say(self, choice: Any, observation: Observation) -> str:
+    def say(self, labels: Any, choice: Any, observation: Observation) -> str:
         """Return an answer in the required form: the text of a cooperative participant.
 
         Where one reply answers several trials, `choice` is a tuple with the number of each.
         """
         raise self._without_words()
 
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+    def read(self, design: Design, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to turns and observation: the inverse of `render`.
 
         Of trials that share a prompt, the observation is the first.
         """
         raise self._without_words()
 
-    def screen(self, observation: Observation) -> Screen:
+    def screen(self, labels: Any, observation: Observation) -> Screen:
         """Return what a person is shown who sits in this trial and answers by hand.
 
         Raises
@@ -298,7 +302,7 @@ class Environment(ABC):
             "Write its screen, or make it a Retelling, which has one."
         )
 
-    def outcome_text(self, turn: Turn) -> str:
+    def outcome_text(self, labels: Any, turn: Turn) -> str:
         """Return what a person is shown after an answer; empty where that is nothing."""
         return ""
 
@@ -349,96 +353,23 @@ class Environment(ABC):
         """
         yield from ()
 
-    @property
-    def design(self) -> Design:
-        """The design of the present session."""
-        if self._design is None:
-            raise RuntimeError("A session begins with reset(); it has not been called yet.")
-        return self._design
-
-    def reset(
-        self, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Begin a session: draw its design from the seed, or take `options["design"]`."""
-        design = (options or {}).get("design")
-        if design is None:
-            entropy = np.random.SeedSequence().entropy if seed is None else seed
-            design = self.draw(session_stream(int(entropy)))  # type: ignore[arg-type]
-        self._design = design
-        # Plain lists: a step loop spends most of its time on NumPy scalars otherwise.
-        self._stimuli = [
-            (name, None if name in self.fields.dependent else design.table[name].tolist())
-            for name in self.fields.shown
-        ]
-        present = design.table.get("present")
-        self._absent = [] if present is None else np.logical_not(present).tolist()
-        self._end = self.n_trials
-        self._world, self._cursor = self.world(), Drawn(design.table)
-        self._world.begin()
-        span = self.world.span
-        self._spans = [] if span is None else design.table[span].tolist()
-        self._span: Any = None
-        self._gone = self.world.falls_for_good and span is not None
-        # One that shows nothing and remembers nothing gives rewards alone.
-        self._goes_on = self.world.show is not World.show or bool(vars(self._world))
-        self._pays = self._goes_on or self.world.pay is not World.pay
-        self._trial = self._next(0)
-        return self._observation(), {}
-
-    def step(
-        self, choice: Choice
-    ) -> tuple[Observation | None, float | None, bool, bool, dict[str, Any]]:
-        """Take what a player gives (None if it could not be read) and go to the next trial.
-
-        Returns observation, reward, terminated, truncated, info. The observation is None after
-        the last trial. The reward is None where none is paid, and for a missing answer, which
-        also has info["missing"]. Where there are feedback fields, info["brought"] has them.
-        """
-        t = self._trial
-        if t >= self._end:
-            if self._design is None:
-                raise RuntimeError("A session begins with reset(); step() was called before it.")
-            raise RuntimeError(
-                f"The session ended after {self.n_trials} trials; call reset() for a new one."
-            )
-        action: int | None
-        if type(choice) is int and self.given == "action" and 0 <= choice < self.n_actions:
-            action = choice  # what nearly all steps are
-        else:
-            given = self.given if self.given != "either" else self.asks(self._observation())
-            action, _ = self.split(choice, given)
-        reward = None
-        brought: dict[str, float] = {}
-        if self._pays:
-            if not self._goes_on:
-                self._cursor.at(t)
-            paid = self._world.pay(self._cursor, -1 if action is None else action)
-            if type(paid) is dict:
-                brought = {name: plain(paid[name]) for name in self.fields.feedback}
-                paid = paid["reward"]
-            reward = None if choice is None else plain(paid)
-        self._trial = t = self._next(t + 1)
-        over = t >= self._end
-        info: dict[str, Any] = {"missing": True} if choice is None else {}
-        if brought and choice is not None:
-            info["brought"] = brought
-        return None if over else self._observation(), reward, over, False, info
-
     def split(self, choice: Choice, given: Given | None = None) -> tuple[int | None, float | None]:
         """Return action and response of what a player gives, each None if there is none.
 
-        `asked` is what the trial asks for, needed where that differs between trials.
+        `given` is what the trial asks for, needed where that differs between trials.
 
         Raises
         ------
         ValueError
             If it is not what a trial of this experiment asks for, or out of range.
         """
+        given = given or self.given
+        if type(choice) is int and given == "action" and 0 <= choice < self.n_actions:
+            return choice, None  # what nearly all trials are given
         if choice is None:
             return None, None
         action: Any = None
         response: Any = None
-        given = given or self.given
         if given == "response":
             response = choice
         elif given == "both" and isinstance(choice, tuple):
@@ -463,50 +394,6 @@ class Environment(ABC):
             None if action is None else int(action),
             None if response is None else float(response),
         )
-
-    def _next(self, trial: int) -> int:
-        """Return the first trial from this one on that happens; n_trials if none does."""
-        absent, spans, end = self._absent, self._spans, self._end
-        while trial < end and absent and absent[trial]:
-            trial += 1
-        while self._goes_on and trial < end:
-            if not (absent and absent[trial]):
-                if spans and spans[trial] != self._span:
-                    self._span = spans[trial]
-                    self._world.begin()
-                self._cursor.at(trial)
-                self._showing = self._world.show(self._cursor)
-                if self._showing.get("present", True):
-                    break
-                while self._gone and trial + 1 < end and spans[trial + 1] == self._span:
-                    trial += 1
-            trial += 1
-        return trial
-
-    def _turn_to(self, trial: int) -> Observation:
-        """Show a trial of the present session out of its turn.
-
-        For experiments in which none hangs on those before it: see `check_questions`.
-        """
-        self._trial = trial
-        if self._goes_on:
-            self._cursor.at(trial)
-            self._showing = self._world.show(self._cursor)
-        return self._observation()
-
-    def concealed_at(self, trial: int) -> dict[str, int | float]:
-        """Return the hidden fields of the present trial."""
-        depends = [name for name in self.fields.hidden if name in self.fields.dependent]
-        drawn = [name for name in self.fields.hidden if name not in depends]
-        left = {name: plain(self._showing[name]) for name in depends}
-        return {**self.design.at(trial, drawn), **left}
-
-    def _observation(self) -> Observation:
-        t = self._trial
-        shown: dict[str, int | float] = {"trial": t}
-        for name, column in self._stimuli:
-            shown[name] = plain(self._showing[name]) if column is None else column[t]
-        return shown
 
     def __repr__(self) -> str:
         """Show the settings."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,10 +23,7 @@ class Questions(Environment):
     feedback = False
     past = "none"
 
-    # The prompts of a session's design, and the first trial that each shows.
-    _prompts: tuple[Design | None, dict[str, Observation]] = (None, {})
-
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+    def read(self, design: Design, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to its observation; there are no turns in it.
 
         What no words tell is that of the session's design.
@@ -35,22 +33,27 @@ class Questions(Environment):
         ValueError
             If the messages are not a prompt of this session.
         """
-        design = self.design
-        if self._prompts[0] is not design:
-            shown: dict[str, Observation] = {}
-            for trial in range(self.n_trials):
-                observation = {"trial": trial, **design.at(trial, self.fields.shown)}
-                shown.setdefault(self.render(observation, ()).messages[0].content, observation)
-            self._prompts = design, shown
+        shown = _shown_by_prompt(self, design)
         text = messages[0].content if len(messages) == 1 else ""
-        if text not in self._prompts[1]:
+        if text not in shown:
             begun = f" that begins {text[:60]!r}" if text else ""
             raise ValueError(
                 f"A prompt of {self.name} is one message, with a question of its session; got "
                 f"{len(messages)}{begun}. Use the seed, settings and templates it was rendered "
                 "with."
             )
-        return [], self._prompts[1][text]
+        return [], shown[text]
+
+
+@lru_cache(maxsize=16)  # sessions that are read at the same time
+def _shown_by_prompt(environment: Questions, design: Design) -> dict[str, Observation]:
+    """Return the first trial of a session that each prompt shows."""
+    shown: dict[str, Observation] = {}
+    for trial in range(environment.n_trials):
+        observation = {"trial": trial, **design.at(trial, environment.fields.shown)}
+        prompt = environment.render(design.labels, observation, ())
+        shown.setdefault(prompt.messages[0].content, observation)
+    return shown
 
 
 def positions_of(trials: Trials, column: str, known: tuple[str, ...]) -> NDArray[np.int64]:

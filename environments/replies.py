@@ -9,6 +9,7 @@ from .words.answer import CUT_OFF, Answer, Outcome
 from .words.prompt import Message, Prompt
 
 if TYPE_CHECKING:
+    from .design import Design
     from .environment import Environment, Observation
 
 
@@ -29,8 +30,8 @@ class Replies:
         """Say whether the reply to the trial before answers this one too."""
         return False
 
-    def together(self, observation: Observation) -> list[Observation]:
-        """Return the trials of the present session that one reply answers, from this one on."""
+    def together(self, design: Design, observation: Observation) -> list[Observation]:
+        """Return the trials of a session that one reply answers, from this one on."""
         return [observation]
 
     @property

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
+from knownminds.environments.words.answer import Answer
+from knownminds.environments.words.prompt import Prompt
+
 from .design import Design
 from .environment import Choice, Environment, Observation, Turn, answer_columns
-from .world import World
+from .world import Drawn, World, plain
+
+# Fields by name: their values by trial, None where they depend on earlier actions.
+_Columns = Sequence[tuple[str, list[Any] | None]]
 
 
 class Session:
@@ -21,7 +26,7 @@ class Session:
     Parameters
     ----------
     environment
-        What is played. A copy of it holds the session, so that sessions may share one.
+        What is played.
     design
         All that is random about the session.
 
@@ -34,40 +39,118 @@ class Session:
     """
 
     def __init__(self, environment: Environment, design: Design) -> None:
-        self.environment = copy(environment)
-        self._seen: Observation | None
-        self._seen, _ = self.environment.reset(options={"design": design})
+        self.environment, self.design = environment, design
         self.turns: list[Turn] = []
         self.rows: list[dict[str, Any]] = []
+        table, fields, world = design.table, environment.fields, environment.world
+        self._answers, self._feedback = answer_columns(environment), fields.feedback
+        # Plain lists: a loop spends most of its time on NumPy scalars otherwise.
+        self._shown, self._hidden = (
+            [(name, None if name in fields.dependent else table[name].tolist()) for name in names]
+            for names in (fields.shown, fields.hidden)
+        )
+        self._present = table["present"].tolist() if "present" in table else None
+        self._spans = table[world.span].tolist() if world.span else [0] * environment.n_trials
+        self._span: Any = None
+        self._world, self._drawn = world(), Drawn(table)
+        self._world.begin()
+        # A world that shows nothing and remembers nothing gives rewards alone.
+        self._goes_on = world.show is not World.show or bool(vars(self._world))
+        self._pays = self._goes_on or world.pay is not World.pay
+        self._gone = world.falls_for_good and world.span is not None
+        self._seen: Observation | None = None
+        self._turn_to(0)
 
     @property
     def over(self) -> bool:
         """Whether the session came to its end."""
         return self._seen is None
 
+    @property
+    def seen(self) -> Observation:
+        """What the present trial shows; RuntimeError after the last one."""
+        if self._seen is None:
+            raise RuntimeError(f"The session of {self.environment.name} is over. Begin another.")
+        return self._seen
+
     def __iter__(self) -> Iterator[Observation]:
         """Show the present trial, as long as there is one."""
         while self._seen is not None:
             yield self._seen
 
-    def take(self, choice: Choice, text: str = "") -> Turn:
-        """Take what was given on the present trial, None if nothing, and go on to the next."""
-        if self._seen is None:
-            raise RuntimeError(f"The session of {self.environment.name} is over. Begin another.")
-        return self._taken(self._seen, int(self._seen["trial"]), choice, text)
+    def render(self) -> Prompt:
+        """Put the present trial, and what came before it, into words."""
+        return self.environment.render(self.design.labels, self.seen, self.turns)
 
-    def _taken(self, seen: Observation, trial: int, choice: Choice, text: str) -> Turn:
-        """Live the trial that has this number in the design."""
-        environment = self.environment
+    def parse(self, text: str) -> Answer:
+        """Read an answer to the present trial."""
+        return self.environment.parse(self.design.labels, text, self.seen)
+
+    def say(self, choice: Any) -> str:
+        """Return an answer to the present trial in the required form."""
+        return self.environment.say(self.design.labels, choice, self.seen)
+
+    def take(self, choice: Choice, text: str = "") -> Turn:
+        """Take what was given on the present trial, None if nothing, and go on to the next.
+
+        Raises
+        ------
+        RuntimeError
+            If the session is over.
+        ValueError
+            If the trial does not ask for such a choice.
+        """
+        seen, environment = self.seen, self.environment
         action, response = environment.split(choice, environment.asks(seen))
-        hidden = environment.concealed_at(trial)
-        self._seen, reward, *_, info = environment.step(choice)
-        turn = Turn(seen, action, reward, text, response, info.get("brought", {}))
-        given = {name: getattr(turn, name) for name in answer_columns(environment)}
-        brought = {name: turn.brought.get(name) for name in environment.fields.feedback}
+        reward: float | None = None
+        brought: dict[str, float] = {}
+        if self._pays:
+            if not self._goes_on:
+                self._drawn.at(self._trial)
+            paid = self._world.pay(self._drawn, -1 if action is None else action)
+            if choice is not None and type(paid) is dict:
+                brought = {name: plain(paid[name]) for name in self._feedback}
+                reward = plain(paid["reward"])
+            elif choice is not None:
+                reward = plain(paid)
+        turn = Turn(seen, action, reward, text, response, brought)
+        given = {name: action if name == "action" else response for name in self._answers}
+        row = {**seen, **self._at_present(self._hidden), **given, "reward": reward}
         self.turns.append(turn)
-        self.rows.append({**seen, **hidden, **given, "reward": reward, **brought})
+        self.rows.append(row | {name: brought.get(name) for name in self._feedback})
+        self._go_on()
         return turn
+
+    def _go_on(self) -> None:
+        """Turn to the trial after the present one."""
+        self._turn_to(self._trial + 1)
+
+    def _turn_to(self, trial: int) -> None:
+        """Turn to the first trial from this one on that happens; if there is none, to the end."""
+        present, spans, end = self._present, self._spans, len(self._spans)
+        while trial < end:
+            if present is None or present[trial]:
+                if not self._goes_on:
+                    break
+                if spans[trial] != self._span:
+                    self._span = spans[trial]
+                    self._world.begin()
+                self._drawn.at(trial)
+                self._showing = self._world.show(self._drawn)
+                if self._showing.get("present", True):
+                    break
+                while self._gone and trial + 1 < end and spans[trial + 1] == self._span:
+                    trial += 1
+            trial += 1
+        self._trial = trial
+        self._seen = None if trial >= end else {"trial": trial, **self._at_present(self._shown)}
+
+    def _at_present(self, columns: _Columns) -> dict[str, int | float]:
+        """Return the values of fields on the present trial."""
+        return {
+            name: plain(self._showing[name]) if column is None else column[self._trial]
+            for name, column in columns
+        }
 
 
 @dataclass(frozen=True)
@@ -109,10 +192,8 @@ class ChosenSession(Session):
         self, environment: Environment, design: Design, questions: int, pick: Pick
     ) -> None:
         check_questions(environment, questions)
-        super().__init__(environment, design)
         self._questions, self._pick = questions, pick
-        self._own_numbers = environment.past == "none"
-        self._picked = Picked(0)
+        super().__init__(environment, design)
         self._ask()
 
     @property
@@ -120,28 +201,23 @@ class ChosenSession(Session):
         """Whether all questions were posed."""
         return len(self.rows) >= self._questions
 
-    def take(self, choice: Choice, text: str = "") -> Turn:
-        """Take what was given on the present question, and go on to the one that is picked."""
-        if self._seen is None:
-            raise RuntimeError(f"The session of {self.environment.name} is over. Begin another.")
-        picked = self._picked
-        turn = self._taken(self._seen, picked.position, choice, text)
+    def _go_on(self) -> None:
         self.rows[-1] |= {
             "turn": len(self.rows) - 1,
-            "picked": picked.position,
-            "expected_information": picked.information,
+            "picked": self._picked.position,
+            "expected_information": self._picked.information,
         }
         self._ask()
-        return turn
 
     def _ask(self) -> None:
+        """Turn to the question that is picked; the session waits if none is."""
         picked = None if self.over else self._pick(self.rows)
         self._seen = None
         if picked is not None:
             self._picked = picked
-            seen = self.environment._turn_to(picked.position)
-            trial = picked.position if self._own_numbers else len(self.rows)
-            self._seen = {**seen, "trial": trial}
+            self._turn_to(picked.position)
+            if self.environment.past != "none":
+                self._seen = {**self.seen, "trial": len(self.rows)}
 
 
 def check_questions(environment: Environment, questions: int) -> None:

@@ -14,10 +14,10 @@ _PLAIN = frozenset({int, float, bool, type(None)})
 class World:
     """What a session shows and pays, by what was drawn before it and what was done in it.
 
-    Written in plain Python and NumPy, as a model is. The step interface and `follow_world`
-    run it on the numbers of one session, and the simulation of a model on symbols, which become
-    its kernel. `drawn` has the numbers of the design's tables on
-    the trial as attributes; one with several numbers is indexed: `drawn.payoffs[action]`.
+    Written in plain Python and NumPy, as a model is. A `Session` and `follow_world` run it on the
+    numbers of one session, and the simulation of a model on symbols, which become its kernel.
+    `drawn` has the numbers of the design's tables on the trial as attributes; one with several
+    numbers is indexed: `drawn.payoffs[action]`.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from knownminds.agents import RescorlaWagnerDual, play, simulate
 from knownminds.agents.play import simulate_sessions
 from knownminds.agents.sequences import Sequences
-from knownminds.environments import InstrumentalLearning, session_stream
+from knownminds.environments import InstrumentalLearning, Session, session_stream
 from knownminds.inference import ModelData, maximum_a_posteriori
 
 MODEL, ENVIRONMENT = RescorlaWagnerDual, InstrumentalLearning()
@@ -87,15 +87,12 @@ WHOLE = "with the designs drawn (simulate_sessions)"
 
 
 def step_loop(agent, design, i):
-    """Live one session through the step interface and keep nothing."""
+    """Live one session trial by trial."""
     rng = session_stream(5, i)
-    observation, _ = ENVIRONMENT.reset(options={"design": design})
-    over = False
-    while not over:
-        action = agent.choose(observation, rng)
-        following, reward, over, _, _ = ENVIRONMENT.step(action)
-        agent.learn(observation, action, reward)
-        observation = following
+    session = Session(ENVIRONMENT, design)
+    for seen in session:
+        turn = session.take(agent.choose(seen, rng))
+        agent.learn(seen, turn.action, turn.reward)
 
 
 def objective(data):

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 import httpx2
 from side_by_side import goal
 
-from knownminds.environments import InstrumentalLearning
+from knownminds.environments import InstrumentalLearning, Session, session_stream
 from knownminds.llm_adapters import InProcess, Reply, Sampling, Usage, load
 from knownminds.llm_adapters.runs.ledger import Attempt, Ledger, asked_of, request_hash
 from knownminds.llm_adapters.runs.prices import price_of
@@ -182,8 +182,7 @@ def against_the_client(url, folder):
 def ledger_alone(folder):
     """All that is written of a call: sent, came, read and judged."""
     environment = InstrumentalLearning(n_visits=6)
-    observation, _ = environment.reset(seed=1)
-    prompt = environment.render(observation, [])
+    prompt = Session(environment, environment.draw(session_stream(1))).render()
     reply = Reply("A", usage=Usage(500, 1), model_served="m")
     turns = 40
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Unless, Whole, setting
 from knownminds.environments.later import pandas as pd
@@ -215,12 +216,12 @@ class BalloonRisk(Retelling):
     def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
         return {"types": list(_LETTERS[: self.n_types])}
 
-    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+    def render(self, labels: Any, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         if self.history == "chat":
-            return super().render(observation, turns)
-        words = self._words(observation)
+            return super().render(labels, observation, turns)
+        words = self._words(labels, observation)
         lines = [
-            self._balloon_line(list(played))
+            self._balloon_line(labels, list(played))
             for balloon, played in groupby(turns, key=lambda turn: turn.observation["balloon"])
             if balloon != observation["balloon"]
         ]
@@ -229,9 +230,9 @@ class BalloonRisk(Retelling):
         past = "\n".join(lines)
         return Prompt((Message("user", self._retold[""].render(past=past, **words)),))
 
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+    def read(self, design: Design, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         if self.history == "chat" or len(messages) != 1:
-            return super().read(messages)
+            return super().read(design, messages)
         turns: list[Turn] = []
         filled = self._retold[""].read(messages[0].content)
         if filled is None:
@@ -239,9 +240,9 @@ class BalloonRisk(Retelling):
         else:
             for line in filled["past"].split("\n"):
                 (_, missing), line_words = self._must_read(self._lines, line)
-                turns += self._ended(line_words, bool(missing), turns)
-        turns += self._pumped(filled, _count(filled["pumps"]), turns)
-        return turns, self._seen("", filled, turns)
+                turns += self._ended(design, line_words, bool(missing), turns)
+        turns += self._pumped(design, filled, _count(filled["pumps"]), turns)
+        return turns, self._seen(design, "", filled, turns)
 
     def _order(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the type of each balloon, [N, n_all]."""
@@ -266,10 +267,10 @@ class BalloonRisk(Retelling):
                     f"{', '.join(_WORDS[2:])}; got {', '.join(map(repr, said))}."
                 )
 
-    def _words(self, observation: Observation) -> dict[str, object]:
+    def _words(self, labels: Any, observation: Observation) -> dict[str, object]:
         words: dict[str, object] = {
             "balloon": int(observation["balloon"]) + 1,
-            "type": self.design.labels["types"][int(observation["type"])],
+            "type": labels["types"][int(observation["type"])],
             "pumps": int(observation["pump"]) - 1,
         }
         if "first" in observation:
@@ -277,7 +278,7 @@ class BalloonRisk(Retelling):
             words |= {"first": self._choices[first], "second": self._choices[1 - first]}
         return words
 
-    def _outcome_words(self, turn: Turn) -> dict[str, object]:
+    def _outcome_words(self, labels: Any, turn: Turn) -> dict[str, object]:
         pump = int(turn.observation["pump"])
         result, points = "stopped", pump - 1
         if turn.action == INFLATE:
@@ -285,26 +286,32 @@ class BalloonRisk(Retelling):
             result, points = ("burst", 0) if burst else ("held", pump)
         return {"result": self._results[result], "points": points}
 
-    def _balloon_line(self, played: Sequence[Turn]) -> str:
+    def _balloon_line(self, labels: Any, played: Sequence[Turn]) -> str:
         """Return the line of a balloon that is over."""
         last = played[-1]
         missing = is_missing(last)
         pumps = len(played) - (last.action != INFLATE)
-        words = {**self._words(last.observation), **self._words_after(last), "pumps": pumps}
+        words = {
+            **self._words(labels, last.observation),
+            **self._words_after(labels, last),
+            "pumps": pumps,
+        }
         return self._lines["", missing].render(**words)
 
-    def _pumped(self, filled: Filled, n: int, turns: Sequence[Turn]) -> list[Turn]:
+    def _pumped(self, design: Design, filled: Filled, n: int, turns: Sequence[Turn]) -> list[Turn]:
         """Return the n pumps of a balloon, all of which held."""
         if n == 0:
             return []
-        begun = self._seen("", {**filled, "pumps": "0"}, turns)
+        begun = self._seen(design, "", {**filled, "pumps": "0"}, turns)
         shown = {name: begun[name] for name in ("trial", *self.fields.stimulus)}
         return [
             Turn({**shown, "trial": shown["trial"] + k, "pump": k + 1}, INFLATE, 1.0)
             for k in range(n)
         ]
 
-    def _ended(self, filled: Filled, missing: bool, turns: Sequence[Turn]) -> list[Turn]:
+    def _ended(
+        self, design: Design, filled: Filled, missing: bool, turns: Sequence[Turn]
+    ) -> list[Turn]:
         """Return all turns of a balloon that is over."""
         n = _count(filled["pumps"])
         result = None if missing else position_of(filled["result"], list(self._results.values()))
@@ -315,8 +322,8 @@ class BalloonRisk(Retelling):
                 f"A balloon that is over was stopped, or burst at a pump; got {filled['result']!r} "
                 f"after {filled['pumps']}. Use the templates it was rendered with."
             )
-        pumped = self._pumped(filled, n, turns)
-        last = self._seen("", {**filled, "pumps": str(n)}, [*turns, *pumped])
+        pumped = self._pumped(design, filled, n, turns)
+        last = self._seen(design, "", {**filled, "pumps": str(n)}, [*turns, *pumped])
         shown = {name: last[name] for name in ("trial", *self.fields.stimulus)}
         ends = {
             None: Turn(shown, None, None),
@@ -325,13 +332,14 @@ class BalloonRisk(Retelling):
         }
         return [*pumped, ends[result]]
 
-    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
+    def _seen(
+        self, design: Design, kind: str, filled: Filled, turns: Sequence[Turn]
+    ) -> Observation:
         balloon, pump = _count(filled["balloon"]) - 1, _count(filled["pumps"]) + 1
-        letters = self.design.labels["types"]
         seen: dict[str, int | float] = {
             "trial": 0,
             "balloon": balloon,
-            "type": position_of(filled["type"], letters),
+            "type": position_of(filled["type"], design.labels["types"]),
             "pump": pump,
         }
         after, goes_on = 0, 1
@@ -354,11 +362,11 @@ class BalloonRisk(Retelling):
             seen["first"] = position_of(filled["first"], self._choices)
         return seen
 
-    def _paid(self, kind: str, filled: Filled) -> tuple[float, Mapping[str, float]]:
+    def _paid(self, labels: Any, kind: str, filled: Filled) -> tuple[float, Mapping[str, float]]:
         result = position_of(filled["result"], list(self._results.values()))
         return (0.0, 1.0, float(-_count(filled["pumps"])))[result], {}
 
-    def options(self, observation: Observation) -> list[str]:
+    def options(self, labels: Any, observation: Observation) -> list[str]:
         return _OPTIONS if observation["first"] == STOP else _OPTIONS[::-1]
 
 

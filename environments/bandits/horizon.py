@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST, LETTERS, Filled
-from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.slots import Option, Slot, number_in, position_of
 from knownminds.environments.world import World
 
@@ -248,31 +248,29 @@ class Horizon(TwoMachines):
             "anew in each session.",
         )
 
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        self._heard.clear()  # what is known of the machines hangs on the whole game before
-        return super().read(messages)
-
     def _pay(self, mean: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
         rounded: NDArray[np.float64] = np.round(mean + self.sd * ndtri(noise)) + 0.0  # no -0
         return rounded
 
-    def _words(self, observation: Observation) -> dict[str, object]:
+    def _words(self, labels: Any, observation: Observation) -> dict[str, object]:
         words: dict[str, object] = {
             "game": int(observation["game"]) + 1,
             "play": int(observation["play"]) + 1,
         }
         if "first" not in observation:
             return words
-        labels, first = self.options(observation), int(observation["first"])
-        words |= {"first": labels[first], "second": labels[1 - first]}
+        machines, first = self.options(labels, observation), int(observation["first"])
+        words |= {"first": machines[first], "second": machines[1 - first]}
         words |= {"horizon": int(observation["horizon"])}
         words |= {"left": int(observation["horizon"]) - int(observation["play"])}
         for word, name in _FIELDS.items():
             value = observation[name]
-            words[word] = labels[int(value)] if name in ARMS else decimal(value)
+            words[word] = machines[int(value)] if name in ARMS else decimal(value)
         return words
 
-    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
+    def _seen(
+        self, design: Design, kind: str, filled: Filled, turns: Sequence[Turn]
+    ) -> Observation:
         game, play = (int(number_in(filled[name])) - 1 for name in ("game", "play"))
         seen: dict[str, int | float] = {
             "trial": game * self.long_horizon + play,
@@ -281,7 +279,7 @@ class Horizon(TwoMachines):
         }
         if "first" not in filled:
             return seen
-        machines = self.options(seen)
+        machines = self.options(design.labels, seen)
         forced: dict[str, int | float]
         if "horizon" in filled:
             forced = {"horizon": int(number_in(filled["horizon"]))}

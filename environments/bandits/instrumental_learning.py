@@ -120,6 +120,6 @@ class InstrumentalLearning(Retelling):
                 )
         return {"casinos": casinos, "machines": [two_names(heard) for heard in known.values()]}
 
-    def options(self, observation: Observation) -> list[str]:
-        letters: list[str] = self.design.labels["machines"][observation["context"]]
+    def options(self, labels: Any, observation: Observation) -> list[str]:
+        letters: list[str] = labels["machines"][observation["context"]]
         return letters

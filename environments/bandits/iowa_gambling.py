@@ -157,10 +157,10 @@ class IowaGambling(Retelling):
         filled = self._in_question(messages)
         return {"decks": sorted(filled[name] for name in _ORDINALS)}
 
-    def _paid(self, kind: str, filled: Filled) -> tuple[float, Mapping[str, float]]:
-        _, feedback = super()._paid(kind, filled)
+    def _paid(self, labels: Any, kind: str, filled: Filled) -> tuple[float, Mapping[str, float]]:
+        _, feedback = super()._paid(labels, kind, filled)
         return feedback["gain"] - feedback["loss"], feedback
 
-    def options(self, observation: Observation) -> list[str]:
-        letters: list[str] = self.design.labels["decks"]
+    def options(self, labels: Any, observation: Observation) -> list[str]:
+        letters: list[str] = labels["decks"]
         return letters

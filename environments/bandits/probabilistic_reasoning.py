@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Numbers, Told, Whole, as_given, setting
 from knownminds.environments.words.answer import Answer, decimal, parse_number
@@ -135,22 +136,22 @@ class ProbabilisticReasoning(Retelling):
             "Set informative and uninformative to the values that were shown.",
         )
 
-    def parse(self, text: str, observation: Observation) -> Answer:
+    def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         marked = self.reasoning != "none"
         return parse_number(text, *self.response_range, marked, self.marker)
 
-    def say(self, choice: Any, observation: Observation) -> str:
+    def say(self, labels: Any, choice: Any, observation: Observation) -> str:
         return self._aloud(decimal(choice))
 
     def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
         filled = self._in_question(messages)
         return {"urns": [filled["first"], filled["second"]]}
 
-    def _words(self, observation: Observation) -> dict[str, object]:
+    def _words(self, labels: Any, observation: Observation) -> dict[str, object]:
         words: dict[str, object] = {"problem": int(observation["trial"]) + 1}
         if "asked" not in observation:
             return words
-        letters, urn = self.design.labels["urns"], int(observation["asked"])
+        letters, urn = labels["urns"], int(observation["asked"])
         n = self.n_parts
         sections, red = (round(float(observation[name]) * n) for name in ("prior", "likelihood"))
         if urn:
@@ -168,11 +169,13 @@ class ProbabilisticReasoning(Retelling):
             "colour": _COLOURS[int(observation["ball"])],
         }
 
-    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
+    def _seen(
+        self, design: Design, kind: str, filled: Filled, turns: Sequence[Turn]
+    ) -> Observation:
         seen: dict[str, int | float] = {"trial": len(turns)}
         if not {"asked", "first_sections", "first_red", "colour"} <= filled.keys():
             return seen
-        urn = position_of(filled["asked"], self.design.labels["urns"])
+        urn = position_of(filled["asked"], design.labels["urns"])
         for name, word in (("prior", "first_sections"), ("likelihood", "first_red")):
             parts = round(number_in(filled[word]))
             seen[name] = ((self.n_parts - parts) if urn else parts) / self.n_parts

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Whole, setting
 from knownminds.environments.replies import Replies
@@ -183,7 +184,7 @@ class RestlessBandit(TwoMachines):
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
         yield trials.paired("reward")
 
-    def parse(self, text: str, observation: Observation) -> Answer:
+    def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         """Read a machine and a confidence from 0 to 1.
 
         `ok` is letter, comma, blank and a decimal number, or, if thoughts were asked for, a last
@@ -197,8 +198,8 @@ class RestlessBandit(TwoMachines):
         those of `parse_number`. What both come to is parsed as `joined` puts them together.
         """
         if self.confidence == "apart":
-            return self._parse_apart(text, observation)
-        labels = self.options(observation)
+            return self._parse_apart(labels, text, observation)
+        options = self.options(labels, observation)
         low, high = self.response_range
 
         def reads(said: str, notes: list[str]) -> tuple[tuple[int, float] | None, str]:
@@ -212,14 +213,14 @@ class RestlessBandit(TwoMachines):
             if pair is None:
                 return None, "expected a machine and a confidence, as in F, 0.8"
             label, confidence = pair["label"], float(pair["number"])
-            if label not in labels and label.upper() in labels:
+            if label not in options and label.upper() in options:
                 label = label.upper()
                 notes.append("letter case")
-            if label not in labels:
-                return None, f"expected one of {', '.join(labels)}"
+            if label not in options:
+                return None, f"expected one of {', '.join(options)}"
             if not low <= confidence <= high:
                 return None, f"expected a confidence from {low:g} to {high:g}"
-            return (labels.index(label), confidence), ""
+            return (options.index(label), confidence), ""
 
         final = read_final(text, self.reasoning != "none", self.marker, reads)
         if isinstance(final, Answer):
@@ -227,29 +228,29 @@ class RestlessBandit(TwoMachines):
         (action, confidence), notes = final
         return made(text, notes, action=action, response=confidence)
 
-    def screen(self, observation: Observation) -> Screen:
+    def screen(self, labels: Any, observation: Observation) -> Screen:
         if self.confidence == "apart":
             raise ValueError(
                 f"A page asks once in each trial, {self.name} here twice. Set confidence to "
                 "together."
             )
-        return super().screen(observation)
+        return super().screen(labels, observation)
 
-    def say(self, choice: Any, observation: Observation) -> str:
+    def say(self, labels: Any, choice: Any, observation: Observation) -> str:
         action, confidence = choice
-        label, number = self.options(observation)[action], decimal(confidence)
+        label, number = self.options(labels, observation)[action], decimal(confidence)
         if self.confidence == "apart":
             return self.replies.joined(self._aloud(label), self._aloud(number))
         return self._aloud(f"{label}, {number}")
 
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        return super().read(messages[:1] if self.replies.n_given(messages) else messages)
+    def read(self, design: Design, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        return super().read(design, messages[:1] if self.replies.n_given(messages) else messages)
 
-    def _parse_apart(self, text: str, observation: Observation) -> Answer:
+    def _parse_apart(self, labels: Any, text: str, observation: Observation) -> Answer:
         """Read a machine, and if there is a second reply its number as well."""
         marked = self.reasoning != "none"
         named, *rest = self.replies.spoken(text)
-        options = self.options(observation)
+        options = self.options(labels, observation)
         machine = parse_label(named, options, marked=marked, noun="machine", marker=self.marker)
         if machine.action is None or not rest:
             return replace(machine, text=text)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import (
     YES_OR_NO,
@@ -371,14 +372,16 @@ class TemporalDiscounting(Retelling):
         when = self._months.render(months=months) if months else self._now
         return self._forms[form].render(amount=amount, premium=premium, months=months, when=when)
 
-    def _words(self, observation: Observation) -> dict[str, object]:
+    def _words(self, labels: Any, observation: Observation) -> dict[str, object]:
         if "first" not in observation:
             return {}
         sentences = [self._sentence(observation, action) for action in (SOONER, LATER)]
         first = int(observation["first"])
         return {"one": sentences[first], "two": sentences[1 - first]}
 
-    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
+    def _seen(
+        self, design: Design, kind: str, filled: Filled, turns: Sequence[Turn]
+    ) -> Observation:
         one, two = filled["one"], filled["two"]
         for first, sentences in enumerate(((one, two), (two, one))):
             seen = self._question_of.get(sentences)
@@ -391,7 +394,7 @@ class TemporalDiscounting(Retelling):
             "and templates it was rendered with."
         )
 
-    def options(self, observation: Observation) -> list[str]:
+    def options(self, labels: Any, observation: Observation) -> list[str]:
         return list(_LABELS[:: -1 if observation["first"] else 1])
 
 

@@ -33,6 +33,6 @@ class TwoMachines(Retelling):
         filled = self._in_question(messages)
         return {"machines": sorted({filled["first"], filled["second"]})}
 
-    def options(self, observation: Observation) -> list[str]:
-        letters: list[str] = self.design.labels["machines"]
+    def options(self, labels: Any, observation: Observation) -> list[str]:
+        letters: list[str] = labels["machines"]
         return letters

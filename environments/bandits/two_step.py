@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.words.answer import Answer, parse_label
@@ -37,11 +38,11 @@ _SMALLEST = 2.0**-54  # below the least uniform number above 0; its quantile is 
 class Gems(Slot):
     """What an alien pays, in gems; a shuttle pays nothing."""
 
-    def write(self, environment: Retelling, turn: Turn) -> object:
+    def write(self, environment: Retelling, labels: Any, turn: Turn) -> object:
         reward = turn.reward
         return "" if reward is None else f"{reward:g} gem{'' if reward == 1 else 's'}"
 
-    def read(self, environment: Retelling, word: str, seen: Observation) -> float:
+    def read(self, environment: Retelling, labels: Any, word: str, seen: Observation) -> float:
         return number_in(word.split(" ")[0])
 
 
@@ -193,9 +194,9 @@ class TwoStep(Retelling):
             "aliens": letters[2 : 2 + _N_ALIENS].reshape(2, 2).tolist(),
         }
 
-    def parse(self, text: str, observation: Observation) -> Answer:
+    def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         noun = "alien" if observation["stage"] else "shuttle"
-        options = self.options(observation)
+        options = self.options(labels, observation)
         return parse_label(text, options, self.reasoning != "none", noun, self.marker)
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
@@ -274,10 +275,12 @@ class TwoStep(Retelling):
     def _kind(self, observation: Observation) -> str:
         return self.kinds[int(observation["stage"])]
 
-    def _words(self, observation: Observation) -> Words:
-        return {"day": int(observation["trial"]) // 2 + 1, **super()._words(observation)}
+    def _words(self, labels: Any, observation: Observation) -> Words:
+        return {"day": int(observation["trial"]) // 2 + 1, **super()._words(labels, observation)}
 
-    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
+    def _seen(
+        self, design: Design, kind: str, filled: Filled, turns: Sequence[Turn]
+    ) -> Observation:
         stage = self.kinds.index(kind)
         if not filled["day"].isdigit():
             raise ValueError(f"The days of a prompt are whole numbers; got {filled['day']!r}.")
@@ -286,10 +289,11 @@ class TwoStep(Retelling):
             "stage": stage,
             "transition": self.transition,
         }
-        return self._shown_by(filled, known if stage else {**known, "state": NOWHERE})
+        return self._shown_by(
+            design.labels, filled, known if stage else {**known, "state": NOWHERE}
+        )
 
-    def options(self, observation: Observation) -> list[str]:
-        labels = self.design.labels
+    def options(self, labels: Any, observation: Observation) -> list[str]:
         options: list[str] = labels["planets"]
         if observation["stage"]:
             options = labels["aliens"][observation["state"]]

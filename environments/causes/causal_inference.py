@@ -252,11 +252,9 @@ class CausalInference(StoryQuestions):
         by_edge: dict[Edge, float] = dict(zip(edges, strengths, strict=True))
         return CausalNetwork(by_edge, dict(zip(letters, bases, strict=True)))
 
-    def _in_words(self, names: Names) -> dict[Context, str]:
-        domains = {context[-2] for context in self._contexts}
-        variables = {d: self._variables(d, names) for d in domains}
-        stories = {d: self._story(d, named, bool(names)) for d, named in variables.items()}
-        return {c: self._question(c, variables[c[-2]], stories[c[-2]]) for c in self._contexts}
+    def _in_words(self, context: Context, names: Names) -> str:
+        domain, variables = context[-2], self._variables(context[-2], names)
+        return self._question(context, variables, self._story(domain, variables, bool(names)))
 
     def _variables(self, domain: int, names: Names) -> tuple[Variable, ...]:
         """Return the four variables of a domain, or those that mean nothing."""

@@ -201,7 +201,7 @@ class CausalStrength(LikelihoodQuestions):
         shown = {name: np.array([observation[name]]) for name in (*COUNTS, "kind")}
         return counts | {"contrast": float(judged_contrast(shown)[0])}
 
-    def _text(self, observation: Observation) -> str:
+    def _text(self, labels: Any, observation: Observation) -> str:
         words, story = self._words, STORIES[int(observation["story"])]
         parts = (*_PARTS, *_OF_CASES, *_IN_LISTS)
         said = {part: words[f"{story}_{part}"].text for part in parts}

@@ -265,15 +265,12 @@ class Collider(StoryQuestions):
             "the effect is asked": float(observation["query"] == 2),
         }
 
-    def _in_words(self, names: Names) -> dict[Context, str]:
-        scenes = {
-            (d, s): self._scenes[d, s] if not names else self._abstract(names[d], SENSES[s])
-            for d, s in {(c[4], c[5]) for c in self._contexts}
-        }
-        stories = {key: self._story(scene, *key) for key, scene in scenes.items()}
-        return {
-            c: self._question(c, scenes[c[4], c[5]], stories[c[4], c[5]]) for c in self._contexts
-        }
+    def _in_words(self, context: Context, names: Names) -> str:
+        domain, sense = context[4:6]
+        scene = self._scenes[domain, sense]
+        if names:
+            scene = self._abstract(names[domain], SENSES[sense])
+        return self._question(context, scene, self._story(scene, domain, sense))
 
     def _abstract(self, names: Sequence[str], sense: str) -> Scene:
         """Return the scene of variables that have names and no meaning."""

@@ -77,24 +77,24 @@ class LikelihoodQuestions(Questions):
         self._words = words
 
     @abstractmethod
-    def _text(self, observation: Observation) -> str:
+    def _text(self, labels: Any, observation: Observation) -> str:
         """Put a question into words."""
 
-    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        text = self._text(observation)
+    def render(self, labels: Any, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+        text = self._text(labels, observation)
         if self.repeats > 1:
             number = int(observation["round"]) + 1
             opening = self._words["round"].render(round=number, repeats=self.repeats)
             text = f"{opening}\n\n{text}"
         return Prompt((Message("user", text),))
 
-    def screen(self, observation: Observation) -> Screen:
+    def screen(self, labels: Any, observation: Observation) -> Screen:
         """Return a prompt as people see it: without what is said of the form of an answer."""
-        text = self.render(observation, ()).messages[0].content
+        text = self.render(labels, observation, ()).messages[0].content
         answer = self._words[f"answer_{self.answer}"].text
         return Screen("", text.replace(answer, "").strip(), asks="response")
 
-    def parse(self, text: str, observation: Observation) -> Answer:
+    def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         """Read the number from 0 to 100.
 
         In the numeric form it is read by the rules of `parse_number`; decimals are kept and never
@@ -108,7 +108,7 @@ class LikelihoodQuestions(Questions):
         """
         return _parse_frame(text) if self.answer != "numeric" else parse_number(text, 0.0, 100.0)
 
-    def say(self, choice: Any, observation: Observation) -> str:
+    def say(self, labels: Any, choice: Any, observation: Observation) -> str:
         number = decimal(choice)
         if self.answer == "numeric":
             return number

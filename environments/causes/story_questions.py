@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from .likelihoods import LikelihoodQuestions, check_words_differ
 from .random_names import LENGTH, random_name
 
 Context = tuple[int, ...]  # query, what is shown of each variable, the story, the round
-Names = tuple[tuple[str, ...], ...]  # of the variables of each domain, where they mean nothing
+Names = Sequence[Sequence[str]]  # of the variables of each domain, where they mean nothing
 
 
 class StoryQuestions(LikelihoodQuestions):
@@ -31,14 +32,14 @@ class StoryQuestions(LikelihoodQuestions):
     _named: tuple[int, int]
 
     @abstractmethod
-    def _in_words(self, names: Names) -> dict[Context, str]:
-        """Return the questions of a session in which variables have these names."""
+    def _in_words(self, context: Context, names: Names) -> str:
+        """Return a question of a session in which variables have these names."""
 
     def _load_words(self) -> None:
         super()._load_words()
-        self._by_names: tuple[Names, dict[Context, str]] = ((), {})
         labels = self.draw(session_stream(0)).labels
-        check_words_differ(self._questions_with(labels), self._columns)
+        names = labels["names"] if labels else ()
+        check_words_differ({c: self._in_words(c, names) for c in self._contexts}, self._columns)
 
     @property
     def _columns(self) -> tuple[str, ...]:
@@ -68,17 +69,9 @@ class StoryQuestions(LikelihoodQuestions):
         drawn = uniforms[self.n_trials :].reshape(*self._named, 2, LENGTH)
         return {"names": [[random_name(u, self.content) for u in domain] for domain in drawn]}
 
-    def _text(self, observation: Observation) -> str:
-        texts = self._questions_with(self.design.labels)
+    def _text(self, labels: Any, observation: Observation) -> str:
         context = tuple(int(observation[name]) for name in self._columns)
         constants = {name: observation[name] for name in self._constants}
-        if context not in texts or constants != self._constants:
+        if context not in self._contexts or constants != self._constants:
             raise ValueError(f"{dict(observation)} is no question of {self!r}.")
-        return texts[context]
-
-    def _questions_with(self, labels: Any) -> dict[Context, str]:
-        """Return the questions of a session with these labels."""
-        names: Names = tuple(map(tuple, labels["names"])) if labels else ()
-        if self._by_names[0] != names or not self._by_names[1]:
-            self._by_names = names, self._in_words(names)
-        return self._by_names[1]
+        return self._in_words(context, labels["names"] if labels else ())

@@ -393,7 +393,7 @@ class BrokenOff(Questions):
         order.insert(int(observation["correct"]), CORRECT)
         return tuple(f"{float(offered[k]):.{DECIMALS}f}" for k in order)
 
-    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+    def render(self, labels: Any, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         text, question = self._said(self._values(observation), int(observation["asked"]))
         if self.form == "continuation":
             return Prompt((Message("assistant", text),))
@@ -405,7 +405,7 @@ class BrokenOff(Questions):
         words = {"context": text, name: question, "options": options}
         return Prompt((Message("user", self._words[template].render(**words)),))
 
-    def screen(self, observation: Observation) -> Screen:
+    def screen(self, labels: Any, observation: Observation) -> Screen:
         """Return the context and its question, with outcomes or probabilities to choose from."""
         if self.form == "continuation":
             raise ValueError(
@@ -420,7 +420,7 @@ class BrokenOff(Questions):
             text, question = f"{text} …", IN_THE_GAP.format(question)
         return Screen("", f"{text}\n\n{question}", self.options(observation))
 
-    def parse(self, text: str, observation: Observation) -> Answer:
+    def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         """Read the outcome, or the letter, which its option may follow.
 
         What is not on offer is malformed.
@@ -435,7 +435,7 @@ class BrokenOff(Questions):
     def replies(self) -> Replies:
         return _Continuations(self)
 
-    def say(self, action: int, observation: Observation) -> str:
+    def say(self, labels: Any, action: int, observation: Observation) -> str:
         return self._labels(observation)[action]
 
     def complete(self, trials: Trials) -> pd.DataFrame:

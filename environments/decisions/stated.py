@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import WORDS, OneOf, setting
 from knownminds.environments.questions import Questions
@@ -74,25 +75,25 @@ class StatedQuestions(Questions):
         whole = "\n\n".join((self._words["introduction"].text, self._words["question"].text))
         self._asked = Template(f"{whole}\n{answer}")
 
-    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+    def render(self, labels: Any, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         places = self._places(observation)
         text = self._asked.render(number=int(observation["trial"]) + 1, **places)
         return Prompt((Message("user", text),))
 
-    def screen(self, observation: Observation) -> Screen:
+    def screen(self, labels: Any, observation: Observation) -> Screen:
         places = {"number": int(observation["trial"]) + 1, **self._places(observation)}
         question = self._words["question"].render(**places)
         return Screen(self._words["introduction"].text, question, tuple(self._labels(observation)))
 
-    def parse(self, text: str, observation: Observation) -> Answer:
+    def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         marked = self.reasoning != "none"
         return parse_label(text, self._labels(observation), marked, self.noun, self._marker)
 
-    def say(self, choice: Any, observation: Observation) -> str:
+    def say(self, labels: Any, choice: Any, observation: Observation) -> str:
         said = self._labels(observation)[choice]
         return said if self.reasoning == "none" else f"{self.thought}\n{self._marker} {said}"
 
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+    def read(self, design: Design, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         filled = self._asked.read(messages[0].content) if len(messages) == 1 else None
         if filled is not None:
             number = int(filled.pop("number"))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import (
     TEXT,
@@ -351,17 +352,17 @@ class Diagnosis(Questions):
             "Correct it.",
         )
 
-    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+    def render(self, labels: Any, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         return Prompt((Message("user", self._text(observation)),))
 
-    def screen(self, observation: Observation) -> Screen:
+    def screen(self, labels: Any, observation: Observation) -> Screen:
         given = self.asks(observation)
         text = self._text(observation, answered=False).strip()
         if observation["question"] == SHARE:
             return Screen("", text, asks=given, numbers=self._labels)
         return Screen("", text, DECIDED if given == "action" else (), asks=given)
 
-    def parse(self, text: str, observation: Observation) -> Answer:
+    def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         """Read the labelled lines of an answer.
 
         Of a probability these are "No:" and "Yes:", each with a number from 0 to 1, which sum to 1;
@@ -384,7 +385,7 @@ class Diagnosis(Questions):
         (unable, decided), answer = read
         return replace(answer, action=DEFER if unable else (NO if decided else YES))
 
-    def say(self, choice: Any, observation: Observation) -> str:
+    def say(self, labels: Any, choice: Any, observation: Observation) -> str:
         if observation["question"] == SHARE:
             if not isinstance(choice, tuple) or len(choice) != self.n_parts:
                 raise ValueError(
@@ -488,11 +489,11 @@ class _Distributions(Replies):
         """Say whether a trial is a further state of the distribution that the one before began."""
         return observation["question"] == SHARE and observation["part"] > 0
 
-    def together(self, observation: Observation) -> list[Observation]:
-        """Return the trials of the present session that one reply answers, from this one on."""
+    def together(self, design: Design, observation: Observation) -> list[Observation]:
+        """Return the trials of a session that one reply answers, from this one on."""
         environment, trials = self.environment, [observation]
         for trial in range(int(observation["trial"]) + 1, environment.n_trials):
-            following = {"trial": trial, **environment.design.at(trial, environment.fields.shown)}
+            following = {"trial": trial, **design.at(trial, environment.fields.shown)}
             if not self.continues(following):
                 break
             trials.append(following)

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from knownminds.environments.design import session_stream
 from knownminds.environments.environment import Choice, Environment, Observation
+from knownminds.environments.session import Session
 
 try:
     import gymnasium
@@ -20,16 +22,16 @@ except ImportError:
 class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
     """An experiment with Gymnasium's spaces; one episode is one session.
 
-    ``reset(seed=s)`` begins the same session as that of the experiment; a reset without a seed goes
-    on in the same stream. An action is what a trial asks for: a number of an action, a response
-    as an array of shape (), or a pair of both. The observation after the last trial repeats the
-    last stimulus, with "trial" equal to `n_trials`. What pays nothing has a reward of 0, since
-    Gymnasium wants a number.
+    ``reset(seed=s)`` begins the session that ``session_stream(s)`` draws; a reset without a seed
+    goes on in the same stream. An action is what a trial asks for: a number of an action, a
+    response as an array of shape (), or a pair of both. The observation after the last trial
+    repeats the last stimulus, with "trial" equal to `n_trials`. What pays nothing has a reward of
+    0, since Gymnasium wants a number.
 
     Parameters
     ----------
     environment
-        The experiment to wrap; it is used, not copied.
+        The experiment to wrap.
     """
 
     def __init__(self, environment: Environment):
@@ -55,28 +57,29 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begin a session, from the seed or from `options["design"]`."""
         super().reset(seed=seed)
-        if seed is None and "design" not in (options or {}):
-            options = {"design": self.environment.draw(self.np_random)}
-        observation, info = self.environment.reset(seed=seed, options=options)
-        self._shown = observation
-        return self._typed(observation), info
+        design = (options or {}).get("design")
+        if design is None:
+            rng = self.np_random if seed is None else session_stream(seed)
+            design = self.environment.draw(rng)
+        self.session = Session(self.environment, design)
+        return self._typed(self.session.seen), {}
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Take an action and go to the next trial."""
-        given = self.environment.given
-        kind = self.environment.asks(self._shown)
+        seen, given = self.session.seen, self.environment.given
+        kind = self.environment.asks(seen)
         if given == "either":  # of the pair only what the trial asks for counts
             action = action[0] if kind == "action" else action[1]
         if kind == "both":
             choice: Choice = (int(action[0]), float(action[1]))
         else:
             choice = int(action) if kind == "action" else float(action)
-        observation, reward, terminated, truncated, info = self.environment.step(choice)
-        self._shown = observation or self._shown
-        shown = self._typed(self._shown)
-        if observation is None:
+        turn, over = self.session.take(choice), self.session.over
+        shown = self._typed(seen if over else self.session.seen)
+        if over:
             shown["trial"] = np.int64(self.environment.n_trials)
-        return shown, reward or 0.0, terminated, truncated, info
+        info = {"brought": turn.brought} if turn.brought else {}
+        return shown, turn.reward or 0.0, over, False, info
 
     def _typed(self, observation: Observation) -> dict[str, Any]:
         shown: dict[str, Any] = {"trial": np.int64(observation["trial"])}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +196,6 @@ def _worded(environment: Environment) -> Environment:
     wanted = {"history": "chat", "reasoning": "none", "confidence": "together"}
     settings = environment.settings
     changed = {k: v for k, v in wanted.items() if settings.get(k, v) != v}
-    # A new one each time: reading and telling change its session.
     return type(environment)(**settings | changed)
 
 
@@ -209,8 +209,6 @@ def _told(
     environment: Environment, labels: Any, rows: pd.DataFrame, subject: str, session: str
 ) -> tuple[str, dict[str, Any]]:
     """Return the text of a session, and what it does not tell."""
-    drawn = environment.draw(session_stream(0))  # words depend on a design by its labels alone
-    environment.reset(options={"design": Design(drawn.table, labels)})
     turns: list[Turn] = []
     replies: list[str] = []
     observations = _observations(environment, rows)
@@ -226,7 +224,7 @@ def _told(
             None if pd.isna(row.get("response")) else float(row["response"]),
         )
         if given.choice is not None:
-            reply = environment.say(given.choice, observation)
+            reply = environment.say(labels, given.choice, observation)
         else:
             reply = "" if pd.isna(row.get("raw_text")) else str(row["raw_text"])
         reward = None if pd.isna(row.get("reward")) else float(row["reward"])
@@ -234,7 +232,7 @@ def _told(
         brought = {n: row[n] for n in environment.fields.feedback if given.choice is not None}
         turns.append(Turn(observation, given.action, reward, text, given.response, brought))
         replies.append(reply)
-    questions = _questions(environment, turns)
+    questions = _questions(environment, labels, turns)
     for turn, *words in zip(turns, questions, replies, strict=True):
         if any(mark in text for mark in (OPEN, CLOSE) for text in words):
             raise ValueError(
@@ -301,18 +299,18 @@ def _observations(environment: Environment, rows: pd.DataFrame) -> list[Observat
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _questions(environment: Environment, turns: Sequence[Turn]) -> list[str]:
+def _questions(environment: Environment, labels: Any, turns: Sequence[Turn]) -> list[str]:
     """Return what was said before each answer and not before the one before."""
     kept = [len(environment.recalled(turns[:t], turn.observation)) for t, turn in enumerate(turns)]
     begins = [t for t, n in enumerate(kept) if n == 0]  # a prompt without a past opens anew
     questions: list[str] = []
     for begin, end in zip(begins, [*begins[1:], len(turns)], strict=True):
         if kept[end - 1] == end - 1 - begin:  # the last prompt says it all
-            prompt = environment.render(turns[end - 1].observation, turns[: end - 1])
+            prompt = environment.render(labels, turns[end - 1].observation, turns[: end - 1])
             questions += [_words(message) for message in prompt.messages[::2]]
             continue
         for t in range(begin, end):
-            prompt = environment.render(turns[t].observation, turns[:t])
+            prompt = environment.render(labels, turns[t].observation, turns[:t])
             questions.append(_words(prompt.messages[-1]))
     return questions
 
@@ -344,22 +342,22 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 
 
 def _conversations(
-    environment: Environment, questions: Sequence[str], replies: Sequence[str]
+    environment: Environment, design: Design, questions: Sequence[str], replies: Sequence[str]
 ) -> list[list[Message]]:
     """Divide questions and replies where a question tells of no past."""
     talks: list[list[Message]] = []
     for question, reply in zip(questions, replies, strict=True):
         pair = [Message("user", question), Message("assistant", reply)]
-        if talks and environment.past != "none" and not _opens(environment, pair[0]):
+        if talks and environment.past != "none" and not _opens(environment, design, pair[0]):
             talks[-1] += pair
         else:
             talks.append(pair)
     return talks
 
 
-def _opens(environment: Environment, question: Message) -> bool:
+def _opens(environment: Environment, design: Design, question: Message) -> bool:
     try:
-        environment.read([question])
+        environment.read(design, [question])
     except ValueError:
         return False
     return True
@@ -413,14 +411,13 @@ def _rows(
     seed: int = 0,
 ) -> list[dict[str, Any]]:
     """Read each trial; of the design drawn from the seed, none of what the text tells depends."""
-    table = environment.draw(session_stream(seed)).table
-    environment.reset(options={"design": Design(table, labels)})
+    design = replace(environment.draw(session_stream(seed)), labels=labels)
     rows: list[dict[str, Any]] = []
-    for talk in _conversations(environment, questions, replies):
-        turns, last = environment.read(talk[:-1])
+    for talk in _conversations(environment, design, questions, replies):
+        turns, last = environment.read(design, talk[:-1])
         seen = [*turns, Turn(last, None, None)]
         for turn, reply in zip(seen, talk[1::2], strict=True):
-            answer = environment.parse(reply.content, turn.observation)
+            answer = environment.parse(labels, reply.content, turn.observation)
             given = {name: getattr(answer, name) for name in answer_columns(environment)}
             unread = None if answer.choice is not None else reply.content
             row = {**turn.known, **given, "reward": turn.reward}

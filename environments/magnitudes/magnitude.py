@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import (
     ENDS,
@@ -64,7 +65,6 @@ BLUR = {"constant_noise": 8.0, "gradual_noise": 16.0}  # px; in the end, where i
 MOST_BLUR = 20.0  # px; with more, what a picture shows could not be shown exactly
 _KINDS = ("text", "image", "both")  # as templates name the modalities
 _BETWEEN = " / "  # the lines of a stimulus that is shown in one line
-_MORE_PICTURES = 2  # kept beside those of one prompt
 
 
 def windows_of(name: str, given: Any) -> tuple[str, ...]:
@@ -243,7 +243,6 @@ class Magnitude(Retelling):
         self.response_range = (0.0, self.ceiling)
         self._slack = 0.02 * self.unit  # a value is the nearest that can be shown
         self._introduce(self._choose_words())
-        self._pictures: OrderedDict[Any, bytes] = OrderedDict()
 
     def _check_noise(self) -> None:
         """Check the modality, and that blur is where pictures are."""
@@ -349,14 +348,14 @@ class Magnitude(Retelling):
         same_pass = [turn for turn in turns if _pass_of(turn.observation) == _pass_of(observation)]
         return same_pass[max(len(same_pass) - self.context, 0) :]
 
-    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+    def render(self, labels: Any, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         every = [*self.recalled(turns, observation), Turn(observation, None, None)]
         n = 0
         for i, turn in enumerate(every):
             if turn.observation["modality"]:
                 n += 1
                 every[i] = replace(turn, observation={**turn.observation, "picture": n})
-        prompt = super().render(every[-1].observation, every[:-1])
+        prompt = super().render(labels, every[-1].observation, every[:-1])
         if not n:
             return prompt
         pictures = [self.picture(turn.observation) for turn in every]
@@ -369,32 +368,25 @@ class Magnitude(Retelling):
             messages[2 * k] = Message(question.role, question.content, (picture,))
         return Prompt(tuple(messages))
 
-    def screen(self, observation: Observation) -> Screen:
+    def screen(self, labels: Any, observation: Observation) -> Screen:
         if not observation["modality"]:
-            return super().screen(observation)
-        shown = super().screen({**observation, "picture": 1})
+            return super().screen(labels, observation)
+        shown = super().screen(labels, {**observation, "picture": 1})
         return replace(shown, images=(self.picture(observation),))
 
     def picture(self, observation: Observation) -> bytes:
-        """Return the picture of a stimulus as PNG, whether or not its trial shows it.
+        """Return the picture of a stimulus as PNG, whether or not its trial shows it."""
+        names = ("value", "blur", *self.fields.wording)
+        return _picture(self, tuple((name, observation[name]) for name in names))
 
-        A prompt repeats the pictures of the one before, so the last few are kept.
-        """
-        key = tuple(observation[name] for name in ("value", "blur", *self.fields.wording))
-        encoded = self._pictures.pop(key, None) or drawing.png(self._drawn(observation))
-        self._pictures[key] = encoded
-        while len(self._pictures) > self.context + _MORE_PICTURES:
-            self._pictures.popitem(last=False)
-        return encoded
-
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+    def read(self, design: Design, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to turns and observation.
 
         The trial's number tells which window, pass and stimulus it is, by the session's design;
         the value is what the words tell. Raises ValueError if the messages are not a prompt of
         this environment with these settings, or a picture is not that of the design.
         """
-        turns, observation = super().read(messages)
+        turns, observation = super().read(design, messages)
         pictures = [picture for message in messages for picture in message.images]
         every = (*(turn.observation for turn in turns), observation)
         shown = [seen for seen in every if seen["modality"]]
@@ -415,11 +407,11 @@ class Magnitude(Retelling):
             f"{self.name}. Use the seed, settings and templates it was rendered with."
         )
 
-    def parse(self, text: str, observation: Observation) -> Answer:
+    def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         marked = self.reasoning != "none"
         return parse_number(text, *self.response_range, marked, self.marker)
 
-    def say(self, choice: Any, observation: Observation) -> str:
+    def say(self, labels: Any, choice: Any, observation: Observation) -> str:
         return self._aloud(decimal(choice))
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
@@ -494,17 +486,10 @@ class Magnitude(Retelling):
         lacking = {name: column for name, column in follow.items() if name not in frame}
         return frame.assign(**lacking) if lacking else frame
 
-    def reset(
-        self, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Begin a session, which has new pictures."""
-        self._pictures = OrderedDict()
-        return super().reset(seed, options)
-
     def _kind(self, observation: Observation) -> str:
         return _KINDS[int(observation["modality"])]
 
-    def _words(self, observation: Observation) -> dict[str, object]:
+    def _words(self, labels: Any, observation: Observation) -> dict[str, object]:
         words: dict[str, object] = {"trial": int(observation["trial"]) + 1}
         if "picture" in observation:
             words["picture"] = observation["picture"]
@@ -518,9 +503,11 @@ class Magnitude(Retelling):
             words["high"] = decimal(round(low + above * (high - low), 4))
         return words
 
-    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
+    def _seen(
+        self, design: Design, kind: str, filled: Filled, turns: Sequence[Turn]
+    ) -> Observation:
         trial = int(filled["trial"]) - 1 if filled["trial"].isdecimal() else -1
-        table = self.design.table
+        table = design.table
         if not 0 <= trial < self.n_trials or _KINDS[int(table["modality"][trial])] != kind:
             raise ValueError(
                 f"The prompt tells of trial {filled['trial']}, which this session does not have "
@@ -572,6 +559,11 @@ class Magnitude(Retelling):
                     f"{window} is {low:g} to {high:g}."
                 )
         return ranges
+
+
+@lru_cache(maxsize=512)  # prompts repeat the pictures of earlier ones
+def _picture(environment: Magnitude, shown: tuple[tuple[str, float], ...]) -> bytes:
+    return drawing.png(environment._drawn(dict(shown)))
 
 
 def _pass_of(observation: Observation) -> tuple[float, float]:

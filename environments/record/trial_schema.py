@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from knownminds.environments.design import session_stream
 from knownminds.environments.environment import Environment, answer_columns
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.session import Session
 from knownminds.environments.words.answer import ANSWERED
 
 from .trials import COLUMNS, SCHEMA_VERSION, Column, Kind
@@ -135,7 +137,8 @@ def trial_schema(environment: Environment | None = None) -> TrialSchema:
 
 def _example(environment: Environment) -> dict[str, Any]:
     """Return the first trial of a session in which the first of all answers is given."""
-    observation, _ = environment.reset(seed=0)
+    session = Session(environment, environment.draw(session_stream(0)))
+    observation = session.seen
     low, _ = environment.response_range
     given_kind = environment.given
     if given_kind == "either":
@@ -146,11 +149,9 @@ def _example(environment: Environment) -> dict[str, Any]:
         name: value for name, value in answers.items() if given_kind in (name, "both")
     }
     stimuli = {name: _plain(observation[name]) for name in environment.fields.stimulus}
-    _, reward, _, _, info = environment.step(
-        (0, float(low)) if given_kind == "both" else given[given_kind]
-    )
-    given |= {} if reward is None else {"reward": _plain(reward)}
-    given |= {name: _plain(value) for name, value in info.get("brought", {}).items()}
+    turn = session.take((0, float(low)) if given_kind == "both" else given[given_kind])
+    given |= {} if turn.reward is None else {"reward": _plain(turn.reward)}
+    given |= {name: _plain(value) for name, value in turn.brought.items()}
     paid = ["reward"] if environment.feedback else []
     given = {**dict.fromkeys((*answer_columns(environment), *paid)), **given}
     return {"subject": "1", "session": "0", "trial": 0, **stimuli, **given, "outcome": "ok"}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Environment, Observation, Turn
 from knownminds.environments.fields import WORDS, Field, OneOf, Unless, Whole, setting
 from knownminds.environments.replies import Replies
@@ -25,7 +26,7 @@ Reasoning = Literal["none", "chain_of_thought", "step_back"]
 HISTORIES: tuple[str, ...] = get_args(History)
 REASONINGS: tuple[str, ...] = get_args(Reasoning)
 
-Words = Mapping[str, object]
+Words = dict[str, object]
 Filled = Mapping[str, str]  # what stands in the placeholders of a sentence
 
 # Names of options: without I, O, U, X, Y, Z, which are easily mistaken.
@@ -57,9 +58,9 @@ class Retelling(Environment):
     kinds
         Kinds of trials that differ in their sentences.
     slots
-        What fills the placeholders of sentences, by placeholder. Those of wording fields belong to
-        questions, those of answers, rewards and feedback to what is given afterwards; all others
-        say which trial it is. For all kinds together: a sentence need not use them.
+        What fills the placeholders of sentences, by placeholder. Those of answers, rewards and
+        feedback belong to what is given on a trial, all others to its question. For all kinds
+        together: a sentence need not use them.
     noun
         What an answer names.
     thought
@@ -98,105 +99,100 @@ class Retelling(Environment):
         """Return the kind of a trial."""
         return self.kinds[0]
 
-    def _slots_of(self, sort: Literal["placing", "asking", "telling"]) -> Mapping[str, Slot]:
-        """Return the slots that say which trial it is, that ask, or that tell of the answer."""
-        fields = {"asking": self.fields.wording, "telling": (*ANSWERS, *self.fields.feedback)}
-        if sort in fields:
-            return {name: slot for name, slot in self.slots.items() if slot.field in fields[sort]}
-        others = (*fields["asking"], *fields["telling"])
-        return {name: slot for name, slot in self.slots.items() if slot.field not in others}
-
-    def _words(self, observation: Observation) -> Words:
-        """Return the words of `placing`, and, where the observation has all of it, of `asking`."""
+    def _words(self, labels: Any, observation: Observation) -> Words:
+        """Return the words of a question, as far as the observation has what they tell."""
         turn = Turn(observation, None, None)
-        slots = {**self._slots_of("placing"), **self._slots_of("asking")}
         return {
-            name: slot.write(self, turn)
-            for name, slot in slots.items()
+            name: slot.write(self, labels, turn)
+            for name, slot in self._asking.items()
             if slot.field in observation
         }
 
-    def _outcome_words(self, turn: Turn) -> Words:
-        """Return the words of `telling`."""
-        return {name: slot.write(self, turn) for name, slot in self._slots_of("telling").items()}
+    def _outcome_words(self, labels: Any, turn: Turn) -> Words:
+        """Return the words of what was given, and of what it brought."""
+        return {name: slot.write(self, labels, turn) for name, slot in self._telling.items()}
 
-    def _seen(self, kind: str, filled: Filled, turns: Sequence[Turn]) -> Observation:
+    def _seen(
+        self, design: Design, kind: str, filled: Filled, turns: Sequence[Turn]
+    ) -> Observation:
         """Return the trial that comes after these turns, from the words of a sentence.
 
         Fields that no word tells are left out. Raises ValueError for names that are unknown.
         """
-        return self._shown_by(filled, {"trial": len(turns)})
+        return self._shown_by(design.labels, filled, {"trial": len(turns)})
 
-    def _shown_by(self, filled: Filled, known: Observation) -> Observation:
+    def _shown_by(self, labels: Any, filled: Filled, known: Observation) -> Observation:
         """Return a trial of which something is known, with what the words of a sentence add."""
         seen = dict(known)
-        for name, slot in {**self._slots_of("placing"), **self._slots_of("asking")}.items():
+        for name, slot in self._asking.items():
             if name in filled and slot.field not in seen:
-                seen[slot.field] = slot.read(self, filled[name], seen)
+                seen[slot.field] = slot.read(self, labels, filled[name], seen)
         return seen
 
-    def _brought(self, kind: str, filled: Filled, seen: Observation) -> Turn:
+    def _brought(self, labels: Any, kind: str, filled: Filled, seen: Observation) -> Turn:
         """Return a past trial, from the words of its line."""
         values = {
-            slot.field: slot.read(self, filled[name], seen)
-            for name, slot in self._slots_of("telling").items()
+            slot.field: slot.read(self, labels, filled[name], seen)
+            for name, slot in self._telling.items()
             if name in filled and slot.field in ("action", "response")
         }
         action = int(values["action"]) if "action" in values else None
-        reward, feedback = self._paid(kind, filled)
+        reward, feedback = self._paid(labels, kind, filled)
         return Turn(seen, action, reward, response=values.get("response"), brought=feedback)
 
-    def _paid(self, kind: str, filled: Filled) -> tuple[float | None, Mapping[str, float]]:
+    def _paid(
+        self, labels: Any, kind: str, filled: Filled
+    ) -> tuple[float | None, Mapping[str, float]]:
         """Return the reward, None where none is shown, and the feedback fields of a feedback."""
         values = {
-            slot.field: slot.read(self, filled[name], {})
-            for name, slot in self._slots_of("telling").items()
+            slot.field: slot.read(self, labels, filled[name], {})
+            for name, slot in self._telling.items()
             if name in filled and slot.field not in ("action", "response")
         }
         return values.pop("reward", None), values
 
-    def options(self, observation: Observation) -> list[str]:
+    def options(self, labels: Any, observation: Observation) -> list[str]:
         """Return how the actions are called."""
         raise NotImplementedError
 
-    def parse(self, text: str, observation: Observation) -> Answer:
+    def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         """Read which action the answer names."""
-        options = self.options(observation)
+        options = self.options(labels, observation)
         marked = self.reasoning != "none"
         return parse_label(text, options, marked, self.noun, self.marker)
 
-    def say(self, choice: Any, observation: Observation) -> str:
+    def say(self, labels: Any, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
-        return self._aloud(self.options(observation)[choice])
+        return self._aloud(self.options(labels, observation)[choice])
 
     def _aloud(self, said: str) -> str:
         return said if self.reasoning == "none" else f"{self.thought}\n{self.marker} {said}"
 
-    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+    def render(self, labels: Any, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         """Put the present trial, and what came before it, into words."""
         turns = self.recalled(turns, observation)
-        kind = self._kind(observation)
+        kind, words = self._kind(observation), self._words(labels, observation)
         if self.history == "prompt":
-            words = dict(self._words(observation))
             if not turns:
                 return Prompt((Message("user", self._opening[kind].render(**words)),))
-            past = "\n".join(self._line(turn) for turn in turns)
+            names = json.dumps(labels)
+            past = "\n".join(_line(self, names, turn) for turn in turns)
             return Prompt((Message("user", self._retold[kind].render(past=past, **words)),))
         messages: list[Message] = []
-        for before, now in pairwise([None, *turns, Turn(observation, None, None)]):
-            assert now is not None
-            kind, words = self._kind(now.observation), dict(self._words(now.observation))
-            if before is None:
-                form = self._opening[kind]
-            else:
+        before: Turn | None = None
+        words_before: Words = {}
+        for now in (*turns, Turn(observation, None, None)):
+            kind, words = self._kind(now.observation), self._words(labels, now.observation)
+            form = self._opening[kind]
+            if before is not None:
                 form = self._following[self._kind(before.observation), is_missing(before), kind]
-                words_then = {**self._words(before.observation), **self._words_after(before)}
-                words |= {f"{name}{_BEFORE}": word for name, word in words_then.items()}
-            messages.append(Message("user", form.render(**words)))
-            messages.append(Message("assistant", self._reply(now)))
+            messages.append(Message("user", form.render(**words, **words_before)))
+            messages.append(Message("assistant", self._reply(labels, now)))
+            words |= self._words_after(labels, now)
+            before, words_before = now, {_before(name): word for name, word in words.items()}
         return Prompt(tuple(messages[:-1]))
 
-    def screen(self, observation: Observation) -> Screen:
+    def screen(self, labels: Any, observation: Observation) -> Screen:
         """Return introduction and question; who remembers is shown nothing twice.
 
         Raises
@@ -209,25 +205,26 @@ class Retelling(Environment):
                 f"A page asks once in each trial; {self!r} asks several times. Choose settings "
                 "with which one reply is a whole answer."
             )
-        kind, words = self._kind(observation), self._words(observation)
+        kind, words = self._kind(observation), self._words(labels, observation)
         given = self.asks(observation)
-        options = () if given == "response" else tuple(self.options(observation))
+        options = () if given == "response" else tuple(self.options(labels, observation))
         introduction = self._begun[kind].render(**words)
         return Screen(introduction, self._asks[kind].render(**words), options, (), given)
 
-    def outcome_text(self, turn: Turn) -> str:
+    def outcome_text(self, labels: Any, turn: Turn) -> str:
         """Return what the trial brought; empty where nothing is paid and the answer was read."""
         if not self.feedback and not is_missing(turn):
             return ""
         form = self._said_after[self._kind(turn.observation), is_missing(turn)]
-        return form.render(**{**self._words(turn.observation), **self._words_after(turn)})
+        return form.render(
+            **{**self._words(labels, turn.observation), **self._words_after(labels, turn)}
+        )
 
-    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+    def read(self, design: Design, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to turns and observation.
 
-        Past turns told in one prompt lack what their lines do not tell. What was read before in
-        this session is remembered, since each prompt repeats the one before. Raises ValueError if
-        the messages are not a prompt of this environment with these settings.
+        Past turns told in one prompt lack what their lines do not tell. Raises ValueError if the
+        messages are not a prompt of this environment with these settings.
         """
         if len(messages) % 2 == 0 or (self.history == "prompt" and len(messages) > 1):
             raise ValueError(
@@ -242,29 +239,20 @@ class Retelling(Environment):
                 filled = form.read(opening)
                 if filled is not None:
                     for line in filled["past"].split("\n"):
-                        turns.append(self._read_line(line, turns))
-                    return turns, self._seen(kind, filled, turns)
+                        turns.append(self._read_line(design, line, turns))
+                    return turns, self._seen(design, kind, filled, turns)
         kind, filled = self._must_read(self._opening, opening)
-        observation = self._seen(kind, filled, turns)
-        question = opening
+        observation = self._seen(design, kind, filled, turns)
         for answer, message in zip(messages[1::2], messages[2::2], strict=True):
-            exchange = (len(turns), question, answer.content, message.content)
-            if exchange not in self._heard:
-                self._heard[exchange] = self._read_exchange(
-                    observation, answer.content, message.content, turns
-                )
-            turn, observation = self._heard[exchange]
-            turns.append(turn)
-            question = message.content
+            forms = {k: f for k, f in self._following.items() if k[0] == kind}
+            (_, missing, kind_now), filled = self._must_read(forms, message.content)
+            text = "" if answer.content == self._silence else answer.content
+            if missing:
+                turns.append(Turn(observation, None, None, text))
+            else:
+                turns.append(self._replied(design.labels, observation, text, filled))
+            kind, observation = kind_now, self._seen(design, kind_now, filled, turns)
         return turns, observation
-
-    def reset(
-        self, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Begin a session, in which things have other names."""
-        self._heard: dict[Any, Any] = {}
-        self._line_of: dict[Any, str] = {}
-        return super().reset(seed, options)
 
     def _choose_words(
         self,
@@ -316,7 +304,10 @@ class Retelling(Environment):
             for missing, form in enumerate(("history_line", "missing_line"))
         }
         self._silence = words["silence"].text
-        self._heard, self._line_of = {}, {}
+        told = (*ANSWERS, *self.fields.feedback)
+        slots = sorted(self.slots.items(), key=lambda named: named[1].field in self.fields.wording)
+        self._asking = {name: slot for name, slot in slots if slot.field not in told}
+        self._telling = {name: slot for name, slot in slots if slot.field in told}
         return words
 
     def _marker_in(self, name: str, answer: str) -> str:
@@ -341,63 +332,40 @@ class Retelling(Environment):
             )
         return f"{answer}\n{LIMITS[self.reasoning].format(self.thought_words)}"
 
-    def _words_after(self, turn: Turn) -> Words:
-        return {} if is_missing(turn) else self._outcome_words(turn)
+    def _words_after(self, labels: Any, turn: Turn) -> Words:
+        return {} if is_missing(turn) else self._outcome_words(labels, turn)
 
-    def _line(self, turn: Turn) -> str:
-        """Return a line of the history; each prompt repeats those of the one before."""
-        play = (*turn.known.values(), turn.action, turn.response, turn.reward)
-        line = self._line_of.get(play)
-        if line is None:
-            form = self._lines[self._kind(turn.observation), is_missing(turn)]
-            words = {**self._words(turn.observation), **self._words_after(turn)}
-            line = self._line_of[play] = form.render(**words)
-        return line
-
-    def _reply(self, turn: Turn) -> str:
+    def _reply(self, labels: Any, turn: Turn) -> str:
         """Return a past reply as it came; no provider takes an empty one."""
         if turn.text.strip():
             return turn.text
         if is_missing(turn):
             return self._silence
         answer = Answer(Outcome.OK, action=turn.action, response=turn.response)
-        return self.say(answer.choice, turn.observation)
+        return self.say(labels, answer.choice, turn.observation)
 
-    def _read_line(self, line: str, turns: Sequence[Turn]) -> Turn:
-        key = (len(turns), line)
-        turn: Turn | None = self._heard.get(key)
-        if turn is None:
-            (kind, missing), filled = self._must_read(self._lines, line)
-            seen = self._seen(kind, filled, turns)
-            turn = Turn(seen, None, None) if missing else self._brought(kind, filled, seen)
-            self._heard[key] = turn
-        return turn
+    def _read_line(self, design: Design, line: str, turns: Sequence[Turn]) -> Turn:
+        (kind, missing), filled = self._must_read(self._lines, line)
+        seen = self._seen(design, kind, filled, turns)
+        return (
+            Turn(seen, None, None) if missing else self._brought(design.labels, kind, filled, seen)
+        )
 
-    def _read_exchange(
-        self, observation: Observation, answer: str, message: str, turns: Sequence[Turn]
-    ) -> tuple[Turn, Observation]:
-        """Read a reply and the message that followed it."""
-        kind_before = self._kind(observation)
-        forms = {key: form for key, form in self._following.items() if key[0] == kind_before}
-        (_, missing, kind), filled = self._must_read(forms, message)
-        heard = "" if answer == self._silence else answer
-        if missing:
-            turn = Turn(observation, None, None, heard)
-        else:
-            before = {
-                name.removesuffix(_BEFORE): word
-                for name, word in filled.items()
-                if name.endswith(_BEFORE)
-            }
-            read = self.parse(answer, observation)
-            if read.choice is None:
-                raise ValueError(
-                    f"A reply that was taken can be read; got {answer[:60]!r}. "
-                    "Use the seed, settings and templates it was rendered with."
-                )
-            reward, feedback = self._paid(kind_before, before)
-            turn = Turn(observation, read.action, reward, heard, read.response, feedback)
-        return turn, self._seen(kind, filled, [*turns, turn])
+    def _replied(self, labels: Any, observation: Observation, text: str, filled: Filled) -> Turn:
+        """Return a past trial from its reply and the words of the message that followed."""
+        answer = self.parse(labels, text, observation)
+        if answer.choice is None:
+            raise ValueError(
+                f"A reply that was taken can be read; got {text[:60]!r}. "
+                "Use the seed, settings and templates it was rendered with."
+            )
+        before = {
+            name.removesuffix(_BEFORE): word
+            for name, word in filled.items()
+            if name.endswith(_BEFORE)
+        }
+        reward, feedback = self._paid(labels, self._kind(observation), before)
+        return Turn(observation, answer.action, reward, text, answer.response, feedback)
 
     def _in_question(self, messages: Sequence[Message]) -> dict[str, str]:
         """Return the words of the question with which a prompt of one kind of trials opens."""
@@ -428,6 +396,15 @@ class Retelling(Environment):
             f"The prompt is not one of {self.name} with these settings; it begins "
             f"{text[:60]!r}. Use the settings and templates it was rendered with."
         )
+
+
+@lru_cache(maxsize=2**14)  # each prompt repeats the lines of the one before
+def _line(environment: Retelling, labels: str, turn: Turn) -> str:
+    """Return a line of the history; the labels are JSON, which has a hash."""
+    form = environment._lines[environment._kind(turn.observation), is_missing(turn)]
+    names = json.loads(labels)
+    words = environment._words(names, turn.observation) | environment._words_after(names, turn)
+    return form.render(**words)
 
 
 @lru_cache(maxsize=2**14)  # prompts of one session repeat the earlier ones

@@ -87,18 +87,25 @@ class Template:
             )
 
     @cached_property
+    def _parts(self) -> list[str]:
+        """The text, cut at the placeholders, whose names stand at the odd positions."""
+        return _PLACEHOLDER.split(self.text)
+
+    @cached_property
     def names(self) -> frozenset[str]:
         """The placeholders."""
-        return frozenset(_PLACEHOLDER.findall(self.text))
+        return frozenset(self._parts[1::2])
 
     def render(self, **values: object) -> str:
         """Fill in every placeholder; ValueError names one that has no value."""
-        missing = sorted(self.names - values.keys())
-        if missing:
+        words = list(self._parts)
+        try:
+            words[1::2] = [str(values[name]) for name in words[1::2]]
+        except KeyError as error:
             raise ValueError(
-                f"Every placeholder needs a value; {{{missing[0]}}} in {self.text!r} has none."
-            )
-        return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), self.text)
+                f"Every placeholder needs a value; {{{error.args[0]}}} in {self.text!r} has none."
+            ) from None
+        return "".join(words)
 
     def renamed(self, rename: Callable[[str], str]) -> Template:
         """Return the same wording with other names of placeholders."""
@@ -106,10 +113,9 @@ class Template:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        parts = _PLACEHOLDER.split(self.text)
         seen: set[str] = set()
         pattern = ""
-        for k, part in enumerate(parts):
+        for k, part in enumerate(self._parts):
             if k % 2 == 0:
                 pattern += re.escape(part)
             elif part in seen:

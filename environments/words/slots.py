@@ -27,12 +27,12 @@ class Slot:
 
     field: str
 
-    def write(self, environment: Retelling, turn: Turn) -> object:
+    def write(self, environment: Retelling, labels: Any, turn: Turn) -> object:
         """Return the word for a trial and what was given on it."""
         value = value_in(turn, self.field)
         return "nothing" if value is None else decimal(value)
 
-    def read(self, environment: Retelling, word: str, seen: Observation) -> float:
+    def read(self, environment: Retelling, labels: Any, word: str, seen: Observation) -> float:
         """Return the number, given what is known of the trial; ValueError if there is none."""
         return number_in(word)
 
@@ -41,10 +41,10 @@ class Slot:
 class Count(Slot):
     """A field that words count from 1."""
 
-    def write(self, environment: Retelling, turn: Turn) -> object:
+    def write(self, environment: Retelling, labels: Any, turn: Turn) -> object:
         return int(turn.observation[self.field]) + 1
 
-    def read(self, environment: Retelling, word: str, seen: Observation) -> float:
+    def read(self, environment: Retelling, labels: Any, word: str, seen: Observation) -> float:
         return int(word) - 1
 
 
@@ -59,13 +59,13 @@ class Label(Slot):
 
     names: str
 
-    def write(self, environment: Retelling, turn: Turn) -> object:
-        names: Sequence[object] = environment.design.labels[self.names]
+    def write(self, environment: Retelling, labels: Any, turn: Turn) -> object:
+        names: Sequence[object] = labels[self.names]
         value = int(turn.observation[self.field])
         return names[value] if value >= 0 else ""
 
-    def read(self, environment: Retelling, word: str, seen: Observation) -> float:
-        return position_of(word, [str(name) for name in environment.design.labels[self.names]])
+    def read(self, environment: Retelling, labels: Any, word: str, seen: Observation) -> float:
+        return position_of(word, [str(name) for name in labels[self.names]])
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,13 @@ class Option(Slot):
 
     shift: int = 0
 
-    def write(self, environment: Retelling, turn: Turn) -> object:
-        names, value = environment.options(turn.observation), value_in(turn, self.field)
+    def write(self, environment: Retelling, labels: Any, turn: Turn) -> object:
+        names, value = environment.options(labels, turn.observation), value_in(turn, self.field)
         assert value is not None
         return names[(int(value) + self.shift) % len(names)]
 
-    def read(self, environment: Retelling, word: str, seen: Observation) -> float:
-        names = environment.options(seen)
+    def read(self, environment: Retelling, labels: Any, word: str, seen: Observation) -> float:
+        names = environment.options(labels, seen)
         return (position_of(word, names) - self.shift) % len(names)
 
 

@@ -96,7 +96,7 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
     for context in environment.contexts:
         observation = dict(zip(environment.factors, context.values, strict=True))
         truth = context.chance.probabilities
-        said = tuple(environment.say(k, observation) for k in range(len(truth)))
+        said = tuple(environment.say((), k, observation) for k in range(len(truth)))
         before = ""
         if context.previous is not None:
             position = [n for n, number in enumerate(context.chance.outcomes)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
-from copy import copy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import exp, inf, log, nan
 from threading import Lock
 from typing import Any, cast
@@ -101,7 +100,7 @@ class Synthetic(InProcess):
         agent.check_plays(environment)
         session_stream(seed, *address)  # which checks both
         self.agent = agent
-        self.environment = copy(environment)
+        self.environment = environment
         self.seed = seed
         self.address = address
         self.contaminants = contaminants or Contaminants()
@@ -144,7 +143,7 @@ class Synthetic(InProcess):
         with self._lock:
             session = self._sessions.pop(number, None)  # nobody else's while it is in use
         session = session or self._begin(number)
-        turns, observation = _read(session.environment, prompt.messages)
+        turns, observation = _read(session.environment, session.design, prompt.messages)
         trial = int(observation["trial"])
         if session.environment.past == "part":
             turns = session.remembered(turns, trial, self.contaminants)
@@ -152,17 +151,17 @@ class Synthetic(InProcess):
         numbers, (fault, chatter) = session.numbers[trial], session.speech[trial]
         if self.agent.given == "action":
             probabilities = session.probabilities(observation)
-            said = _sayings(session.environment, observation)
+            said = session.sayings(observation)
             thought = _Thought(probabilities, said, numbers[0], fault, chatter)
         else:
             choices = [
                 session.agent.choose(
                     seen, cast(np.random.Generator, _Next(session.numbers[int(seen["trial"])]))
                 )
-                for seen in session.environment.replies.together(observation)
+                for seen in session.environment.replies.together(session.design, observation)
             ]
             choice = choices[0] if len(choices) == 1 else tuple(choices)
-            whole = session.environment.say(choice, observation)
+            whole = session.environment.say(session.design.labels, choice, observation)
             part = session.environment.replies.n_given(prompt.messages)
             said = [session.environment.replies.spoken(whole)[part]]
             thought = _Thought([1.0], said, 0.0, fault, chatter)
@@ -190,14 +189,13 @@ class Synthetic(InProcess):
         with self._lock:
             session = self._sessions.pop(names, None)
         if session is None:
-            environment = copy(self.environment)
-            drawn = environment.draw(session_stream(self.seed, *self.address))
-            environment.reset(options={"design": Design(drawn.table, labels)})
-            session = _Session(environment, self._fresh_agent())
-        turns, observation = _read(session.environment, prompt.messages)
+            drawn = self.environment.draw(session_stream(self.seed, *self.address))
+            design = replace(drawn, labels=labels)
+            session = _Session(self.environment, design, self._fresh_agent())
+        turns, observation = _read(session.environment, session.design, prompt.messages)
         session.take_in(turns)
         probabilities = session.probabilities(observation)
-        said = _sayings(session.environment, observation)
+        said = session.sayings(observation)
         self._remember(names, session)
         return probabilities, said
 
@@ -209,16 +207,14 @@ class Synthetic(InProcess):
 
     def _begin(self, number: int) -> _Session:
         rng = session_stream(self.seed, *self.address, number)
-        environment = copy(self.environment)
-        environment.reset(options={"design": environment.draw(rng)})
-        n = environment.n_trials
+        design, n = self.environment.draw(rng), self.environment.n_trials
         address = (*self.address, number)
         if self.stream is not None:
             address = (*address, self.stream)
             rng = session_stream(self.seed, *address)
         numbers = rng.random((n, self.agent.n_uniforms)).tolist()
         speech = session_stream(self.seed, *address, _SPEECH).random((n, 2)).tolist()
-        return _Session(environment, self._fresh_agent(), numbers, speech)
+        return _Session(self.environment, design, self._fresh_agent(), numbers, speech)
 
     def _fresh_agent(self) -> Model:
         """Return the agent as it is before any session."""
@@ -233,20 +229,20 @@ class Synthetic(InProcess):
         n = self.environment.n_trials
         for number in range(3):
             session = self._begin(number)
-            environment = session.environment
-            heard = Session(environment, environment.design)
+            environment = self.environment
+            heard = Session(environment, session.design)
             for seen in heard:
                 t = int(seen["trial"])
                 if t in (1, 2, n // 4, n // 2, n - 1):
                     session.take_in(environment.recalled(heard.turns, seen))
                     exact = session.probabilities(seen)
-                    overheard, said = self._overhear(environment.render(seen, heard.turns))
+                    overheard, said = self._overhear(heard.render())
                     by_name = dict(zip(said, overheard, strict=True))
-                    named = [by_name[name] for name in _sayings(environment, seen)]
+                    named = [by_name[name] for name in session.sayings(seen)]
                     if not np.allclose(exact, named, rtol=1e-9, atol=1e-12):
                         return False
                 action = int(session.numbers[t][0] * environment.n_actions)
-                heard.take(action, environment.say(action, seen))
+                heard.take(action, heard.say(action))
         return True
 
     def _say(self, thought: _Thought, prompt: Prompt, settings: Sampling) -> Reply:
@@ -290,12 +286,13 @@ class _Thought:
 
 @dataclass
 class _Session:
-    """A session that is being read: its environment, its numbers, and what its agent has learned.
+    """A session that is being read: its design, its numbers, and what its agent has learned.
 
     `learned` are the turns that the agent has taken in so far.
     """
 
     environment: Environment
+    design: Design
     agent: Model
     numbers: list[list[float]] = field(default_factory=list)
     speech: list[list[float]] = field(default_factory=list)
@@ -337,22 +334,27 @@ class _Session:
 
     def _lived(self, turns: Sequence[Turn], trial: int, contaminants: Contaminants) -> Turn:
         """Answer a trial as it was answered then, faults of speech included."""
-        environment = self.environment
-        table = environment.design.table
-        fields = environment.fields.shown
-        seen = {"trial": trial, **{name: table[name][trial].item() for name in fields}}
+        environment, labels = self.environment, self.design.labels
+        seen = {"trial": trial, **self.design.at(trial, environment.fields.shown)}
         self.take_in(turns)
         numbers = cast(np.random.Generator, _Next(self.numbers[trial]))
-        said = environment.say(self.agent.choose(seen, numbers), seen)
+        said = environment.say(labels, self.agent.choose(seen, numbers), seen)
         text, finish_reason = contaminants.speak(said, *self.speech[trial])
-        cut = finish_reason == "length"
-        answer = (environment.replies.cut if cut else environment.parse)(text, seen)
+        if finish_reason == "length":
+            answer = environment.replies.cut(text, seen)
+        else:
+            answer = environment.parse(labels, text, seen)
         return Turn(seen, answer.action, None, text, answer.response)
 
     def probabilities(self, observation: Observation) -> list[float]:
         """Return the policy of the agent as it is."""
         shares: list[float] = self.agent.probabilities(observation).tolist()
         return shares
+
+    def sayings(self, observation: Observation) -> list[str]:
+        """Return how each action would be said."""
+        environment, labels = self.environment, self.design.labels
+        return [environment.say(labels, k, observation) for k in range(environment.n_actions)]
 
 
 class _Next:
@@ -392,25 +394,23 @@ def _name_of(agent: Model, contaminants: Contaminants) -> str:
     return f"{agent.name}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
 
-def _read(environment: Environment, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+def _read(
+    environment: Environment, design: Design, messages: Sequence[Message]
+) -> tuple[list[Turn], Observation]:
     """Read a prompt, if need be without the system messages that a client has put before it."""
     try:
-        turns, observation = environment.read(messages)
+        turns, observation = environment.read(design, messages)
     except ValueError:
         rest = [message for message in messages if message.role != "system"]
         if len(rest) in (0, len(messages)):
             raise
-        turns, observation = environment.read(rest)
+        turns, observation = environment.read(design, rest)
     if len(turns) >= environment.n_trials:
         raise ValueError(
             f"A session of {environment.name} has {environment.n_trials} trials; the prompt tells "
             f"of {len(turns)} and asks for one more. Use the settings it was rendered with."
         )
     return turns, observation
-
-
-def _sayings(environment: Environment, observation: Observation) -> list[str]:
-    return [environment.say(action, observation) for action in range(environment.n_actions)]
 
 
 def _pick(shares: list[float], u: float) -> int:

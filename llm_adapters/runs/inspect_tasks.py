@@ -22,6 +22,7 @@ from knownminds.environments import (
     Environment,
     Outcome,
     Prompt,
+    Session,
     Trials,
     make,
     session_stream,
@@ -102,11 +103,10 @@ def session_task(
     samples = []
     for i in range(sessions):
         design = environment.draw(session_stream(seed, *address, i))
-        shown, _ = environment.reset(options={"design": design})
         samples.append(
             Sample(
                 id=i,
-                input=chat_messages(environment.render(shown, [])),
+                input=chat_messages(Session(environment, design).render()),
                 metadata={**where, "address": [*address, i], "session_seed": session_seed},
             )
         )

@@ -92,7 +92,6 @@ async def live(
     design = environment.draw(session_stream(seed, *address))
     session = opened(environment, design)
     session.rows = session.rows if rows is None else rows
-    environment = session.environment
     names = json.dumps(design.labels)
     every: list[tuple[Prompt, Asked]] = []
     number = errors = 0
@@ -101,11 +100,11 @@ async def live(
         if shared:
             prompt, last = every[-1]
             if last.reply is not None:
-                last = replace(last, answer=_judge(environment, observation, "", last.reply))
+                last = replace(last, answer=_judge(session, observation, "", last.reply))
             every = [(prompt, last)]
         else:
-            prompt = environment.render(observation, session.turns).behind(system)
-            every = await _ask_on(environment, observation, prompt, ask, number) or []
+            prompt = session.render().behind(system)
+            every = await _ask_on(session, prompt, ask, number) or []
             number += len(every)
         if not every:
             break
@@ -136,14 +135,14 @@ async def live(
 
 
 async def _ask_on(
-    environment: Environment, observation: Observation, prompt: Prompt, ask: Ask, number: int
+    session: Session, prompt: Prompt, ask: Ask, number: int
 ) -> list[tuple[Prompt, Asked]] | None:
     """Ask until the answer to a trial is whole; return each question and what came of it."""
     every: list[tuple[Prompt, Asked]] = []
     before = ""
     more: Prompt | None = prompt
     while more is not None:
-        judge = partial(_judge, environment, observation, before)
+        judge = partial(_judge, session, session.seen, before)
         outcome = await ask(number + len(every), more, judge)
         if outcome is None:
             return None
@@ -151,7 +150,7 @@ async def _ask_on(
             outcome = replace(outcome, answer=replace(outcome.answer, text=before))
         every.append((more, outcome))
         before = outcome.answer.text
-        more = environment.replies.further(more, outcome.answer)
+        more = session.environment.replies.further(more, outcome.answer)
     return every
 
 
@@ -228,10 +227,12 @@ def check_served(model: str, before: str, now: str) -> None:
         raise Failed(message, "stop", "changed", charged=True)
 
 
-def _judge(environment: Environment, observation: Observation, before: str, reply: Reply) -> Answer:
-    text = environment.replies.joined(before, reply.text) if before else reply.text
+def _judge(session: Session, seen: Observation, before: str, reply: Reply) -> Answer:
+    """Read a reply to a trial that the session may have passed: some are asked together."""
+    replies = session.environment.replies
+    text = replies.joined(before, reply.text) if before else reply.text
     if reply.finish_reason == "length":
-        return environment.replies.cut(text, observation)
+        return replies.cut(text, seen)
     if reply.finish_reason in _REFUSALS:
         return Answer(Outcome.REFUSED, text=text, note=reply.finish_reason)
-    return environment.parse(text, observation)
+    return session.environment.parse(session.design.labels, text, seen)

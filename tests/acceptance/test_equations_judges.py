@@ -97,7 +97,6 @@ ALL_FOUR = (Dice(1, 6), Dice(2, 4), Coins(3), Choice(6), Preference())
 
 def test_without_biases_the_sampler_knows_the_truth():
     for environment in ALL_FOUR:
-        environment.reset(seed=0)
         for context in environment.contexts:
             cell = int(environment.cells(np.array([context.values]))[0])
             shares = mind().outcome_probabilities(cell)

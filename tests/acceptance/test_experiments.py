@@ -188,8 +188,8 @@ class PaysByHistory(InstrumentalLearning):
 class SwapsLabels(InstrumentalLearning):
     """Understands the other machine."""
 
-    def parse(self, text, observation):
-        answer = super().parse(text, observation)
+    def parse(self, labels, text, observation):
+        answer = super().parse(labels, text, observation)
         other = None if answer.action is None else 1 - answer.action
         return dataclasses.replace(answer, action=other)
 
@@ -197,54 +197,27 @@ class SwapsLabels(InstrumentalLearning):
 class Guesses(InstrumentalLearning):
     """Takes silence for the first machine."""
 
-    def parse(self, text, observation):
-        answer = super().parse(text, observation)
+    def parse(self, labels, text, observation):
+        answer = super().parse(labels, text, observation)
         return answer if answer.action is not None else Answer(Outcome.OK, 0)
 
 
-class Leaks(InstrumentalLearning):
-    """Shows what the machines would pay."""
-
-    def with_best(self, seen):
-        if seen is None:
-            return None
-        payoffs = self.design.table["payoffs"][int(seen["trial"])]
-        return {**seen, "best": int(payoffs[1] > payoffs[0])}
-
-    def reset(self, **given):
-        seen, info = super().reset(**given)
-        return self.with_best(seen), info
-
-    def step(self, choice):
-        seen, *rest = super().step(choice)
-        return self.with_best(seen), *rest
-
-
 class TellsBoth(InstrumentalLearning):
-    """Lets slip in the prompt what the machine that was not played would have paid."""
+    """Lets slip in the prompt what a machine pays in the session that was drawn last."""
 
-    def render(self, observation, turns):
-        prompt = super().render(observation, turns)
-        if not turns:
-            return prompt
-        last = turns[-1]
-        unseen = self.design.table["payoffs"][int(last.observation["trial"])].tolist()
+    def draw(self, rng):
+        self.drawn_last = super().draw(rng)
+        return self.drawn_last
+
+    def render(self, labels, observation, turns):
+        prompt = super().render(labels, observation, turns)
+        unseen = self.drawn_last.table["payoffs"][: len(turns)].tolist()
         words = f"{prompt.messages[0].content}\n(It would have been {unseen}.)"
         return Prompt((Message("user", words),))
 
-    def read(self, messages):
+    def read(self, design, messages):
         bare = messages[0].content.split("\n(It would")[0]
-        return super().read([Message("user", bare)])
-
-
-class NeverEnds(InstrumentalLearning):
-    """Begins again instead of ending."""
-
-    def step(self, choice):
-        seen, reward, over, *rest = super().step(choice)
-        if over:
-            seen, _ = self.reset(options={"design": self.design})
-        return seen, reward, False, *rest
+        return super().read(design, [Message("user", bare)])
 
 
 class ForgetsTheSeed(InstrumentalLearning):
@@ -265,10 +238,9 @@ class ForgetsASetting(InstrumentalLearning):
 class FillsIn(InstrumentalLearning):
     """Tells a missing answer as a play."""
 
-    def render(self, observation, turns):
-        return super().render(
-            observation, [Turn(t.observation, t.action or 0, t.reward or 0.0, "") for t in turns]
-        )
+    def render(self, labels, observation, turns):
+        filled = [Turn(t.observation, t.action or 0, t.reward or 0.0, "") for t in turns]
+        return super().render(labels, observation, filled)
 
 
 @pytest.mark.parametrize(
@@ -278,9 +250,7 @@ class FillsIn(InstrumentalLearning):
         PaysByHistory,
         SwapsLabels,
         Guesses,
-        Leaks,
         TellsBoth,
-        NeverEnds,
         ForgetsTheSeed,
         ForgetsASetting,
         FillsIn,
@@ -289,14 +259,6 @@ class FillsIn(InstrumentalLearning):
 def test_an_experiment_that_breaks_the_contract_is_caught(broken):
     with pytest.raises((AssertionError, RuntimeError)):
         check_environment(broken(n_visits=6))
-
-
-class PaysNothing(InstrumentalLearning):
-    """Says nothing of it: its sessions look as if the answers were missing."""
-
-    def step(self, choice):
-        observation, _, *rest = super().step(choice)
-        return observation, None, *rest
 
 
 class ReadsNothingIntoSilence(InstrumentalLearning):
@@ -326,20 +288,20 @@ class PaysForCoins(Coins):
 class Retells(Coins):
     """Tells how often there was an answer before."""
 
-    def render(self, observation, turns):
-        words = f"{super().render(observation, turns).messages[0].content} [{len(turns)}]"
+    def render(self, labels, observation, turns):
+        words = f"{super().render(labels, observation, turns).messages[0].content} [{len(turns)}]"
         return Prompt((Message("user", words),))
 
-    def read(self, messages):
+    def read(self, design, messages):
         first = messages[0].content.rpartition(" [")[0] + " [0]"
-        return super().read([Message("user", first)])
+        return super().read(design, [Message("user", first)])
 
 
 class Remembers(Coins):
     """Reads turns out of a prompt that tells of none."""
 
-    def read(self, messages):
-        _, observation = super().read(messages)
+    def read(self, design, messages):
+        _, observation = super().read(design, messages)
         return [Turn({"trial": 0}, None, None)] * observation["trial"], observation
 
 
@@ -353,9 +315,8 @@ class AsksInOrder(Coins):
 @pytest.mark.parametrize(
     ("broken", "rule"),
     [
-        (PaysNothing, "rewards that `step` pays"),
         (ReadsNothingIntoSilence, "cut off before its first word"),
-        (PaysForCoins, "without feedback, none has"),
+        (PaysForCoins, "Without feedback, there is no reward"),
         (Retells, "does not depend on them"),
         (Remembers, "gives back the actions"),
         (AsksInOrder, "Another seed draws another design"),
@@ -366,35 +327,21 @@ def test_the_rule_that_is_broken_is_named(broken, rule):
         check_environment(broken())
 
 
-def test_misuse_of_the_step_interface_is_told():
+def test_a_choice_that_no_trial_asks_for_is_told_and_leaves_the_trial():
     environment = InstrumentalLearning(n_visits=1)
-    with pytest.raises(RuntimeError, match="begins with reset"):
-        environment.step(0)
-    with pytest.raises(RuntimeError, match="begins with reset"):
-        _ = environment.design
-    environment.reset(seed=0)
+    session = Session(environment, environment.draw(session_stream(0)))
+    first = session.seen
     for action in (2, -1, 0.5):
         with pytest.raises(ValueError, match=r"whole numbers from 0 to 1 .* got"):
-            environment.step(action)
-    for _ in range(4):
-        environment.step(None)
-    with pytest.raises(RuntimeError, match="ended after 4 trials"):
-        environment.step(0)
+            session.take(action)
+    assert session.seen is first
 
 
 def test_a_missing_answer_uses_up_the_trial():
     environment = InstrumentalLearning(n_visits=1)
-    first, _ = environment.reset(seed=0)
-    second, reward, _, _, info = environment.step(None)
-    assert (first["trial"], second["trial"], reward, info) == (0, 1, None, {"missing": True})
-
-
-def test_sessions_without_a_seed_differ():
-    environment = InstrumentalLearning()
-    environment.reset()
-    one = environment.design.table["payoffs"]
-    environment.reset()
-    assert not np.array_equal(one, environment.design.table["payoffs"])
+    session = Session(environment, environment.draw(session_stream(0)))
+    turn = session.take(None)
+    assert (turn.observation["trial"], session.seen["trial"], turn.reward) == (0, 1, None)
 
 
 def test_an_unknown_experiment_is_answered_with_the_nearest_name():
@@ -415,14 +362,14 @@ class Wordless(Environment):
 class HalfWordless(Wordless):
     """It is put into words that nobody can take back."""
 
-    def render(self, observation, turns):
+    def render(self, labels, observation, turns):
         return Prompt((Message("user", "Which one?"),))
 
 
 def test_an_experiment_for_numbers_alone_needs_no_words_and_says_so():
     check_environment(Wordless())
     for method in ("render", "parse", "say", "read"):
-        given = [None] * (1 if method == "read" else 2)
+        given = [None] * (2 if method == "read" else 3)
         with pytest.raises(ValueError, match=r"wordless has no words.*render, parse, say, read"):
             getattr(Wordless(), method)(*given)
     with pytest.raises(ValueError, match="has no words"):
@@ -433,26 +380,23 @@ def test_an_experiment_for_numbers_alone_needs_no_words_and_says_so():
 
 
 @pytest.mark.parametrize("name", ["balloon_risk", "horizon", "diagnosis"])
-def test_a_session_is_what_the_step_interface_gives(name):
-    """Trials fall away, hidden columns, trials that ask for either: all kept as shown."""
+def test_rows_of_a_session_are_what_was_shown_concealed_given_and_paid(name):
+    """Trials fall away, hidden columns, trials that ask for either."""
     environment = make(name)
-    design = environment.draw(session_stream(0))
-    session, rng = Session(environment, design), np.random.default_rng(0)
-    seen, _ = environment.reset(options={"design": design})
-    low, _ = environment.response_range
-    for shown in session:
-        assert shown == seen
-        answer = environment.asks(shown)
+    session = Session(environment, environment.draw(session_stream(0)))
+    rng, (low, _) = np.random.default_rng(0), environment.response_range
+    for seen in session:
+        answer = environment.asks(seen)
         choice = int(rng.integers(environment.n_actions)) if answer == "action" else low
         choice = None if rng.random() < 0.2 else choice
-        hidden = environment.design.at(int(seen["trial"]), environment.fields.hidden)
+        hidden = session.design.at(int(seen["trial"]), environment.fields.hidden)
         turn = session.take(choice, "so it was")
-        seen, reward, over, *_ = environment.step(choice)
+        assert turn.observation == seen
         assert (turn.action, turn.response) == environment.split(choice, answer)
-        assert (turn.reward, turn.text) == (reward, "so it was")
+        assert turn.text == "so it was"
         given = {column: getattr(turn, column) for column in answer_columns(environment)}
-        assert session.rows[-1] == {**shown, **hidden, **given, "reward": reward}
-        assert session.over == over
+        assert session.rows[-1] == {**seen, **hidden, **given, "reward": turn.reward}
+    assert session.over
     assert len(session.turns) == len(session.rows)
     with pytest.raises(RuntimeError, match=f"The session of {name} is over. Begin another"):
         session.take(0)
@@ -532,3 +476,50 @@ def test_a_setting_outside_its_rule_is_refused_by_name(name):
         called = field.called or word
         with pytest.raises(ValueError, match=called.removesuffix("s")):
             kind(**{called: "no such value"})
+
+
+def spoken(*sessions, trials=30):
+    """What is shown, and read of it, in sessions that go on by a trial each in turn."""
+    rng, shown = np.random.default_rng(0), [[] for _ in sessions]
+    for trial in range(trials):
+        u = rng.random()
+        for session, prompts in zip(sessions, shown, strict=True):
+            environment, seen = session.environment, session.seen
+            if environment.replies.continues(seen):
+                session.take(None)
+                continue
+            prompt = session.render()
+            read = environment.read(session.design, prompt.messages)
+            prompts.append((prompt.hash, read))
+            low, high = environment.response_range
+            action, number = int(u * max(environment.n_actions, 1)), low + u * (high - low)
+            choice = {"action": action, "response": number}[environment.asks(seen)]
+            together = environment.replies.together(session.design, seen)
+            said = session.say(
+                choice if len(together) == 1 else (1.0,) + (0.0,) * (len(together) - 1)
+            )
+            session.take(None if trial % 7 == 3 else session.parse(said).choice, said)
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("instrumental_learning", {}),
+        ("instrumental_learning", {"history": "chat"}),
+        ("collider", {"content": "letters"}),
+        ("marker_location", {"modality": "text+image"}),
+        ("diagnosis", {"network": "fever"}),
+        ("balloon_risk", {}),
+    ],
+)
+def test_an_environment_holds_nothing_of_the_sessions_that_share_it(name, settings):
+    shared = make(name, **settings)
+    designs = [shared.draw(session_stream(k)) for k in (0, 1)]
+    before = dict(vars(shared))
+    in_turn = spoken(*(Session(shared, design) for design in designs))
+    alone = [spoken(Session(make(name, **settings), design))[0] for design in designs]
+    assert in_turn == alone
+    assert in_turn[0] != in_turn[1]
+    assert vars(shared).keys() == before.keys()
+    assert all(value is before[attribute] for attribute, value in vars(shared).items())

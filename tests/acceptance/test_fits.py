@@ -23,7 +23,7 @@ from knownminds.agents import (
     WinStayLoseShift,
     simulate,
 )
-from knownminds.environments import InstrumentalLearning, Trials
+from knownminds.environments import InstrumentalLearning, Trials, session_stream
 from knownminds.environments.world import follow_world
 from knownminds.inference import (
     Folds,
@@ -213,13 +213,13 @@ def test_a_wrong_slope_ends_at_a_lower_posterior():
 @pytest.mark.parametrize("model", [RescorlaWagner, WinStayLoseShift, Perseverator])
 def test_constant_and_perfect_answers_get_a_status_and_no_crash(model):
     environment = InstrumentalLearning()
-    environment.reset(seed=1)
-    context, payoffs = (environment.design.table[name] for name in ("context", "payoffs"))
+    design = environment.draw(session_stream(1))
+    context, payoffs = (design.table[name] for name in ("context", "payoffs"))
     answers = {"constant": np.zeros(96, int), "alternating": np.arange(96) % 2,
                "perfect": payoffs.argmax(axis=1), "worst": payoffs.argmin(axis=1)}  # fmt: skip
     parts = []
     for name, action in answers.items():
-        reward = follow_world(environment.world, environment.design.table, action)["reward"]
+        reward = follow_world(environment.world, design.table, action)["reward"]
         own = {"subject": name, "trial": np.arange(96), "context": context}
         parts.append(pd.DataFrame({**own, "action": action, "reward": reward}))
     trials = Trials.from_frame(pd.concat(parts))

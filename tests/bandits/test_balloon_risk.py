@@ -5,8 +5,8 @@ import pytest
 from knownminds.agents import BalloonPumper, RandomResponder, simulate
 from knownminds.environments import (
     BalloonRisk,
+    Session,
     Trials,
-    Turn,
     session_stream,
 )
 from knownminds.environments.world import follow_world
@@ -20,14 +20,10 @@ def tables(environment, n, seed=0):
 
 
 def lived(environment, actions, seed=1):
-    observation, _ = environment.reset(seed=seed)
-    turns = []
+    session = Session(environment, environment.draw(session_stream(seed)))
     for action in actions:
-        text = "?" if action is None else environment.say(action, observation)
-        following, reward, *_ = environment.step(action)
-        turns.append(Turn(observation, action, reward, text))
-        observation = following
-    return observation, turns
+        session.take(action)
+    return session.turns
 
 
 def test_a_balloon_bursts_at_a_pump_that_is_drawn_evenly():
@@ -90,7 +86,7 @@ def test_mean_points_of_a_fixed_plan_are_those_of_the_formula():
 
 def test_after_an_unreadable_answer_the_balloon_is_gone_and_counts_for_nothing():
     environment = BalloonRisk(maxima=(60, 70))
-    _, turns = lived(environment, [INFLATE, None, STOP])
+    turns = lived(environment, [INFLATE, None, STOP])
     assert [t.observation["balloon"] for t in turns] == [0, 0, 1]
     rows = [
         {**t.observation, "action": t.action, "reward": t.reward, "subject": "a",

@@ -11,6 +11,8 @@ from knownminds.environments import (
     Message,
     Outcome,
     RestlessBandit,
+    Session,
+    session_stream,
 )
 from knownminds.llm_adapters import InProcess, Reply, Synthetic, Usage, run_session
 
@@ -61,11 +63,11 @@ def test_a_known_mind_lives_the_session_that_play_lives_with_two_calls_a_trial()
 
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_whatever_is_said_is_an_answer_or_the_reason_that_it_is_none(first, second):
-    observation, _ = PLACE.reset(seed=1)
-    half = PLACE.parse(first, observation)
+    session = Session(PLACE, PLACE.draw(session_stream(1)))
+    half = session.parse(first)
     assert (half.action is None) == (half.outcome not in (Outcome.OK, Outcome.REPAIRED))
-    whole = PLACE.parse(PLACE.replies.joined(first, second), observation)
+    whole = session.parse(PLACE.replies.joined(first, second))
     assert (whole.action is None) == (whole.response is None)
     assert (whole.action is None) == (whole.outcome not in (Outcome.OK, Outcome.REPAIRED))
     assert whole.action is None or half.action == whole.action
-    assert PLACE.replies.further(PLACE.render(observation, []), whole) is None
+    assert PLACE.replies.further(session.render(), whole) is None

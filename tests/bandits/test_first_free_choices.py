@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from knownminds.agents import HorizonBlind, HorizonExplorer
-from knownminds.environments import Horizon, Trials
+from knownminds.environments import Horizon, Session, Trials, session_stream
 from knownminds.inference import maximum_a_posteriori
 from knownminds.validation.data.fit import fit
 
@@ -26,8 +26,8 @@ def people():
     """First choices by the model, A_6 = .5; later choices exploit, and dislike what is unknown."""
     rng, environment, rows = np.random.default_rng(1), Horizon(GAMES), []
     for k in range(PEOPLE):
-        seen, _ = environment.reset(seed=k)
-        while True:
+        session = Session(environment, environment.draw(session_stream(k)))
+        for seen in session:
             gain = (seen["mean_1"] - seen["mean_0"]) / 10
             unknown = np.sign(seen["count_0"] - seen["count_1"])
             bonus = 0.5 if seen["horizon"] > 1 else 0.0
@@ -37,11 +37,8 @@ def people():
                 else (gain - 0.3 * unknown) / 0.3
             )
             action = int(rng.random() < 1 / (1 + np.exp(-x)))
-            following, reward, ended, *_ = environment.step(action)
-            rows.append({"subject": str(k), **seen, "action": action, "reward": reward})
-            if ended:
-                break
-            seen = following
+            session.take(action)
+        rows += [{"subject": str(k), **row} for row in session.rows]
     return Trials.from_frame(pd.DataFrame(rows), environment=environment)
 
 

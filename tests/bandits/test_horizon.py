@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from knownminds.agents import HorizonExplorer, simulate
-from knownminds.environments import Horizon, Trials
+from knownminds.environments import Horizon, Session, Trials, session_stream
 from knownminds.environments.bandits.horizon import ARMS, POINTS
 
 
@@ -63,9 +63,9 @@ def test_points_are_whole_numbers_around_the_means_and_are_not_clipped():
 
 def test_what_is_known_before_a_play_is_what_was_seen_in_this_game():
     environment = Horizon(5)
-    observation, _ = environment.reset(seed=2)
+    session = Session(environment, environment.draw(session_stream(2)))
     seen = {}
-    while observation is not None:
+    for observation in session:
         if observation["play"] == 0:
             seen = {0: [], 1: []}
             for arm, points in zip(ARMS, POINTS, strict=True):
@@ -75,7 +75,7 @@ def test_what_is_known_before_a_play_is_what_was_seen_in_this_game():
             assert observation[f"count_{a}"] == len(seen[a])
         action = None if observation["play"] == 2 else int(observation["trial"]) % 2
         game = observation["game"]
-        observation, reward, *_ = environment.step(action)
+        reward = session.take(action).reward
         if action is not None:
             seen[action].append(reward)
     assert game == 4

@@ -7,14 +7,6 @@ def designs(environment, n, seed=0):
     return [environment.draw(session_stream(seed, i)) for i in range(n)]
 
 
-def begun(history="prompt", reasoning="none", n_visits=2, templates=None):
-    environment = InstrumentalLearning(
-        n_visits, history=history, reasoning=reasoning, templates=templates
-    )
-    environment.reset(seed=3)
-    return environment
-
-
 def test_a_session_has_its_visits_in_mixed_order():
     environment = InstrumentalLearning()
     assert environment.n_trials == 96
@@ -44,9 +36,10 @@ def test_machines_pay_at_their_rates_independently_of_each_other():
 
 def test_what_is_mentioned_first_is_the_action_that_the_design_says():
     for history in ("prompt", "chat"):
-        environment = begun(history)
+        environment = InstrumentalLearning(2, history=history)
+        labels = environment.draw(session_stream(3)).labels
         for first in (0, 1):
-            letters = environment.design.labels["machines"][1]
-            prompt = environment.render({"trial": 0, "context": 1, "first": first}, [])
+            letters = labels["machines"][1]
+            prompt = environment.render(labels, {"trial": 0, "context": 1, "first": first}, [])
             text = prompt.messages[-1].content
             assert f"machine {letters[first]} and machine {letters[1 - first]}" in text

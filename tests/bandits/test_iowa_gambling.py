@@ -1,19 +1,16 @@
 import numpy as np
 
 from knownminds.agents import RandomResponder, simulate
-from knownminds.environments import IowaGambling, Turn
+from knownminds.environments import IowaGambling, Session, session_stream
 from knownminds.environments.bandits.iowa_gambling import LOSSES
 from knownminds.environments.world import follow_world
 
 
 def lived(environment, actions, seed=3):
-    observation, _ = environment.reset(seed=seed)
-    turns = []
+    session = Session(environment, environment.draw(session_stream(seed)))
     for action in actions:
-        following, reward, *_, info = environment.step(action)
-        turns.append(Turn(observation, action, reward, brought=info.get("brought", {})))
-        observation = following
-    return observation, turns
+        session.take(action)
+    return session
 
 
 def played(n=3, **settings):
@@ -36,20 +33,21 @@ def test_every_ten_cards_of_a_deck_cost_what_was_published():
 def test_a_deck_shows_its_cards_in_order_whatever_is_taken_between_and_begins_anew():
     environment = IowaGambling(90)
     actions = [1, 0] * 45
-    _, turns = lived(environment, actions)
+    session = lived(environment, actions)
+    turns = session.turns
     for deck, gain in ((0, 100.0), (1, 100.0)):
         own = [turn.brought for turn in turns if turn.action == deck]
         assert [b["loss"] for b in own] == [*LOSSES[deck], *LOSSES[deck][:5]]
         assert {b["gain"] for b in own} == {gain}
     assert all(turn.reward == turn.brought["gain"] - turn.brought["loss"] for turn in turns)
-    told = follow_world(environment.world, environment.design.table, np.array(actions))
+    told = follow_world(environment.world, session.design.table, np.array(actions))
     assert told["reward"].tolist() == [turn.reward for turn in turns]
     assert told["loss"].tolist() == [turn.brought["loss"] for turn in turns]
 
 
 def test_a_trial_without_an_answer_turns_no_card():
     environment = IowaGambling(12)
-    _, turns = lived(environment, [1] * 5 + [None] + [1] * 6)
+    turns = lived(environment, [1] * 5 + [None] + [1] * 6).turns
     assert turns[5].reward is None
     assert turns[5].brought == {}
     assert [t.brought["loss"] for t in turns if t.brought] == LOSSES[1][:11].tolist()

@@ -6,7 +6,9 @@ import pytest
 from knownminds.agents import RandomRater, WeightedBayes, simulate
 from knownminds.environments import (
     ProbabilisticReasoning,
+    Session,
     Trials,
+    session_stream,
 )
 from knownminds.environments.bandits.probabilistic_reasoning import posterior
 
@@ -14,12 +16,6 @@ from knownminds.environments.bandits.probabilistic_reasoning import posterior
 def tables(environment, n, seed=0):
     uniforms = np.random.default_rng(seed).random((n, environment.n_draws))
     return environment.tables(uniforms)
-
-
-def begun(**settings):
-    environment = ProbabilisticReasoning(**settings)
-    environment.reset(seed=3)
-    return environment
 
 
 @pytest.mark.parametrize("n_problems", [1, 2, 5, 20])
@@ -65,8 +61,8 @@ def test_the_posterior_is_the_share_of_urns_that_were_asked_for():
 
 
 def test_who_was_drawn_is_recorded_and_never_shown():
-    environment = begun()
-    assert "urn" not in environment.step(0.5)[0]
+    environment = ProbabilisticReasoning()
+    assert "urn" not in Session(environment, environment.draw(session_stream(3))).seen
     frame = simulate(RandomRater, np.empty((3, 0)), environment, 0).frame
     assert set(frame["urn"]) <= {0, 1}
 

@@ -3,19 +3,15 @@
 import numpy as np
 import pytest
 
-from knownminds.environments import TemporalDiscounting, Turn
+from knownminds.environments import Session, TemporalDiscounting, session_stream
 
 
 def answer(environment, choose, seed=3):
     """Live a session in which `choose` maps an observation to an action."""
-    observation, _ = environment.reset(seed=seed)
-    turns, over = [], False
-    while not over:
-        action = choose(observation)
-        turns.append(Turn(observation, action, None))
-        observation, reward, over, _, _ = environment.step(action)
-        assert reward is None
-    return turns
+    session = Session(environment, environment.draw(session_stream(seed)))
+    for seen in session:
+        assert session.take(choose(seen)).reward is None
+    return session.turns
 
 
 def asked(turns, *fields):
@@ -75,10 +71,9 @@ def test_sums_are_rounded_and_not_cut_off():
     # 500 x (1.2 - 1) is 99.99999999999999 in floating point.
     turns = answer(TemporalDiscounting(), patient(1.2))
     environment = TemporalDiscounting()
-    environment.reset(seed=3)
-    text = environment.render(turns[-2].observation, []).text
+    text = environment.render((), turns[-2].observation, []).text
     assert "and 100 dollars are added to them" in text
-    text = environment.render(turns[-1].observation, []).text
+    text = environment.render((), turns[-1].observation, []).text
     assert "You give up 100 of the 600 dollars and have the rest today." in text
     assert "You let 12 months go by and then get 600 dollars." in text
 

@@ -2,9 +2,10 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments import (
+    Session,
     Trials,
-    Turn,
     TwoStep,
+    session_stream,
     stages_of_days,
 )
 from knownminds.environments.streams import session_uniforms
@@ -15,27 +16,12 @@ def tables(environment, n, seed=0):
     return environment.tables(uniforms)
 
 
-def begun(history="prompt", reasoning="none", n_days=3, **settings):
-    environment = TwoStep(n_days, history=history, reasoning=reasoning, **settings)
-    environment.reset(seed=3)
-    return environment
-
-
-def lived(environment, actions):
-    observation, _ = environment.reset(seed=3)
-    turns = []
-    for action in actions:
-        text = "" if action is None else environment.say(action, observation)
-        following, reward, *_ = environment.step(action)
-        turns.append(Turn(observation, action, reward, text))
-        observation = following
-    return observation, turns
-
-
 def test_a_day_is_a_flight_that_pays_nothing_and_a_deal_where_it_ended():
-    environment = begun(n_days=10, transition=1.0)
-    _, turns = lived(environment, [1, 0, 0, 1] * 5)
-    for flight, deal in zip(turns[::2], turns[1::2], strict=True):
+    environment = TwoStep(10, transition=1.0)
+    session = Session(environment, environment.draw(session_stream(3)))
+    for action in [1, 0, 0, 1] * 5:
+        session.take(action)
+    for flight, deal in zip(session.turns[::2], session.turns[1::2], strict=True):
         assert (flight.observation["stage"], flight.observation["state"]) == (0, -1)
         assert flight.reward is None
         assert (deal.observation["stage"], deal.observation["state"]) == (1, flight.action)
@@ -49,12 +35,9 @@ def test_shuttles_reach_their_planets_as_often_as_told():
         # Four standard errors.
         error = np.sqrt(transition * (1 - transition) / 20_000)
         assert abs(arrives.mean() - transition) <= 4 * error
-    assert (
-        "in 65 of 100 flights"
-        in begun(transition=0.65, tell_transition=True)
-        .render({"trial": 0, "stage": 0, "transition": 0.65, "state": -1, "first": 0}, [])
-        .text
-    )
+    telling = TwoStep(3, transition=0.65, tell_transition=True)
+    session = Session(telling, telling.draw(session_stream(3)))
+    assert "in 65 of 100 flights" in session.render().text
 
 
 def test_aliens_pay_with_their_chances_independently_of_each_other():

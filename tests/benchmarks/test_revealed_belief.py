@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from scipy.stats import t as student
 
 from knownminds.agents import BeliefSampler, simulate
-from knownminds.environments import Choice, Coins, Dice, Preference, session_stream
+from knownminds.environments import Choice, Coins, Dice, Preference, Session, session_stream
 from knownminds.environments.conditions import conditions_of
 from knownminds.inference.chance.belief_contexts import baseline_of, increases
 from knownminds.validation.benchmarks.paper import About
@@ -36,13 +36,12 @@ def lived(who, cell, seed):
     place = PLACES[cell]
     if place.form == "stated":
         rows, rng = [], np.random.default_rng(seed)
-        design = place.draw(session_stream(seed))
-        seen = place.reset(options={"design": design})[0]
-        while seen is not None:
+        session = Session(place, place.draw(session_stream(seed)))
+        for seen in session:
             right = who == "even" or rng.random() < 0.4
             action = seen["correct"] if right else (seen["correct"] + 1) % 5
             rows.append({**seen, "action": int(action), "outcome": "ok"})
-            seen = place.step(int(action))[0]
+            session.take(int(action))
         frame = pd.DataFrame(rows).assign(subject=f"{who}/{cell}", session="0")
     else:
         names = BeliefSampler.parameters.names

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from knownminds import confuse
-from knownminds.environments import CausalInference, CausalNetwork, make
+from knownminds.environments import CausalInference, CausalNetwork, make, session_stream
 from knownminds.environments.causes.network_questions import (
     NETWORK,
     QUESTION,
@@ -24,8 +24,8 @@ BASES = (0.4, 0.2, 0.5, 0.6)
 
 def rows_of(place):
     """Every question that a session asks, as columns."""
-    place.reset(seed=1)
-    return {name: np.asarray(place.design.table[name], float) for name in (*NETWORK, *QUESTION)}
+    table = place.draw(session_stream(1)).table
+    return {name: np.asarray(table[name], float) for name in (*NETWORK, *QUESTION)}
 
 
 def by_network(network, columns, row):

@@ -7,14 +7,13 @@ from plain_equations import exact_support
 
 from knownminds import confuse
 from knownminds.agents import AGENTS, simulate
-from knownminds.environments import CausalStrength
+from knownminds.environments import CausalStrength, session_stream
 from knownminds.inference import MEASURES
 
 
 def test_a_session_has_every_pair_of_shares_but_those_without_room():
     place = CausalStrength()
-    place.reset(seed=1)
-    table = place.design.table
+    table = place.draw(session_stream(1)).table
     rows = set(zip(*(table[n].tolist() for n in ("both", "cause", "effect", "neither", "kind")),
                    strict=True))  # fmt: skip
     shares = range(0, 9, 2)

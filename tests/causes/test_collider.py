@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.environments import Collider, Trials
+from knownminds.environments import Collider, Trials, session_stream
 from knownminds.environments.causes.causal_graph import TASKS, task_of
 from knownminds.environments.words.cover_stories import SENSES
 
@@ -12,8 +12,7 @@ CELL = {"domains": ["weather"], "senses": ["mpm"]}
 
 def session(environment, seed=0):
     """All observations of a session."""
-    environment.reset(seed=seed)
-    table = environment.design.table
+    table = environment.draw(session_stream(seed)).table
     return [
         {"trial": t, **{name: int(column[t]) for name, column in table.items()}}
         for t in range(environment.n_trials)

@@ -1,15 +1,14 @@
 import numpy as np
 import pytest
 
-from knownminds.environments import Choice
+from knownminds.environments import Choice, session_stream
 from knownminds.environments.chance.choice import OPTIONS, SIZES
 from knownminds.environments.chance.outcome_grid import MARKS
 
 
 def observations(environment, seed=0):
     """All observations of a session."""
-    environment.reset(seed=seed)
-    table = environment.design.table
+    table = environment.draw(session_stream(seed)).table
     return [
         {"trial": t, **{name: int(column[t]) for name, column in table.items()}}
         for t in range(environment.n_trials)
@@ -29,7 +28,7 @@ def test_every_option_has_the_same_probability_whatever_came_before(n):
     assert environment.n_actions == n
     for seen in observations(environment):
         assert environment.truth(seen).tolist() == [1 / n] * n
-        assert [environment.say(k, seen) for k in range(n)] == list("ABCDEF"[:n])
+        assert [environment.say((), k, seen) for k in range(n)] == list("ABCDEF"[:n])
 
 
 def test_the_first_option_is_marked_the_middle_one_and_the_one_before():

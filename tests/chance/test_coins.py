@@ -2,14 +2,13 @@ from itertools import product
 
 import pytest
 
-from knownminds.environments import Coins
+from knownminds.environments import Coins, session_stream
 from knownminds.environments.chance.coins import SIZES
 
 
 def contexts(environment, seed=0):
     """All observations of a session."""
-    environment.reset(seed=seed)
-    table = environment.design.table
+    table = environment.draw(session_stream(seed)).table
     return [
         {"trial": t, **{name: int(column[t]) for name, column in table.items()}}
         for t in range(environment.n_trials)
@@ -51,7 +50,7 @@ def test_the_truth_is_what_counting_all_cases_gives(n):
             number = sum(side == seen["face"] for side in throw)
             said = str(number + (seen["previous"] if seen["kind"] == 2 else 0))
             counted[said] = counted.get(said, 0) + 1
-        told = [environment.say(action, seen) for action in range(environment.n_actions)]
+        told = [environment.say((), action, seen) for action in range(environment.n_actions)]
         truth = dict(zip(told, environment.truth(seen).tolist(), strict=True))
         assert truth == {said: count / len(coin) ** n for said, count in counted.items()}
 

@@ -8,6 +8,7 @@ from knownminds.environments import (
     Dice,
     complete_grid,
     context_of,
+    session_stream,
 )
 from knownminds.environments.chance.dice import FACES, KINDS, OBSERVATIONS, SIZES
 from knownminds.environments.chance.outcome_grid import (
@@ -21,8 +22,7 @@ ALL = [(n, faces) for n in SIZES for faces in FACES]
 
 def observations(environment, seed=0):
     """All observations of a session."""
-    environment.reset(seed=seed)
-    table = environment.design.table
+    table = environment.draw(session_stream(seed)).table
     return [
         {"trial": t, **{name: int(column[t]) for name, column in table.items()}}
         for t in range(environment.n_trials)
@@ -102,7 +102,7 @@ def test_the_truth_of_every_context_is_what_counting_all_throws_gives(n, faces):
             for k in range(n, n * faces + 1)
         }
         chance = context_of(seen["cell"]).chance
-        said = [environment.say(action, seen) for action in range(environment.n_actions)]
+        said = [environment.say((), action, seen) for action in range(environment.n_actions)]
         assert dict(zip(said, chance.shares, strict=True)) == counted
         assert environment.truth(seen).tolist() == [float(share) for share in counted.values()]
 
@@ -145,7 +145,7 @@ def test_the_right_letter_is_that_of_the_probability_of_the_outcome(n, faces, di
     plain = Dice(n, faces)
     assert environment.n_actions == 5
     for seen in observations(environment, seed=2):
-        text = environment.render(seen, []).messages[0].content
+        text = environment.render((), seen, []).messages[0].content
         options = environment.options(seen)
         share = context_of(seen["cell"]).chance.shares[seen["asked"]]
         assert options[seen["correct"]] == f"{float(share):.3f}"
@@ -153,11 +153,11 @@ def test_the_right_letter_is_that_of_the_probability_of_the_outcome(n, faces, di
         assert distractors == "published" or all(0 < float(option) < 1 for option in options)
         lines = [f"{letter}) {option}" for letter, option in zip(LETTERS, options, strict=True)]
         assert "\n".join(lines) in text
-        assert f" {plain.say(seen['asked'], seen)}?" in text
+        assert f" {plain.say((), seen['asked'], seen)}?" in text
         assert environment.truth(seen).tolist() == [k == seen["correct"] for k in range(5)]
-        assert environment.say(seen["correct"], seen) == LETTERS[seen["correct"]]
-        assert environment.parse("E", seen).action == 4
-        assert environment.parse("F", seen).outcome == "malformed"
+        assert environment.say((), seen["correct"], seen) == LETTERS[seen["correct"]]
+        assert environment.parse((), "E", seen).action == 4
+        assert environment.parse((), "F", seen).outcome == "malformed"
 
 
 # ---------------------------------------------------------------- wording and trials

@@ -1,14 +1,13 @@
 from fractions import Fraction
 from itertools import product
 
-from knownminds.environments import Preference, check_environment, context_of
+from knownminds.environments import Preference, check_environment, context_of, session_stream
 from knownminds.environments.chance.outcome_grid import MARKS
 
 
 def observations(environment, seed=0):
     """All observations of a session."""
-    environment.reset(seed=seed)
-    table = environment.design.table
+    table = environment.draw(session_stream(seed)).table
     return [
         {"trial": t, **{name: int(column[t]) for name, column in table.items()}}
         for t in range(environment.n_trials)

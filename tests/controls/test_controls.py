@@ -40,11 +40,10 @@ def test_a_control_changes_one_thing_and_its_prompts_are_read_back(name):
         assert len(differ) == (control in ("shuffled", "reversed"))
         assert (drawn.labels != design.labels) == (control == "relabelled")
         session = Session(changed, drawn)
-        seen = next(iter(session))
-        prompt = session.environment.render(seen, session.turns)
-        assert session.environment.read(prompt.messages) == ([], seen)
+        prompt = session.render()
+        assert changed.read(drawn, prompt.messages) == ([], session.seen)
         if control == "instruction":
-            named = session.environment.say(instructed(plain, 0), seen)
+            named = session.say(instructed(plain, 0))
             assert prompt.messages[-1].content.endswith(f"\n{named}")
 
 

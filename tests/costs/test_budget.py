@@ -30,12 +30,12 @@ def small(environment=None, reasoning=(0, 0), dry_runs=2, seed=0):
 
 def prompts_of(environment, trials, i):
     """The prompts and answers of a recorded session, made anew from the record alone."""
-    environment.reset(options={"design": environment.draw(session_stream(5, i))})
+    labels = environment.draw(session_stream(5, i)).labels
     turns, found = [], []
     for row in trials.frame.itertuples():
         seen = {"trial": int(row.trial), "context": int(row.context), "first": int(row.first)}
-        said = environment.say(int(row.action), seen)
-        found.append((environment.render(seen, turns), said))
+        said = environment.say(labels, int(row.action), seen)
+        found.append((environment.render(labels, seen, turns), said))
         turns.append(Turn(seen, int(row.action), float(row.reward), said))
     return found
 
@@ -99,8 +99,8 @@ def test_a_budget_is_the_sum_of_its_calls():
 class Talkative(InstrumentalLearning):
     """Says more about some machines than about others, so that sessions differ in length."""
 
-    def say(self, action, observation):
-        label = super().say(action, observation)
+    def say(self, labels, action, observation):
+        label = super().say(labels, action, observation)
         return f" {label}" if action else f" {label}" + " " * 400
 
 

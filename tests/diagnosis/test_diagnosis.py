@@ -23,8 +23,7 @@ SMALL = {"network": "fever", "n_contexts": 10, "repeats": 2}
 
 def session(environment, seed=0):
     """All observations of a session."""
-    environment.reset(seed=seed)
-    table = environment.design.table
+    table = environment.draw(session_stream(seed)).table
     return [
         {"trial": t, **{name: column[t].item() for name, column in table.items()}}
         for t in range(environment.n_trials)
@@ -32,7 +31,7 @@ def session(environment, seed=0):
 
 
 def shown(environment, observation):
-    (message,) = environment.render(observation, []).messages
+    (message,) = environment.render((), observation, []).messages
     assert message.role == "user"
     return message.content
 
@@ -137,7 +136,7 @@ def test_the_paper_s_design_is_the_default():
 def shares(environment, seed=0):
     """The trials of the first distribution of a session."""
     first = next(o for o in session(environment, seed) if o["question"] == SHARE)
-    return environment.replies.together(first)
+    return environment.replies.together(environment.draw(session_stream(seed)), first)
 
 
 @pytest.mark.parametrize("network", SHIPPED)
@@ -156,5 +155,5 @@ def test_a_distribution_is_one_question_whose_reply_answers_a_trial_for_each_sta
         f"{'ABCDEF'[k]}: NUMBER" for k in range(len(states))
     ]
     numbers = (0.5, *[0.5 / (len(states) - 1)] * (len(states) - 1))
-    said = environment.say(numbers, asked[0])
-    assert [environment.parse(said, o).response for o in asked] == pytest.approx(numbers)
+    said = environment.say((), numbers, asked[0])
+    assert [environment.parse((), said, o).response for o in asked] == pytest.approx(numbers)

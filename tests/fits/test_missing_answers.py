@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from knownminds.agents import Perseverator, RescorlaWagnerDual
-from knownminds.environments import Trials, make, session_stream
+from knownminds.environments import Session, Trials, make, session_stream
 from knownminds.inference import (
     maximum_a_posteriori,
     maximum_likelihood,
@@ -26,18 +26,17 @@ def lived(model, n, hidden, place=PLACE, seed=3):
     rows, choices = [], []
     for i in range(n):
         mind = model.from_theta(theta[i], actions=place.n_actions)
-        seen, _ = place.reset(options={"design": place.draw(rng)})
-        while seen is not None:
+        session = Session(place, place.draw(rng))
+        for seen in session:
             action = mind.choose(seen, rng)
             lost = hidden(seen, action, rng.random())
-            following, reward, *_ = place.step(None if lost else action)
+            reward = session.take(None if lost else action).reward
             if not lost:
                 mind.learn(seen, action, reward)
             told = {"action": None if lost else action, "reward": reward}
             outcome = "malformed" if lost else "ok"
             rows.append({**seen, **told, "outcome": outcome, "subject": f"s{i}"})
             choices.append(action)
-            seen = following
     frame = pd.DataFrame(rows)
     frame["action"] = frame["action"].astype("Int64")
     return Trials.from_frame(frame, environment=place), np.array(choices), theta

@@ -91,7 +91,7 @@ def test_sessions_and_subjects_keep_their_names():
 
 def test_a_text_that_would_be_read_otherwise_is_not_written(tmp_path):
     class Misread(InstrumentalLearning):
-        def parse(self, text, observation):
+        def parse(self, labels, text, observation):
             return Answer(Outcome.OK, action=0, text=text)
 
     trials = played("instrumental_learning")

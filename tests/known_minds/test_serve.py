@@ -10,7 +10,7 @@ from math import exp
 import pytest
 
 from knownminds.agents import RescorlaWagnerDual, play
-from knownminds.environments import InstrumentalLearning, Turn, session_stream
+from knownminds.environments import InstrumentalLearning, Session, session_stream
 from knownminds.llm_adapters import Sampling, Synthetic, load
 from knownminds.llm_adapters.known_minds.serve import Served
 from knownminds.llm_adapters.runs.runner import run_sessions_in
@@ -24,17 +24,12 @@ PATH = "/v1/chat/completions"
 
 def prompts_of(environment, seed, i):
     """Prompts of session i of a study, in which action 0 is always taken, and their labels."""
-    environment = type(environment)(**environment.settings)
-    observation, _ = environment.reset(
-        options={"design": environment.draw(session_stream(seed, i))}
-    )
-    prompts, turns = [], []
-    while observation is not None:
-        labels = environment.design.labels["machines"][observation["context"]]
-        prompts.append((environment.render(observation, turns), labels, observation))
-        following, reward, *_ = environment.step(0)
-        turns.append(Turn(observation, 0, reward, environment.say(0, observation)))
-        observation = following
+    session = Session(environment, environment.draw(session_stream(seed, i)))
+    prompts = []
+    for seen in session:
+        labels = session.design.labels["machines"][seen["context"]]
+        prompts.append((session.render(), labels, seen))
+        session.take(0, session.say(0))
     return prompts
 
 

@@ -11,7 +11,7 @@ from knownminds.environments import (
     InstrumentalLearning,
     Message,
     Prompt,
-    Turn,
+    Session,
     make,
     session_stream,
 )
@@ -27,19 +27,13 @@ def ask(adapter, prompt, seed=0, **settings):
 
 def lived(environment, seed, i, missing=0.1):
     """Prompts of session i of a study, with what its player knows: random choices, some missing."""
-    environment = type(environment)(**environment.settings)
-    observation, _ = environment.reset(
-        options={"design": environment.draw(session_stream(seed, i))}
-    )
-    numbers, turns, prompts = np.random.default_rng((seed, i)), [], []
-    while observation is not None:
-        labels = environment.design.labels["machines"][observation["context"]]
-        prompts.append((environment.render(observation, turns), list(turns), observation, labels))
+    session = Session(environment, environment.draw(session_stream(seed, i)))
+    numbers, prompts = np.random.default_rng((seed, i)), []
+    for seen in session:
+        labels = session.design.labels["machines"][seen["context"]]
+        prompts.append((session.render(), list(session.turns), seen, labels))
         action = None if numbers.random() < missing else int(numbers.integers(2))
-        text = "Hm." if action is None else environment.say(action, observation)
-        following, reward, *_ = environment.step(action)
-        turns.append(Turn(observation, action, reward, text))
-        observation = following
+        session.take(action, "Hm." if action is None else session.say(action))
     return prompts
 
 
@@ -119,13 +113,11 @@ def test_contaminants_strike_at_their_rates_and_leave_the_first_choices_alone():
     plain = Synthetic(LEARNER, environment, 3)
     n, outcomes = 1500, []
     for i in range(n):
-        observation, _ = environment.reset(
-            options={"design": environment.draw(session_stream(3, i))}
-        )
-        prompt = environment.render(observation, [])
+        session = Session(environment, environment.draw(session_stream(3, i)))
+        prompt = session.render()
         reply, said = ask(speaker, prompt, i), ask(plain, prompt, i).text
         cut = reply.finish_reason == "length"
-        outcomes.append("truncated" if cut else environment.parse(reply.text, observation).outcome)
+        outcomes.append("truncated" if cut else session.parse(reply.text).outcome)
         if outcomes[-1] == "ok":
             assert reply.text == said
     for outcome, rate in zip(("refused", "malformed", "truncated"), rates.values(), strict=True):
@@ -151,9 +143,9 @@ def test_words_around_the_answers_change_no_choice(history, reasoning, outcome):
 def test_a_prompt_of_another_session_or_of_no_session_is_rejected():
     environment = InstrumentalLearning()
     speaker = Synthetic(LEARNER, environment, 1)
-    environment.reset(options={"design": environment.draw(session_stream(1, 0))})
-    prompt = environment.render({"trial": 0, "context": 0, "first": 0}, [])
-    assert ask(speaker, prompt, seed=0).text in environment.design.labels["machines"][0]
+    labels = environment.draw(session_stream(1, 0)).labels
+    prompt = environment.render(labels, {"trial": 0, "context": 0, "first": 0}, [])
+    assert ask(speaker, prompt, seed=0).text in labels["machines"][0]
     with pytest.raises(Failed, match="Use the seed, settings and templates"):
         ask(speaker, prompt, seed=1)
     for seed in (0, None):

@@ -25,7 +25,6 @@ def red_and_black(png):
 def both(place, seed=4):
     """Return observations of trials with two cues."""
     table = place.draw(np.random.default_rng(seed)).table
-    place.reset(seed=seed)
     observations = []
     for trial in range(place.n_trials):
         seen = {name: table[name][trial].item() for name in place.fields.shown}

@@ -11,6 +11,7 @@ from knownminds.environments import (
     MODALITIES,
     Trials,
     make,
+    session_stream,
 )
 
 VISUAL = ("marker_location", "line_ratio", "maze_distance")
@@ -77,8 +78,7 @@ def test_the_same_seed_shows_the_same_stimuli_in_every_modality_and_condition(ta
 def test_a_picture_shows_what_words_tell():
     for task in VISUAL:
         place = make(task, modality="text+image", continuous=True)
-        place.reset(seed=2)
-        table = place.design.table
+        table = place.draw(session_stream(2)).table
         for t in range(0, 99, 9):
             shown = {name: column[t].item() for name, column in table.items()}
             image = Image.open(io.BytesIO(place.picture(shown)))

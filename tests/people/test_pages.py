@@ -70,7 +70,8 @@ def lived(environment, seed, subject):
     low, high = environment.response_range
     answers, texts = [], []
     for seen in session:
-        screen, asked = session.environment.screen(seen), environment.asks(seen)
+        screen = environment.screen(session.design.labels, seen)
+        asked = environment.asks(seen)
         action = int(rng.integers(max(environment.n_actions, 1)))
         response = round(low + float(rng.random()) * (high - low), 3)
         missing = rng.random() < 0.1
@@ -81,7 +82,7 @@ def lived(environment, seed, subject):
         choice = {"action": action, "response": response, "both": (action, response)}[asked]
         turn = session.take(None if missing else choice)
         answers.append(given)
-        said = session.environment.outcome_text(turn)
+        said = environment.outcome_text(session.design.labels, turn)
         order = list(screen.order)
         texts.append([screen.introduction, screen.question, list(screen.options), order, said])
     rows = [{k: None if v is None or v != v else v for k, v in row.items()} for row in session.rows]
@@ -228,7 +229,8 @@ def test_what_is_clicked_is_what_is_lived_and_is_read_back(name, browser, tmp_pa
         for seen in session:
             number, asked = int(seen["trial"]) // 3 + subject, environment.asks(seen)
             question = browser.value("document.querySelector('section').innerText")
-            assert session.environment.screen(seen).question.strip() in question
+            screen = environment.screen(session.design.labels, seen)
+            assert screen.question.strip() in question
             if asked == "response":
                 answer = low + number % 8 / 8 * (high - low)
                 session.take(answer)

@@ -17,16 +17,16 @@ def lived(name, **settings):
     found = []
     session = Session(place, place.draw(session_stream(3)))
     for k, seen in enumerate(session):
-        place = session.environment
-        prompt = place.render(seen, session.turns)
-        told, observed = place.read(prompt.messages)
+        prompt = session.render()
+        told, observed = place.read(session.design, prompt.messages)
         number = sum(place.response_range) / 2
         asked = place.asks(seen)
         choice = {"action": 0, "response": number, "both": (0, number)}[asked]
-        if len(place.replies.together(seen)) > 1:
-            choice = (1.0, *(0.0 for _ in place.replies.together(seen)[1:]))
-        said = place.say(choice, seen)
-        read = place.parse(said, seen)
+        together = place.replies.together(session.design, seen)
+        if len(together) > 1:
+            choice = (1.0, *(0.0 for _ in together[1:]))
+        said = session.say(choice)
+        read = session.parse(said)
         found.append((prompt, told, observed, said, read.outcome.value, read.choice))
         if k == 5:
             break

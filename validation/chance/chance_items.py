@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from knownminds.environments import Observation, Prompt, session_stream
+from knownminds.environments import Observation, Prompt, Session, session_stream
 from knownminds.environments.chance.outcome_grid import LETTERS, NONE, BrokenOff
 from knownminds.inference.chance.revealed_belief import SetUp, context_name, set_ups_of
 from knownminds.llm_adapters.runs.participant import RUN
@@ -54,7 +54,7 @@ def contexts_of(environments: Iterable[BrokenOff], *, plain: bool) -> list[Chanc
             cell = int(environment.cells(np.array([context.values]))[0])
             none = {"asked": NONE, "correct": NONE, "arrangement": NONE}
             observation = {"trial": trial, **values, "cell": cell, **none}
-            prompt: str | Prompt = environment.render(observation, [])
+            prompt: str | Prompt = environment.render((), observation, [])
             if plain and isinstance(prompt, Prompt):
                 prompt = prompt.messages[-1].content
             items.append(ChanceItem(environment, observation, set_up, prompt, set_up.name))
@@ -66,10 +66,10 @@ def questions_of(environments: Iterable[BrokenOff], seed: int) -> list[ChanceIte
     items = []
     for environment in environments:
         design = environment.draw(session_stream(seed, *RUN, 0))
-        observation: Observation | None = environment.reset(options={"design": design})[0]
-        while observation is not None:
+        session = Session(environment, design)
+        for observation in session:
             items.append(question_about(environment, observation))
-            observation = environment.step(0)[0]
+            session.take(0)
     return items
 
 
@@ -87,7 +87,7 @@ def question_about(environment: BrokenOff, observation: Observation) -> ChanceIt
         environment,
         observation,
         set_up,
-        environment.render(observation, []),
+        environment.render((), observation, []),
         name,
         outcome,
         tuple(map(float, environment.options(observation))),

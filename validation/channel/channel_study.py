@@ -338,8 +338,8 @@ def _withheld(
 def expected_rates(contaminants: Contaminants, environment: Environment) -> dict[str, float]:
     """Return the probability of each outcome that the dials give."""
     lost = contaminants.refusal + contaminants.malformed + contaminants.truncation
-    seen, _ = environment.reset(options={"design": environment.draw(session_stream(0))})
-    last_line = environment.say(0, seen).rpartition("\n")[2]
+    session = Session(environment, environment.draw(session_stream(0)))
+    last_line = session.say(0).rpartition("\n")[2]
     # An answer after thoughts is in the requested form; words around a bare one are removed.
     repaired = 0.0 if last_line.startswith(MARKER) else contaminants.verbosity * (1.0 - lost)
     known = {

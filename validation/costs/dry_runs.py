@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import takewhile
@@ -16,7 +15,7 @@ import pandas as pd
 import scipy
 
 from knownminds.agents import Model
-from knownminds.environments import Environment, Prompt, session_stream
+from knownminds.environments import Environment, Prompt, Session, session_stream
 from knownminds.environments.environment import Choice
 from knownminds.llm_adapters import Reply, Sampling, Synthetic
 from knownminds.llm_adapters.runs.participant import Asked, Judge, live
@@ -296,14 +295,13 @@ def dry_runs_of(
 
 def _reads_thoughts(environment: Environment, seed: int) -> bool:
     """Say whether the parser takes an answer that comes after thoughts."""
-    environment = copy(environment)
-    observation, _ = environment.reset(seed=seed)
+    session = Session(environment, environment.draw(session_stream(seed)))
     low = environment.response_range[0]
     choices: dict[str, Choice] = {"action": 0, "response": low, "both": (0, low)}
-    choice = choices[environment.asks(observation)]
-    rest = len(environment.replies.together(observation)) - 1
-    said = environment.say((choice, *[1.0] * rest) if rest else choice, observation)
-    return environment.parse(_think(len(_THOUGHT)) + said, observation).choice == choice
+    choice = choices[environment.asks(session.seen)]
+    rest = len(environment.replies.together(session.design, session.seen)) - 1
+    said = session.say((choice, *[1.0] * rest) if rest else choice)
+    return session.parse(_think(len(_THOUGHT)) + said).choice == choice
 
 
 def _think(n_bytes: int) -> str:

@@ -176,7 +176,7 @@ def _answered(table: Table, tally: Tally) -> pd.DataFrame:
         if len(tagged) > 1:
             fates[each] = (np.nan, "malformed")
             continue
-        answer = parser.parse(bare.strip(), {})
+        answer = parser.parse((), bare.strip(), {})
         value = np.nan if answer.response is None else float(answer.response)
         fates[each] = (value, str(answer.outcome.value))
     response = said.map({each: value for each, (value, _) in fates.items()}).astype(float)

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from copy import copy
 from math import isfinite, isnan
 from typing import Any
 
@@ -66,9 +65,9 @@ def script_of(environment: Environment) -> Script:
     for session, seen, choice in _lived_at_random(environment, design):
         sessions[id(session)] = session
         watched = _Watched(seen, read)
-        screen, watched_environment = session.environment.screen(watched), session.environment
-        if not watched_environment.replies.continues(seen):
-            together = len(watched_environment.replies.together(seen))
+        screen = environment.screen(design.labels, watched)
+        if not environment.replies.continues(seen):
+            together = len(environment.replies.together(design, seen))
             if together != max(len(screen.numbers), 1):
                 raise ValueError(
                     f"A page asks for one answer at a time; one to {environment.name} holds "
@@ -76,7 +75,7 @@ def script_of(environment: Environment) -> Script:
                 )
         turn = session.take(choice)
         paid = Turn(watched, turn.action, turn.reward, "", turn.response, turn.brought)
-        session.environment.outcome_text(paid)
+        environment.outcome_text(design.labels, paid)
     script = Script(environment, read & set(environment.fields.dependent))
     for session in sessions.values():
         _check_follows(script, design, session)
@@ -130,8 +129,7 @@ class _Gathering:
     """The texts and pictures of a session, each kept once."""
 
     def __init__(self, environment: Environment, design: Design, script: Script) -> None:
-        self.environment, self.design, self.script = copy(environment), design, script
-        self.environment.reset(options={"design": design})
+        self.environment, self.design, self.script = environment, design, script
         self._texts: dict[str, int] = {}
         self._images: dict[bytes, int] = {}
         self._introductions: set[str] = set()
@@ -199,7 +197,7 @@ class _Gathering:
         }
 
     def _screen(self, seen: Observation) -> dict[str, Any]:
-        screen = self.environment.screen(seen)
+        screen = self.environment.screen(self.design.labels, seen)
         self._introductions.add(screen.introduction)
         return {
             "introduction": self._text(screen.introduction),
@@ -215,9 +213,9 @@ class _Gathering:
         self, seen: Observation, action: int, paid: Lived, asks: str
     ) -> Iterator[tuple[str, str]]:
         """Yield what follows on an answer, by its kind: an action, a "number", "nothing"."""
-        environment = self.environment
+        environment, labels = self.environment, self.design.labels
         if action < 0:
-            yield "nothing", environment.outcome_text(Turn(seen, None, None))
+            yield "nothing", environment.outcome_text(labels, Turn(seen, None, None))
         if (action >= 0) == (asks == "response"):
             return
         brought = dict(zip(self.script.paid, paid, strict=True))
@@ -225,7 +223,7 @@ class _Gathering:
         response = None if asks == "action" else self._stated
         chosen = None if asks == "response" else action
         turn = Turn(seen, chosen, None if isnan(reward) else reward, "", response, brought)
-        text = environment.outcome_text(turn)
+        text = environment.outcome_text(labels, turn)
         if response is not None:
             text = text.replace(decimal(response), "{response}")
         yield "number" if chosen is None else str(chosen), text

@@ -189,13 +189,12 @@ def _looked(environment: Environment, design: Design) -> dict[str, float]:
     """
     right = _right(environment, design)
     assert right is not None
-    environment_of = Session(environment, design).environment
     shown = environment.fields.shown
     trials = np.flatnonzero(np.isfinite(right))
-    seen = [
-        {"trial": int(t), **{name: design.table[name][t].item() for name in shown}} for t in trials
+    counted = [
+        _looks(environment, design.labels, {"trial": t, **design.at(t, shown)})
+        for t in trials.tolist()
     ]
-    counted = [_looks(environment_of, observation) for observation in seen]
     target = right[trials]
     group = np.asarray(design.table.get(_GROUP, np.zeros(len(right))))[trials]
     columns = {name: np.array([one[name] for one in counted]) for name in counted[0]}
@@ -230,7 +229,7 @@ def _score(environment: Environment, design: Design, rule: Rule) -> float:
     for seen in session:
         last = rule(seen, last)
         if not environment.feedback:
-            chances = session.environment.truth(seen)
+            chances = environment.truth(seen)
             if chances is None:
                 p = np.asarray(_reference(environment).action_probabilities(seen))
                 best = p >= p.max() - TIED
@@ -302,17 +301,11 @@ class _Named(Protocol):
         """Return it for one trial, by name."""
 
 
-def _looks(environment: Environment, observation: Observation) -> dict[str, float]:
-    """Return what can be looked at on a trial: its number, length of the question, others.
-
-    Parameters
-    ----------
-    environment
-        With the session to which the trial belongs.
-    """
+def _looks(environment: Environment, labels: Any, observation: Observation) -> dict[str, float]:
+    """Return what can be looked at on a trial: its number, length of the question, others."""
     numbers = {TRIAL: float(observation["trial"])}
     if environment.has_words():
-        text = environment.render(observation, ()).text
+        text = environment.render(labels, observation, ()).text
         numbers |= {WORDS: float(len(text.split())), CHARACTERS: float(len(text))}
     further = environment.shortcuts(observation) if isinstance(environment, _Named) else {}
     return numbers | {name: float(v) for name, v in further.items()}
