@@ -104,6 +104,7 @@ from .words.screen import Screen as Screen
 from .world import Payoffs as Payoffs
 from .world import Table as Table
 from .world import World as World
+from .world import follow_world as follow_world
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
     kind.name: kind

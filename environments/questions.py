@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .design import Design
 from .environment import Environment, Observation, Turn
+from .record.trials import Trials
 from .words.prompt import Message
-
-if TYPE_CHECKING:
-    from .record.trials import Trials
 
 
 class Questions(Environment):

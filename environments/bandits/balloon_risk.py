@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,11 @@ from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Unless, Whole, setting
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.history import FIRST, Filled, Retelling, is_missing
 from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.slots import position_of
 from knownminds.environments.world import World
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 STOP, INFLATE = 0, 1
 MOST_BALLOONS = 10_000  # of a session that trials may tell

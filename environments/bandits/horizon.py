@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,13 @@ from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST, LETTERS, Filled
 from knownminds.environments.words.slots import Option, Slot, number_in, position_of
 from knownminds.environments.world import World
 
 from .two_machines import TwoMachines
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 N_FORCED = 4
 MOST_GAMES = 10_000  # of a session that trials may tell

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Numbers, Whole, setting
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.history import FIRST, LETTERS, Retelling, two_names
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.slots import Count, Label, Option, Slot
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 
 class InstrumentalLearning(Retelling):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Number, Whole, setting
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import LETTERS, Filled, Retelling
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.slots import Count, Option, Slot
 from knownminds.environments.world import Table, World
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 N_DECKS = 4
 N_ORDERED = 40  # cards of a deck, after which it begins anew

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,11 @@ from scipy.special import expit, logit
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Numbers, Told, Whole, as_given, setting
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.history import LETTERS, Filled, Retelling
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.slots import Slot, number_in, position_of
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 _COLOURS = ("blue", "red")
 _SHARES = "multiples of 1 / n_parts between 0 and 1"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Whole, setting
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.replies import Replies
 from knownminds.environments.words.answer import (
     _SIGNS,
@@ -36,9 +37,6 @@ from knownminds.environments.words.slots import Slot
 from knownminds.environments.world import Points
 
 from .two_machines import TwoMachines
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 Confidence = Literal["together", "apart"]
 CONFIDENCES: tuple[str, ...] = get_args(Confidence)

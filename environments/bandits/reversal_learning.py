@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.fields import Field, Fields, Number, Numbers, OneOf, Whole, setting
+from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.history import FIRST, LETTERS
 from knownminds.environments.world import World
 
 from .two_machines import TwoMachines
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from knownminds.environments.record.trials import TrialRule, Trials
-
 
 CRITERIA = ("plays", "correct", "consecutive")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,10 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.history import FIRST, Filled, Retelling
 from knownminds.environments.words.slots import Option
 from knownminds.environments.world import Table, World, follow_world, where
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 Plan = Literal["adaptive", "grid"]
 PLANS: tuple[str, ...] = get_args(Plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Numbers, Whole, setting
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import Answer, parse_label
 from knownminds.environments.words.history import (
     FIRST,
@@ -25,9 +26,6 @@ from knownminds.environments.words.history import (
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.slots import Label, Option, Slot, number_in
 from knownminds.environments.world import World
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 NOWHERE = -1  # the state at the first stage
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.cover_stories import SHIPPED, Variable, load_stories
 
@@ -43,9 +44,6 @@ from .network_questions import (
 )
 from .networks import NAMED_GRAPHS, CausalNetwork, Edge
 from .story_questions import Context, Names, StoryQuestions
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 Content = Literal["meaningful", "letters"]
 Interventions = Literal["some", "none", "all"]

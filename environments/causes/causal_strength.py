@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,10 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.trials import Trials
 
 from .contingency import causal_power, causal_support, delta_p
 from .likelihoods import LikelihoodQuestions
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import Trials
 
 Array = NDArray[np.float64]
 Table = tuple[int, int, int, int]  # cases with both, cause alone, effect alone, neither

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from knownminds.environments.fields import (
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.questions import positions_of
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.cover_stories import (
     SENSES,
     SHIPPED,
@@ -50,9 +51,6 @@ from .network_questions import columns_of, exact_answers
 from .networks import CausalNetwork
 from .random_names import CONTENTS, Content
 from .story_questions import Context, Names, StoryQuestions
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 Overload = Literal["none", "d", "e", "de"]
 OVERLOADS: tuple[str, ...] = get_args(Overload)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import WORDS, Field, Fields, Numbers, OneOf, SomeOf, setting
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.questions import Questions
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.replies import Replies
 from knownminds.environments.words.answer import Answer, parse_beginning, parse_label
 from knownminds.environments.words.prompt import (
@@ -29,9 +30,6 @@ from knownminds.environments.words.prompt import (
 from knownminds.environments.words.screen import Screen
 
 from .chance import Chance
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 Form = Literal["question", "continuation", "stated"]
 Distractors = Literal["published", "plausible"]

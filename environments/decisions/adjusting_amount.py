@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Whole, setting
+from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
 from knownminds.environments.world import World, follow_world, where
 
 from .stated import LABELS, Places, StatedQuestions
-
-if TYPE_CHECKING:
-    from knownminds.environments.later import pandas as pd
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 SOONER, LATER = 0, 1
 CLOSE = 1e-9

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.fields import Field, Fields, Numbers, setting
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.history import FIRST
 
 from .offers import Offers
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 BALLS = 100  # in an urn
 CLOSE = 1e-9

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields, Numbers, Whole, setting
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import decimal
 
 from .stated import Places, StatedQuestions
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 COLUMNS = ("endowment", "group", "multiplier", "others")
 

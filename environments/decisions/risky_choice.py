@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.fields import Field, Fields, Told, setting
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
 
 from .gambles import SETS, columns_of, problems_of
 from .offers import Offers
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 PLACES = ("low", "middle", "high")
 CLOSE = 1e-9  # probabilities sum to 1 within it

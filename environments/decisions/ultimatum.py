@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,11 @@ from knownminds.environments.fields import (
     Whole,
     setting,
 )
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
 
 from .stated import LABELS, Places, StatedQuestions
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 ROLES = ("responder", "proposer")
 RESPONDER, PROPOSER = 0, 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from knownminds.environments.fields import (
 )
 from knownminds.environments.later import pandas as pd
 from knownminds.environments.questions import Questions, positions_of
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.replies import Replies
 from knownminds.environments.words.answer import Answer, decimal
 from knownminds.environments.words.history import REASONINGS, Reasoning
@@ -40,9 +41,6 @@ from knownminds.environments.words.screen import Screen
 from .belief_network import UNTOLD
 from .evidence_contexts import MOST_PER_BIN, EvidenceContexts, spread_contexts
 from .network_files import MINIMUM_SUPPORT, load_network
-
-if TYPE_CHECKING:
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 Elicitation = Literal["plain", "squared", "absolute", "bayesian"]
 Asked = Literal["belief", "decision", "expectation"]

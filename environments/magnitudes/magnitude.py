@@ -28,6 +28,7 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.history import Filled, Retelling
 from knownminds.environments.words.prompt import Message, Prompt, Template
@@ -38,8 +39,6 @@ from . import drawing
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-    from knownminds.environments.record.trials import TrialRule, Trials
 
 Modality = Literal["text", "image", "text+image", "all"]
 Condition = Literal[

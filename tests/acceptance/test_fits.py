@@ -23,8 +23,7 @@ from knownminds.agents import (
     WinStayLoseShift,
     simulate,
 )
-from knownminds.environments import InstrumentalLearning, Trials, session_stream
-from knownminds.environments.world import follow_world
+from knownminds.environments import InstrumentalLearning, Trials, follow_world, session_stream
 from knownminds.inference import (
     Folds,
     ModelData,
