@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -133,35 +133,19 @@ def _with_tail(shares: list[Fraction]) -> Chance:
     return Chance(tuple(range(len(shares) + 1)), (*shares, Fraction(1) - sum(shares)))
 
 
-def chained(n: int, share: Fraction, correlation: Fraction) -> Chance:
+def chained(n: int, share: Fraction, correlation: Fraction, first: bool | None = None) -> Chance:
     """Return the chances of k successes in a chain of n, each tied to the one before it.
 
     Each has the probability p by itself and the correlation r with the one before: behind a
     success it is p + r (1 - p), behind a failure p (1 - r); those k places apart have the
-    correlation r^k.
+    correlation r^k. Whether the first is one may be known.
 
     Raises
     ------
     ValueError
         If no chain has this correlation.
     """
-    return _chain(n, share, correlation, {True: share, False: 1 - share})
-
-
-def chained_after(n: int, share: Fraction, correlation: Fraction, first: bool) -> Chance:
-    """Return the chances of k successes in such a chain of which the first is known."""
-    return _chain(n, share, correlation, {first: Fraction(1), not first: Fraction(0)})
-
-
-def least_correlation(share: Fraction) -> Fraction:
-    """Return the least correlation that two coins with this probability can have."""
-    return -min(share / (1 - share), (1 - share) / share)
-
-
-def _chain(
-    n: int, share: Fraction, correlation: Fraction, first: Mapping[bool, Fraction]
-) -> Chance:
-    least = least_correlation(share)
+    least = -min(share / (1 - share), (1 - share) / share)
     if not least <= correlation <= 1:
         raise ValueError(
             f"Coins that come up with the probability {float(share):.3g} have correlations from "
@@ -170,7 +154,8 @@ def _chain(
         )
     after = {True: share + correlation * (1 - share), False: share * (1 - correlation)}
     # The probability of each number so far, by whether the last was a success.
-    held = {(int(state), state): p for state, p in first.items()}
+    begin = share if first is None else Fraction(first)
+    held = {(1, True): begin, (0, False): 1 - begin}
     for _ in range(n - 1):
         after_coin: dict[tuple[int, bool], Fraction] = defaultdict(Fraction)
         for (count, state), p in held.items():

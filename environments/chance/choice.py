@@ -13,6 +13,7 @@ from .outcome_grid import (
     BrokenOff,
     Context,
     Values,
+    marks_of_places,
 )
 
 Kind = Literal["single", "independent"]
@@ -50,7 +51,8 @@ class Choice(BrokenOff):
     @classmethod
     def context_at(cls, values: Values) -> Context:
         options, kind, previous = values
-        return Context.of_letters(cls.name, values, uniform(options), previous if kind else None)
+        chance, said = uniform(options), previous if kind else None
+        return Context(cls.name, values, chance, said, marks_of_places(chance, said))
 
     def _all(self) -> Iterator[Values]:
         for kind in self.kinds:

@@ -11,7 +11,7 @@ import numpy as np
 
 from knownminds.environments.fields import Numbers, OneOf, SomeOf, setting
 
-from .chance import chained, chained_after, share_of
+from .chance import chained, share_of
 from .coins import FACES, Face
 from .outcome_grid import (
     NONE,
@@ -92,10 +92,7 @@ class LinkedCoins(BrokenOff):
     def context_at(cls, values: Values) -> Context:
         coins, _, weight, percent, _, seen, _ = values
         share, correlation = share_of(weight), Fraction(percent, PERCENT)
-        if seen == NONE:
-            chance = chained(coins, share, correlation)
-        else:
-            chance = chained_after(coins, share, correlation, bool(seen))
+        chance = chained(coins, share, correlation, None if seen == NONE else bool(seen))
         return Context.of_numbers(cls.name, values, chance, None)
 
     def _all(self) -> Iterator[Values]:

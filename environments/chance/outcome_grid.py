@@ -93,13 +93,6 @@ class Context:
         marks[said == 0, MARKS.index("round")] = False
         return cls(scenario, values, chance, previous, marks)
 
-    @classmethod
-    def of_letters(
-        cls, scenario: str, values: Values, chance: Chance, previous: int | None
-    ) -> Context:
-        """Return a context whose outcomes are options in a fixed order, but no numbers."""
-        return cls(scenario, values, chance, previous, marks_of_places(chance, previous))
-
 
 def marks_of_places(chance: Chance, previous: int | None) -> NDArray[np.bool_]:
     """Return the marks that outcomes have by their position alone, [outcomes, marks]."""

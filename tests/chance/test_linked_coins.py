@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from knownminds.environments import LinkedCoins
-from knownminds.environments.chance.chance import chained, chained_after
+from knownminds.environments.chance.chance import chained
 
 
 def odds(text, face):
@@ -67,4 +67,4 @@ def test_coins_have_the_correlation_that_was_set():
     assert list(chained(3, p, r).shares) == summed
     known = [w / p for row, w in joint.items() if row[0]]
     assert sum(known) == 1
-    assert chained_after(3, p, r, True).shares[3] == joint[1, 1, 1] / p
+    assert chained(3, p, r, True).shares[3] == joint[1, 1, 1] / p
