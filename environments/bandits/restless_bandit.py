@@ -329,23 +329,9 @@ def correctness(trials: Trials, *, after: bool = False) -> NDArray[np.float64]:
                 f"force, mean_0 and mean_1; the trials have no {name!r}. "
                 f"Map one with --columns {name}=YOUR_NAME."
             )
-    action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
-    mean_0, mean_1 = (frame[name].to_numpy(dtype=float) for name in ("mean_0", "mean_1"))
-    trial = frame["trial"].to_numpy(dtype=np.int64)
-    return is_correct(action, mean_0, mean_1, trials.session_codes, trial, after=after)
-
-
-def is_correct(
-    action: NDArray[Any],
-    mean_0: NDArray[np.float64],
-    mean_1: NDArray[np.float64],
-    session: NDArray[np.integer[Any]],
-    trial: NDArray[np.integer[Any]],
-    *,
-    after: bool = False,
-) -> NDArray[np.float64]:
-    """Do the same with columns [trials], session after session; an action of NaN is none."""
-    better = (mean_1 > mean_0).astype(float)
+    action = trials.numbers("action")
+    session, trial = trials.session_codes, frame["trial"].to_numpy(dtype=np.int64)
+    better = (trials.numbers("mean_1") > trials.numbers("mean_0")).astype(float)
     judged = np.isfinite(action)
     if after:
         # A session ends with the last trial of a block.

@@ -224,16 +224,10 @@ class TwoStep(Retelling):
             "Drop the row, or fill in the first stage.",
         )
         yield (
-            "Rewards are 0 or 1 at the second stage and missing at the first",
-            np.where(second, trials.one_of("reward", 0, 1), np.isnan(reward)),
-            ("reward",),
-            "Recode them, for example 1 for a treasure and 0 for none.",
-        )
-        yield (
-            "At the second stage a reward is there exactly where an action is",
-            ~second | (np.isnan(reward) == np.isnan(action)),
+            "Rewards are 0 or 1 where the second stage has an action, and missing elsewhere",
+            np.where(second & ~np.isnan(action), np.isin(reward, (0, 1)), np.isnan(reward)),
             ("action", "reward"),
-            "Fill it in, or drop the row.",
+            "Recode them, for example 1 for a treasure and 0 for none.",
         )
 
     def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
