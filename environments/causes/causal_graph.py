@@ -51,23 +51,20 @@ _MIRROR: dict[Graph, tuple[int, int, int]] = {"collider": (1, 0, 2), "fork": (0,
 
 @dataclass(frozen=True)
 class Task:
-    """A question and, where the graph equals its mirror image, the mirrored one.
+    """A question about the collider and, unless it is the same, that of its mirror image.
 
     Parameters
     ----------
-    graph
-        Name of the graph.
     query, told
         The question in direction 0: position of the queried variable, what is known of each.
     roman, letter
-        How the thesis calls it; empty where it does not.
+        How the thesis calls it.
     """
 
-    graph: Graph
     query: int
     told: tuple[int, int, int]
-    roman: str = ""
-    letter: str = ""
+    roman: str
+    letter: str
 
     @property
     def question(self) -> Question:
@@ -77,19 +74,14 @@ class Task:
     @property
     def formula(self) -> str:
         """The question in direction 0, as P(C1 | C2=1, E=1)."""
-        names = VARIABLES[self.graph]
+        names = VARIABLES["collider"]
         given = [f"{names[i]}={v}" for i, v in enumerate(self.told) if v != NOT_TOLD]
         return f"P({names[self.query]} | {', '.join(given)})"
 
     @property
-    def name(self) -> str:
-        """The roman number, or the formula where there is none."""
-        return self.roman or self.formula
-
-    @property
     def mirrored(self) -> Question | None:
         """The question in direction 1; None if mirroring does not change it."""
-        mirror = _mirrored(self.graph, self.question)
+        mirror = _mirrored("collider", self.question)
         return None if mirror == self.question else mirror
 
 
@@ -100,107 +92,86 @@ def _mirrored(graph: Graph, question: Question) -> Question:
     return order[query], first, second, third
 
 
-def _tasks(graph: Graph) -> tuple[Task, ...]:
-    """Return every question about one variable that tells of another, mirror images once."""
-    tasks: list[Task] = []
-    seen: set[Question] = set()
-    for query in range(3):
-        for others in product((NOT_TOLD, PRESENT, ABSENT), repeat=2):
-            values = list(others)
-            values.insert(query, NOT_TOLD)
-            first, second, third = values
-            question = (query, first, second, third)
-            if others != (NOT_TOLD, NOT_TOLD) and question not in seen:
-                seen |= {question, _mirrored(graph, question)}
-                tasks.append(Task(graph, query, (first, second, third)))
-    return tuple(tasks)
-
-
-# The eleven tasks of the collider, in the order of their roman numbers.
+# The eleven tasks of Rehder and Waldmann (2017), in the order of their roman numbers: a cause given
+# anything that can be shown of the two others, the effect given both causes.
 TASKS: tuple[Task, ...] = (
-    Task("collider", 2, (0, 0, -1), "I", "i"),
-    Task("collider", 2, (0, 1, -1), "II", "j"),
-    Task("collider", 2, (1, 1, -1), "III", "k"),
-    Task("collider", 0, (-1, 1, -1), "IV", "d"),
-    Task("collider", 0, (-1, 0, -1), "V", "e"),
-    Task("collider", 0, (-1, 1, 1), "VI", "a"),
-    Task("collider", 0, (-1, -1, 1), "VII", "b"),
-    Task("collider", 0, (-1, 0, 1), "VIII", "c"),
-    Task("collider", 0, (-1, 1, 0), "IX", "f"),
-    Task("collider", 0, (-1, -1, 0), "X", "g"),
-    Task("collider", 0, (-1, 0, 0), "XI", "h"),
+    Task(2, (0, 0, -1), "I", "i"),
+    Task(2, (0, 1, -1), "II", "j"),
+    Task(2, (1, 1, -1), "III", "k"),
+    Task(0, (-1, 1, -1), "IV", "d"),
+    Task(0, (-1, 0, -1), "V", "e"),
+    Task(0, (-1, 1, 1), "VI", "a"),
+    Task(0, (-1, -1, 1), "VII", "b"),
+    Task(0, (-1, 0, 1), "VIII", "c"),
+    Task(0, (-1, 1, 0), "IX", "f"),
+    Task(0, (-1, -1, 0), "X", "g"),
+    Task(0, (-1, 0, 0), "XI", "h"),
 )
-_TASKS: dict[Graph, tuple[Task, ...]] = {
-    "collider": TASKS,
-    "chain": _tasks("chain"),
-    "fork": _tasks("fork"),
-}
-
-
-def tasks(graph: Graph) -> tuple[Task, ...]:
-    """Return the tasks of a graph; a task's number is its position here.
-
-    Those of the collider are the eleven of Rehder and Waldmann (2017): a cause given anything
-    that can be shown of the two others, the effect given both causes. Those of chain and fork are
-    made alike: every variable given anything that can be shown of one or both of the others, never
-    given nothing, which would ask for a frequency that no prompt tells. That makes 24 of the
-    chain, and 13 of the fork, whose two effects are mirror images.
-    """
-    return _TASKS[graph]
 
 
 def questions(graph: Graph, directions: Directions = "both") -> tuple[Question, ...]:
-    """Return the questions about a graph: task by task, direction 0 before direction 1.
+    """Return the questions about a graph, each before its mirror image.
 
-    Both directions of the collider make 20, of the fork 24; a chain has one direction, of 24.
+    Those of the collider are the tasks, 20 in both directions. Chain and fork have every variable
+    given anything that can be shown of one or both of the others, never given nothing, which
+    would ask for a frequency that no prompt tells: 24 of the chain, which has no mirror image, and
+    24 of the fork, 13 in one direction.
     """
+    firsts = [task.question for task in TASKS] if graph == "collider" else _every_question()
     every: list[Question] = []
-    for task in tasks(graph):
-        every.append(task.question)
-        if directions == "both" and task.mirrored is not None:
-            every.append(task.mirrored)
+    mirrors: set[Question] = set()
+    for question in firsts:
+        mirror = _mirrored(graph, question)
+        if question in mirrors:
+            continue
+        mirrors.add(mirror)
+        every.append(question)
+        if directions == "both" and mirror != question:
+            every.append(mirror)
     return tuple(every)
 
 
-def _places() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    task_at = np.full((3, 3, 3, 3, 3), -1)
-    direction_at = np.full((3, 3, 3, 3, 3), -1)
-    for g, graph in enumerate(GRAPHS):
-        for number, task in enumerate(tasks(graph)):
-            for direction, question in enumerate((task.question, task.mirrored)):
-                if question is not None:
-                    query, *values = question
-                    index = (g, query, *(value + 1 for value in values))
-                    task_at[index], direction_at[index] = number, direction
-    return task_at, direction_at
+def _every_question() -> list[Question]:
+    """Return every question about one of three variables that tells of another."""
+    every: list[Question] = []
+    for query in range(3):
+        for others in product((NOT_TOLD, PRESENT, ABSENT), repeat=2):
+            first, second, third = (*others[:query], NOT_TOLD, *others[query:])
+            if others != (NOT_TOLD, NOT_TOLD):
+                every.append((query, first, second, third))
+    return every
 
 
-_TASK_AT, _DIRECTION_AT = _places()
+# The number of the task and the direction of a question, by its columns, each from -1 on.
+_TASK_AT, _DIRECTION_AT = np.full((3, 3, 3, 3), -1), np.full((3, 3, 3, 3), -1)
+for _number, _task in enumerate(TASKS):
+    for _direction, _question in enumerate((_task.question, _task.mirrored)):
+        if _question is not None:
+            _place = _question[0], *(value + 1 for value in _question[1:])
+            _TASK_AT[_place], _DIRECTION_AT[_place] = _number, _direction
 
 
 def task_of(
-    query: ArrayLike, first: ArrayLike, second: ArrayLike, third: ArrayLike, graph: ArrayLike = 0
+    query: ArrayLike, first: ArrayLike, second: ArrayLike, third: ArrayLike
 ) -> NDArray[np.int64]:
-    """Return the numbers of the tasks (0 to 10 are I to XI of the collider), -1 for no task."""
-    return np.asarray(_TASK_AT[_at(query, first, second, third, graph)])
+    """Return the numbers of the collider's tasks, 0 to 10 for I to XI, -1 for no task."""
+    return np.asarray(_TASK_AT[_at(query, first, second, third)])
 
 
 def direction_of(
-    query: ArrayLike, first: ArrayLike, second: ArrayLike, third: ArrayLike, graph: ArrayLike = 0
+    query: ArrayLike, first: ArrayLike, second: ArrayLike, third: ArrayLike
 ) -> NDArray[np.int64]:
-    """Return 0 for questions as they stand in `tasks`, 1 for mirrored ones, -1 for no task.
+    """Return 0 for questions as they stand in `TASKS`, 1 for mirrored ones, -1 for no task.
 
-    In the collider direction 1 asks about C2, or about the effect given C1 alone; tasks I and III
+    Direction 1 asks about C2, or about the effect given C1 alone; tasks I and III
     equal their mirror images.
     """
-    return np.asarray(_DIRECTION_AT[_at(query, first, second, third, graph)])
+    return np.asarray(_DIRECTION_AT[_at(query, first, second, third)])
 
 
-def _at(
-    query: ArrayLike, first: ArrayLike, second: ArrayLike, third: ArrayLike, graph: ArrayLike
-) -> tuple[NDArray[np.int64], ...]:
-    values = (np.asarray(value, dtype=np.int64) + 1 for value in (first, second, third))
-    return (np.asarray(graph, dtype=np.int64), np.asarray(query, dtype=np.int64), *values)
+def _at(query: ArrayLike, *told: ArrayLike) -> tuple[NDArray[np.int64], ...]:
+    values = (np.asarray(value, dtype=np.int64) + 1 for value in told)
+    return (np.asarray(query, dtype=np.int64), *values)
 
 
 def noisy_or_table(
