@@ -136,7 +136,9 @@ def _every_question() -> list[Question]:
     every: list[Question] = []
     for query in range(3):
         for others in product((NOT_TOLD, PRESENT, ABSENT), repeat=2):
-            first, second, third = (*others[:query], NOT_TOLD, *others[query:])
+            values = list(others)
+            values.insert(query, NOT_TOLD)
+            first, second, third = values
             if others != (NOT_TOLD, NOT_TOLD):
                 every.append((query, first, second, third))
     return every
