@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import product
-from math import isnan, prod
+from math import isnan, nan, prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,18 @@ from knownminds.environments.words.answer import decimal
 
 from .errors import explained
 from .printing import Printer, block, table_name, tables
-from .symbols import DATA, STATE, Expr, as_number, new_graph, number, substituted, symbol, within
+from .symbols import (
+    DATA,
+    STATE,
+    Expr,
+    as_number,
+    evaluated,
+    new_graph,
+    number,
+    substituted,
+    symbol,
+    within,
+)
 from .tracing import Passage, entries
 
 # What JavaScript calculates as Python does, to the last bit.
@@ -22,8 +33,8 @@ EXACT = frozenset(("number", "symbol", "add", "sub", "mul", "div", "select", "gt
 EXACT |= {"and", "lookup", "abs", "sqrt"}
 MOST = 200_000  # combinations of what a world remembers, a trial
 NO_ACTION = -1
+PRESENT = "present"
 
-_PYTHON = {"select": "pick", "abs": "abs", "sqrt": "sqrt"}
 _SCRIPT = {"select": "pick", "abs": "Math.abs", "sqrt": "Math.sqrt"}
 _SCRIPT |= {"max": "Math.max", "min": "Math.min"}
 _NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
@@ -60,7 +71,9 @@ class Script:
                 environment.world.span is not None,
             )
             self._columns = {**self._passage.shown, **self._passage.paid}
-            roots = self._roots()
+            after = self._passage.after
+            self._results = {**self._columns, PRESENT: as_number(self._passage.present), **after}
+            roots = list(self._results.values())
             odd = sorted({x.op for x in within(roots)} - EXACT)
             if odd:
                 raise ValueError(
@@ -74,8 +87,6 @@ class Script:
             self._places = self._read(roots)
             self.text = self._javascript(roots)
             self._depends = {a: self._depending(a) for a in (NO_ACTION, *range(self._n_actions))}
-            self._plays = self._as_python(roots)
-        self._known: dict[Any, Any] = {}
 
     @property
     def start(self) -> dict[str, float]:
@@ -103,70 +114,59 @@ class Script:
             If a world can be in too many ways.
         """
         names = (*self.shown, *self.paid)
-        passage = self._passage
-        sets = {name: {value} for name, value in self.start.items()}
-        table = design.table
-        there = table.get("present")
+        sets: dict[str, Collection[float]] = {name: {value} for name, value in self.start.items()}
         for t in range(self.environment.n_trials):
             by_action: dict[int, set[Lived]] = {}
-            if there is None or there[t]:
-                data = self._data(table, t)
+            if self._happens(design, t):
                 after: dict[str, set[float]] = {name: set() for name in self._needed}
-                for action, depends in self._depends.items():
-                    columns = depends["present"].union(*(depends[n] for n in names))
-                    for made in self._made(t, columns, sets, data, action):
-                        if made[len(self._columns)] > 0.0:
-                            at = dict(zip(self._columns, made, strict=False))
-                            by_action.setdefault(action, set()).add(tuple(at[n] for n in names))
-                    for k, name in enumerate(passage.after, len(self._columns) + 1):
-                        if name in after:
-                            ways_to_go = self._made(t, depends[name], sets, data, action)
-                            after[name] |= {made[k] for made in ways_to_go}
+                for action in self._depends:
+                    made = self._ways((PRESENT, *names), sets, design, t, action)
+                    happen = {tuple(x) for there, *x in zip(*made, strict=True) if there > 0.0}
+                    by_action |= {action: happen} if happen else {}
+                    for name, values in after.items():
+                        values.update(self._ways((name,), sets, design, t, action)[0])
                 sets |= after
             yield by_action
 
     def follow(self, design: Design, actions: Mapping[int, int]) -> dict[int, dict[str, float]]:
         """Return what the trials that happen show and pay, by trial, as a page reckons it."""
-        passage, state, there = self._passage, self.start, design.table.get("present")
-        columns = {}
+        state, columns = self.start, {}
         for t in range(self.environment.n_trials):
-            if there is None or there[t]:
-                action = float(actions.get(t, NO_ACTION))
-                made = self._plays(action, *self._data(design.table, t), *state.values())
-                if made[len(self._columns)] > 0.0:
-                    columns[t] = dict(zip(self._columns, made, strict=False))
-                after = dict(zip(passage.after, made[len(self._columns) + 1 :], strict=True))
-                state = {name: after.get(name, value) for name, value in state.items()}
+            if self._happens(design, t):
+                data = self._data(design, t, actions.get(t, NO_ACTION)) | state
+                values = evaluated(self._results.values(), data)
+                made = dict(zip(self._results, values, strict=True))
+                if made[PRESENT] > 0.0:
+                    columns[t] = {name: float(made[name]) for name in self._columns}
+                state = {name: float(made.get(name, value)) for name, value in state.items()}
         return columns
 
-    def _made(
+    def _happens(self, design: Design, t: int) -> bool:
+        return "present" not in design.table or bool(design.table["present"][t])
+
+    def _ways(
         self,
-        trial: int,
         names: Collection[str],
         sets: Mapping[str, Collection[float]],
-        data: tuple[float, ...],
+        design: Design,
+        trial: int,
         action: int,
-    ) -> Iterator[Lived]:
-        """Yield what a trial makes of every combination of what is remembered by these names."""
-        start_names = [name for name in self.start if name in names]
-        ways = prod(len(sets[name]) for name in start_names)
+    ) -> list[list[float]]:
+        """Return by name what a trial makes of all combinations of what is remembered by then."""
+        depends = frozenset[str]().union(*(self._depends[action][name] for name in names))
+        start = {name: sets[name] if name in depends else [x] for name, x in self.start.items()}
+        ways = prod(map(len, start.values()))
         if ways > MOST:
             raise ValueError(
                 f"A page holds a text for all that can be told; by trial {trial + 1} the world of "
                 f"{self.environment.name} can be in {ways:,} ways, and {MOST:,} is the most. Set "
                 "its size lower."
             )
-        start = self.start
-        for values in product(*(sets[name] for name in start_names)):
-            key = (action, data, tuple(start_names), values)
-            if key not in self._known:
-                state = start | dict(zip(start_names, values, strict=True))
-                self._known[key] = self._plays(float(action), *data, *state.values())
-            yield self._known[key]
-
-    def _roots(self) -> list[Expr]:
-        passage = self._passage
-        return [*self._columns.values(), as_number(passage.present), *passage.after.values()]
+        state = zip(start, np.array(list(product(*start.values()))).T, strict=True)
+        data = self._data(design, trial, action) | dict(state)
+        made = evaluated([self._results[name] for name in names], data)
+        lists = [np.broadcast_to(np.asarray(x, dtype=float), ways).tolist() for x in made]
+        return [[nan if isnan(x) else x for x in one] for one in lists]  # one NaN, as it is itself
 
     def _read(self, roots: list[Expr]) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Return the table, and the position in it, of each number that the world reads."""
@@ -174,23 +174,24 @@ class Script:
         read = [x for x in within(roots) if x.op == "symbol" and x.on == DATA]
         return {x.value: places[x.value] for x in read if x is not self._action}
 
-    def _data(self, table: Mapping[str, Any], t: int) -> tuple[float, ...]:
-        return tuple(float(table[name][(t, *at)]) for name, at in self._places.values())
+    def _data(self, design: Design, t: int, action: int) -> dict[str, Any]:
+        """Return what the world reads on a trial, by name."""
+        read = {name: design.table[table][(t, *at)] for name, (table, at) in self._places.items()}
+        return {"action": float(action), **{name: float(x) for name, x in read.items()}}
 
     def _depending(self, action: int) -> dict[str, frozenset[str]]:
         """Return what each column, and each number remembered, depends on among these numbers."""
-        passage, put = self._passage, {self._action: number(action)}
-        by_name = {}
-        for name, x in {**self._columns, "present": passage.present, **passage.after}.items():
+        by_name, put = {}, {self._action: number(action)}
+        for name, x in self._results.items():
             parts = within([substituted(x, put)])
             symbols = {y.value for y in parts if y.op == "symbol" and y.on == STATE}
-            by_name[name] = frozenset(symbols & passage.start.keys())
+            by_name[name] = frozenset(symbols & self._passage.start.keys())
         return by_name
 
     @property
     def _needed(self) -> set[str]:
         """What is remembered that texts hang on, in this trial or a later one."""
-        wanted = {"present", *self.shown, *self.paid}
+        wanted = {PRESENT, *self.shown, *self.paid}
         while True:
             more = {
                 n for depends in self._depends.values() for name in wanted for n in depends[name]
@@ -224,24 +225,6 @@ class Script:
         ]
         body = [*constants, *loads, *printer.lines, ends]
         return "\n".join([*block("(state, table, t, action) => {", body), "}"])
-
-    def _as_python(self, roots: list[Expr]) -> Any:
-        """Return a function of action, data and what is remembered, as the script has it."""
-        printer = Printer(self._names(roots), _PYTHON)
-        texts = printer.write(roots)
-        names = [f"{name}_t" for name in self._places]
-        arguments = ", ".join(["action", *names, *self._passage.start])
-        body = [*printer.lines, f"return ({', '.join(texts)},)"]
-        space: dict[str, Any] = {
-            "np": np,
-            "nan": np.nan,
-            "inf": np.inf,
-            "sqrt": np.sqrt,
-            "pick": lambda c, a, b: a if c else b,
-        }
-        exec("\n".join([*tables(roots), *block(f"def play({arguments}):", body)]), space)
-        play = space["play"]
-        return lambda *values: tuple(float(x) for x in play(*values))
 
 
 class _ScriptPrinter(Printer):

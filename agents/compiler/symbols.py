@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from .definition import HALF_LOG_2_PI
+
 PARAMETER, DATA, STATE = 1, 2, 4  # what an expression depends on, as bits
-HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 CONDITIONS = ("gt", "eq", "not", "and")
 COSTLY = ("div", "exp", "log", "sqrt", "ndtr", "log_ndtr", "hazard", "lookup")
 LARGEST_POWER = 8  # that is written as a product
@@ -48,6 +49,13 @@ class UntraceableError(TypeError):
     """What a definition does that no kernel could; says what to write instead."""
 
 
+def _binary(op: Callable[[Any, Any], Any]) -> Any:
+    def method(self: Expr, other: Any) -> Any:
+        return op(self, other) if is_number(other) else NotImplemented
+
+    return method
+
+
 class Expr:
     """An operation, the expressions it works on, and a value (a number, a name, a table).
 
@@ -62,17 +70,22 @@ class Expr:
     value: Any
     on: int
     number: int
-    __add__: Any  # operators are set below
-    __sub__: Any
-    __mul__: Any
-    __truediv__: Any
-    __radd__: Any
-    __rsub__: Any
-    __rmul__: Any
-    __rtruediv__: Any
-    __gt__: Any
-    __lt__: Any
     __hash__ = object.__hash__
+
+    __add__ = _binary(lambda a, b: make("add", a, b))
+    __sub__ = _binary(lambda a, b: make("sub", a, b))
+    __mul__ = _binary(lambda a, b: make("mul", a, b))
+    __truediv__ = _binary(lambda a, b: make("div", a, b))
+    __radd__ = _binary(lambda a, b: make("add", b, a))
+    __rsub__ = _binary(lambda a, b: make("sub", b, a))
+    __rmul__ = _binary(lambda a, b: make("mul", b, a))
+    __rtruediv__ = _binary(lambda a, b: make("div", b, a))
+    __gt__ = _binary(lambda a, b: make("gt", a, b))
+    __lt__ = _binary(lambda a, b: make("gt", b, a))
+    __ge__ = _binary(lambda a, b: negated(make("gt", b, a)))
+    __le__ = _binary(lambda a, b: negated(make("gt", a, b)))
+    __eq__ = _binary(lambda a, b: make("eq", a, b))
+    __ne__ = _binary(lambda a, b: negated(make("eq", a, b)))
 
     def __neg__(self) -> Expr:
         return make("sub", 0.0, self)
@@ -183,32 +196,6 @@ class Expr:
         if function in FUNCTIONS:
             return FUNCTIONS[function](*args, **options)
         return function._implementation(*args, **options)
-
-
-def _binary(op: Callable[[Any, Any], Any]) -> Any:
-    def method(self: Expr, other: Any) -> Any:
-        return op(self, other) if is_number(other) else NotImplemented
-
-    return method
-
-
-for _name, _op in (
-    ("add", lambda a, b: make("add", a, b)),
-    ("sub", lambda a, b: make("sub", a, b)),
-    ("mul", lambda a, b: make("mul", a, b)),
-    ("truediv", lambda a, b: make("div", a, b)),
-    ("radd", lambda a, b: make("add", b, a)),
-    ("rsub", lambda a, b: make("sub", b, a)),
-    ("rmul", lambda a, b: make("mul", b, a)),
-    ("rtruediv", lambda a, b: make("div", b, a)),
-    ("gt", lambda a, b: make("gt", a, b)),
-    ("lt", lambda a, b: make("gt", b, a)),
-    ("ge", lambda a, b: negated(make("gt", b, a))),
-    ("le", lambda a, b: negated(make("gt", a, b))),
-    ("eq", lambda a, b: make("eq", a, b)),
-    ("ne", lambda a, b: negated(make("eq", a, b))),
-):
-    setattr(Expr, f"__{_name}__", _binary(_op))
 
 
 def is_number(x: object) -> bool:
