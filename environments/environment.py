@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,7 @@ _NUMBERS = (int, float, np.number)  # a tuple: a union would be made anew at eac
 _WORDS = ("render", "parse", "say", "read")
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """One past trial as its player knows it.
 
     Action, response and reward are None if nothing was given, the reward also where none is paid.
@@ -51,7 +50,7 @@ class Turn:
     reward: float | None
     text: str = ""
     response: float | None = None
-    brought: Mapping[str, float] = field(default_factory=dict)
+    brought: Mapping[str, float] = MappingProxyType({})
 
     def __hash__(self) -> int:
         """Turns that are equal have the same."""

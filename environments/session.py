@@ -53,11 +53,6 @@ class Session:
         self._spans = table[world.span].tolist() if world.span else [0] * environment.n_trials
         self._span: Any = None
         self._world, self._drawn = world(), Drawn(table)
-        self._world.begin()
-        # A world that shows nothing and remembers nothing gives rewards alone.
-        self._goes_on = world.show is not World.show or bool(vars(self._world))
-        self._pays = self._goes_on or world.pay is not World.pay
-        self._gone = world.falls_for_good and world.span is not None
         self._seen: Observation | None = None
         self._turn_to(0)
 
@@ -102,22 +97,23 @@ class Session:
         """
         seen, environment = self.seen, self.environment
         action, response = environment.split(choice, environment.asks(seen))
+        paid = self._world.pay(self._drawn, -1 if action is None else action)
         reward: float | None = None
         brought: dict[str, float] = {}
-        if self._pays:
-            if not self._goes_on:
-                self._drawn.at(self._trial)
-            paid = self._world.pay(self._drawn, -1 if action is None else action)
-            if choice is not None and type(paid) is dict:
-                brought = {name: plain(paid[name]) for name in self._feedback}
-                reward = plain(paid["reward"])
-            elif choice is not None:
-                reward = plain(paid)
+        if choice is not None and type(paid) is dict:
+            brought = {name: plain(paid[name]) for name in self._feedback}
+            reward = plain(paid["reward"])
+        elif choice is not None:
+            reward = plain(paid)
         turn = Turn(seen, action, reward, text, response, brought)
-        given = {name: action if name == "action" else response for name in self._answers}
-        row = {**seen, **self._at_present(self._hidden), **given, "reward": reward}
+        row = {**seen, **self._at_present(self._hidden)}
+        for name in self._answers:
+            row[name] = action if name == "action" else response
+        row["reward"] = reward
+        for name in self._feedback:
+            row[name] = brought.get(name)
         self.turns.append(turn)
-        self.rows.append(row | {name: brought.get(name) for name in self._feedback})
+        self.rows.append(row)
         self._go_on()
         return turn
 
@@ -130,8 +126,6 @@ class Session:
         present, spans, end = self._present, self._spans, len(self._spans)
         while trial < end:
             if present is None or present[trial]:
-                if not self._goes_on:
-                    break
                 if spans[trial] != self._span:
                     self._span = spans[trial]
                     self._world.begin()
@@ -139,13 +133,17 @@ class Session:
                 self._showing = self._world.show(self._drawn)
                 if self._showing.get("present", True):
                     break
-                while self._gone and trial + 1 < end and spans[trial + 1] == self._span:
+                while (
+                    self._world.falls_for_good
+                    and trial + 1 < end
+                    and spans[trial + 1] == self._span
+                ):
                     trial += 1
             trial += 1
         self._trial = trial
         self._seen = None if trial >= end else {"trial": trial, **self._at_present(self._shown)}
 
-    def _at_present(self, columns: _Columns) -> dict[str, int | float]:
+    def _at_present(self, columns: _Columns) -> dict[str, Any]:
         """Return the values of fields on the present trial."""
         return {
             name: plain(self._showing[name]) if column is None else column[self._trial]

@@ -353,7 +353,7 @@ class Magnitude(Retelling):
         for i, turn in enumerate(every):
             if turn.observation["modality"]:
                 n += 1
-                every[i] = replace(turn, observation={**turn.observation, "picture": n})
+                every[i] = turn._replace(observation={**turn.observation, "picture": n})
         prompt = super().render(labels, every[-1].observation, every[:-1])
         if not n:
             return prompt
