@@ -73,7 +73,7 @@ class Ambiguity(Offers):
         "Red balls of the known urn less the middle of the ambiguous one, as a share.",
     )  # fmt: skip
 
-    def _problems(self) -> dict[str, NDArray[np.float64]]:
+    def _questions(self) -> dict[str, NDArray[np.float64]]:
         rows = []
         for middle, width, step in product(self.middles, self.widths, self.steps):
             low, high = round(middle - width / 2, 4), round(middle + width / 2, 4)

@@ -15,7 +15,7 @@ from knownminds.environments.fields import Field, Fields, Numbers, Whole, settin
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import decimal
 
-from .stated import Places, StatedQuestions
+from .stated import ListedQuestions, Places
 
 COLUMNS = ("endowment", "group", "multiplier", "others")
 
@@ -31,7 +31,7 @@ def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
     return np.asarray(x["endowment"] - x["action"] + x["multiplier"] * pool / x["group"])
 
 
-class PublicGoods(StatedQuestions):
+class PublicGoods(ListedQuestions):
     """How many tokens of an endowment to put into a common pool, after the others have.
 
     A round is played with other people each time. Every member of the group has the endowment; what
@@ -58,6 +58,7 @@ class PublicGoods(StatedQuestions):
     )
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = (0.0, np.inf)
+    n_numbers = 1
     noun = "tokens"
     thought = "I weigh what I keep against what the group gets."
 
@@ -71,33 +72,20 @@ class PublicGoods(StatedQuestions):
         ),
         "By which what is put in grows before it is shared.",
     )
-    repeats: int = setting(1, Whole(1), "How often each round is played.", size=True)
 
     def prepare(self) -> None:
         self.n_actions = self.endowment + 1
+        super().prepare()
+
+    def _questions(self) -> dict[str, NDArray[Any]]:
         rounds = list(product(self.multipliers, range(self.endowment + 1)))
         multiplier, others = np.array(rounds).T
-        self._columns: dict[str, NDArray[Any]] = {
+        return {
             "endowment": np.full(len(rounds), self.endowment),
             "group": np.full(len(rounds), self.group),
             "multiplier": multiplier,
             "others": others.astype(np.int64),
         }
-        super().prepare()
-
-    @property
-    def n_trials(self) -> int:
-        return self.repeats * len(self._columns["others"])
-
-    @property
-    def n_draws(self) -> int:
-        """One number per round, for its position."""
-        return self.n_trials
-
-    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """Return the rounds in mixed order."""
-        order = np.argsort(uniforms, axis=1) % len(self._columns["others"])
-        return {name: column[order] for name, column in self._columns.items()}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return what each contribution earns, in tokens."""
@@ -131,7 +119,3 @@ class PublicGoods(StatedQuestions):
             "multiplier": decimal(float(observation["multiplier"])),
             "others": int(observation["others"]),
         }
-
-    def _every(self) -> Iterator[dict[str, Any]]:
-        for k in range(len(self._columns["others"])):
-            yield {name: column[k].item() for name, column in self._columns.items()}

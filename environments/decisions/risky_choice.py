@@ -118,7 +118,7 @@ class RiskyChoice(Offers):
         "[amount, probability].",
     )
 
-    def _problems(self) -> dict[str, NDArray[np.float64]]:
+    def _questions(self) -> dict[str, NDArray[np.float64]]:
         chosen = SETS[self.problems]() if isinstance(self.problems, str) else self.problems
         return columns_of(chosen)
 

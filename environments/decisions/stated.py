@@ -8,9 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
-from knownminds.environments.fields import WORDS, OneOf, setting
+from knownminds.environments.fields import WORDS, OneOf, Whole, setting
 from knownminds.environments.questions import Questions
 from knownminds.environments.words.answer import Answer, parse_label
 from knownminds.environments.words.final_answers import MARKER, marker_of
@@ -118,3 +121,55 @@ class StatedQuestions(Questions):
                     "the templates tell them apart."
                 )
         return known
+
+
+class ListedQuestions(StatedQuestions):
+    """Questions of a list, each posed `repeats` times, in mixed order.
+
+    Attributes
+    ----------
+    n_numbers
+        Uniform numbers of a question: the first puts it in order, the last says what is named
+        first, where a field `first` records that.
+    """
+
+    n_numbers: ClassVar[int] = 2
+    _columns: dict[str, NDArray[Any]]
+
+    repeats: int = setting(1, Whole(1), "How often each question is posed.", size=True)
+
+    @abstractmethod
+    def _questions(self) -> dict[str, NDArray[Any]]:
+        """Return the list, by column, [questions]."""
+
+    def prepare(self) -> None:
+        self._columns = self._questions()
+        super().prepare()
+
+    @property
+    def _n_listed(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    @property
+    def n_trials(self) -> int:
+        return self.repeats * self._n_listed
+
+    @property
+    def n_draws(self) -> int:
+        """Some numbers per question."""
+        return self.n_numbers * self.n_trials
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the questions in mixed order."""
+        each = uniforms.reshape(len(uniforms), self.n_numbers, -1)
+        order = np.argsort(each[:, 0], axis=1) % self._n_listed
+        tables = {name: column[order] for name, column in self._columns.items()}
+        if "first" in self.fields.shown:
+            tables["first"] = (each[:, -1] < 0.5).astype(np.int64)
+        return tables
+
+    def _every(self) -> Iterator[dict[str, Any]]:
+        named = [{"first": first} for first in (0, 1)] if "first" in self.fields.shown else [{}]
+        for k in range(self._n_listed):
+            seen = {name: column[k].item() for name, column in self._columns.items()}
+            yield from ({**seen, **first} for first in named)

@@ -18,14 +18,13 @@ from knownminds.environments.fields import (
     Numbers,
     SomeOf,
     Unless,
-    Whole,
     setting,
 )
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST
 
-from .stated import LABELS, Places, StatedQuestions
+from .stated import LABELS, ListedQuestions, Places
 
 ROLES = ("responder", "proposer")
 RESPONDER, PROPOSER = 0, 1
@@ -64,7 +63,7 @@ def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
     return np.where(np.isfinite(x["action"]), chance * share, np.nan)
 
 
-class Ultimatum(StatedQuestions):
+class Ultimatum(ListedQuestions):
     """Offers of a share of a stake to accept (action 1) or reject (0), and offers to make.
 
     As responder one is offered a part of the stake by somebody who would keep the rest; who rejects
@@ -122,30 +121,12 @@ class Ultimatum(StatedQuestions):
         "None for 30 of nothing to a fifth of the stake against half of it.",
     )
     roles: Sequence[str] = setting(ROLES, SomeOf(ROLES), "Which questions are posed.")
-    repeats: int = setting(1, Whole(1), "How often each question is posed.", size=True)
 
     def prepare(self) -> None:
-        self._columns = self._questions()
         super().prepare()
         for name in ("accept", "reject"):
             if not self._words[name].text.strip():
                 raise ValueError(f"The template {name!r} is a word; {self.templates} has none.")
-
-    @property
-    def n_trials(self) -> int:
-        return self.repeats * len(self._columns["role"])
-
-    @property
-    def n_draws(self) -> int:
-        """Two numbers per question: its position, and what is named first."""
-        return 2 * self.n_trials
-
-    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """Return the questions in mixed order."""
-        position, first = np.moveaxis(uniforms.reshape(len(uniforms), 2, -1), 1, 0)
-        order = np.argsort(position, axis=1) % len(self._columns["role"])
-        tables: dict[str, NDArray[Any]] = {n: c[order] for n, c in self._columns.items()}
-        return {**tables, "first": (first < 0.5).astype(np.int64)}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return what each action earns, in points."""
@@ -223,8 +204,3 @@ class Ultimatum(StatedQuestions):
             rest=decimal(round(stake - offer, 9)),
             percent=decimal(round(100 * chance, 9)),
         )
-
-    def _every(self) -> Iterator[dict[str, Any]]:
-        for k in range(len(self._columns["role"])):
-            seen = {name: column[k].item() for name, column in self._columns.items()}
-            yield from ({**seen, "first": first} for first in (0, 1))
