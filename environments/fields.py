@@ -157,8 +157,9 @@ def settings_of(cls: type, inherited: Mapping[str, Setting]) -> dict[str, Settin
 
     A base's setting of which the class makes anything else is none of the class.
     """
+    kinds = inspect.get_annotations(cls)
     settings = {
-        name: Setting(**{**vars(declared), "kind": str(cls.__annotations__.get(name, "Any"))})
+        name: Setting(**{**vars(declared), "kind": str(kinds.get(name, "Any"))})
         for name, declared in vars(cls).items()
         if isinstance(declared, Setting)
     }

@@ -59,3 +59,10 @@ def test_a_subclass_adds_settings_and_changes_them():
     assert (Guess().n_visits, Guess(5).n_visits, Guess.size) == (3, 5, "n_visits")
     with pytest.raises(TypeError, match="unexpected keyword argument 'quiet'"):
         Guess(quiet=1)
+
+
+def test_a_setting_needs_no_annotation():
+    class Untyped(Guess):
+        n_visits = setting(2, Whole(1), "Fewer visits.", size=True)
+
+    assert Untyped().settings["n_visits"] == 2
