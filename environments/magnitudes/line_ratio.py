@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL.Image import Image
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields
@@ -16,9 +17,6 @@ from . import drawing
 from .decoupling import HUNDREDTHS, dashes, length
 from .magnitude import Magnitude
 from .placing import LONGEST, MOST, PLACED, indent, lie, placed
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 _DASHES = 100  # of the longer line
 FEWEST, LEAST = 3, 10.0  # dashes, px: of the shorter one of decoupled lines

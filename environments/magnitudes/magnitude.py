@@ -6,10 +6,11 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL.Image import Image
 
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
@@ -36,9 +37,6 @@ from knownminds.environments.words.screen import Screen
 from knownminds.environments.words.slots import Slot
 
 from . import drawing
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 Modality = Literal["text", "image", "text+image", "all"]
 Condition = Literal[

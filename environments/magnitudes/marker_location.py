@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL.Image import Image
 
 from knownminds.environments.environment import Observation
 
@@ -16,9 +17,6 @@ from .decoupling import HUNDREDTHS, dashes
 from .decoupling import length as length_of
 from .magnitude import Magnitude
 from .placing import LONGEST, MOST, PLACED, SHORTEST, indent, lie, placed
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 _DASHES = 100  # of a line, beside the marker
 _MARKER = "0"

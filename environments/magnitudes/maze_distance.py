@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL.Image import Image
 
 from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields
@@ -15,9 +16,6 @@ from knownminds.environments.fields import Field, Fields
 from . import drawing, maze
 from .decoupling import mirrored
 from .magnitude import Magnitude
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 _NUMBERS = 2**31  # of paths
 
