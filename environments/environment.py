@@ -17,12 +17,11 @@ from knownminds.environments.words.screen import Screen
 
 from .design import Design, session_stream
 from .fields import Fields, Setting, documented, jsonable, settings_of, signature_of
+from .later import pandas as pd
 from .replies import Replies
 from .world import Payoffs, World
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from knownminds.environments.record.trials import TrialRule, Trials
 
 Observation = Mapping[str, int | float]
@@ -35,6 +34,7 @@ Past = Literal["none", "part", "all"]
 
 _NUMBERS = (int, float, np.number)  # a tuple: a union would be made anew at each step
 
+MOST_NUMBERED = 10_000  # games, balloons and the like of a session that trials may tell
 _WORDS = ("render", "parse", "say", "read")
 
 
@@ -168,12 +168,22 @@ class Environment(ABC):
     def as_played(cls, frame: pd.DataFrame) -> Self:
         """Return the experiment with the settings that trials tell; as shipped where they do not.
 
+        By default its size, where a field is numbered beyond what ships.
+
         Raises
         ------
         ValueError
             If a column tells what no setting is.
         """
-        return cls()
+        plain = cls()
+        for field in plain.fields:
+            sized = plain.size in (field.setting, field.range) and field.name in frame
+            if isinstance(field.range, str) and plain.size and sized:
+                count, size = getattr(plain, field.range), plain.settings[plain.size]
+                most = pd.to_numeric(frame[field.name], errors="coerce").max()
+                if count <= most < MOST_NUMBERED:
+                    return cls(**{plain.size: -(-size * (int(most) + 1) // count)})
+        return plain
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Numbers, Unless, Whole, setting
-from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.history import FIRST, Filled, Retelling, is_missing
 from knownminds.environments.words.prompt import Message, Prompt, Template
@@ -21,7 +20,6 @@ from knownminds.environments.words.slots import position_of
 from knownminds.environments.world import World
 
 STOP, INFLATE = 0, 1
-MOST_BALLOONS = 10_000  # of a session that trials may tell
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _OPTIONS = ["1", "2"]
 _WORDS = ("stop", "inflate", "held", "burst", "stopped")
@@ -170,15 +168,6 @@ class BalloonRisk(Retelling):
         kept = frame["pump"].to_numpy(dtype=float) - 1.0
         lost = np.where((action == INFLATE) & (reward < 1.0), 0.0, np.nan)
         return np.where(action == STOP, kept, lost)
-
-    @classmethod
-    def as_played(cls, frame: pd.DataFrame) -> Self:
-        there = "balloon" in frame
-        most = pd.to_numeric(frame["balloon"], errors="coerce").max() if there else np.nan
-        plain = cls()
-        if not plain.n_all <= most < MOST_BALLOONS:
-            return plain
-        return cls(n_balloons=-(-(int(most) + 1) // plain.n_types))
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
         balloon, kind, pump = map(trials.numbers, self.fields.stimulus)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from scipy.special import ndtri
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
-from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import TrialRule, Trials
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.history import FIRST, LETTERS, Filled
@@ -23,7 +22,6 @@ from knownminds.environments.world import World
 from .two_machines import TwoMachines
 
 N_FORCED = 4
-MOST_GAMES = 10_000  # of a session that trials may tell
 ARMS = tuple(f"forced_{k + 1}" for k in range(N_FORCED))
 POINTS = tuple(f"forced_points_{k + 1}" for k in range(N_FORCED))
 _NTH = ("one", "two", "three", "four")
@@ -210,12 +208,6 @@ class Horizon(TwoMachines):
         while begin > 0 and turns[begin - 1].observation["game"] == game:
             begin -= 1
         return turns[begin:]
-
-    @classmethod
-    def as_played(cls, frame: pd.DataFrame) -> Self:
-        most = pd.to_numeric(frame["game"], errors="coerce").max() if "game" in frame else np.nan
-        plain = cls()
-        return cls(n_games=int(most) + 1) if plain.n_games <= most < MOST_GAMES else plain
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
         yield (
