@@ -247,8 +247,13 @@ class InProcess:
                 return Reply(...)
     """
 
+    model: str
     base_url = ""
     heeds = frozenset({"seed", "max_tokens"})
+
+    def __init__(self, model: str = "") -> None:
+        if model:
+            self.model = model
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
         """Answer once; `Failed` if there is no reply."""

@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from knownminds.agents import AGENTS, Model, positive
@@ -91,6 +92,28 @@ def test_a_list_in_the_folder_is_read(tmp_path, capsys):
     (tmp_path / "knownminds.toml").write_text('plugins = ["listed_model.py"]\n')
     assert run("show", "listed_model") == 0
     assert "learns one value" in capsys.readouterr().out
+
+
+ADAPTER = """
+from knownminds.llm_adapters import InProcess, Reply, Usage
+
+
+class FirstNamed(InProcess):
+    provider = "first_named"
+
+    async def complete(self, prompt, *, settings):
+        named = prompt.text.split("machine ")[-3][0]
+        return Reply(named, usage=Usage(0, 1), model_served=self.model)
+"""
+
+
+def test_an_adapter_of_a_users_file_takes_a_run(tmp_path):
+    (tmp_path / "first_named.py").write_text(ADAPTER)
+    words = ("instrumental_learning", "--llm", "first_named:rule", "--out", str(tmp_path / "run"))
+    assert run("run", *words, "--plugin", str(tmp_path / "first_named.py")) == 0
+    frame = pd.read_parquet(tmp_path / "run" / "trials.parquet")
+    assert (frame["model"] == "rule").all()
+    assert (frame["action"] == frame["first"]).all()
 
 
 class Offered(Model):
