@@ -336,17 +336,9 @@ def _product(factors: Sequence[_Factor], axes: tuple[int, ...]) -> Array:
     """Multiply tables, [contexts, *axes]; the small ones first."""
     total: Array = np.ones((1,) * (len(axes) + 1))
     for scope, table in sorted(factors, key=lambda factor: factor[1].size):
-        total = total * _spread(table, scope, axes, 1)
+        ordered = table.transpose(0, *(1 + scope.index(a) for a in axes if a in scope))
+        total = total * ordered[:, *(slice(None) if a in scope else None for a in axes)]
     return total
-
-
-def _spread(table: Array, scope: tuple[int, ...], axes: tuple[int, ...], ahead: int = 0) -> Array:
-    """Return a view of a table with an axis for each of `axes`, behind the first `ahead` ones."""
-    kept = [a for a in axes if a in scope]
-    ordered = table.transpose(*range(ahead), *(ahead + scope.index(a) for a in kept))
-    index = (slice(None),) * ahead + tuple(slice(None) if a in scope else None for a in axes)
-    spread: Array = ordered[index]
-    return spread
 
 
 def _check_law(node: Node, parents: Sequence[Node]) -> None:
