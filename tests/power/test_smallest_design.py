@@ -1,4 +1,5 @@
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -56,10 +57,11 @@ def drawn(monkeypatch, power):
         row = {"subjects": 1, "sessions": cell.sessions, "trials": 24, "effect": 0.3}
         row |= {"data sets": study.replicates, "power": score, "95% covers": NOTHING, "failed": 0}
         table = pd.DataFrame([row]).set_index(["subjects", "sessions", "trials"])
-        return Result("t", tables={"Designs": table})
+        frame = pd.DataFrame({"status": ["ok"] * study.replicates, "seconds": 0.0})
+        return SimpleNamespace(frame=frame, result=Result("t", tables={"Designs": table}))
 
     monkeypatch.setattr(smallest_design_module, "computed_steps", lambda *_: step)
-    monkeypatch.setattr(smallest_design_module, "say", lambda result: result)
+    monkeypatch.setattr(smallest_design_module, "say", lambda rows: rows.result)
     monkeypatch.setattr(smallest_design_module, "check_step_loop", lambda study: None)
 
 
