@@ -17,6 +17,7 @@ import numpy as np
 from .printing import Frame, Printer, block, costly, held, largest, row
 from .symbols import (
     CONDITIONS,
+    COSTLY,
     DATA,
     PARAMETER,
     STATE,
@@ -175,7 +176,10 @@ class Likelihood:
             if x.on == DATA and x.args and x.op not in CONDITIONS and costly(x)
         ]
         rare = dict.fromkeys(one.rare for one in self._passes if one.rare is not None)
-        hoisted = [*largest(trial_roots, wanted), *rare]
+        hoisted = largest(trial_roots, wanted)
+        if len(hoisted) > MOST_COLUMNS:
+            hoisted = largest(trial_roots, [x for x in wanted if x.op in COSTLY])
+        hoisted += rare
         self.hoisted = {x: f"once_{k}" for k, x in enumerate(hoisted)}
         left = within([*within(trial_roots, stop=self.hoisted), *self.start.values()], self.hoisted)
         used = {x.value for x in left if _is_column(x)} | set(first)
@@ -217,6 +221,7 @@ class Likelihood:
 
 
 MANY = 100  # operations of an answer that are done once for equal questions in a row
+MOST_COLUMNS = 64  # hoisted; to read more takes longer than to add and multiply anew
 TAILS = ("ndtr", "log_ndtr")
 
 
