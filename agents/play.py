@@ -227,7 +227,7 @@ def play_tables(
     Parameters
     ----------
     tables
-        As `Environment.tables` or `Environment.again` makes them, [N, T, ...].
+        As `Environment.tables` makes them, [N, T, ...].
     uniforms
         The model's random numbers, [N, T * n_uniforms].
     lapse

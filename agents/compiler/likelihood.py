@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .printing import Frame, Printer, block, costly, held, largest, row
+from .printing import Frame, Printer, block, costly, costly_of_parameters, largest, row
 from .symbols import (
     CONDITIONS,
     COSTLY,
@@ -361,25 +361,27 @@ class _Pass:
     def lines(self) -> list[str]:
         """Return what the function does."""
         whole, n = self.whole, len(self.parameters)
-        kept: dict[Expr, str] = {}  # what has a row: parameters, states, and what is held
+        named: dict[
+            Expr, str
+        ] = {}  # parameters, states, costly parts: what has a row
         for part in self.parts:
-            once = held(part.roots, len(kept))
+            once = costly_of_parameters(part.roots, len(named))
             left = within(part.roots, stop={*once, *whole.hoisted})
             symbols = [x for x in (*left, *part.changed) if x.op == "symbol" and x.on != DATA]
             inline = set(part.heads) - set(part.carried)
-            kept |= {x: f"{x.value}_i" for x in symbols if x not in inline}
-            kept |= {x: name for x, name in once.items() if x not in kept}
-        places = {x: row(2 + n + k) for k, x in enumerate(kept)}
+            named |= {x: f"{x.value}_i" for x in symbols if x not in inline}
+            named |= {x: name for x, name in once.items() if x not in named}
+        places = {x: row(2 + n + k) for k, x in enumerate(named)}
         return Frame(
             ["total = np.zeros(len(theta))", f"gradient = np.zeros((len(theta), {n}))"],
-            2 + n + len(kept),
-            [f"{row(1)} = 1.0", *self._begin(kept, places)],
+            2 + n + len(named),
+            [f"{row(1)} = 1.0", *self._begin(named, places)],
             [
                 loop
                 for value, part in zip(whole.values, self.parts, strict=True)
                 for loop in self._loops(
                     [f"{whole.kind}_all[t, i] == {value}.0"] if whole.kind else [],
-                    part, kept, places,
+                    part, named, places,
                 )
             ],
             [
@@ -390,7 +392,7 @@ class _Pass:
         ).lines()  # fmt: skip
 
     def _loops(
-        self, kinds: list[str], part: _Part, kept: dict[Expr, str], places: dict[Expr, str]
+        self, kinds: list[str], part: _Part, named: dict[Expr, str], places: dict[Expr, str]
     ) -> list[tuple[str, list[str]]]:
         """Return the loops of a trial, by the condition that a lane enters them."""
         loops = []
@@ -398,14 +400,14 @@ class _Pass:
             differ = [f"({n}_all[t, i] != {n}_all[t - 1, i])" for n in self.whole.question]
             anew = " | ".join(["(t == start[block])", *differ]) if part.costly else ""
             begins = " & ".join(kinds) or anew
-            first = self._trial(kinds, {}, part.carried, [], part.changed, kept, places)
+            first = self._trial(kinds, {}, part.carried, [], part.changed, named, places)
             loops = [(begins, first)]
         heads, changed = ({}, {}) if part.carried else (part.heads, part.changed)
         for value, case in part.cases.items():
             when = list(kinds)
             if self.rare is not None:
                 when.append(f"{self.whole.hoisted[self.rare]}_all[t, i] == {value}")
-            lines = self._trial(when, heads, {}, case, changed, kept, places)
+            lines = self._trial(when, heads, {}, case, changed, named, places)
             loops.append((" & ".join(when), lines))
         return loops
 
@@ -416,16 +418,16 @@ class _Pass:
         carried: dict[Expr, Expr],
         results: list[Expr],
         changed: dict[Expr, Expr],
-        kept: dict[Expr, str],
+        named: dict[Expr, str],
         places: dict[Expr, str],
     ) -> list[str]:
         """Return the statements of a trial in a lane."""
         whole, n, zero = self.whole, len(self.parameters), number(0.0)
         roots = [*heads.values(), *carried.values(), *results, *changed.values()]
-        left = within([*roots, *changed], stop={**kept, **whole.hoisted})
+        left = within([*roots, *changed], stop={**named, **whole.hoisted})
         columns = {symbol(c, DATA): c for c in whole.used} | whole.hoisted
         read = [c for x, c in columns.items() if x in left]
-        mine = {x: name for x, name in kept.items() if x in left}
+        mine = {x: name for x, name in named.items() if x in left}
         body = Printer({**mine, **{x: f"{c}_t" for x, c in columns.items()}})
         body.names |= dict(zip(heads, body.write(heads.values()), strict=True))
         texts = iter(body.write([*carried.values(), *results, *changed.values()]))
@@ -444,12 +446,12 @@ class _Pass:
             *lines,
         ]
 
-    def _begin(self, kept: dict[Expr, str], places: dict[Expr, str]) -> list[str]:
+    def _begin(self, named: dict[Expr, str], places: dict[Expr, str]) -> list[str]:
         """Return the statements that fill the rows of a lane before its first trial."""
         names = {symbol(p, PARAMETER): f"theta[q, {k}]" for k, p in enumerate(self.parameters)}
         if self.lapses:
             names[symbol(LAPSE, PARAMETER)] = "lapse[q]"
-        roots = [self.start.get(x, x) for x in kept]
+        roots = [self.start.get(x, x) for x in named]
         steady = [x for x in within(roots) if _is_column(x)]
         printer = Printer({**names, **{x: f"{x.value}_all[s, i]" for x in steady}})
         texts = printer.write(roots)
@@ -460,7 +462,7 @@ class _Pass:
         ]
         stores = [
             f"{places[x]} = {text}"
-            for x, text in zip(kept, texts, strict=True)
+            for x, text in zip(named, texts, strict=True)
             if text not in ("0.0", "-0.0")
         ]
         return [*(look if steady else []), *printer.lines, *stores]

@@ -120,7 +120,7 @@ def largest(roots: Iterable[Expr], wanted: Iterable[Expr]) -> list[Expr]:
     return [x for x in order if x in chosen and x in outside]
 
 
-def held(roots: Iterable[Expr], first: int = 0) -> dict[Expr, str]:
+def costly_of_parameters(roots: Iterable[Expr], first: int = 0) -> dict[Expr, str]:
     """Return the costly parts that depend on parameters alone, by the name of their row.
 
     Names are numbered from `first` on.

@@ -11,7 +11,7 @@ import numpy as np
 from knownminds.agents.sequences import LANES
 from knownminds.environments.world import World
 
-from .printing import Frame, Printer, block, held, row
+from .printing import Frame, Printer, block, costly_of_parameters, row
 from .symbols import (
     DATA,
     PARAMETER,
@@ -199,13 +199,13 @@ class Simulation:
 
     def _trial(self, joint: bool) -> tuple[int, list[str], list[str]]:
         """Return how many rows are carried, and the statements before and in a trial."""
-        once = held(self._roots())
+        once = costly_of_parameters(self._roots())
         parts = within(self._roots(), stop=once)
         parameters = list(self.definition.parameters) if self.definition else []
         used = [symbol(p, PARAMETER) for p in parameters]
-        kept = {x: f"{x.value}_i" for x in (*used, *self.state) if x in parts or x in self.state}
-        kept |= once
-        places = {x: row(k) for k, x in enumerate(kept)}
+        named = {x: f"{x.value}_i" for x in (*used, *self.state) if x in parts or x in self.state}
+        named |= once
+        places = {x: row(k) for k, x in enumerate(named)}
         of_first = {
             self._u: "uniforms[t, 0, i]" if joint else "uniforms[t, i]",
             self._second: "uniforms[t, 1, i]",
@@ -218,14 +218,14 @@ class Simulation:
             {symbol(p, PARAMETER): f"theta[q, {k}]" for k, p in enumerate(parameters)}
             | {x: text.replace("[t", "[start[block]") for x, text in columns.items()}
         )
-        texts = begin.write([self.state[x][0] if x in self.state else x for x in kept])
-        begin.lines += [f"{places[x]} = {t}" for x, t in zip(kept, texts, strict=True)]
+        texts = begin.write([self.state[x][0] if x in self.state else x for x in named])
+        begin.lines += [f"{places[x]} = {t}" for x, t in zip(named, texts, strict=True)]
 
         names_of = {x: f"{x.value.replace(' ', '_')}_t" for x in (*columns, *of_first)}
         reads = {**columns, **of_first}
         drawn = [f"{names_of[x]} = {text}" for x, text in reads.items() if x in parts]
-        body = Printer({**kept, **names_of})
-        lines = ["q = row[block, i]", *drawn, *(f"{n} = {places[x]}" for x, n in kept.items())]
+        body = Printer({**named, **names_of})
+        lines = ["q = row[block, i]", *drawn, *(f"{n} = {places[x]}" for x, n in named.items())]
         action, response = symbol("action", DATA), symbol("response", DATA)
         if self.definition is None:
             lines.append("action = uniforms[t, i]")
@@ -247,7 +247,7 @@ class Simulation:
         lines += [f"out[{k}, t, i] = {text}" for k, text in enumerate(outputs)]
         stores = zip(changed, texts[n + 1 :], strict=True)
         lines += [f"{places[x]} = {text}" for x, text in stores]
-        return max(1, len(kept)), begin.lines, lines
+        return max(1, len(named)), begin.lines, lines
 
     def _place(self, x: Expr) -> str:
         """Return the text of a number that a table holds for a trial."""

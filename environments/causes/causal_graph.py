@@ -171,8 +171,8 @@ def direction_of(
     return np.asarray(_DIRECTION_AT[_at(query, first, second, third)])
 
 
-def _at(query: ArrayLike, *told: ArrayLike) -> tuple[NDArray[np.int64], ...]:
-    values = (np.asarray(value, dtype=np.int64) + 1 for value in told)
+def _at(query: ArrayLike, *known: ArrayLike) -> tuple[NDArray[np.int64], ...]:
+    values = (np.asarray(value, dtype=np.int64) + 1 for value in known)
     return (np.asarray(query, dtype=np.int64), *values)
 
 

@@ -104,13 +104,13 @@ class Retelling(Environment):
         turn = Turn(observation, None, None)
         return {
             name: slot.write(self, labels, turn)
-            for name, slot in self._asking.items()
+            for name, slot in self._of_questions.items()
             if slot.field in observation
         }
 
     def _outcome_words(self, labels: Any, turn: Turn) -> Words:
         """Return the words of what was given, and of what it brought."""
-        return {name: slot.write(self, labels, turn) for name, slot in self._telling.items()}
+        return {name: slot.write(self, labels, turn) for name, slot in self._of_answers.items()}
 
     def _seen(
         self, design: Design, kind: str, filled: Filled, turns: Sequence[Turn]
@@ -124,7 +124,7 @@ class Retelling(Environment):
     def _shown_by(self, labels: Any, filled: Filled, known: Observation) -> Observation:
         """Return a trial of which something is known, with what the words of a sentence add."""
         seen = dict(known)
-        for name, slot in self._asking.items():
+        for name, slot in self._of_questions.items():
             if name in filled and slot.field not in seen:
                 seen[slot.field] = slot.read(self, labels, filled[name], seen)
         return seen
@@ -133,7 +133,7 @@ class Retelling(Environment):
         """Return a past trial, from the words of its line."""
         values = {
             slot.field: slot.read(self, labels, filled[name], seen)
-            for name, slot in self._telling.items()
+            for name, slot in self._of_answers.items()
             if name in filled and slot.field in ("action", "response")
         }
         action = int(values["action"]) if "action" in values else None
@@ -146,7 +146,7 @@ class Retelling(Environment):
         """Return the reward, None where none is shown, and the feedback fields of a feedback."""
         values = {
             slot.field: slot.read(self, labels, filled[name], {})
-            for name, slot in self._telling.items()
+            for name, slot in self._of_answers.items()
             if name in filled and slot.field not in ("action", "response")
         }
         return values.pop("reward", None), values
@@ -304,10 +304,10 @@ class Retelling(Environment):
             for missing, form in enumerate(("history_line", "missing_line"))
         }
         self._silence = words["silence"].text
-        told = (*ANSWERS, *self.fields.feedback)
+        answered = (*ANSWERS, *self.fields.feedback)
         slots = sorted(self.slots.items(), key=lambda named: named[1].field in self.fields.wording)
-        self._asking = {name: slot for name, slot in slots if slot.field not in told}
-        self._telling = {name: slot for name, slot in slots if slot.field in told}
+        self._of_questions = {name: slot for name, slot in slots if slot.field not in answered}
+        self._of_answers = {name: slot for name, slot in slots if slot.field in answered}
         return words
 
     def _marker_in(self, name: str, answer: str) -> str:

@@ -60,7 +60,7 @@ def tables(n, n_trials, seed=0):
 
 
 def lived(world, table, actions):
-    """Live a session trial by trial, on numbers, as the step interface does."""
+    """Live a session trial by trial, on numbers, as a session does."""
     place, drawn, walk = world(), Drawn(table), None
     place.begin()
     for t, action in enumerate(actions.tolist()):

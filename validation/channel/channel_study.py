@@ -78,7 +78,7 @@ RATES_LEVEL = 0.05  # of the test that outcome rates are those of the dials, ove
 SESSIONS_PER_BATCH = 20  # two seconds
 NOTES = (
     "Both paths have the same random numbers, so that no trial may differ: before the first answer "
-    "that is not read, from the compiled simulation; after it, from the step interface with the "
+    "that is not read, from the compiled simulation; after it, from the step loop with the "
     "same answers withheld. Estimates differ: the largest difference between both paths on the "
     "unconstrained scale, over subjects of whom every answer was read.",
     "A trial without a readable answer adds nothing to the likelihood. That is right if answers "

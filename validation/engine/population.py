@@ -326,7 +326,7 @@ def _live_chosen(study: Study, cell: Cell, theta: Array, addresses: NDArray[np.i
 
 
 def check_step_loop(study: Study) -> None:
-    """Live the first session of each cell through the step interface as well.
+    """Play the first session of each cell trial by trial as well.
 
     Raises
     ------

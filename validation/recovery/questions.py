@@ -19,7 +19,7 @@ class Recover(ExperimentQuestion["Result"]):
     """Ask whether a design gives a model's parameters back; several sizes give a grid.
 
     Subjects are drawn from the model's priors, take the experiment, and are fitted. One of them
-    goes through the step interface as well, which must give the same session.
+    also takes it trial by trial, which must give the same session.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Confuse(ExperimentQuestion["Result"]):
 
     Each model in turn generates data sets, its subjects drawn from its priors; all of them are
     fitted to each, every subject alone; the criterion names the best. One subject of each model
-    goes through the step interface as well, which must give the same session.
+    also takes it trial by trial, which must give the same session.
 
     Parameters
     ----------
