@@ -361,9 +361,7 @@ class _Pass:
     def lines(self) -> list[str]:
         """Return what the function does."""
         whole, n = self.whole, len(self.parameters)
-        named: dict[
-            Expr, str
-        ] = {}  # parameters, states, costly parts: what has a row
+        named: dict[Expr, str] = {}  # parameters, states, costly parts: what has a row
         for part in self.parts:
             once = costly_of_parameters(part.roots, len(named))
             left = within(part.roots, stop={*once, *whole.hoisted})
