@@ -1,8 +1,7 @@
 """Build the documentation: `python docs/build.py [FOLDER]` (`site` by default).
 
 Zensical reads the settings of `mkdocs.yml` and runs no code of ours, so the generated parts of the
-pages (`docs/reference.py`) are filled in first, in a separate folder, beside the five floors as
-one package. The site needs no server and no network: pages, pictures and the search open from the
+pages (`docs/reference.py`) are filled in first, in a separate folder, beside the package. The site needs no server and no network: pages, pictures and the search open from the
 folder. Any warning ends the build.
 """
 
@@ -16,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from reference import FLOORS, ROOT, filled
+from reference import ROOT, filled
 
 DOCS = ROOT / "docs"
 KEPT = (".png", ".svg", ".css", ".js")
@@ -36,10 +35,8 @@ def lay_out(folder: Path) -> None:
             copy.write_text(filled(file.read_text(encoding="utf-8")), encoding="utf-8")
         elif file.suffix in KEPT:
             shutil.copy(file, copy)
-    package = folder / "package" / "knownminds"
-    package.mkdir(parents=True)
-    for part in (*FLOORS, "knownminds/__init__.py"):
-        (package / Path(part).name).symlink_to(ROOT / part, target_is_directory=part in FLOORS)
+    (folder / "package").mkdir()
+    (folder / "package" / "knownminds").symlink_to(ROOT / "knownminds", target_is_directory=True)
     shutil.copy(ROOT / "mkdocs.yml", folder)
 
 

@@ -32,9 +32,12 @@ VERBS = {
 
 __all__ = ["VERBS", *VERBS]
 
-# In a checkout the five floors lie beside this folder; in an installed package they are inside.
 if not (Path(__file__).parent / "validation").is_dir():
-    __path__ = [*__path__, str(Path(__file__).parent.parent)]
+    raise ImportError(
+        "knownminds/agents and its four neighbours must be links to the folders beside them; "
+        "here they are files. Run 'git config core.symlinks true' and 'git checkout -- knownminds' "
+        "(on Windows in developer mode), or install the package with pip."
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -53,7 +53,7 @@ class Duration(Magnitude):
 
     name = "duration"
     summary = "how long a dialogue took, from its transcript"
-    source = "BayesBench (anonymous authors 2025)"
+    source = "BayesBench (Ma, Wang and Fountas 2025, arXiv 2512.02719)"
     shipped = Path(__file__).with_suffix(".toml")
     fields = Fields(
         *Magnitude.fields,

@@ -37,7 +37,7 @@ class LineRatio(Magnitude):
 
     name = "line_ratio"
     summary = "how long the shorter of two lines is relative to the longer, in dashes or a picture"
-    source = "BayesBench (anonymous authors 2025)"
+    source = "BayesBench (Ma, Wang and Fountas 2025, arXiv 2512.02719)"
     shipped = Path(__file__).with_suffix(".toml")
     fields = Fields(
         *Magnitude.fields,

@@ -40,7 +40,7 @@ class MarkerLocation(Magnitude):
 
     name = "marker_location"
     summary = "where on a line a marker sits, in dashes, in a picture, or both"
-    source = "BayesBench (anonymous authors 2025)"
+    source = "BayesBench (Ma, Wang and Fountas 2025, arXiv 2512.02719)"
     shipped = Path(__file__).with_suffix(".toml")
     default_ranges: ClassVar = {"short": (0.1, 0.5), "medium": (0.3, 0.7), "long": (0.5, 0.9)}
     limits = (0.0, 1.0)

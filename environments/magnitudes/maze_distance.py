@@ -37,7 +37,7 @@ class MazeDistance(Magnitude):
 
     name = "maze_distance"
     summary = "how far apart the ends of a winding path are, in moves, in a picture, or both"
-    source = "BayesBench (anonymous authors 2025)"
+    source = "BayesBench (Ma, Wang and Fountas 2025, arXiv 2512.02719)"
     shipped = Path(__file__).with_suffix(".toml")
     fields = Fields(
         *Magnitude.fields,

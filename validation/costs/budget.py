@@ -18,7 +18,12 @@ from knownminds.llm_adapters.runs.prices import (
     parse_price,
     price_of,
 )
-from knownminds.validation.engine.arguments import resolve_environment, resolve_model, set_to
+from knownminds.validation.engine.arguments import (
+    check_count,
+    resolve_environment,
+    resolve_model,
+    set_to,
+)
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.result import Drawing, Result
 from knownminds.validation.pages import figures as draw
@@ -150,12 +155,6 @@ def _range(name: str, unit: str, given: tuple[int, int]) -> Range:
     if low > high:
         raise ValueError(f"{rule}; got {low} and {high}. Give the lower one first.")
     return Range(int(low), int(high))
-
-
-def check_count(name: str, count: object) -> None:
-    """Raise ValueError if this is no number of things, from 1 on."""
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise ValueError(f"{name} is a whole number from 1 on; got {count!r}.")
 
 
 def _cost_row(price: Price, runs: DryRuns, n: int) -> dict[str, Any]:

@@ -28,10 +28,9 @@ from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import RunOptions, check_run, run_sessions_in
-from knownminds.validation.engine.arguments import resolve_environment, resolve_model
+from knownminds.validation.engine.arguments import check_count, resolve_environment, resolve_model
 from knownminds.validation.engine.notebook import notebook_bar
 
-from .budget import check_count
 from .dry_runs import dry_runs_of
 
 Result = TypeVar("Result")

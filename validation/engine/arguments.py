@@ -216,3 +216,9 @@ def check_lapse(lapse: float) -> float:
     if not LAPSE.support.contains(np.asarray(lapse, dtype=float)):
         raise ValueError(f"lapse lies in {LAPSE.support}; got {lapse:g}.")
     return float(lapse)
+
+
+def check_count(name: str, count: object) -> None:
+    """Raise ValueError if this is no number of things, from 1 on."""
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise ValueError(f"{name} is a whole number from 1 on; got {count!r}.")
