@@ -145,7 +145,7 @@ class Environment(ABC):
         ]
         if sizes:
             cls.size = sizes[0]
-        # Of a class with a separate constructor the signature is that one's.
+        # A class with a constructor of its own keeps that constructor's signature.
         has_constructor = "__init__" in vars(cls)
         cls.__signature__ = None if has_constructor else signature_of(cls.setting_table)  # type: ignore[attr-defined]
         if cls.__doc__ and "__doc__" in vars(cls):

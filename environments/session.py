@@ -221,7 +221,7 @@ class ChosenSession(Session):
 def check_questions(environment: Environment, questions: int) -> None:
     """Raise ValueError if so many questions of an experiment cannot be picked one by one.
 
-    A question must not hang on earlier answers, and each must have a separate answer.
+    No question may depend on earlier answers, and each must have an answer of its own.
     """
     name, most = environment.name, environment.n_trials
     if environment.world.begin is not World.begin or environment.ends_early:

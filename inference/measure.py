@@ -368,7 +368,7 @@ def with_columns(trials: Trials | pd.DataFrame, name: str, columns: Sequence[str
 
 
 def separated_by(frame: pd.DataFrame, column: str | None) -> pd.Series[str] | str:
-    """Return the participant of each row: what a column says, or "" where all are of one.
+    """Return each row's participant: the value of a column, or "" if all rows are of one.
 
     Raises
     ------
@@ -386,7 +386,7 @@ def separated_by(frame: pd.DataFrame, column: str | None) -> pd.Series[str] | st
 def without_interval(n: int, unit: str, error: float) -> str:
     """Say why a value has no interval."""
     if n < 2:
-        why = f"a single {unit}" if n else f"no {unit} has a separate value"
+        why = f"a single {unit}" if n else f"no {unit} has a value of its own"
     else:
         why = "the value lies at its bound" if error > 0 else f"all {unit}s are alike"
     return f"no interval: {why}"

@@ -124,10 +124,9 @@ def made(name: str, settings: str) -> Environment:
 
 @dataclass(eq=False, kw_only=True)
 class SimulatedMeasure(PlacedMeasure, SubjectMeasure):
-    """A measure whose truth is simulated: the value of an agent in many separate sessions.
+    """A measure whose truth is simulated: the agent's value in many sessions made for this.
 
-    Sessions are from a fixed seed, the same for all agents, so that the truth grows smoothly with a
-    dial.
+    All agents take sessions from the same fixed seed, so that the truth grows smoothly with a dial.
     """
 
     def truth(self, model: type[Model], theta: Array) -> Array:

@@ -46,7 +46,7 @@ def read_result(folder: str | Path) -> Any:
         raise ValueError(f"{rule}; {path} has none of them.")
     if len(held) > 1:
         raise ValueError(
-            f"{rule}; {path} has {' and '.join(held)}. Each result needs a separate folder."
+            f"{rule}; {path} has {' and '.join(held)}. Each result needs a folder of its own."
         )
     if held[0] != STUDY:
         return load(*FOLDERS[held[0]][1].split(":"))(path)

@@ -104,7 +104,7 @@ def parted(x: Expr) -> tuple[Expr, Expr]:
 def carried(
     parameters: Iterable[str], start: State, afters: list[State]
 ) -> dict[tuple[str, str], Expr]:
-    """Return the slopes of what is remembered that are not always 0, as symbols of theirs."""
+    """Return a symbol for each slope of a remembered number that is not always 0, by (state, p)."""
     symbols: dict[tuple[str, str], Expr] = {}
     parameters, count = list(parameters), -1
     while count < len(symbols):

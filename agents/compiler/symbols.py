@@ -110,11 +110,11 @@ class Expr:
     __rand__, __ror__ = __and__, __or__
 
     def exp(self) -> Expr:
-        """Return what np.exp asks of the elements of a separate array."""
+        """Return the exponential; NumPy's np.exp calls this on elements of object arrays."""
         return make("exp", self)
 
     def log(self) -> Expr:
-        """Return what np.log asks of them."""
+        """Return the logarithm; NumPy's np.log calls this on elements of object arrays."""
         return make("log", self)
 
     def sqrt(self) -> Expr:

@@ -76,8 +76,8 @@ class IowaGambling(Retelling):
     250, in the same manner. So A and B lose 250 in ten cards, and C and D win as much. Cards lie
     in the published order of 40, after which a deck begins anew; all sessions have the same.
 
-    The reward is the gain less the loss. Both are columns of theirs, the loss a number from 0
-    on, and are shown after each card.
+    The reward is the gain less the loss. Gain and loss are columns too, the loss a number from 0
+    on, and both are shown after each card.
     """
 
     name = "iowa_gambling"

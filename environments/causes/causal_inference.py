@@ -113,9 +113,9 @@ class CausalInference(StoryQuestions):
     distance of the answer from it, as a share of the scale. Each trial stands alone: nothing is
     paid, and no prompt tells of earlier ones.
 
-    A session asks every question that tells of at least one and at most `told` variables, once
-    per domain and round, in a separate order; questions that tell what is impossible are left
-    out. Variables stand in an order in which causes come before effects.
+    A session asks every question that tells of at least one and at most `told` variables, once per
+    domain and round; each round has an order of its own. Questions that tell what is impossible are
+    left out. Variables stand in an order in which causes come before effects.
     """
 
     name = "causal_inference"

@@ -136,7 +136,7 @@ class CausalStrength(LikelihoodQuestions):
     )
     kinds: tuple[str, ...] = setting(KINDS, SomeOf(KINDS), "Whether to ask of either direction.")
     shown: Shown = setting(
-        "table", OneOf(SHOWN), '"table" tells the counts, "list" every case in a separate line.'
+        "table", OneOf(SHOWN), '"table" tells the counts, "list" every case on a line of its own.'
     )
     asked: Asking = setting(
         "strength",

@@ -125,21 +125,21 @@ def exact_answers(columns: Mapping[str, Any], seeing: bool = False) -> Array:
 
 
 def separated(columns: Mapping[str, Any], variable: int, row: int) -> bool:
-    """Say whether what is given screens the query off from a variable, whatever the strengths.
+    """Say whether the given facts screen the query off from a variable, whatever the strengths.
 
-    By the moral graph (Lauritzen and Spiegelhalter 1988): of the query, the variable and what is
-    told with all their causes, parents of the same effect are joined, and the query and the
-    variable are then separated if every path between them goes through something told. Edges to
-    what was brought about are gone.
+    The rule is that of the moral graph (Lauritzen and Spiegelhalter 1988). Take the query, the
+    variable, what is told, and all their causes. Join the parents of each effect, and drop the
+    edges into variables that were set from outside. The query and the variable are separated if
+    every path between them goes through something told.
 
     Parameters
     ----------
     columns
         Those of `NETWORK` and `QUESTION`, each [rows].
     variable
-        Its position; what is known of itself does not count.
+        Its position; what is known of this variable itself does not count.
     row
-        Of the columns.
+        The row of `columns` that holds the question.
     """
     states = [int(np.asarray(columns[name])[row]) for name in TOLD]
     query = int(np.asarray(columns["query"])[row])

@@ -62,7 +62,7 @@ def write_psych_ds(
     path = Path(folder)
     if path.exists() and (not path.is_dir() or {p.name for p in path.iterdir()} - _WRITTEN):
         raise ValueError(
-            f"A data set has a separate folder; {path} holds something else. Name a new folder."
+            f"A data set needs a folder of its own; {path} holds something else. Name a new folder."
         )
     if not name.strip():
         raise ValueError("A data set has a name; got an empty one.")

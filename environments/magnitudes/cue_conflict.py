@@ -47,12 +47,13 @@ class CueConflict(MarkerLocation):
     are shown, the words have the marker half a conflict to the right of `value` and the picture
     half a conflict to the left of it (to the other sides where the conflict is negative). Each
     conflict comes equally often with each value, as far as `repeats` is a multiple of their
-    number. Nobody is shown of conflicts; prompts say that neither words nor picture need be exact.
+    number. Participants are not told of conflicts; prompts say that neither words nor picture need
+    be exact.
 
-    Words are a row of dashes with the marker among them, or a report: a location rounded to
-    tenths; a hedged one, with an error and the size of such errors; or three sources with errors
-    of theirs. Errors are normal, of standard deviation `report_error`, and what is given is held
-    to the line.
+    Words are one of these: a row of dashes with the marker among them; a location rounded to
+    tenths; a hedged location, with an error and the usual size of such errors; or three sources,
+    each with an error of its own. Errors are normal, with standard deviation `report_error`, and
+    what is shown stays within the line.
 
     All else is as in `MarkerLocation`: pictures, their blur, windows, items. Lines are those of
     one length; decoupled ones hide more behind the same blur where they are short, so that words

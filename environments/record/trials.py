@@ -147,7 +147,7 @@ class Trials:
         Parameters
         ----------
         columns
-            Our name -> the table's name, for tables with names of theirs.
+            Our name -> the table's name, for tables that use other names.
         environment
             Its name is recorded; if it is an Environment, columns that follow from others are
             added, and its design is checked as well.
@@ -486,7 +486,7 @@ def _recorded(environment: Environment) -> dict[str, Any]:
 
 
 def _settings_of(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return the settings that a table has, in its attributes or a separate column."""
+    """Return the settings that a table holds, in its attributes or in a column of its own."""
     if SETTINGS not in table or "environment" not in table:
         return dict(table.attrs.get(SETTINGS, {}))
     rows = table[table[SETTINGS].fillna("").astype(str) != ""]

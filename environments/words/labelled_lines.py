@@ -19,9 +19,9 @@ def read_lines(
 ) -> tuple[list[str], list[str]] | Answer:
     """Return what stands behind each label, and what was repaired to find it.
 
-    Each label opens exactly one line, before a colon; capitals and signs of markup are repaired,
-    and so is another order. If `alone`, there are no other lines than these; else others may come
-    before them, and some behind are repaired, as are thoughts in a separate block. A label
+    Each label must open exactly one line, before a colon. Capitals, signs of markup and another
+    order are repaired. If `alone`, no other lines may stand there; otherwise other lines may come
+    before, and some that come after are repaired, as are thoughts in a block of their own. A label
     that is missing, or that opens two lines, is malformed.
     """
     if not text.strip():

@@ -70,8 +70,9 @@ def net_score(block: int | None = None) -> SessionMeasure:
 def net_score_rise(rows: SessionRows) -> Array:
     """Net score of the last block of 20 cards less that of the first: what was learned.
 
-    It lies between -40 and 40 and is 0 in who chooses by lot, or who never changes. What is left
-    at the end of a session is a separate block from 10 cards on; fewer belong to the block before.
+    It lies between -40 and 40, and is 0 for players who choose at random or never change. Cards
+    left over at the end of a session are a block of their own if they are 10 or more; fewer belong
+    to the block before.
     """
     most = np.zeros(rows.n, dtype=np.int64)
     np.maximum.at(most, rows.session, rows.trial)

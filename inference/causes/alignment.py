@@ -31,9 +31,9 @@ def alignment(
     """Correlate each agent's answers with reference means of the same cell (Spearman 1904).
 
     An item is a question: a task in a domain, sense and direction. Repeated answers to it are
-    averaged before they are ranked, so that repeats do not pass for items; means that differ by
-    rounding alone share a rank. Items are resampled
-    with replacement, and the interval goes from the 2.5th to the 97.5th percentile (Efron 1979).
+    averaged before they are ranked, so that repeats do not count as items. Means that differ by
+    rounding alone share a rank. Items are resampled with replacement, and the interval goes from
+    the 2.5th to the 97.5th percentile (Efron 1979).
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def alignment(
     agent
         The column that tells agents apart.
     resamples, seed
-        Of the bootstrap; agent i and domain k have random separate numbers.
+        How many bootstrap samples, and their seed; each agent and domain has a stream of its own.
     released
         As in Dettki (2025): every answer is an item, repeated ones too, and is set against the
         reference mean of its letter cell (domain, sense and task, both directions together).

@@ -154,9 +154,9 @@ def missing_answer_bounds(
 class Completed(ModelData):
     """Trials as a model reads them, together with answers that are assumed.
 
-    Row by row, `given` holds for each assumed answer the trials before it and, last, its trial
-    with that answer; `before` holds the same without the last. The difference of their
-    likelihoods is that of the assumed answers, from which nothing is learned.
+    For each assumed answer there is a row: `given` holds the trials before it and, last, its trial
+    with that answer; `before` holds the same trials without the last. The difference of the two
+    log-likelihoods is that of the assumed answer. The model learns nothing from assumed answers.
     """
 
     given: ModelData
@@ -444,7 +444,10 @@ class _Search:
 
 
 def _usable(fit: PointFit) -> Array:
-    """Inverse information [N, K, K], the prior's included: a runaway has separate none."""
+    """Return the inverse information [N, K, K], the prior's information included.
+
+    A subject whose estimate ran away has no finite covariance; the prior's takes its place.
+    """
     prior = np.diag(fit.parameters.sd**2)
     finite = np.asarray(np.isfinite(fit.covariance).all(axis=(1, 2)))
     covariance = np.where(finite[:, None, None], fit.covariance, prior)

@@ -92,12 +92,13 @@ def contrasts_of(fit: HierarchicalFit, rope: Mapping[str, float] | None = None) 
 def drawn_contrasts(fit: HierarchicalFit) -> Iterator[tuple[dict[str, str], Array]]:
     """Yield what each contrast is about, and its draws, [S].
 
-    A parameter of the group's typical member under two values of a column, one less the other.
-    Typical is a member without separate deviations, so that with the links of bounded parameters
-    it is the difference of medians. It is averaged over the subjects as they are in all other
-    columns. Categories (and numbers of two values) are compared pair by pair, of more than four
-    levels each with the first; numbers at their upper and lower quartile. Where two columns of
-    categories act together, also at each level of the other.
+    A contrast is a parameter of the group's typical member under one value of a column, less the
+    same under another value. The typical member is one whose deviations are 0, so that with the
+    links of bounded parameters the contrast is a difference of medians. It is averaged over the
+    subjects as they are in all other columns. Categories (and numbers with two values) are compared
+    pair by pair; with more than four levels, each is compared with the first. Other numbers are
+    compared at their upper and lower quartile. Where two columns of categories interact, there is
+    also a contrast at each level of the other column.
     """
     from knownminds.inference.posteriors.group_model import expected_of
 

@@ -56,7 +56,7 @@ class Deviations:
 
     @property
     def simple(self) -> bool:
-        """Whether each subject has a separate row, and a deviation of each parameter alone."""
+        """Whether each subject is one row and deviates in each parameter alone."""
         return self.weight.shape[0] == self.n_subjects and len(self.names) == self.n_parameters
 
     @property

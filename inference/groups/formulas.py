@@ -1,7 +1,7 @@
 """Formulas of a group: which columns move which parameter, and in what subjects differ.
 
-The notation is that of lme4 and brms: `alpha ~ drug + (drug | subject)`. What stands before the
-parentheses moves the group's mean; within them, what each subject has a separate deviation in.
+The notation is that of lme4 and brms: `alpha ~ drug + (drug | subject)`. Terms outside the
+parentheses move the group's mean. Terms inside them have a deviation for each subject.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class GroupDesign:
         unit: Sequence[str] = (OWN,),
         correlated: bool = False,
     ) -> GroupDesign:
-        """Read formulas against the trials, whose `subject` names what has separate deviations.
+        """Read formulas against the trials; values of `subject` name the units that deviate.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ def read_formulas(formula: str | Sequence[str], parameters: Parameters) -> tuple
         inner = names[0]
         if len(names) > 1 or not (inner.startswith("(") and inner.endswith(")")):
             raise ValueError(
-                "Deviations of subjects stand in separate parentheses, once in a formula, "
+                "Deviations of subjects stand in parentheses of their own, once in a formula, "
                 f'such as "{name} ~ drug + (drug | subject)"; got {text!r}.'
             )
         what, bars, group = inner[1:-1].partition("||")
@@ -285,7 +285,7 @@ def _check_group(term: Term, unit: Sequence[str]) -> None:
     whole = ":".join(unit)
     if term.own is not None and term.group not in (OWN, whole):
         raise ValueError(
-            f"Behind the bar stands what has separate deviations, {whole}; got {term.group!r} in "
+            f"Behind the bar stands the unit that deviates, {whole}; got {term.group!r} in "
             f"{term.text!r}. Name it there, or let its levels deviate (--crossed {term.group})."
         )
 
@@ -328,8 +328,8 @@ def _check_sequences(
         raise ValueError(
             f"{model.name} carries what it learned from trial to trial, so its parameters last for "
             f"a session; {' and '.join(map(repr, within))} changed within one ({where}). Name "
-            "sessions by it, if each value has separate trials, or take a model that carries "
-            "nothing on."
+            "sessions by it, if each value has trials of its own, or take a model that carries "
+            "nothing over."
         )
 
 

@@ -1,7 +1,7 @@
 """The density of a group, compiled once for all models and kept by numba's cache.
 
-A model enters as the separate address compiled likelihood and its trials as theirs, so that
-neither is compiled for the other.
+A model comes in as the address of its compiled likelihood, and its trials as the addresses of their
+arrays. So neither the density nor the model is compiled anew for the other.
 """
 
 from __future__ import annotations

@@ -45,9 +45,9 @@ COMPARISONS = tuple(Comparison(task, ablation) for task in MULTIMODAL for ablati
 def prior_weight(answers: Answers) -> Array:
     """Return the weight of the prior in the data and each bootstrap, [B]; NaN if unknown.
 
-    The static Bayesian observer answers (1 - w) x + w mu_p; its most likely w is 1 minus the
-    least-squares slope of answers on stimuli, held in [0, 1], with a prior mean, and so an
-    intercept, separate in each window.
+    The static Bayesian observer answers (1 - w) x + w mu_p. The most likely w is 1 minus the
+    least-squares slope of answers on stimuli, held in [0, 1]. The prior has a mean of its own in
+    each window, and so the line has an intercept of its own there.
     """
     return np.clip(1.0 - slopes(answers)[0], 0.0, 1.0)
 

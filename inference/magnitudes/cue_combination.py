@@ -111,9 +111,9 @@ def cue_cells(
 def pair(text: Answers, image: Answers, both: Answers) -> CuePairs:
     """Find the answers to the same stimuli.
 
-    Stimuli of a session that was shown in all modalities are the same where they have the same
-    window, number and value. Where the modalities were played apart, on separate stimuli, the
-    k-th of each value in a window is taken for the same.
+    In a session that was shown in all modalities, stimuli are the same if they have the same
+    window, number and value. If the modalities were played apart, each with stimuli of its own, the
+    k-th of each value in a window counts as the same.
     """
     cues = ("text", "image", "both")
     tables = [_shown(cue, answers) for cue, answers in zip(cues, (text, image, both), strict=True)]

@@ -26,9 +26,9 @@ VARIANTS: dict[str, dict[str, bool | str]] = {
     for output in (OUTPUTS if family != "linear_observer" else OUTPUTS[:1])
     for weber in (False, True)
 }
-# The factors, and what is held when the best variants with and without one are set against each
-# other. Only Bayesian variants can be sequential or have a separate output, so that neither
-# is held for the first.
+# The factors, and what is held fixed when the best variants with and without one of them are
+# compared. Only Bayesian variants can be sequential or have an output map of their own, so that
+# neither is held for the factor "bayesian".
 NUISANCE: dict[str, tuple[str, ...]] = {
     "bayesian": ("weber",),
     "weber": ("bayesian", "sequential", "output"),

@@ -55,10 +55,10 @@ def statistics_of(dataset: xr.Dataset) -> xr.Dataset:
 def log_likelihood_group(fit: HierarchicalFit) -> xr.Dataset:
     """Return log-likelihoods of some draws, evenly from each chain.
 
-    `trial` [chain, draw, row] is that of each trial given those before it and the subject's
-    parameters; `subject` [chain, draw, subject] that of a subject's trials given the group alone,
-    its parameters integrated out, so that `arviz.loo` leaves subjects out. `trial` is missing where
-    a model's trials have no separate likelihoods.
+    `trial` [chain, draw, row] is the log-likelihood of each trial, given the trials before it and
+    the subject's parameters. `subject` [chain, draw, subject] is that of all trials of a subject
+    given the group alone: the subject's parameters are integrated out, so that `arviz.loo` leaves
+    subjects out. `trial` is missing if the model's trials have no likelihoods of their own.
     """
     from .comparison import marginal_log_likelihood
 

@@ -102,7 +102,7 @@ class HierarchicalFit(Result):
 
     @property
     def slopes(self) -> tuple[str, ...]:
-        """What subjects have separate effects in: "alpha ~ drug[T.on]"."""
+        """Names of the effects that differ between subjects: "alpha ~ drug[T.on]"."""
         return self.design.deviations.slopes
 
     @cached_property
@@ -298,11 +298,11 @@ def hierarchical(
         drug + (drug | subject)"; with || deviations do not go together, and (1 | subject) moves
         all subjects alike. See `GroupDesign`.
     unit
-        Columns whose values together name what has separate parameters, such as ("subject",
-        "condition"); the subject alone by default.
+        Columns whose values together name the units that have parameters of their own, such as
+        ("subject", "condition"); the subject alone by default.
     crossed
-        Columns, constant within units, whose levels have separate deviations besides the
-        unit's: with ("subject", "condition") a unit is what both make and what is left.
+        Columns that are constant within units, whose levels have deviations of their own. With the
+        unit ("subject", "condition"), a unit is the sum of both and of what is left.
     fixed, lapse
         As in `maximum_likelihood`.
     all_trials

@@ -302,7 +302,7 @@ def _questions_of(model: type[Model], environment: Environment, design: Design) 
 def _data(
     model: type[Model], flat: Mapping[str, Array], subject: NDArray[np.int64], n_actions: int
 ) -> ModelData:
-    """Return rows as the model reads them, each a separate sequence."""
+    """Return rows as the model reads them, each row a sequence of its own."""
     n = int(subject.max(initial=-1)) + 1
     rows = np.arange(len(subject))
     whole = dict(flat)

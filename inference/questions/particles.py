@@ -1,4 +1,4 @@
-"""A subject's posterior as weighted particles, while answers to separate questions come in."""
+"""A subject's posterior as weighted particles, updated with each answer to a single question."""
 
 from __future__ import annotations
 

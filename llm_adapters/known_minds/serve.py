@@ -40,7 +40,7 @@ _PATIENCE = 2  # seconds for the last bytes to leave when the server stops
 
 
 class Served:
-    """A known agent behind an OpenAI-compatible address, in a separate thread.
+    """A known agent behind an OpenAI-compatible address, in a thread of its own.
 
     It answers ``POST {base_url}/chat/completions`` and ``POST {base_url}/responses``, whole or as a
     stream of server-sent events. ``GET {base_url}/models`` lists the one model, and ``GET /health``
@@ -82,7 +82,7 @@ class Served:
     api_key
         A key that requests must bear; None for none.
     seed_is_session
-        False for clients that send a separate seed with every request.
+        False for clients that send a seed of their own with every request.
 
     Raises
     ------

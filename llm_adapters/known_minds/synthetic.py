@@ -72,10 +72,10 @@ class Synthetic(InProcess):
     environment
         The experiment, with the settings and wording of the prompts it will get.
     contaminants
-        How often answers go wrong; they take numbers from a separate stream.
+        How often answers go wrong; they take numbers from a stream of their own.
     seed_is_session
-        If False, a sampling seed does not name a session but only enters the hash of the prompt,
-        for clients that send one of theirs.
+        If False, a sampling seed does not name a session but only enters the hash of the prompt.
+        This serves clients that send a seed of their own.
     stream
         A number from 0 on. Choices then come from the stream at (*address, session, stream),
         instead of those of the session. So an agent answers the same session again with other

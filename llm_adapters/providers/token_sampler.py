@@ -36,10 +36,10 @@ class TokenSampler:
     """An agent with a known probability of each outcome, seen token by token.
 
     It says an outcome, with or without a space before it, or something else. Then it ends the text,
-    or goes on behind a full stop or a blank. What it says is cut into tokens in a fixed way, or,
-    with a separate share, sign by sign. The probability of the next token is a ratio: that of all
-    texts that begin with the tokens so far and this one, over that of all that begin with the
-    tokens so far. This is exact, since the texts are few.
+    or goes on after a full stop or a blank. What it says is cut into tokens in a fixed way, or, for
+    a given share of the texts, sign by sign. The probability of the next token is a ratio: that of
+    all texts that begin with the tokens so far and this one, over that of all texts that begin with
+    the tokens so far. This is exact, since the texts are few.
 
     Parameters
     ----------

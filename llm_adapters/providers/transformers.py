@@ -45,9 +45,10 @@ class Transformers(InProcess):
     """A causal language model that runs here, without the network.
 
     Calls that wait at the same time go through the model together. With a sampling seed an answer
-    depends on seed and prompt alone, up to rounding. Each prompt has separate numbers, so that one
-    seed for all trials of a session does not repeat one draw. What the model's folder recommends
-    for sampling is left aside: without settings an answer is drawn from the model's probabilities.
+    depends on seed and prompt alone, up to rounding. Each prompt has random numbers of its own, so
+    that one seed for all trials of a session does not repeat one draw. The sampling settings that
+    the model's folder recommends are ignored: without settings an answer is drawn from the model's
+    probabilities.
 
     Parameters
     ----------
@@ -308,7 +309,7 @@ _Kept = tuple[float, list[tuple[int, float]]]
 
 
 class _Draws:
-    """Draws the next token of each answer from a separate stream."""
+    """Draws the next token of each answer from that answer's own random stream."""
 
     def __init__(self, requests: Sequence[_Request]):
         self.settings = [request.settings for request in requests]

@@ -104,7 +104,7 @@ class Played:
 
 
 def folder_of_model(folder: Path, model: str) -> Path:
-    """Return where the runs of a model are kept; each has a separate folder."""
+    """Return where the runs of a model are kept; each has a folder of its own."""
     plainly = re.sub(r"[^\w.=-]+", "-", model).strip("-")
     return folder / RUNS / f"{plainly}-{sha256(model.encode()).hexdigest()[:6]}"
 

@@ -162,8 +162,8 @@ INFORMATION: Mapping[str, Cell] = {
 @PAPER.part("Questions and answers", compared=False)
 def answers(data: Answers) -> Shown:
     """Contexts are drawn from networks that are known, so that the exact probability of the state
-    is known too. Beliefs, decisions and the parts of an iterated expectation are requested
-    separately from each other. Answers that could not be read are left out and counted.
+    is known too. Beliefs, decisions and the parts of an iterated expectation are each asked for
+    in prompts of their own. Answers that could not be read are left out and counted.
     """
     return counted_answers(data.trials, SET, "kind")
 

@@ -273,8 +273,8 @@ def counted_answers(trials: pd.DataFrame, *conditions: str) -> tuple[pd.DataFram
 def told_apart(trials: pd.DataFrame, also: Iterable[str] = ()) -> list[str]:
     """Return the further conditions that vary within a participant, beside a paper's `also`.
 
-    Who answered in one way alone (each at a separate temperature) is separated by name; what
-    somebody answered in several ways is separated by these columns.
+    Participants who answered in one way alone (each at one temperature, say) are kept apart by
+    their names; those who answered in several ways are split by these columns.
     """
     known = [WHO, *also]
     names = [name for name in FURTHER if name in trials and name not in known]

@@ -68,7 +68,7 @@ class Player:
     def sampling_in(self, cell: Cell) -> Sampling:
         """Return the sampling in a cell."""
         given = {k: v for k, v in vars(cell.sampling).items() if v is not None}
-        if self.draws_numbers:  # from a separate distribution, whatever the plan's sampling
+        if self.draws_numbers:  # from a distribution of its own, whatever the plan's sampling
             given = {k: v for k, v in given.items() if k not in ("temperature", "top_p")}
         return sampling_of(self.llm, given, self.sampling)
 

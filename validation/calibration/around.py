@@ -62,7 +62,7 @@ def truths_around(study: Study, batch: Batch, subjects: Subjects) -> tuple[Subje
     unknowns = Unknowns.of(AGENTS[cell.model], cell.options["fixed"])
     replicates = np.arange(batch.first, batch.last)
     of = replicates % len(posterior_of.subjects)
-    # Draws of all subjects rest on one low-discrepancy set; truths need separate draws.
+    # Draws of all subjects rest on one low-discrepancy set; truths need draws of their own.
     rngs = [session_stream(study.seed, cell.data_key, int(j), _TRUTHS) for j in replicates]
     draw = np.array([rng.integers(len(posterior_of.z_draws)) for rng in rngs])
     theta = np.broadcast_to(unknowns.full, subjects.theta.shape).copy()

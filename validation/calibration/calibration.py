@@ -202,7 +202,7 @@ def _rank_singles(study: Study, batch: Batch, threads: int | None) -> pd.DataFra
     true = subjects.theta[:, unknowns.columns]
     names = [*unknowns.parameters.names, LOG_LIKELIHOOD]
     rngs = [_stream(study, cell, j) for j in range(batch.first, batch.last)]
-    # All subjects' draws rest on one low-discrepancy set; ranks need separate draws.
+    # All subjects' draws rest on one low-discrepancy set; ranks need draws of their own.
     chosen = np.stack([rng.choice(len(sample.z_draws), N_RANKS, replace=False) for rng in rngs], 1)
     draws = sample.draws[chosen, np.arange(len(rngs))]
     likely = np.stack([unknowns.log_likelihood(data, theta)[0] for theta in draws])

@@ -46,7 +46,7 @@ from .stated_answers import Readings, stated_frame
 SENT = {
     "text": "as plain text, without a chat template",
     "template": "through the model's chat template",
-    "messages": "as messages, which the interface puts into a separate form",
+    "messages": "as messages, which the interface puts into a form of its own",
 }
 KNOWN = 31  # of the address of what a known agent says
 Asked = Literal["contexts", "questions"]

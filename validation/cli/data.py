@@ -87,7 +87,7 @@ def _export(question: AskExport, as_json: bool) -> None:
     first = str(written.frame["subject"].iloc[0])
     if question.format == "hbayesdm" and BETWEEN in first:
         note(
-            "hBayesDM has no column for sessions and contexts: each is a separate subjID, named "
+            "hBayesDM has no column for sessions and contexts: each is a subjID of its own, named "
             f"as in {first!r}."
         )
 

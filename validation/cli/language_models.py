@@ -96,7 +96,7 @@ class AskRun(Calling):
     system
         What a system message says before every prompt.
     paraphrases
-        In so many wordings, each a separate run below --out.
+        In so many wordings, each a run of its own below --out.
     controls
         Add sessions that show whether the player heeds its instruction and what its choices bring.
     control

@@ -90,4 +90,4 @@ def check_own_folder(file: str, out: Path) -> None:
     for other in files_in(out):
         if other not in (file, "result.json"):
             kind, _ = FOLDERS[other]
-            raise ValueError(f"Each result needs a separate folder; {out} holds a {kind}.")
+            raise ValueError(f"Each result needs a folder of its own; {out} holds a {kind}.")

@@ -111,7 +111,7 @@ def feature_regression(
         if len(doubled):
             raise ValueError(
                 f"A participant has one score per metric; {doubled.iloc[0]!r} has several of "
-                f"{metric}. Average them, or give each run a separate participant."
+                f"{metric}. Average them, or give each run a participant of its own."
             )
         y = pd.to_numeric(part["score"], errors="coerce").to_numpy(dtype=float)
         held = np.isfinite(y)

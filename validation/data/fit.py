@@ -158,7 +158,7 @@ class Task:
     trials
         Those that are fitted, with the subjects of the data.
     rows
-        Of each trial, what has separate parameters.
+        The unit of each trial that has parameters of its own.
     within
         Columns within subjects.
     data
@@ -213,7 +213,7 @@ class Task:
 
     @property
     def by_rows(self) -> Trials:
-        """The trials, with what has separate parameters as the subject."""
+        """The trials, with the unit that has parameters of its own as the subject."""
         frame = self.trials.frame.assign(subject=self.rows)
         return Trials.from_frame(frame, environment=self.environment)
 

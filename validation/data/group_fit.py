@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CONTRASTS = "Contrasts on the natural scale"
 DIFFERENCES = "Contrasts with 90% intervals; shaded, what counts as no difference."
 ABOUT_CONTRASTS = (
-    "A contrast is of the group's typical member, one without separate deviations, averaged over "
+    "A contrast is of the group's typical member, one whose deviations are 0, averaged over "
     "the subjects as they are in all other columns. Direction: share of the posterior on its side "
     "of 0. Rope: half the width of the region that counts as no difference, a tenth of the spread "
     "of the model's prior or as given by --rope; inside: the share of the posterior there."
@@ -35,7 +35,7 @@ ABOUT_SPREADS = (
     "Bayes factor: for subjects or levels that differ against subjects or levels that are alike; "
     "10 or more and 0.1 or less settle it. A spread is above 0 whatever the data say."
 )
-ABOUT_ROWS = "With columns within subjects, each value of theirs that a subject had has a row."
+ABOUT_ROWS = "With columns within subjects, each of their values that a subject had has a row."
 ABOUT_CROSSED = (
     "Levels of a crossed factor are taken for a sample of many, with deviations from one law: how "
     "far they spread is estimated, and no contrast between two of them."

@@ -37,7 +37,7 @@ class Rows:
     session
         Number of each row's session, one that no other subject's session has, [rows].
     reference
-        The recorded rows, if these are simulated: rewards are cut at the mean of theirs.
+        The recorded rows, if these are simulated: rewards are cut at the mean of the recorded ones.
     """
 
     def __init__(

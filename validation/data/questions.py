@@ -50,7 +50,7 @@ class AskFit(Question["Fit"]):
         NAME=HALF: a contrast this small is no difference. Half the width of the region around 0, on
         the natural scale; a tenth of the prior's spread if not given.
     unit
-        Columns that name the units with separate parameters: subject,domain.
+        Columns that name the units with parameters of their own: subject,domain.
     crossed
         Columns whose levels deviate as well (hierarchical).
     correlated
@@ -262,8 +262,8 @@ class AskImport(Question["Trials"]):
 class AskExport(Question["Trials"]):
     """Write trials as a table, as texts of Psych-101 or Psych-201, or as a Psych-DS folder.
 
-    A table of hBayesDM has neither sessions nor contexts. Where people learn anew in each, each is
-    a separate subject there ("0 | 2"), also in what is returned.
+    A table of hBayesDM has neither sessions nor contexts. If people learn anew in each, each is a
+    subject of its own there ("0 | 2"), also in what is returned.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ ABOUT_ELPD = (
     "is above it all the same. AIC, BIC, best_for: at maximum likelihood, by single subjects. Of "
     "few subjects, and of differences below 4, standard errors say too little: a difference is "
     "clear from 4 and 2 standard errors on.",
-    "Each model is a separate group whose parameters differ over subjects; with the formulas and "
+    "Each model is a group of its own whose parameters differ over subjects; with the formulas and "
     "correlations that were wanted, as far as it has these parameters, and without crossed "
     "factors.",
     f"What these rows can tell apart: {MINDS} simulated agents of each model take these rows, and "

@@ -47,7 +47,7 @@ NAMES = {SHIPPED: "shipped", PUBLISHED: "the paper's"}
 NOTES = (
     "Monte-Carlo standard errors in parentheses. All designs of a round have the same agents and "
     "random numbers. After each round but the last the worse half is left out; the shipped design "
-    "and the paper's stay. The fresh run has separate numbers, and does not enter the search; "
+    "and the paper's stay. The fresh run draws numbers of its own and does not enter the search; "
     "gains are differences in it at the whole budget, on the same agents. Data sets that could not "
     "be judged are left out of the means and counted. settings: those that differ from the "
     "experiment as shipped.",
@@ -382,7 +382,7 @@ class _Search:
 
 @dataclass(frozen=True)
 class _Fresh:
-    """The best design and those it is held against in separate data sets.
+    """The best design and those it is compared with, on fresh data sets.
 
     Parameters
     ----------

@@ -204,7 +204,7 @@ class Lived:
         selection: Selection | Literal["model"] | None = "model",
         apart: bool = False,
     ) -> ModelData:
-        """Return what a model reads of them; `apart` makes every session a separate subject.
+        """Return what a model reads of them; `apart` makes every session a subject of its own.
 
         Session k of subject i is then row k * n_subjects + i. Trials outside the `selection`,
         by default the model's, count as unanswered.

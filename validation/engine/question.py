@@ -543,8 +543,8 @@ def command_line(command: str, *about: str, **options: Any) -> str:
     about
         Arguments; empty ones are left out.
     options
-        By their names, with _ for -. What is None, False or empty is left out, True is a flag,
-        and of a mapping (NAME=VALUE) or list each entry is a separate option.
+        By their names, with _ for -. What is None, False or empty is left out, True is a flag, and
+        each entry of a mapping (NAME=VALUE) or list is an option of its own.
     """
     words = ["knownminds", command, *about]
     for name, value in options.items():

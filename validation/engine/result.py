@@ -51,7 +51,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Part:
-    """What stands under a separate title: a paragraph, tables and figures.
+    """A part of a result, under a title of its own: a paragraph, tables and figures.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Result:
     figures
         By caption.
     parts
-        What stands under separate titles, behind tables and figures.
+        Parts of this part; they stand after its tables and figures.
     notes
         Fixed texts: what columns mean, and rules.
     attempted, failed
@@ -240,7 +240,7 @@ class Result:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Show a notebook the page, in a separate frame."""
+        """Show a notebook the page, in a frame of its own."""
         from knownminds.validation.pages.result_page import page_text
 
         text = escape(page_text(self), quote=True)

@@ -45,7 +45,7 @@ def simulated_data(
         raise ValueError(
             f"At most {MOST_TRIALS:,} trials are simulated at once; {subjects:,} subjects with "
             f"{sessions:,} sessions of {environment.n_trials:,} trials have {n:,}. Ask for fewer, "
-            "or in parts with separate seeds."
+            "or simulate in parts, each with a seed of its own."
         )
     parameters = model.parameters
     theta = np.empty((subjects, len(parameters)))

@@ -95,7 +95,7 @@ def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     wanted = given.get("control")
     if control[right].nunique() > 1 and wanted is None:
         raise ValueError(
-            f"Overloads and their controls have separate settings; {table.file} has both. "
+            f"Overloads and their controls differ in a setting; {table.file} has both. "
             "Import one at a time: --set control=false."
         )
     if wanted is not None:
@@ -163,7 +163,7 @@ def _stories(
 
 
 def _answered(table: Table, tally: Tally) -> pd.DataFrame:
-    """Read answers by the experiment's parser; errors are no answers, and are separated."""
+    """Read answers by the experiment's parser; errors are not answers and are set aside."""
     text = table.cells["response"]
     said = text.fillna("").astype("str")
     failed = said.str.startswith("Error:")

@@ -142,7 +142,7 @@ def begun_once(trials: Trials, environment: Environment) -> Trials:
     """Return trials in which nobody begins anew to learn.
 
     hBayesDM takes all rows of a subjID for one course of learning. Where a subject has several
-    sessions or contexts, each becomes a separate subject, "0 | 1" for instance.
+    sessions or contexts, each becomes a subject of its own, "0 | 1" for instance.
     """
     frame = trials.frame
     keys = [

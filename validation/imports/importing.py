@@ -66,7 +66,7 @@ def import_tables(
     ------
     ValueError
         If a file is of no known format, no row can be used, files are of several experiments, or
-        trials break the rules of theirs.
+        trials break the rules of their experiment.
     """
     name, settings = name_of(question.environment), question.settings or {}
     if name and name not in ENVIRONMENTS:

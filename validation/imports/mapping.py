@@ -45,19 +45,19 @@ class ColumnMap:
     environment
         The experiment; "" if it is named elsewhere.
     columns
-        Our names -> theirs. What is not named keeps its name, as a condition.
+        Our names -> the table's names. A column that is not named keeps its name, as a condition.
     values
-        By column, theirs or ours: the texts in it -> numbers of ours. A text that is not named is
-        an error, since the mapping is wrong then.
+        By column, under the table's name or ours: the texts in it -> our numbers. A text that is
+        not named is an error, since the mapping is wrong then.
     units
-        By column, theirs or ours: one of `UNITS`. Or, of a column of ours, "by action A, B": what
-        the column of the chosen action holds.
+        By column, under the table's name or ours: one of `UNITS`. Or, for one of our columns, "by
+        action A, B": what the column of the chosen action holds.
     missing
         What stands for no answer, besides an empty cell and NA; in columns of answers alone.
     where
         Which rows are trials: columns -> the value they have.
     settings
-        Of the experiment.
+        Settings of the experiment.
     constants
         By column of ours: a number that holds for all rows.
     ranges

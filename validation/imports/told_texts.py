@@ -1,6 +1,6 @@
 """Sessions as texts, one participant a line, as tables: answers stand between << and >>.
 
-Of the corpus Psych-101 (Binz et al. 2025) each experiment has separate words, so that a pattern
+In the corpus Psych-101 (Binz et al. 2025) each experiment has words of its own, so that a pattern
 says where stimuli, answers and rewards stand. Options have letters that are drawn anew for each
 participant, and a second pattern finds their order in the instructions.
 """
@@ -117,7 +117,7 @@ def _options(named: re.Pattern[str], names: str, text: str, where: str) -> tuple
         )
     options = tuple(map(str, match.groups()))
     if len(set(options)) < len(options):
-        raise ValueError(f"Options have separate names; {where} has {', '.join(options)}.")
+        raise ValueError(f"Each option needs another name; {where} has {', '.join(options)}.")
     return options
 
 

@@ -63,8 +63,8 @@ class View:
     where
         By column, the value or values that rows have.
     by
-        A column: each of its values has a separate table or figure, whose title says it at
-        {by}, or at the end.
+        A column: each of its values has a table or figure of its own, whose title names the value
+        at {by}, or at the end.
     of
         A frame instead of the part's.
     """
@@ -217,7 +217,7 @@ class Dots(Figure):
     people
         Value, low and high of people: a line and a band.
     free
-        Whether each panel has separate limits.
+        Whether each panel has limits of its own.
     """
 
     label: str

@@ -116,7 +116,7 @@ def _chosen(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
             if long[1]["rows"][: len(short[1]["rows"])] != short[1]["rows"]:
                 raise ValueError(
                     f"{before[0].name} and {file.name} tell different things of subject "
-                    f"{_name(content)}. Give people separate names (?participant=NAME), or "
+                    f"{_name(content)}. Give each person another name (?participant=NAME), or "
                     "leave one of them out."
                 )
             kept[key] = long
@@ -128,8 +128,8 @@ def _chosen(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(
-            f"A name belongs to one session; {twice[0]} is that of several. Give people "
-            "separate names (?participant=NAME)."
+            f"A name belongs to one session; {twice[0]} is that of several. Give each person "
+            "another name (?participant=NAME)."
         )
     return list(kept.values())
 

@@ -64,7 +64,7 @@ def compute(question: Audit) -> Result:
     for one in fields(question):
         if one.name not in taken and getattr(question, one.name) != one.default:
             raise ValueError(
-                f"The audit of {name} has a separate design; got --{one.name}. Leave it out."
+                f"The audit of {name} has a design of its own; got --{one.name}. Leave it out."
             )
     made = load(AUDITS[name], "study")(question)
     return run(made, load(AUDITS[name], "work"), say, question)

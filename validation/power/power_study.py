@@ -299,7 +299,7 @@ class Sought:
         trials: Sequence[Any],
         mark: Mapping[str, Any] | None = None,
     ) -> tuple[Cell, ...]:
-        """Write down each combination; `mark` gives the data sets separate numbers."""
+        """Return every combination; `mark` gives the data sets random numbers of their own."""
         for name, grid in (("subjects", subjects), ("sessions", sessions), ("trials", trials)):
             if len(grid) == 0:
                 raise ValueError(f"A design needs a number of {name}; got none.")

@@ -50,7 +50,7 @@ class Power(ExperimentQuestion["Result"]):
     which is exact for normal tests. All designs tried so far give a posterior of (a, b); the next
     one is tried where half of the posterior of the answer lies on either side, with 100 fresh data
     sets. When the answer is known to within a few per cent it is tried once more with `replicates`
-    separate data sets; should it fail there, they join the search and it goes on.
+    fresh data sets; should it fail there, they join the search and it goes on.
 
     With `stop` data sets are simulated at the largest number of units, without an effect and with
     it, and the rule looks at each as it would while answers come.
@@ -210,7 +210,7 @@ class Audit(StudyQuestion["Result"]):
     and coverage are scored.
 
     The audits of coherence, consistency, shortcuts and of the channel of words have designs and
-    separate settings; see their modules in `AUDITS`.
+    settings of their own; see their modules in `AUDITS`.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ class Audit(StudyQuestion["Result"]):
     seed: int = 0
 
     def option_values(self) -> dict[str, Any]:
-        """The options; of audits with a separate design, what they take."""
+        """The options; for audits with a design of their own, the options that these take."""
         options = super().option_values()
         if self.measure in AUDITS:
             sizes = ("subjects", "sessions")

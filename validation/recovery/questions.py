@@ -44,7 +44,7 @@ class Recover(ExperimentQuestion["Result"]):
         the latter.
     population
         prior, group or correlated. "prior" draws each subject from the model's priors, the very law
-        that "map" assumes. "group" draws the subjects of a replicate from a separate group,
+        that "map" assumes. "group" draws the subjects of each replicate from a group of its own,
         whose mean and spread come from the hyperpriors and are not known to the fit: what people
         are like. "correlated" is such a group whose parameters go together, with correlations from
         the law that a correlated fit takes for granted.
