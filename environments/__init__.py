@@ -152,13 +152,13 @@ def make(name: str, **settings: Any) -> Environment:
 def environment_of(trials: Trials, name: str) -> Environment:
     """Return the experiment of trials with the settings they were made with.
 
-    As the file has them; of trials from elsewhere as far as their columns tell, and else as
-    shipped.
+    Settings are read from the file. For trials from elsewhere they are taken from the columns, as
+    far as these show them; all others are as shipped.
 
     Raises
     ------
     ValueError
-        If there is no such experiment, or no setting that the trials tell.
+        If there is no such experiment, or if no setting fits the trials.
     """
     if name not in ENVIRONMENTS:
         raise ValueError(unknown("environment", name, ENVIRONMENTS))

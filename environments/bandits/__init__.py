@@ -1,4 +1,4 @@
 """The seven tasks of CogBench (bandits, two-step, discounting, horizon, balloons, urns), two more.
 
-Imported through `knownminds.environments`; itself imports the core, record and words.
+Users import it through `knownminds.environments`. It imports the core, record and words.
 """

@@ -23,11 +23,11 @@ STOP, INFLATE = 0, 1
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _OPTIONS = ["1", "2"]
 _WORDS = ("stop", "inflate", "held", "burst", "stopped")
-_BITS = 32  # fair coins taken from one uniform number
+_BITS = 32  # one uniform number yields so many fair coins
 
 
 class Inflating(World):
-    """A balloon is there until it is not inflated; a pump brings a point, or loses all."""
+    """Shows a balloon until it is no longer inflated; a pump pays a point, or takes all back."""
 
     span = "balloon"
     falls_for_good = True
@@ -40,20 +40,20 @@ class Inflating(World):
 
     def pay(self, drawn: Any, action: Any) -> Any:
         self.there = action
-        return action * (1.0 - drawn.bursts * drawn.pump) + 0.0  # no -0
+        return action * (1.0 - drawn.bursts * drawn.pump) + 0.0  # never -0
 
 
 class BalloonRisk(Retelling):
-    """Balloons of several types are inflated pump by pump until the player stops or they burst.
+    """A player inflates balloons of several types pump by pump, and stops or sees them burst.
 
-    A balloon of a type with the maximum M bursts at a pump that is drawn evenly from 1 to M, so
-    that pump k, if it comes to that, bursts it with the probability 1 / (M - k + 1). Actions are
-    0, stop, and 1, inflate. A pump that holds brings 1 point, a burst takes back those of its
-    balloon, and stopping brings nothing more: rewards add up to the points.
+    A balloon whose type has the maximum M bursts at a pump that is drawn evenly from 1 to M. So
+    pump k, if it is reached, bursts it with the probability 1 / (M - k + 1). Action 0 stops, and
+    action 1 inflates. A pump that holds pays 1 point, a burst takes back the points of this
+    balloon, and a stop pays nothing more: rewards add up to the points.
 
-    A balloon has as many trials as its type has pumps; those after a stop or a burst fall away.
-    After an answer that cannot be read the balloon is taken away: it was neither inflated nor
-    stopped, and counts for nothing.
+    A balloon has as many trials as its type has pumps; trials after a stop or a burst fall away. If
+    an answer cannot be read, the balloon is taken away: it was neither inflated nor stopped, and
+    counts for nothing.
     """
 
     name = "balloon_risk"
@@ -123,7 +123,7 @@ class BalloonRisk(Retelling):
 
     @property
     def n_draws(self) -> int:
-        """Order and burst of each balloon; fair coins, many from one number; the letters."""
+        """The order and the burst of each balloon; one number for many fair coins; the letters."""
         return 2 * self.n_all + self._n_coins + self.n_types
 
     @property
@@ -133,12 +133,12 @@ class BalloonRisk(Retelling):
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return the balloons pump by pump, and which pump would burst them.
 
-        "present" is a pump that can be reached: none is after the one that bursts.
+        "present" marks the pumps that can be reached: those up to the one that bursts.
         """
         n, n_all = len(uniforms), self.n_all
         kind = self._order(uniforms[:, :n_all])
         most = self._most[kind]
-        # The pump that bursts, from 1 to the maximum.
+        # This is the pump that bursts, from 1 to the maximum.
         fatal = (uniforms[:, n_all : 2 * n_all] * most).astype(np.int64) + 1
         length = most.ravel()
         shape = (n, self.n_trials)
@@ -162,7 +162,7 @@ class BalloonRisk(Retelling):
         return {"types": [_LETTERS[k] for k in order]}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return the points of each balloon, in the row in which it ends by a stop or a burst."""
+        """Return the points of each balloon, in the row of its stop or burst."""
         frame = trials.frame
         action, reward = trials.numbers("action"), trials.numbers("reward")
         kept = frame["pump"].to_numpy(dtype=float) - 1.0
@@ -302,7 +302,7 @@ class BalloonRisk(Retelling):
         """Return all turns of a balloon that is over."""
         n = _count(filled["pumps"])
         result = None if missing else position_of(filled["result"], list(self._results.values()))
-        if result == 2:  # burst: the last pump did not hold
+        if result == 2:  # after a burst, the last pump did not hold
             n -= 1
         if result == 1 or n < 0:
             raise ValueError(

@@ -26,20 +26,20 @@ ARMS = tuple(f"forced_{k + 1}" for k in range(N_FORCED))
 POINTS = tuple(f"forced_points_{k + 1}" for k in range(N_FORCED))
 _NTH = ("one", "two", "three", "four")
 _WORDS = tuple(f"{what}_{nth}" for what in ("forced", "points") for nth in _NTH)
-_FIELDS = dict(zip(_WORDS, (*ARMS, *POINTS), strict=True))  # what a placeholder tells
+_FIELDS = dict(zip(_WORDS, (*ARMS, *POINTS), strict=True))  # what each placeholder shows
 
 _PER_GAME = 2 + N_FORCED + 4 + N_FORCED  # uniforms of a game besides those of its free plays
 _MEAN = "points per play of machine {} so far"
-_ROUNDED = 0.05  # by how much a mean may miss the one that earlier plays make
+_ROUNDED = 0.05  # a mean may differ by so much from the mean of the earlier plays
 
 
 def _plays(environment: Horizon) -> tuple[int, int]:
-    """Return how often a machine can have been played."""
+    """Return the numbers of plays that a machine can have had."""
     return 1, N_FORCED + environment.long_horizon - 1
 
 
 class Machines(World):
-    """Two machines of a game, and what all plays of it, the forced ones too, have shown."""
+    """The two machines of a game, and what its plays have shown so far, forced plays included."""
 
     span = "game"
 
@@ -72,14 +72,14 @@ class Machines(World):
 class Horizon(TwoMachines):
     """Games with two machines: four forced plays, then one free play or several.
 
-    In each game one machine, by lot, has a mean of one of `base_means`, and that of the other
-    lies higher or lower by one of `differences`. A play pays a whole number of points, Normal
-    around the mean. The four forced plays show either each machine twice or one of them a single
-    time, in mixed order. How many free plays are left is shown.
+    In each game one machine, chosen at random, has a mean of one of `base_means`. The mean of the
+    other lies higher or lower by one of `differences`. A play pays a whole number of points, Normal
+    around the mean. The four forced plays show either each machine twice, or one of them once and
+    the other three times, in mixed order. The number of free plays that are left is shown.
 
-    A trial is a free play; game g has the trials from long_horizon x g on, of which a game with
-    one free play has only the first. Means and counts include the forced plays. A prompt tells of
-    its game alone.
+    A trial is a free play. Game g has the trials from long_horizon x g on; a game with one free
+    play has only the first of them. Means and counts include the forced plays. A prompt tells of
+    its own game alone.
     """
 
     name = "horizon"
@@ -148,23 +148,23 @@ class Horizon(TwoMachines):
 
     @property
     def n_draws(self) -> int:
-        """Some numbers for each game, three for each free play, then those that draw the names."""
+        """Some numbers for each game, three for each free play, and those that draw the names."""
         return (_PER_GAME + 3 * self.long_horizon) * self.n_games + len(LETTERS)
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return games and forced plays, and what both machines would pay on each free play.
 
-        "forced_count" and "forced_sum" hold plays and points of both machines before the first
-        free play, "points" what they would pay; [N, n_trials, 2].
+        "forced_count" and "forced_sum" hold the plays and points of both machines before the first
+        free play. "points" [N, n_trials, 2] holds what both would pay.
         """
         n, games, plays = len(uniforms), self.n_games, self.long_horizon
         thrown = uniforms[:, : (_PER_GAME + 3 * plays) * games].reshape(n, games, -1)
-        thrown = np.maximum(thrown, 2.0**-54)  # whose normal quantile is finite
+        thrown = np.maximum(thrown, 2.0**-54)  # the normal quantile of this number is finite
         parts = np.split(thrown, np.cumsum([1, 1, N_FORCED, 4, N_FORCED, 2 * plays]), axis=2)
         long, unequal, shuffled, means, forced_noise, noise, mention = parts
 
         horizon = np.where(long[..., 0] < self.long_share, plays, 1)
-        # Machine 1 is shown twice, or in games of unequal information once or three times.
+        # Machine 1 is shown twice; in games of unequal information it is shown once or three times.
         lot = unequal[..., 0]
         once = lot < 0.5 * self.unequal_share
         thrice = ~once & (lot < self.unequal_share)
@@ -239,7 +239,7 @@ class Horizon(TwoMachines):
         )
 
     def _pay(self, mean: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        rounded: NDArray[np.float64] = np.round(mean + self.sd * ndtri(noise)) + 0.0  # no -0
+        rounded: NDArray[np.float64] = np.round(mean + self.sd * ndtri(noise)) + 0.0  # never -0
         return rounded
 
     def _words(self, labels: Any, observation: Observation) -> dict[str, object]:
@@ -278,7 +278,7 @@ class Horizon(TwoMachines):
                 forced[name] = (
                     position_of(word_shown, machines) if name in ARMS else number_in(word_shown)
                 )
-        else:  # a later message of a chat: the first one showed them
+        else:  # for a later message of a chat; the first one showed them
             before = turns[-1].observation
             forced = {name: before[name] for name in ("horizon", *ARMS, *POINTS)}
         plays = [(int(forced[a]), float(forced[p])) for a, p in zip(ARMS, POINTS, strict=True)]
@@ -294,7 +294,7 @@ class Horizon(TwoMachines):
         return {**seen, **forced, "first": position_of(filled["first"], machines)}
 
     def _add_up(self, trials: Trials) -> NDArray[np.bool_]:
-        """Tell which rows show what was known before the play in the row before, and its reward."""
+        """Mark the rows whose counts and means follow from the row before and its reward."""
         action, reward = trials.numbers("action")[:-1], trials.numbers("reward")[:-1]
         next_one = np.diff(trials.session_codes) == 0
         next_one &= np.diff(trials.numbers("game")) == 0

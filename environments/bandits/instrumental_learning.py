@@ -18,7 +18,7 @@ from knownminds.environments.words.slots import Count, Label, Option, Slot
 
 
 class InstrumentalLearning(Retelling):
-    """Two-armed bandits met in mixed order; each arm pays 1 or 0 at a separate rate."""
+    """Two-armed bandits met in mixed order; each arm pays 1 or 0, with a probability of its own."""
 
     name = "instrumental_learning"
     summary = "four two-armed bandits in mixed order, wins of 1 or 0"
@@ -61,7 +61,8 @@ class InstrumentalLearning(Retelling):
         )
         self._contexts = np.repeat(np.arange(self.n_contexts), self.n_visits)
         self._sheets = -(-2 * self.n_contexts // len(LETTERS))
-        # A uniform number below the threshold: machine 0 wins, machine 1 wins, 1 is named first.
+        # If the uniform number is below the threshold: machine 0 wins, machine 1 wins, 1 is named
+        # first.
         half = np.full((self.n_contexts, 1), 0.5)
         self._thresholds = np.hstack([self.win_probability, half])
 
@@ -71,7 +72,7 @@ class InstrumentalLearning(Retelling):
 
     @property
     def n_draws(self) -> int:
-        """Four numbers per trial, then those that shuffle the names."""
+        """Four numbers per trial, and those that shuffle the names."""
         return 4 * self.n_trials + self._sheets * len(LETTERS) + self.n_contexts
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
@@ -105,7 +106,7 @@ class InstrumentalLearning(Retelling):
         yield trials.paired("reward")
 
     def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return casinos, and machines by their letters, with a sign for those untold."""
+        """Return casinos, and machines by their letters; a sign stands for those not yet named."""
         casinos = list(range(1, self.n_contexts + 1))
         named = self._names_by("casino", messages)
         known = {number: named.get(str(number), set()) for number in casinos}

@@ -20,13 +20,13 @@ from knownminds.environments.words.slots import Count, Option, Slot
 from knownminds.environments.world import Table, World
 
 N_DECKS = 4
-N_ORDERED = 40  # cards of a deck, after which it begins anew
-LOAN = 2000  # with which a session begins, in the words alone
+N_ORDERED = 40  # a deck has so many cards, then it begins anew
+LOAN = 2000  # the words alone mention this loan, with which a session begins
 _ORDINALS = ("first", "second", "third", "fourth")
 
 
 def _cards(losses: Mapping[int, Sequence[int]]) -> NDArray[np.float64]:
-    """Return the losses of a deck, card by card, from the places (from 1) of each loss."""
+    """Return the losses of a deck, card by card, given the positions (from 1) of each loss."""
     deck = np.zeros(N_ORDERED)
     for loss, places in losses.items():
         deck[np.array(places) - 1] = loss
@@ -71,10 +71,11 @@ class Decks(World):
 class IowaGambling(Retelling):
     """Four decks of cards: two with large gains and larger losses, two that pay off in the end.
 
-    Decks are actions 0 to 3 for A to D. A card of A or B brings 100, one of C or D 50. Ten cards
-    of A or B cost 1,250 altogether, in A by about five losses and in B by one; ten of C or D cost
-    250, in the same manner. So A and B lose 250 in ten cards, and C and D win as much. Cards lie
-    in the published order of 40, after which a deck begins anew; all sessions have the same.
+    Decks A to D are the actions 0 to 3. A card of A or B brings 100, a card of C or D brings 50.
+    Ten cards of A or B cost 1,250 in all: A by about five losses, B by one. Ten cards of C or D
+    cost 250: C by about five losses, D by one. So ten cards of A or B lose 250, and ten cards of C
+    or D win 250. Cards lie in the published order of 40, after which a deck begins anew. The order
+    is the same in all sessions.
 
     The reward is the gain less the loss. Gain and loss are columns too, the loss a number from 0
     on, and both are shown after each card.
@@ -122,7 +123,7 @@ class IowaGambling(Retelling):
         return self.n_cards + len(LETTERS)
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """Return the order of mention and the scale; what cards bring is known."""
+        """Return the order of mention and the scale of amounts; the cards themselves are fixed."""
         first = (uniforms[:, : self.n_cards] * N_DECKS).astype(np.int64)
         return {"first": first, "scale": np.full(first.shape, self.scale)}
 
@@ -151,7 +152,7 @@ class IowaGambling(Retelling):
         )
 
     def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return the letters of decks in order, by which they are numbered."""
+        """Return the letters of the decks in the order of their numbers."""
         filled = self._in_question(messages)
         return {"decks": sorted(filled[name] for name in _ORDINALS)}
 

@@ -27,13 +27,13 @@ class ProbabilisticReasoning(Retelling):
     """A wheel picks one of two urns, a ball is drawn from it: how probable is the queried urn?
 
     The sections of the wheel give the prior. The urns hold red and blue balls in mirror-image
-    shares, so that the colour of the ball gives a likelihood. One half of the problems (and the
-    odd one) has an informative likelihood and a prior near one half, the other half an
-    informative prior and a likelihood near one half; they come in mixed order. Nothing is paid,
-    and nobody is shown the right answer.
+    shares, so that the colour of the ball gives a likelihood. Half of the problems (rounded up)
+    have an informative likelihood and a prior near one half. The others have an informative prior
+    and a likelihood near one half. Both kinds come in mixed order. Nothing is paid, and the right
+    answer is never shown.
 
-    In the other urn the share of red balls is 1 - likelihood. The response is
-    the probability of the queried urn after the draw.
+    The share of red balls is `likelihood` in the queried urn and 1 - likelihood in the other. The
+    response is the probability of the queried urn after the draw.
     """
 
     name = "probabilistic_reasoning"
@@ -89,7 +89,7 @@ class ProbabilisticReasoning(Retelling):
 
     @property
     def n_draws(self) -> int:
-        """Six numbers per problem, then those that draw the letters."""
+        """Six numbers per problem, and those that draw the letters."""
         return 6 * self.n_trials + len(LETTERS)
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
@@ -119,7 +119,7 @@ class ProbabilisticReasoning(Retelling):
         return posterior(columns["prior"], columns["likelihood"], columns["ball"])
 
     def shortcuts(self, observation: Observation) -> Mapping[str, float]:
-        """Return each of the numbers that are shown, alone."""
+        """Return each number that is shown, by itself."""
         return {name: observation[name] for name in ("prior", "likelihood", "ball")}
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:

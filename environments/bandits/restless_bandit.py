@@ -42,7 +42,7 @@ Confidence = Literal["together", "apart"]
 CONFIDENCES: tuple[str, ...] = get_args(Confidence)
 
 _NUMBER = r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+))"
-_THEN = "\n[asked for the confidence]\n"  # between two replies to one trial
+_THEN = "\n[asked for the confidence]\n"  # stands between the two replies to one trial
 _ASKED = re.compile(rf"(?P<label>\w), {_NUMBER}")
 _ALIKE = re.compile(
     rf"(?:machine\b[\s*_:]*)?(?P<label>\w)\b[*_'\"’”)\]]*"
@@ -56,10 +56,11 @@ class RestlessBandit(TwoMachines):
     """Two machines, one better than the other, that change places at the end of each block.
 
     Rewards are whole numbers of points, Normal around `high` for the better machine and around
-    `low` for the other. A block's length is shown to lie in a range; all sequences of lengths in
-    it that make up a session are equally likely. Each choice comes with a confidence from 0 to 1
-    that it is the better machine. Both stand in one answer, as in "F, 0.8", or, with
-    confidence="apart", in two: the machine, and after a further question the confidence.
+    `low` for the other. The range of block lengths is told. All sequences of lengths in this range
+    that fill a session are equally likely. Each choice comes with a confidence from 0 to 1 that the
+    chosen machine is the better one. Both stand in one answer, as in "F, 0.8". With
+    confidence="apart" there are two answers: the machine, and then, to a further question, the
+    confidence.
     """
 
     name = "restless_bandit"
@@ -159,7 +160,7 @@ class RestlessBandit(TwoMachines):
             below = rest[:, k, None] >= self._chances[k][left]
             left = left - self.shortest - below.sum(axis=1)
             block += np.arange(n_trials) >= n_trials - left[:, None]
-        noise = ndtri(np.maximum(thrown[..., :2], 2.0**-54))  # whose quantile is finite
+        noise = ndtri(np.maximum(thrown[..., :2], 2.0**-54))  # keep the quantile finite
         better = (block + (rest[:, self.n_blocks, None] < 0.5)) % 2
         mean_0 = np.where(better == 0, self.high, self.low)
         mean_1 = np.where(better == 1, self.high, self.low)
@@ -176,7 +177,7 @@ class RestlessBandit(TwoMachines):
         return _Apart(self) if self.confidence == "apart" else Replies(self)
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return 1 where the machine with the higher mean in force was chosen, else 0, or NaN."""
+        """Return 1 where the machine with the higher mean was chosen, else 0, or NaN."""
         return correctness(trials)
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
@@ -185,15 +186,16 @@ class RestlessBandit(TwoMachines):
     def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         """Read a machine and a confidence from 0 to 1.
 
-        `ok` is letter, comma, blank and a decimal number, or, if thoughts were asked for, a last
-        line ``Answer: LETTER, NUMBER``. What is repaired, and noted, is no more than: quotes,
-        brackets and markdown around it; the words machine and confidence; another sign between
-        letter and number; letter case; text after the marked line. A letter or a number alone,
-        two letters, a percentage or a decimal comma is malformed.
+        `ok` is a letter, a comma, a blank and a decimal number; or, if thoughts were asked for, a
+        last line ``Answer: LETTER, NUMBER``. Only the following is repaired, and noted: quotes,
+        brackets and markdown around the answer; the words machine and confidence; another sign
+        between letter and number; letter case; text after the marked line. A letter alone, a number
+        alone, two letters, a percentage or a decimal comma is malformed.
 
-        With confidence="apart" a reply to the first question is a letter, by the rules of
-        `parse_label`, and has an action and no response; a reply to the second is a number, by
-        those of `parse_number`. What both come to is parsed as `joined` puts them together.
+        With confidence="apart" the reply to the first question is a letter, read by the rules of
+        `parse_label`; it has an action and no response. The reply to the second question is a
+        number, read by the rules of `parse_number`. Both together are parsed in the form in which
+        `joined` writes them.
         """
         if self.confidence == "apart":
             return self._parse_apart(labels, text, observation)
@@ -245,7 +247,7 @@ class RestlessBandit(TwoMachines):
         return super().read(design, messages[:1] if self.replies.n_given(messages) else messages)
 
     def _parse_apart(self, labels: Any, text: str, observation: Observation) -> Answer:
-        """Read a machine, and if there is a second reply its number as well."""
+        """Read a machine, and the number of the second reply if there is one."""
         marked = self.reasoning != "none"
         named, *rest = self.replies.spoken(text)
         options = self.options(labels, observation)
@@ -260,12 +262,13 @@ class RestlessBandit(TwoMachines):
         return Answer(outcome, machine.action, sure.response, text, _told(notes))
 
     def _lengths(self) -> list[NDArray[np.float64]]:
-        """Return, for each block but the last, where its length's cumulative chances lie.
+        """Return, for each block but the last, the cumulative probabilities of its length.
 
-        Row r of a table is for r trials left; entry j is the chance of at most shortest + j.
+        Row r of a table is for r trials left; entry j is the probability of at most shortest + j
+        trials.
         """
         spans = np.arange(self.shortest, self.longest + 1)
-        ways = np.zeros(self.n_trials + 1)  # share of sequences of k lengths with sum r
+        ways = np.zeros(self.n_trials + 1)  # share of the sequences of k lengths that sum to r
         ways[0] = 1.0
         tables = []
         for _ in range(self.n_blocks):
@@ -280,7 +283,7 @@ class RestlessBandit(TwoMachines):
 
 
 class _Apart(Replies):
-    """A machine, and how sure the choice is, in two replies."""
+    """Two replies per trial: a machine, and the confidence in the choice."""
 
     environment: RestlessBandit
 
@@ -306,15 +309,15 @@ class _Apart(Replies):
 
 
 def correctness(trials: Trials, *, after: bool = False) -> NDArray[np.float64]:
-    """Say of each row whether the machine with the higher mean was chosen; NaN without a choice.
+    """Say for each row whether the machine with the higher mean was chosen; NaN without a choice.
 
     Parameters
     ----------
     after
-        Judge by the means that hold after the trial instead of those in force when the choice was
-        made: on the last trial of a block they have changed places. Which means come after is
-        told by trial numbers: it is not known, and the choice not judged, where rows are missing
-        and the next one has other means, or at the end of sessions that break off early.
+        Judge by the means after the trial, instead of those at the time of the choice. The two
+        differ on the last trial of a block, after which the machines change places. The later means
+        are read from the next trial. Where that row is missing and the means then differ, or where
+        a session breaks off early, the choice is not judged (NaN).
 
     Raises
     ------

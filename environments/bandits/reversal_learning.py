@@ -22,7 +22,7 @@ CRITERIA = ("plays", "correct", "consecutive")
 
 
 class OnCorrect(World):
-    """Machines change places when the better one was chosen so many times."""
+    """Machines change places when the better one was chosen a given number of times."""
 
     on_end = False  # whether a choice of the other machine begins the count anew
 
@@ -49,7 +49,7 @@ class OnCorrect(World):
 
 
 class OnConsecutive(OnCorrect):
-    """Machines change places when the better one was chosen so many times on end."""
+    """Machines change places when the better one was chosen a given number of times in a row."""
 
     on_end = True
 
@@ -61,10 +61,10 @@ class ReversalLearning(TwoMachines):
     """Two machines, one of which wins more often; after each block they change places.
 
     A play pays 1 if the machine wins and `loss` if not. The better machine wins with the first
-    probability of `win_probability`, the other with the second, each play for itself. How many
-    plays a block has is drawn evenly from `block_length`; the last one ends with the session.
-    Which machine begins as the better one is drawn as well. With another `criterion` a block does
-    not last for so many plays, but until the better machine was chosen so many times.
+    probability of `win_probability`, the other with the second; plays are independent. The number
+    of plays in a block is drawn evenly from `block_length`; the last block ends with the session.
+    Which machine is better at first is drawn as well. With another `criterion` the length of a
+    block is not drawn: it ends once the better machine was chosen a given number of times.
     """
 
     name = "reversal_learning"
@@ -110,12 +110,12 @@ class ReversalLearning(TwoMachines):
         "plays",
         OneOf(CRITERIA),
         'What is counted until machines change places: "plays"; "correct", choices of the better '
-        'machine, as in Cools et al. 2002; "consecutive", such choices on end.',
+        'machine, as in Cools et al. 2002; "consecutive", such choices in a row.',
     )
     loss: float = setting(
         -1.0,
         Number(-100.0, 0.0),
-        "What a play pays that does not win: -1, or 0 where nothing can be lost.",
+        "What a play pays that does not win: -1, or 0 if nothing can be lost.",
     )
 
     @classmethod
@@ -145,7 +145,7 @@ class ReversalLearning(TwoMachines):
     def n_draws(self) -> int:
         """Three numbers per play, one per block, and those for the start and the names.
 
-        Where blocks hang on choices each play might begin one.
+        If blocks depend on choices, there is room for a block at each play.
         """
         return 3 * self.n_plays + self._n_blocks + 1 + len(LETTERS)
 
@@ -174,17 +174,17 @@ class ReversalLearning(TwoMachines):
     def _payoffs_of(
         self, better: NDArray[np.int64], uniforms: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return what both machines would pay, [..., 2], from the better one and uniforms."""
+        """Return what both machines would pay, [..., 2], given the better one and uniforms."""
         high, low = self.win_probability
         wins = uniforms < np.where(better[..., None] == np.arange(2), high, low)
         return np.where(wins, 1.0, self.loss)
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return 1 where the better machine was chosen, 0 where not, NaN where nothing was."""
+        """Return 1 where the better machine was chosen, else 0; NaN without a choice."""
         if "better" not in trials.frame:
             raise ValueError(
-                f"Whether a choice of {self.name} was right hangs on the machine that wins more "
-                "often, better; the trials have no 'better'. Map one with "
+                f"Whether a choice of {self.name} was right depends on the machine that wins "
+                "more often, better; the trials have no 'better'. Map one with "
                 "--columns better=YOUR_NAME."
             )
         action = trials.numbers("action")
@@ -202,5 +202,5 @@ class ReversalLearning(TwoMachines):
 
 
 def _points(number: float) -> str:
-    """Say a number of points."""
+    """Return a number of points in words."""
     return f"{number:g} point{'' if abs(number) == 1 else 's'}"

@@ -43,15 +43,15 @@ ITEMS = (
     "delay_length",
 )
 BASELINES = 3
-LADDER = 3  # questions that a baseline has at most
+LADDER = 3  # a baseline has so many questions at most
 
-# A baseline climbs through the five factors: each entry is the position of the factor that is
-# asked next, by the present one and the choice; OVER ends the baseline. SCORES is where it ended.
+# A baseline climbs through the five factors. Each entry of CLIMB is the position of the next
+# factor, by the present one and the choice; OVER ends the baseline. SCORES is where it ended.
 START, OVER = 2, -1
 CLIMB = ((OVER, OVER), (OVER, 0), (3, 1), (4, OVER), (OVER, OVER))
-ASKED_AT = (2, 1, 0, 1, 2)  # as which question of a baseline, by the position of the factor
+ASKED_AT = (2, 1, 0, 1, 2)  # by the position of the factor: which question of its baseline
 SCORES = ((1, 0), (2, OVER), (OVER, OVER), (OVER, 3), (5, 4))
-# Of the grid: 288 choices with losses, which suffice for all parameters of each discounter.
+# The grid has 288 choices with losses, which suffice for all parameters of each discounter.
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 DELAYS = (1, 2, 3, 4, 6, 9, 12, 18, 24, 36, 48, 60)
 
@@ -60,7 +60,7 @@ _LABELS = ("1", "2")
 
 
 def _held(column: str) -> Callable[[TemporalDiscounting], tuple[int, int]]:
-    """Return the range of a column: the least and the most that any question holds."""
+    """Return the range of a column: the lowest and the highest value in any question."""
 
     def ends(environment: TemporalDiscounting) -> tuple[int, int]:
         values = environment._questions[column]
@@ -78,14 +78,14 @@ def _rising(low: float, high: float) -> Numbers:
 
 
 class Questionnaire(World):
-    """The later sum hangs on what was answered before; a baseline may end early.
+    """The later sum depends on earlier answers; a baseline may end early.
 
-    A factor is the position of the later sum among those of its trial; OVER is none. Without an
-    answer a baseline is over.
+    A factor is the position of the later sum among those of its trial; OVER means that there is
+    none. A baseline is over once an answer is missing.
     """
 
-    # By the choice and the present factor: the one that comes next, and the one that made the
-    # participant wait.
+    # By the choice and the present factor, these are the factor that comes next, and the one that
+    # made the participant wait.
     following = Table(np.array(CLIMB).T)
     waits = Table(np.minimum(np.array(SCORES).T, len(CLIMB) - 1))
 
@@ -110,7 +110,7 @@ class Questionnaire(World):
 
 
 class Grid(World):
-    """The later sum of a trial is the only one there is."""
+    """Each trial has a single later sum."""
 
     def show(self, drawn: Any) -> dict[str, Any]:
         return {"later_amount": drawn.later_amounts[0]}
@@ -119,26 +119,26 @@ class Grid(World):
 class TemporalDiscounting(Retelling):
     """Choices between a sooner sum (action 0) and a later one (action 1); nothing is paid.
 
-    In the adaptive questionnaire three baselines (a gain, a gain ten times as large, a loss) each
-    ask two or three times for the sum now against more in `delay` months. The first factor is
-    the middle one of `factors`; who chooses the sooner sum is offered more, who waits is
-    offered less. Four further items build on the factor f that made the participant wait in the
-    first baseline (the largest one if none did): the same choice put off by `delay` months
-    (present bias), the sum now against twice the premium after twice the delay (subadditivity),
-    and the choice of the first baseline shown as a premium for waiting (delay speed-up) and as
-    the price of not waiting (delay length). So 10 to 13 of the 13 trials happen. After an
-    answer that could not be read the rest of its baseline falls away, and with the first
-    baseline also what builds on it.
+    The adaptive questionnaire has three baselines: a gain, a gain ten times as large, and a loss.
+    Each asks two or three times for the sum now against more in `delay` months. The first factor is
+    the middle one of `factors`. After a choice of the sooner sum the next offer is higher, after a
+    choice of the later sum it is lower. Four further items build on the factor f that made the
+    participant wait in the first baseline (the largest one if none did): the same choice put off by
+    `delay` months (present bias); the sum now against twice the premium after twice the delay
+    (subadditivity); and the choice of the first baseline, shown as a premium for waiting (delay
+    speed-up) and as the price of not waiting (delay length). So 10 to 13 of the 13 trials happen.
+    After an answer that could not be read, the rest of its baseline falls away; in the first
+    baseline also the items that build on it.
 
-    The grid asks for every sooner sum (a share of `amount`) against `amount` after every delay,
-    as gains and as losses, in mixed order. Take the grid where parameters are to be
-    estimated: from its 288 choices all those of the discounters are recovered (r from .83 to .99
-    in 300 subjects drawn from the priors; with half of the choices not the weight of losses),
-    from one questionnaire none is.
+    The grid asks for every sooner sum (a share of `amount`) against `amount` after every delay, as
+    gains and as losses, in mixed order. Take the grid to estimate parameters. Its 288 choices
+    recover all parameters of the discounters (r from .83 to .99 in 300 subjects drawn from the
+    priors; half of the choices do not recover the weight of losses). One questionnaire recovers
+    none.
 
-    Sums are rounded to whole numbers; losses are negative. A participant who chooses the
-    sooner sum is impatient with gains, but *patient with losses*: it means paying now rather than
-    more later. Which option is called 1 is drawn for every trial.
+    Sums are rounded to whole numbers; losses are negative. A participant who chooses the sooner sum
+    is impatient with gains, but *patient with losses*: the choice means paying now rather than more
+    later. Which option is called 1 is drawn for every trial.
     """
 
     name = "temporal_discounting"
@@ -169,31 +169,31 @@ class TemporalDiscounting(Retelling):
     amount: int = setting(
         500, Whole(1), "The smaller sum of the questionnaire, the larger one of the grid."
     )
-    delay: int = setting(12, Whole(1), "Of the questionnaire, in months.")
+    delay: int = setting(12, Whole(1), "Delay of the questionnaire, in months.")
     factors: tuple[float, ...] = setting(
         (1.01, 1.02, 1.1, 1.2, 1.5),
         _rising(1.0, inf),
-        "Of the questionnaire: five, in rising order.",
+        "Factors of the questionnaire: five, in rising order.",
     )
     shares: tuple[float, ...] = setting(
         SHARES,
         _rising(0.0, 1.0),
-        "Of the grid: the sooner sum as shares of the later one.",
+        "Grid only: the sooner sum as shares of the later one.",
     )
     delays: tuple[int, ...] = setting(
         DELAYS,
         replace(_rising(0.0, inf), what="are months in rising order", decimals=0),
-        "Of the grid: those of the later sum.",
+        "Grid only: delays of the later sum.",
     )
     losses: bool = setting(
         True,
         YES_OR_NO,
-        "Of the grid: whether there are losses as well.",
+        "Grid only: whether there are losses as well.",
     )
     n_repeats: int = setting(
         1,
         Whole(1),
-        "How often the whole grid is gone through; 1 for the questionnaire.",
+        "How many times the whole grid is presented; 1 for the questionnaire.",
     )
 
     def prepare(self) -> None:
@@ -220,14 +220,15 @@ class TemporalDiscounting(Retelling):
 
     @property
     def n_draws(self) -> int:
-        """One number per trial for what is called option 1, and on the grid one for the order."""
+        """One number per trial for which option is called 1, and for the grid one for the order."""
         return self.n_trials * (1 if self.plan == "adaptive" else 2)
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return the questions; later_amounts[..., k] is the later sum at factor k.
 
-        `ladder` says how a trial gets its factor: 0 begins a baseline, 1 and 2 go on with it, and 3
-        takes the factor that made the participant wait in the first one, or else the first.
+        `ladder` says how a trial gets its factor: 0 begins a baseline, and 1 and 2 continue it. 3
+        takes the factor that made the participant wait in the first baseline, or the first factor
+        if none did.
         """
         n, n_trials = len(uniforms), self.n_trials
         if self.plan == "adaptive":
@@ -281,7 +282,7 @@ class TemporalDiscounting(Retelling):
         return {**columns, "later_amounts": np.sign(cells[:, 1:2]) * self.amount}
 
     def _check_sums(self) -> None:
-        """Make sure that rounding leaves the sums apart."""
+        """Raise ValueError if rounding makes two sums of a question equal."""
         later = np.abs(self._questions["later_amounts"])
         sooner = np.abs(self._questions["sooner_amount"])
         apart = (sooner > 0).all() and (later > sooner[:, None]).all()
@@ -354,7 +355,7 @@ class TemporalDiscounting(Retelling):
                 self._position_of_question.setdefault(tuple(seen.values()), position)
 
     def _sentence(self, seen: Mapping[str, int | float], action: int) -> str:
-        """Return the sentence of an option."""
+        """Return the sentence that describes an option."""
         side = "sooner" if action == SOONER else "later"
         amount, months = abs(int(seen[f"{side}_amount"])), int(seen[f"{side}_delay"])
         item = ITEMS[int(seen["item"])]

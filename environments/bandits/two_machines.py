@@ -1,4 +1,4 @@
-"""What experiments share whose two machines keep their letters through a session."""
+"""The base of experiments with two machines that keep their letters through a session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from knownminds.environments.words.slots import Count, Option, Slot
 
 
 class TwoMachines(Retelling):
-    """Two machines with a letter each; the last numbers of a session's row deal them out."""
+    """Two machines with a letter each; the last uniform numbers of a session choose the letters."""
 
     slots: ClassVar = {
         "play": Count("trial"),

@@ -1,4 +1,4 @@
-"""The two-step task: a choice that leads to one of two states, and in it a choice that pays."""
+"""The two-step task: a first choice leads to one of two states, and a second choice there pays."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from knownminds.environments.world import World
 NOWHERE = -1  # the state at the first stage
 
 _N_ALIENS = 4  # two on each of two planets
-_SMALLEST = 2.0**-54  # below the least uniform number above 0; its quantile is finite
+_SMALLEST = 2.0**-54  # this is below the least uniform number above 0, and its quantile is finite
 
 
 class Gems(Slot):
-    """What an alien pays, in gems; a shuttle pays nothing."""
+    """Words for what an alien pays, in gems; a shuttle pays nothing."""
 
     def write(self, environment: Retelling, labels: Any, turn: Turn) -> object:
         reward = turn.reward
@@ -72,14 +72,14 @@ class Flight(World):
 class TwoStep(Retelling):
     """Days of two choices: a shuttle that leads to one of two planets, then an alien that pays.
 
-    Shuttle (action) k of the first stage reaches planet (state) k with probability `transition`
-    and the other planet otherwise. Each of the two aliens on each planet pays 1 with a
-    separate probability, and otherwise 0. These four probabilities begin uniformly within
-    `rates` and change every day by a Normal(0, drift) step, reflected at the ends of `rates`.
+    Shuttle (action) k of the first stage reaches planet (state) k with probability `transition` and
+    the other planet otherwise. Each planet has two aliens. Each alien pays 1 with a probability of
+    its own, and otherwise 0. These four probabilities start at uniform numbers within `rates` and
+    change every day by a Normal(0, drift) step, reflected at the ends of `rates`.
 
-    A day takes up two slots: trial 2 d is the first stage of day d, trial 2 d + 1 its second. The
-    column "stage" is 0 or 1, "state" the planet (0 or 1) at the second stage and -1 at the
-    first, where there is none yet. The first stage pays nothing. Where its answer is missing, the
+    A day takes up two trials: trial 2 d is the first stage of day d, trial 2 d + 1 its second. The
+    column "stage" is 0 or 1. "state" is the planet (0 or 1) at the second stage, and -1 at the
+    first, where there is no planet yet. The first stage pays nothing. If its answer is missing, the
     second stage falls away.
     """
 
@@ -161,15 +161,15 @@ class TwoStep(Retelling):
 
     @property
     def n_draws(self) -> int:
-        """Per day: the flight, four payments, four changes, two orders of mention; then names."""
+        """Per day the flight, four payments, four changes, two orders of mention; then names."""
         return 11 * self.n_days + len(LETTERS)
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """Return stages, flights that go as planned, what all aliens would pay, and orders.
+        """Return the stages, whether flights go as planned, what all aliens would pay, and orders.
 
-        "arrives" [N, n_trials] says on both stages of a day whether its shuttle reaches its
-        planet; "gems" [N, n_trials, 4] what the aliens pay that day, alien a of planet s at
-        2 s + a, and "chances" with what probability.
+        "arrives" [N, n_trials] says, on both stages of a day, whether the shuttle reaches its
+        planet. "gems" [N, n_trials, 4] is what the aliens pay that day, with alien a of planet s at
+        position 2 s + a. "chances" has the probability of each payment.
         """
         n, days = len(uniforms), self.n_days
         drawn = uniforms[:, : 11 * days].reshape(n, days, 11)
@@ -231,7 +231,7 @@ class TwoStep(Retelling):
         )
 
     def labels_in(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return planets and aliens in the order of their letters, with a sign for those untold."""
+        """Return planets and aliens in the order of their letters, with a sign for unnamed ones."""
         aliens = self._names_by("planet", messages)
         planets = aliens.pop("", set()) | set(aliens)
         for verb, heard in (("are", planets), *((f"live on {p}", a) for p, a in aliens.items())):
@@ -246,7 +246,7 @@ class TwoStep(Retelling):
         return {"planets": known, "aliens": named}
 
     def _chances(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the aliens' probabilities day by day from uniforms[N, days, 4]."""
+        """Return the aliens' probabilities day by day, given uniforms[N, days, 4]."""
         low, high = self.rates
         begin = low + (high - low) * uniforms[:, 0]
         steps = self.drift * ndtri(np.maximum(uniforms[:, 1:], _SMALLEST))
@@ -256,7 +256,7 @@ class TwoStep(Retelling):
             for day in range(1, uniforms.shape[1]):
                 chances[:, day] = np.clip(chances[:, day - 1] + steps[:, day - 1], low, high)
             return chances
-        # Steps are symmetric: a walk that is reflected whenever it crosses an end has the law of
+        # Steps are symmetric. So a walk that is reflected at the ends has the same distribution as
         # a free walk that is folded into the interval afterwards.
         free = np.concatenate([begin[:, None], begin[:, None] + np.cumsum(steps, axis=1)], axis=1)
         width = high - low
