@@ -1,4 +1,4 @@
-"""Inferences on causal graphs, colliders first; networks of any shape, and tables of counts.
+"""Inferences on causal graphs: colliders first, networks of any shape, and tables of counts.
 
-Imported through `knownminds.environments`; itself imports the core, record and words.
+Users import it through `knownminds.environments`. It imports the core, record and words.
 """

@@ -1,18 +1,18 @@
 """Causal graphs of three binary variables: their questions, and the answers of a noisy-OR.
 
-A question asks how likely a variable is to be present, given what is told of the two others. It is
-the tuple (query, first, second, third): the position of the variable asked about, and what is told
-of each (-1 nothing, 0 absent, 1 present).
+A question asks how likely a variable is to be present, given what is known of the two others. It is
+the tuple (query, first, second, third): the position of the queried variable, and what is known of
+each variable (-1 nothing, 0 absent, 1 present).
 
-Traps of the published tables, which the functions below avoid:
+The published tables hold traps, which the functions below avoid:
 
 - Given that the effect is absent (task X), the denominator is P(E=0) = 1 - P(E=1); the appendix
   of the thesis prints P(E=1).
 - The published fits answer both directions of a task by the formula of the first cause. With
   m1 != m2 this describes no graph: the answers about C2 then differ from those of the mirrored
   graph, and m1 - m2 is a mismatch between tasks. `noisy_or_table` gives both directions; the
-  pooled scoring is its direction 0 for both.
-- Explaining away is told as VII - VI, but the published numbers are VIII - VI.
+  pooled scoring uses its direction 0 for both.
+- Explaining away is described as VII - VI, but the published numbers are VIII - VI.
 """
 
 from __future__ import annotations
@@ -39,26 +39,27 @@ VARIABLES: dict[Graph, tuple[str, str, str]] = {
     "chain": ("C1", "C2", "C3"),
     "fork": ("C1", "C2", "C3"),
 }
-# Pairs of cause and effect; the first has the strength m1, the second m2.
+# Each graph has pairs of cause and effect; the first pair has the strength m1, the second m2.
 EDGES: dict[Graph, tuple[tuple[int, int], tuple[int, int]]] = {
     "collider": ((0, 2), (1, 2)),
     "chain": ((0, 1), (1, 2)),
     "fork": ((0, 1), (0, 2)),
 }
-# Where each variable goes if the graph is mirrored; a chain has no mirror image.
+# If the graph is mirrored, each variable goes to this position; a chain has no mirror image.
 _MIRROR: dict[Graph, tuple[int, int, int]] = {"collider": (1, 0, 2), "fork": (0, 2, 1)}
 
 
 @dataclass(frozen=True)
 class Task:
-    """A question about the collider and, unless it is the same, that of its mirror image.
+    """A question about the collider, together with its mirror image unless the two are the same.
 
     Parameters
     ----------
     query, told
-        The question in direction 0: position of the queried variable, what is known of each.
+        The question in direction 0: the position of the queried variable, and what is known of
+        each.
     roman, letter
-        How the thesis calls it.
+        The names that the thesis gives it.
     """
 
     query: int
@@ -88,12 +89,13 @@ class Task:
 def _mirrored(graph: Graph, question: Question) -> Question:
     order = _MIRROR.get(graph, (0, 1, 2))
     query, *values = question
-    first, second, third = (values[i] for i in order)  # a mirror image is its inverse
+    first, second, third = (values[i] for i in order)  # the inverse of a mirroring is itself
     return order[query], first, second, third
 
 
-# The eleven tasks of Rehder and Waldmann (2017), in the order of their roman numbers: a cause given
-# anything that can be shown of the two others, the effect given both causes.
+# The eleven tasks of Rehder and Waldmann (2017), in the order of their roman numbers. They ask for
+# a cause, given anything that can be shown of the two others, and for the effect, given both
+# causes.
 TASKS: tuple[Task, ...] = (
     Task(2, (0, 0, -1), "I", "i"),
     Task(2, (0, 1, -1), "II", "j"),
@@ -112,10 +114,10 @@ TASKS: tuple[Task, ...] = (
 def questions(graph: Graph, directions: Directions = "both") -> tuple[Question, ...]:
     """Return the questions about a graph, each before its mirror image.
 
-    Those of the collider are the tasks, 20 in both directions. Chain and fork have every variable
-    given anything that can be shown of one or both of the others, never given nothing, which
-    would ask for a frequency that no prompt tells: 24 of the chain, which has no mirror image, and
-    24 of the fork, 13 in one direction.
+    The questions of the collider are the tasks, 20 in both directions. Those of chain and fork ask
+    for every variable, given anything that can be shown of one or both of the others. They never
+    ask for a variable given nothing, which would be a frequency that no prompt tells. This makes 24
+    for the chain, which has no mirror image, and 24 for the fork, 13 in one direction.
     """
     firsts = [task.question for task in TASKS] if graph == "collider" else _every_question()
     every: list[Question] = []
@@ -132,7 +134,7 @@ def questions(graph: Graph, directions: Directions = "both") -> tuple[Question, 
 
 
 def _every_question() -> list[Question]:
-    """Return every question about one of three variables that tells of another."""
+    """Return every question about one of three variables that tells something of another."""
     every: list[Question] = []
     for query in range(3):
         for others in product((NOT_TOLD, PRESENT, ABSENT), repeat=2):
@@ -144,7 +146,7 @@ def _every_question() -> list[Question]:
     return every
 
 
-# The number of the task and the direction of a question, by its columns, each from -1 on.
+# The columns of a question, each from -1 on, index the number of its task and its direction.
 _TASK_AT, _DIRECTION_AT = np.full((3, 3, 3, 3), -1), np.full((3, 3, 3, 3), -1)
 for _number, _task in enumerate(TASKS):
     for _direction, _question in enumerate((_task.question, _task.mirrored)):
@@ -165,8 +167,8 @@ def direction_of(
 ) -> NDArray[np.int64]:
     """Return 0 for questions as they stand in `TASKS`, 1 for mirrored ones, -1 for no task.
 
-    Direction 1 asks about C2, or about the effect given C1 alone; tasks I and III
-    equal their mirror images.
+    Direction 1 asks about C2, or about the effect given C1 alone. Tasks I and III equal their
+    mirror images.
     """
     return np.asarray(_DIRECTION_AT[_at(query, first, second, third)])
 
@@ -195,7 +197,7 @@ def noisy_or_table(
     """
     given = np.broadcast_arrays(p1, p2, b, m1, m2)
     asked = np.array([(task.question, task.mirrored or task.question) for task in TASKS])
-    # Causes have no causes: what is seen of one is as if it were brought about, and is possible.
+    # Causes have no causes, so an observed cause has the same effect as one that was set.
     asked[..., 1:3] += np.where(asked[..., 1:3] == NOT_TOLD, 0, MADE_ABSENT)
     columns = {name: np.zeros(asked[..., 0].size * given[0].size) for name in NETWORK}
     for name, values in zip(("b1", "b2", "b3", "w13", "w23"), given, strict=True):

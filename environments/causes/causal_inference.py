@@ -53,11 +53,11 @@ LETTERS = "ABCD"
 
 
 _EDGE = re.compile(r"\s*([A-Za-z]\w*)\s*(?:->|>)\s*([A-Za-z]\w*)\s*")
-_FIGURES = 10  # significant digits in which numbers are shown
+_FIGURES = 10  # numbers are shown with so many significant digits
 
 
 def edges_of(name: str, given: Any) -> str:
-    """Take a graph: a name, or edges as "A>B, B>C" or as pairs; returned as a text."""
+    """Return a graph as a text, given a name, edges such as "A>B, B>C", or pairs."""
     rule = (
         f"{name} is one of {', '.join(NAMED_GRAPHS)}, or edges between A, B, C and D such as "
         f'"A>B, B>C"; got {given!r}.'
@@ -82,12 +82,12 @@ def edges_of(name: str, given: Any) -> str:
         )
     if len(set(pairs)) < len(pairs):
         raise ValueError(f"{rule} Name each edge once.")
-    CausalNetwork(dict.fromkeys(pairs, 0.5))  # which refuses a cycle
+    CausalNetwork(dict.fromkeys(pairs, 0.5))  # this refuses a cycle
     return ", ".join(f"{cause}>{effect}" for cause, effect in pairs)
 
 
 def _numbers(low: float, each: str) -> Told:
-    """Take a number from low to 1, or a row of them, `each` for one."""
+    """Return the rule for a number from low to 1, or a row of them, one for each `each`."""
     row = Numbers(
         f"is a number from {low:g} to 1, or a row of such numbers, one for each {each}",
         lambda values: (values >= low) & (values <= 1.0),
@@ -104,13 +104,13 @@ def _numbers(low: float, each: str) -> Told:
 class CausalInference(StoryQuestions):
     """Judgements of likelihood on a causal network of two to four variables, seen or acted upon.
 
-    A prompt tells of variables that are present or absent, how often each is present by itself,
-    and which of them bring about or prevent which others, how often in a hundred. It says what is
-    observed of one or more of them, or that somebody has made one of them present or absent from
-    outside, and asks how likely another one is to be present, from 0 to 100. All strengths are
-    told, so that there is an exact answer: a sum over the states of the network (`CausalNetwork`),
-    in which an intervention cuts a variable off from its causes. `performance` is 1 minus the
-    distance of the answer from it, as a share of the scale. Each trial stands alone: nothing is
+    A prompt tells how often each variable is present by itself, and which variables bring about or
+    prevent which others, and how often in a hundred. It says which variables were observed to be
+    present or absent, or that somebody has made one of them present or absent from outside. It asks
+    how likely another one is to be present, from 0 to 100. All strengths are told, so that there is
+    an exact answer: a sum over the states of the network (`CausalNetwork`), in which an
+    intervention cuts a variable off from its causes. `performance` is 1 minus the distance between
+    the given and the exact answer, as a share of the scale. Each trial stands alone: nothing is
     paid, and no prompt tells of earlier ones.
 
     A session asks every question that tells of at least one and at most `told` variables, once per
@@ -153,24 +153,24 @@ class CausalInference(StoryQuestions):
     strengths: float | tuple[float, ...] = setting(
         0.75,
         _numbers(-1.0, "edge"),
-        "Of all edges, or of each in their order: how often a cause that is present brings its "
-        "effect about; below 0, how often it prevents it.",
+        "One strength for all edges, or one for each in their order: how often a present cause "
+        "brings its effect about; below 0, how often it prevents it.",
     )
     bases: float | tuple[float, ...] = setting(
         0.25,
         _numbers(0.0, "variable"),
-        "Of all variables, or of each by its letter: how often it is present where no cause is.",
+        "One base rate for all variables, or one for each: how often it is there without a cause.",
     )
     told: int = setting(
         2,
         Whole(1, MOST - 1),
-        "Of how many variables a question tells at most.",
+        "A question tells of so many variables at most.",
     )
     interventions: Interventions = setting(
         "some",
         OneOf(INTERVENTIONS),
-        '"some" asks what is to be expected of observations and of interventions, "none" of '
-        'observations alone, "all" of interventions, whatever else is observed.',
+        '"some" asks what to expect after observations and after interventions, "none" after '
+        'observations alone, "all" after interventions, whatever else is observed.',
     )
     domains: tuple[str, ...] = setting(("weather",), SomeOf(DOMAINS), "Which stories are shown.")
     content: Content = setting(
@@ -255,7 +255,7 @@ class CausalInference(StoryQuestions):
         return self._question(context, variables, self._story(domain, variables, bool(names)))
 
     def _variables(self, domain: int, names: Names) -> tuple[Variable, ...]:
-        """Return the four variables of a domain, or those that mean nothing."""
+        """Return the four variables of a domain, or variables whose names mean nothing."""
         words = self._words
         if names:
             return tuple(
@@ -273,7 +273,7 @@ class CausalInference(StoryQuestions):
         return (*self._stories[domain].scene("ppp").variables, last)
 
     def _story(self, domain: int, variables: Sequence[Variable], named: bool) -> dict[str, str]:
-        """Return what the prompts of a domain have in common."""
+        """Return what all prompts of a domain have in common."""
         words, network, scene = self._words, self.network, self._stories[domain].scene("ppp")
         one, many, introduction = scene.one, scene.many, scene.introduction
         if named:
@@ -327,14 +327,14 @@ class CausalInference(StoryQuestions):
 
 
 def _percent(share: float) -> str:
-    """Write a share as so many in a hundred."""
+    """Return a share as so many in a hundred, in words."""
     return decimal(float(f"{100.0 * share:.{_FIGURES}g}"))
 
 
 def _one_each(
     name: str, given: float | tuple[float, ...], n: int, of: str, graph: str
 ) -> tuple[float, ...]:
-    """Return a number for each of n."""
+    """Return a number for each of n things, given one for all or one for each."""
     values = given if isinstance(given, tuple) else (given,) * n
     if len(values) != n:
         raise ValueError(

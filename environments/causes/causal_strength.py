@@ -36,8 +36,8 @@ PRODUCE, PREVENT = range(2)
 SHOWN: tuple[str, ...] = get_args(Shown)
 ASKING: tuple[str, ...] = get_args(Asking)
 STORIES = ("garden", "dairy", "harbor", "stable")
-ORDERS = 1000  # in which a list may be shown
-MOST_CASES = 500  # of a table
+ORDERS = 1000  # a list may be shown in so many orders
+MOST_CASES = 500  # a table has so many cases at most
 
 _PARTS = ("introduction", "one", "many", "name")
 _OF_CASES = ("with_cause", "without_cause", "with_effect")
@@ -45,17 +45,17 @@ _IN_LISTS = ("has_cause", "lacks_cause", "has_effect", "lacks_effect")
 
 
 def judged_contrast(columns: Mapping[str, Any]) -> Array:
-    """Return the contrast in the queried direction, [rows]; not below 0."""
+    """Return the contrast in the queried direction, [rows]; 0 where it is below 0."""
     signed = np.asarray(delta_p(*(columns[name] for name in COUNTS)))
     return np.maximum(np.where(np.asarray(columns["kind"]) == PREVENT, -signed, signed), 0.0)
 
 
 def judged_power(columns: Mapping[str, Any]) -> Array:
-    """Return the power to produce or to prevent, whichever is queried, [rows]; not below 0."""
+    """Return the power to produce or to prevent, as queried, [rows]; 0 where it is below 0."""
     counts = [np.asarray(columns[name], dtype=float) for name in COUNTS]
     prevents = np.asarray(columns["kind"]) == PREVENT
     signed = causal_power(*counts)
-    flat = delta_p(*counts) == 0.0  # where the power to prevent may be 0 and that to produce none
+    flat = delta_p(*counts) == 0.0  # power to prevent may be 0 here, power to produce NaN
     power = np.where(prevents, -signed, signed)
     room = np.where(prevents, counts[2] > 0, counts[3] > 0)
     return np.where(flat, np.where(room, 0.0, np.nan), np.maximum(power, 0.0))
@@ -70,19 +70,21 @@ def judged_support(columns: Mapping[str, Any]) -> Array:
 
 
 class CausalStrength(LikelihoodQuestions):
-    """Judgements of causal strength, from 0 to 100, by counts of cases.
+    """Judgements of causal strength, from 0 to 100, given counts of cases.
 
     A prompt tells of cases with and without a possible cause, and in how many of each the effect
-    came about, as two lines or as a list of single cases. It asks how strongly the cause brings
-    the effect about (kind 0) or prevents it (kind 1): plainly, or, with asked="counterfactual",
-    in how many of a hundred cases it would make the difference. Power PC (Cheng 1997) says which
-    answer is right, `causal_power`; `performance` is 1 minus the distance from it, as a share of
-    the scale. Each trial stands alone: nothing is paid, and no prompt tells of earlier ones.
+    came about. It shows them as two lines or as a list of single cases. It asks how strongly the
+    cause brings the effect about (kind 0) or prevents it (kind 1). With asked="counterfactual" it
+    asks in how many of a hundred cases the cause would make the difference. The right answer is
+    `causal_power` by the Power PC theory (Cheng 1997). `performance` is 1 minus the distance from
+    it, as a share of the scale. Each trial stands alone: nothing is paid, and no prompt tells of
+    earlier ones.
 
-    As shipped a session asks of all tables whose shares of the effect with the cause and without
-    are among 0, 1/4, 1/2, 3/4 and 1, in the direction in which they differ (both, if they do
-    not), but for those that leave the cause no room: 14 of either kind. What a table tells for the
-    cause, `support`, follows from its counts, and is added to trials that lack it.
+    As shipped, the shares of the effect with and without the cause are among 0, 1/4, 1/2, 3/4 and
+    1. A session asks about every such pair in the direction in which the two differ (in both
+    directions if they are equal). Pairs that leave the cause no room are left out: 14 remain of
+    either kind. The evidence of a table for the cause, `support`, follows from its counts, and is
+    added to trials that lack it.
     """
 
     name = "causal_strength"
@@ -134,14 +136,14 @@ class CausalStrength(LikelihoodQuestions):
         "alone, with the effect alone, with neither; each is judged in its direction.",
         called="contingencies",
     )
-    kinds: tuple[str, ...] = setting(KINDS, SomeOf(KINDS), "Whether to ask of either direction.")
+    kinds: tuple[str, ...] = setting(KINDS, SomeOf(KINDS), "Which directions are asked about.")
     shown: Shown = setting(
         "table", OneOf(SHOWN), '"table" tells the counts, "list" every case on a line of its own.'
     )
     asked: Asking = setting(
         "strength",
         OneOf(ASKING),
-        '"strength" asks how strongly it works; "counterfactual" in how many of 100 cases that '
+        '"strength" asks how strongly it works; "counterfactual", in how many of 100 cases that '
         "would lack the effect (or have it) it would make the difference (Buehner et al. 2003).",
     )
 
@@ -212,7 +214,7 @@ class CausalStrength(LikelihoodQuestions):
         )
 
     def _questions(self) -> Iterable[tuple[Table, int]]:
-        """Yield each table with the queried direction."""
+        """Yield each table with the direction that is asked about."""
         if self.tables_told is not None:
             for table in self.tables_told:
                 yield table, PRODUCE if delta_p(*table) >= 0 else PREVENT
@@ -231,7 +233,7 @@ class CausalStrength(LikelihoodQuestions):
                         yield (x, n - x, y, n - y), kind
 
     def _cases(self, observation: Observation, said: Mapping[str, str]) -> str:
-        """Return the table or the list."""
+        """Return the cases in words, as a table or as a list."""
         words = self._words
         a, b, c, d = (int(observation[name]) for name in COUNTS)
         if self.shown == "table":

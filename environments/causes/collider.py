@@ -62,20 +62,20 @@ _TOLD = "what is shown of the {} variable: -1 nothing, 0 absent, 1 present"
 class Collider(StoryQuestions):
     """Judgements of likelihood on a causal graph: two causes and their effect, a chain or a fork.
 
-    A prompt tells a cover story: three variables, each of which is present or absent, and which of
-    them bring about which others, by which mechanism. It says whether one or two of them are
-    present, and asks how likely another one is to be, from 0 to 100. No strength and no frequency
-    is shown, so no answer is true or false, and `performance` is NaN. Each trial stands alone:
-    nothing is paid, and no prompt tells of earlier ones.
+    A prompt tells a cover story: three variables, each present or absent, which of them bring about
+    which others, and by which mechanism. It says whether one or two of them are present, and asks
+    how likely another one is to be present, from 0 to 100. No strength and no frequency is shown,
+    so no answer is right or wrong, and `performance` is NaN. Each trial stands alone: nothing is
+    paid, and no prompt tells of earlier ones.
 
-    The collider has 20 questions, both directions of the tasks I to XI but for I and III, which
-    have one; chain and fork have 24, every variable given all that can be shown of one or both
-    others. A session asks each question once per domain and sense condition, in a mixed
-    order: 240 of the collider.
+    The collider has 20 questions: both directions of the tasks I to XI, except for I and III, which
+    have one direction. Chain and fork have 24: every variable, given all that can be shown of one
+    or both of the others. A session asks each question once per domain and sense condition, in
+    mixed order: 240 for the collider.
 
-    Variables stand in the order C1, C2, E of the collider, C1, C2, C3 of the others. The response
-    is the answer as it was given, 0 to 100. Tables of trials may have the columns task (roman
-    number or letter) and queried instead; see `complete`.
+    Variables stand in the order C1, C2, E for the collider, and C1, C2, C3 for the others. The
+    response is the answer as it was given, 0 to 100. Tables of trials may have the columns task
+    (roman number or letter) and queried instead; see `complete`.
     """
 
     name = "collider"
@@ -110,8 +110,8 @@ class Collider(StoryQuestions):
     senses: tuple[str, ...] = setting(
         SENSES,
         SomeOf(SENSES),
-        'In which conditions: a letter per variable, p (as "high") or m (as "low") for its value '
-        '1. Value 0 is "normal".',
+        'In which sense conditions: a letter per variable, p (value 1 is "high") or m (value 1 is '
+        '"low"). Value 0 is "normal".',
     )
     content: Content = setting(
         "meaningful",
@@ -136,10 +136,10 @@ class Collider(StoryQuestions):
     control: bool = setting(
         False,
         YES_OR_NO,
-        "Whether what is appended is filler without meaning, of the same length: each word is "
+        "Whether the appended text is filler without meaning, of the same length: each word is "
         "replaced by one with as many letters. (Tokens may differ: the words are not English.) The "
-        'thesis reports overload="e" where variables mean something, and the control of "de" where '
-        "they do not.",
+        'thesis reports overload="e" for variables with meaning, and the control of "de" for those '
+        "without.",
     )
     directions: Directions = setting(
         "both",
@@ -193,12 +193,12 @@ class Collider(StoryQuestions):
     def complete(self, trials: Trials) -> pd.DataFrame:
         """Return the table with the columns that follow from others.
 
-        Where query, first, second and third are absent and `task` is there, they follow from
-        it: a roman number (I to XI) or letter (a to k) of the collider's tasks. With
-        directions="one" that is all; else `queried` says which variable was queried (C1, C2
-        or E), and in task II, which asks about the effect in both directions, `present` says
-        which cause is present (C1 or C2). Domains and senses may be given by name; where there is
-        only one, the column may be absent, and so may `graph`.
+        If query, first, second and third are absent and `task` is there, they follow from it. A
+        task is a roman number (I to XI) or a letter (a to k) of the collider's tasks. With
+        directions="one" nothing else is needed. Otherwise `queried` says which variable was queried
+        (C1, C2 or E), and in task II, which asks about the effect in both directions, `present`
+        says which cause is present (C1 or C2). Domains and senses may be given by name. If there is
+        only one domain, sense or graph, its column may be absent.
 
         Raises
         ------
@@ -244,7 +244,7 @@ class Collider(StoryQuestions):
     def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
         """Return the answers of a noisy-OR: priors .5, strengths .8, leak .1.
 
-        Stories tell no numbers; these are in the middle of what people's answers say.
+        Stories tell no numbers; these values lie in the middle of those that fit people's answers.
         """
         named = VARIABLES[self.graph]
         edges = [(named[cause], named[effect]) for cause, effect in EDGES[self.graph]]
@@ -271,7 +271,7 @@ class Collider(StoryQuestions):
         return self._question(context, scene, self._story(scene, domain, sense))
 
     def _abstract(self, names: Sequence[str], sense: str) -> Scene:
-        """Return the scene of variables that have names and no meaning."""
+        """Return a scene whose variables have names without meaning."""
         words = self._words
         variables = []
         for ordinal, name, letter in zip(_PLACES, names, sense, strict=True):
@@ -289,7 +289,7 @@ class Collider(StoryQuestions):
         )
 
     def _story(self, scene: Scene, domain: int, sense: int) -> dict[str, str]:
-        """Return what the prompts of a scene have in common."""
+        """Return what all prompts of a scene have in common."""
         words = self._words
         kind = "" if self.content == "meaningful" else "abstract_"
         other = self._scenes[self._distractions[domain], sense]
@@ -346,7 +346,7 @@ class Collider(StoryQuestions):
         )
 
     def _found(self, trials: Trials, row: int) -> Question:
-        """Return the question that a row names by task and variable."""
+        """Return the question that a row gives by task and variable."""
         at = trials.frame.iloc[row]
         said = str(at["task"]).strip()
         named = [t for t in TASKS if said.casefold() in (t.roman.casefold(), t.letter)]
@@ -382,5 +382,5 @@ class Collider(StoryQuestions):
 
 
 def _opening(phrase: str) -> str:
-    """Return a phrase as it opens a sentence."""
+    """Return a phrase with the capital that opens a sentence."""
     return phrase[:1].upper() + phrase[1:]

@@ -1,4 +1,4 @@
-"""What a table of two by two counts tells of a cause: contrast, causal power, causal support.
+"""Three summaries of a two by two table of counts: contrast, causal power, causal support.
 
 The counts are those of cases with cause and effect, with the cause alone, with the effect alone,
 and with neither.
@@ -20,11 +20,12 @@ def delta_p(both: ArrayLike, cause: ArrayLike, effect: ArrayLike, neither: Array
     Parameters
     ----------
     both, cause, effect, neither
-        Counts of cases, [...]: with both, with the cause alone, with the effect alone, with none.
+        Counts of cases, [...]: with both, with the cause alone, with the effect alone, with
+        neither.
 
     Returns
     -------
-    [...], NaN where no case has the cause, or none is without it.
+    [...], NaN where no case has the cause, or all cases have it.
 
     Raises
     ------
@@ -38,10 +39,10 @@ def delta_p(both: ArrayLike, cause: ArrayLike, effect: ArrayLike, neither: Array
 def causal_power(both: ArrayLike, cause: ArrayLike, effect: ArrayLike, neither: ArrayLike) -> Array:
     """Return the power of a cause, -1 to 1: how often it alone would produce or prevent its effect.
 
-    Where the contrast dP of `delta_p` is not below 0, the power to produce is
-    dP / (1 - P(effect | no cause)); else minus the power to prevent is dP / P(effect | no cause)
-    (Cheng 1997). These are the maximum-likelihood strengths of a `CausalNetwork` in which the
-    base rate of the effect is P(effect | no cause) (Griffiths and Tenenbaum 2005).
+    Where the contrast dP of `delta_p` is 0 or more, this is the power to produce, dP / (1 -
+    P(effect | no cause)). Elsewhere it is minus the power to prevent, dP / P(effect | no cause)
+    (Cheng 1997). These are the maximum-likelihood strengths of a `CausalNetwork` in which the base
+    rate of the effect is P(effect | no cause) (Griffiths and Tenenbaum 2005).
 
     Parameters
     ----------
@@ -50,8 +51,8 @@ def causal_power(both: ArrayLike, cause: ArrayLike, effect: ArrayLike, neither: 
 
     Returns
     -------
-    [...], NaN where the contrast is, and where the effect is always present anyway, so that
-    nothing shows whether the cause could produce it.
+    [...], NaN where the contrast is NaN, and where the effect is always present without the cause,
+    so that nothing shows whether the cause could produce it.
 
     Raises
     ------
@@ -82,14 +83,14 @@ def _rates(
 def causal_support(
     both: ArrayLike, cause: ArrayLike, effect: ArrayLike, neither: ArrayLike
 ) -> Array:
-    """Return how much a table speaks for a cause that produces its effect, a log Bayes factor.
+    """Return the evidence of a table that a cause produces its effect, a log Bayes factor.
 
-    ln P(counts | G1) - ln P(counts | G0), where in G1 background and cause produce the effect by a
-    noisy-OR, 1 - (1 - w0)(1 - w1 c), and in G0 the background alone does, with priors over w0 and
-    w1 that are even from 0 to 1 (Griffiths and Tenenbaum 2005). The likelihood is a polynomial in
-    either strength, of which Gauss and Legendre's quadrature gives the integral exactly. Of a cause
-    that prevents, by a noisy-AND-NOT, it is that of the table with and without the effect
-    exchanged: `causal_support(cause, both, neither, effect)`.
+    The value is ln P(counts | G1) - ln P(counts | G0). In G1 background and cause produce the
+    effect by a noisy-OR, 1 - (1 - w0)(1 - w1 c); in G0 the background alone does. The priors of w0
+    and w1 are even from 0 to 1 (Griffiths and Tenenbaum 2005). The likelihood is a polynomial in
+    either strength, so that Gauss-Legendre quadrature gives the integral exactly. For a cause that
+    prevents, by a noisy-AND-NOT, take the table with and without the effect exchanged:
+    `causal_support(cause, both, neither, effect)`.
 
     Parameters
     ----------
@@ -98,12 +99,12 @@ def causal_support(
 
     Returns
     -------
-    [...]; above 0 where the table speaks for a cause. 0 of an empty one.
+    [...], above 0 where the table speaks for a cause; 0 for an empty table.
 
     Raises
     ------
     ValueError
-        If a count is negative or no whole number.
+        If a count is negative or not a whole number.
     """
     counts = np.stack(np.broadcast_arrays(both, cause, effect, neither)).astype(float)
     wrong = ~np.isfinite(counts) | (counts < 0) | (counts != np.round(counts))
@@ -119,9 +120,9 @@ def causal_support(
 
 def _support(a: float, b: float, c: float, d: float) -> float:
     """Return the support of one table."""
-    x, weight = leggauss(int(a + b + c + d) // 2 + 1)  # exact up to twice as many powers, less one
+    x, weight = leggauss(int(a + b + c + d) // 2 + 1)  # exact for such a polynomial
     w = (x + 1.0) / 2.0
-    none, cause = np.log1p(-w)[:, None], np.log1p(-w)[None]  # of background and cause to fail
+    none, cause = np.log1p(-w)[:, None], np.log1p(-w)[None]  # background and cause fail to act
     present = np.log(-np.expm1(none + cause))
     log_density = a * present + b * (none + cause) + c * np.log(w)[:, None] + d * none
     top = log_density.max()

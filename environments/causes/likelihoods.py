@@ -1,4 +1,4 @@
-"""Likelihoods from 0 to 100 as answers: a number alone, or thoughts and a number in a frame."""
+"""Questions answered by a likelihood from 0 to 100: a number alone, or thoughts and a number."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class LikelihoodQuestions(Questions):
     _words: dict[str, Template]
 
     def _load_words(self) -> None:
-        """Take the templates; one asks for what is read of an answer."""
+        """Take the templates; one must ask for the tag that is read from an answer."""
         words = load_templates(self.templates, Path(__file__).with_name(f"{self.name}.toml"))
         frame = words["answer_chain_of_thought"].text
         if "<likelihood>" not in frame:
@@ -89,7 +89,7 @@ class LikelihoodQuestions(Questions):
         return Prompt((Message("user", text),))
 
     def screen(self, labels: Any, observation: Observation) -> Screen:
-        """Return a prompt as people see it: without what is said of the form of an answer."""
+        """Return a prompt as people see it: without the instruction on the form of an answer."""
         text = self.render(labels, observation, ()).messages[0].content
         answer = self._words[f"answer_{self.answer}"].text
         return Screen("", text.replace(answer, "").strip(), asks="response")
@@ -97,14 +97,14 @@ class LikelihoodQuestions(Questions):
     def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         """Read the number from 0 to 100.
 
-        In the numeric form it is read by the rules of `parse_number`; decimals are kept and never
-        rescaled: 0.75 is three quarters of a point. A percent sign right behind the number, or
-        after one blank, is repaired: on this scale 75% can only be 75. Ranges, fractions, decimal
+        In the numeric form it is read by the rules of `parse_number`. Decimals are kept and never
+        rescaled: 0.75 means three quarters of a point. A percent sign right after the number, or
+        after one blank, is repaired: on this scale 75% can only mean 75. Ranges, fractions, decimal
         commas, and the word for percent are malformed.
 
-        In the form chain_of_thought it is what stands between <likelihood> and </likelihood>, by
-        the same rules; nothing else is read. It is malformed if either tag is missing or stands
-        more than once. What else departs from the frame is repaired and noted.
+        In the form chain_of_thought the number stands between <likelihood> and </likelihood> and is
+        read by the same rules; nothing else is read. The answer is malformed if either tag is
+        missing or occurs more than once. Any other departure from the frame is repaired and noted.
         """
         return _parse_frame(text) if self.answer != "numeric" else parse_number(text, 0.0, 100.0)
 
@@ -119,7 +119,7 @@ class LikelihoodQuestions(Questions):
 def check_words_differ(texts: Mapping[Any, str], columns: Sequence[str]) -> None:
     """Raise ValueError unless every question has different words.
 
-    `texts` is by question, a tuple of the `columns`, of which the last is the round.
+    `texts` has a text for each question, a tuple of the `columns`; the last column is the round.
     """
     questions: dict[str, Any] = {}
     for (*question, _), text in texts.items():

@@ -1,10 +1,10 @@
 """Questions about causal networks of up to four variables, as columns of trials.
 
-Variables stand in an order in which causes come before their effects. A row tells of the network
-the base rates b1 to b4 and the strengths w12 to w34 of all edges there could be, 0 where there is
-none; a network of fewer variables has base rates and strengths of 0 behind them. Of the question it
-tells which variable is asked about, and of each what is told: -1 nothing, 0 it was observed to be
-absent, 1 to be present, 2 it was made absent from outside, 3 made present.
+Variables stand in an order in which causes come before their effects. A row describes the network
+by the base rates b1 to b4 and the strengths w12 to w34 of all possible edges, 0 where there is no
+edge. A network of fewer variables has base rates and strengths of 0 for the rest. A row also says
+which variable is queried, and what is told of each: -1 nothing, 0 it was observed to be absent, 1
+it was observed to be present, 2 it was made absent from outside, 3 it was made present.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STATES = np.array(list(product((0, 1), repeat=MOST)), dtype=np.int64)  # [16, 4]
 
 
 def columns_of(network: CausalNetwork) -> dict[str, float]:
-    """Return the columns that tell of a network, by name."""
+    """Return the columns that describe a network, by name."""
     row = dict.fromkeys(NETWORK, 0.0)
     for position, name in enumerate(network.variables):
         row[BASES[position]] = network.bases[name]
@@ -45,7 +45,7 @@ def columns_of(network: CausalNetwork) -> dict[str, float]:
 
 
 def network_of(columns: Mapping[str, Any]) -> CausalNetwork:
-    """Return the network that columns tell of; its variables are A, B, C, D.
+    """Return the network that the columns describe; its variables are A, B, C, D.
 
     Raises
     ------
@@ -65,8 +65,8 @@ def questions(n_variables: int, most_told: int, interventions: str) -> tuple[Que
     Parameters
     ----------
     interventions
-        "none" for observations alone; "some" for those and what is brought about, of one variable
-        at most; "all" for questions with one intervention each.
+        "none" for observations alone; "some" for observations, and interventions on one variable at
+        most; "all" for questions with one intervention each.
     """
     every: list[Question] = []
     for query in range(n_variables):
@@ -91,13 +91,13 @@ def exact_answers(columns: Mapping[str, Any], seeing: bool = False) -> Array:
     Parameters
     ----------
     columns
-        Those of `NETWORK` and `QUESTION`, each [rows].
+        The columns of `NETWORK` and `QUESTION`, each [rows].
     seeing
-        Take what was brought about as observed, as one does who ignores interventions.
+        Treat interventions as observations, as a reasoner does who ignores the difference.
 
     Returns
     -------
-    NaN where what is given has probability 0.
+    NaN where the given facts have probability 0.
     """
     given = np.stack([np.asarray(columns[name], dtype=float) for name in TOLD])
     query = np.asarray(columns["query"], dtype=float).astype(np.int64)
@@ -112,7 +112,7 @@ def exact_answers(columns: Mapping[str, Any], seeing: bool = False) -> Array:
             absent *= 1.0 - np.maximum(strength, 0.0) * x
             kept *= 1.0 - np.maximum(-strength, 0.0) * x
         present = (1.0 - absent) * kept
-        missing = absent + (1.0 - absent) * (1.0 - kept)  # without cancellation near 0
+        missing = absent + (1.0 - absent) * (1.0 - kept)  # this form has no cancellation near 0
         chance = np.where(STATES[:, j, None] == 1, present, missing)
         made = (given[j] >= MADE_ABSENT) & (not seeing)
         agrees = (given[j] == NOT_TOLD) | (given[j] % 2 == STATES[:, j, None])
@@ -136,7 +136,7 @@ def separated(columns: Mapping[str, Any], variable: int, row: int) -> bool:
     ----------
     columns
         Those of `NETWORK` and `QUESTION`, each [rows].
-    variable
+    The columns of `NETWORK` and `QUESTION`, each [rows].
         Its position; what is known of this variable itself does not count.
     row
         The row of `columns` that holds the question.

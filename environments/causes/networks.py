@@ -1,15 +1,15 @@
-"""Causal networks of any shape: exact answers to what is observed and what is done.
+"""Causal networks of any shape: exact answers after observations and after interventions.
 
-A network is a directed graph without cycles over binary variables, with a strength for each edge.
-A positive strength produces its effect, a negative one prevents it (Cheng 1997; Novick and Cheng
-2004). With the base rate b of an effect and the states x of its causes (0 or 1), the effect is
+A network is a directed graph without cycles over binary variables, with a strength for each edge. A
+positive strength produces its effect, a negative one prevents it (Cheng 1997; Novick and Cheng
+2004). Let b be the base rate of an effect, and x the states of its causes (0 or 1). The effect is
 present with probability
 
     [1 - (1 - b) prod over producing causes (1 - w x)] prod over preventing causes (1 - |w| x),
 
 and a variable without causes with its base rate. `CausalNetwork.answer` sums over all states. An
-intervention cuts a variable off from its causes and holds it at a value, so that it tells nothing
-of them (Pearl 2000); an observation does.
+intervention cuts a variable off from its causes and holds it at a value, so that it says nothing
+about them (Pearl 2000); an observation does.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Edge = tuple[str, str]  # cause, effect
-MOST_VARIABLES = 12  # whose 4096 states are summed over
+MOST_VARIABLES = 12  # their 4096 states are summed over
 
-# Graphs that go by a name in the literature, as edges.
+# Graphs with a name in the literature, as edges.
 NAMED_GRAPHS: dict[str, tuple[Edge, ...]] = {
     "common_effect": (("A", "C"), ("B", "C")),
     "common_cause": (("A", "B"), ("A", "C")),
@@ -47,11 +47,11 @@ class CausalNetwork:
     Parameters
     ----------
     strengths
-        Of each edge (cause, effect), -1 to 1: above 0 the cause produces its effect, below 0 it
-        prevents it.
+        A strength for each edge (cause, effect), -1 to 1: above 0 the cause produces its effect,
+        below 0 it prevents it.
     base
-        0 to 1, of every variable or of each by name: how likely a variable without causes is
-        present, and one with causes while none of these is.
+        Base rates, 0 to 1, one for all variables or one for each by name: how likely a variable is
+        to be present if it has no causes, or while none of its causes is present.
 
     Raises
     ------
@@ -123,7 +123,7 @@ class CausalNetwork:
         return np.array(list(product((0, 1), repeat=len(self.variables))))
 
     def chance(self, effect: str, state: Mapping[str, int]) -> float:
-        """Return how likely a variable is present, given the states of its causes (0 or 1)."""
+        """Return P(variable is present | states of its causes, 0 or 1)."""
         absent, kept = 1.0 - self.bases[effect], 1.0
         for (cause, variable), strength in self.strengths.items():
             if variable == effect and state[cause]:
@@ -160,13 +160,13 @@ class CausalNetwork:
         query
             The queried variable.
         given
-            What is observed, by variable: 0 absent, 1 present.
+            Observations, by variable: 0 absent, 1 present.
         do
-            What is brought about from outside, by variable.
+            Interventions from outside, by variable: 0 absent, 1 present.
 
         Returns
         -------
-        NaN where what is given has probability 0.
+        NaN where the given facts have probability 0.
 
         Raises
         ------
@@ -190,7 +190,7 @@ class CausalNetwork:
         return float(weights[present].sum()) / total if total > 0 else nan
 
     def _told(self, role: str, values: Mapping[str, int] | None) -> dict[str, int]:
-        """Return what is given, checked."""
+        """Return the given states, after a check."""
         states = dict(values or {})
         for name, value in states.items():
             if name not in self.variables:
@@ -207,7 +207,7 @@ class CausalNetwork:
 
 
 def _causes_first(edges: tuple[Edge, ...]) -> tuple[str, ...]:
-    """Return the variables, each after its causes, else in the order of their first mention."""
+    """Return the variables, each after its causes, otherwise in the order of first mention."""
     left = list(dict.fromkeys(name for edge in edges for name in edge))
     ordered: list[str] = []
     while left:

@@ -14,19 +14,19 @@ CONTENTS: tuple[str, ...] = get_args(Content)
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DIGITS = "0123456789"
-_SYMBOLS = "!#$+=?@^~"  # none that quotes, brackets, marks up or ends a sentence
-# The thesis's kinds: each character is drawn from one alphabet.
+_SYMBOLS = "!#$+=?@^~"  # none of these quotes, brackets, marks up or ends a sentence
+# These are the thesis's kinds: each character is drawn from one alphabet.
 _MIXED = {
     "all": _LETTERS + _DIGITS + _SYMBOLS,
     "alnum": _LETTERS + _DIGITS,
     "num_symb": _DIGITS + _SYMBOLS,
 }
-_ALPHABETS = {  # of the greater and the smaller part of a name
+_ALPHABETS = {  # for the greater and the smaller part of a name
     "letters": (_LETTERS, _LETTERS),
     "letters_digits": (_LETTERS, _DIGITS),
     "digits_symbols": (_DIGITS, _SYMBOLS),
 }
-LENGTH = 10  # characters of a name
+LENGTH = 10  # characters in a name
 _SECOND = 4  # how many of them come from the second alphabet
 
 

@@ -15,15 +15,15 @@ from knownminds.environments.environment import Observation
 from .likelihoods import LikelihoodQuestions, check_words_differ
 from .random_names import LENGTH, random_name
 
-Context = tuple[int, ...]  # query, what is shown of each variable, the story, the round
-Names = Sequence[Sequence[str]]  # of the variables of each domain, where they mean nothing
+Context = tuple[int, ...]  # query, what is told of each variable, the story, the round
+Names = Sequence[Sequence[str]]  # names of the variables of each domain, if they mean nothing
 
 
 class StoryQuestions(LikelihoodQuestions):
-    """Every question about every story, once a round, in mixed order.
+    """Asks every question about every story, once per round, in mixed order.
 
-    `prepare` sets `_contexts`, the questions, `_constants`, the columns that are the same in all
-    trials, and `_named`, how many domains and variables of each have names.
+    `prepare` sets `_contexts` (the questions), `_constants` (the columns that are the same in all
+    trials) and `_named` (how many domains, and how many variables of each, have names).
     """
 
     content: Any
@@ -33,7 +33,7 @@ class StoryQuestions(LikelihoodQuestions):
 
     @abstractmethod
     def _in_words(self, context: Context, names: Names) -> str:
-        """Return a question of a session in which variables have these names."""
+        """Return a question in words, in a session with these names of variables."""
 
     def _load_words(self) -> None:
         super()._load_words()
@@ -43,7 +43,7 @@ class StoryQuestions(LikelihoodQuestions):
 
     @property
     def _columns(self) -> tuple[str, ...]:
-        """The columns that tell of a question."""
+        """The columns that describe a question."""
         return tuple(name for name in self.fields.shown if name not in self._constants)
 
     @property

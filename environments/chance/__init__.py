@@ -1,4 +1,4 @@
 """Games of chance with exact probabilities: dice, coins, choice, preference.
 
-Imported through `knownminds.environments`; itself imports the core, record and words.
+Users import it through `knownminds.environments`. It imports the core, record and words.
 """

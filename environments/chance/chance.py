@@ -1,4 +1,4 @@
-"""Exact probabilities of what may come of dice, coins and the like."""
+"""Exact probabilities of the outcomes of dice, coins and the like."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from math import comb, factorial
 import numpy as np
 from numpy.typing import NDArray
 
-DIGITS = 60  # of what is no fraction
+DIGITS = 60  # digits kept of a number that is not a fraction
 
 
 @dataclass(frozen=True)
 class Chance:
-    """The exact probability of each whole number that may come.
+    """The exact probabilities of outcomes, which are whole numbers.
 
     Parameters
     ----------
-    outcomes : what may come, from small to large
+    outcomes : the possible outcomes, in rising order
     shares : the probability of each outcome
     """
 
@@ -43,7 +43,7 @@ class Chance:
         return np.array([float(share) for share in self.shares])
 
     def shifted(self, by: int) -> Chance:
-        """Return the chances of the outcome and a known number together."""
+        """Return the chances of the sum of the outcome and a known number."""
         return Chance(tuple(outcome + by for outcome in self.outcomes), self.shares)
 
     @property
@@ -52,14 +52,14 @@ class Chance:
         return (self.outcomes[0] + self.outcomes[-1]) // 2
 
     def given(self, holds: Callable[[int], bool]) -> Chance:
-        """Return the chances once it is known that something holds of the outcome.
+        """Return the chances after it is known that a condition holds for the outcome.
 
-        Outcomes of which it does not hold stay, with the probability 0.
+        Outcomes that do not meet the condition stay, with the probability 0.
 
         Raises
         ------
         ValueError
-            If it holds of none that can come.
+            If no possible outcome meets the condition.
         """
         pairs = zip(self.outcomes, self.shares, strict=True)
         left = [share if holds(outcome) else Fraction(0) for outcome, share in pairs]
@@ -78,13 +78,13 @@ def binomial(n: int, share: Fraction) -> Chance:
 
 
 def uniform(n: int) -> Chance:
-    """Return the chances of 0 to n - 1, all alike."""
+    """Return the chances of 0 to n - 1, all equally likely."""
     return Chance(tuple(range(n)), (Fraction(1, n),) * n)
 
 
 def uniform_sum(n: int, faces: int) -> Chance:
-    """Return the chances of the sum of n dice whose faces, 1 to `faces`, come up alike."""
-    ways = [1]  # of a sum that is so much above its least
+    """Return the chances of the sum of n fair dice with the faces 1 to `faces`."""
+    ways = [1]  # the number of ways to each sum, from the lowest on
     for _ in range(n):
         ways = [
             sum(ways[max(above - faces + 1, 0) : above + 1])
@@ -94,14 +94,14 @@ def uniform_sum(n: int, faces: int) -> Chance:
 
 
 def share_of(weight: int) -> Fraction:
-    """Return the probability of what comes `weight` times as often as it does not."""
+    """Return the probability of an event that happens `weight` times as often as not."""
     return Fraction(weight, weight + 1)
 
 
 def mixed(chances: Sequence[Chance], weights: Sequence[Fraction]) -> Chance:
-    """Return the chances of an outcome by laws of which one holds, each as probable as it weighs.
+    """Return the chances of an outcome under one of several laws, each probable by its weight.
 
-    All have the same outcomes; weights need not sum to 1.
+    All laws have the same outcomes; weights need not sum to 1.
     """
     total = sum(weights, Fraction(0))
     rows = zip(*(each.shares for each in chances), strict=True)
@@ -110,9 +110,9 @@ def mixed(chances: Sequence[Chance], weights: Sequence[Fraction]) -> Chance:
 
 
 def poisson_up_to(mean: Fraction, most: int) -> Chance:
-    """Return the chances of 0 to `most` by a Poisson law, the last with all of the tail.
+    """Return the chances of 0 to `most` under a Poisson law; the last one has the whole tail.
 
-    exp(-m) m^k / k!, with exp(-m) to 60 digits; what is missing to 1 is the tail.
+    The law is exp(-m) m^k / k!, with exp(-m) to 60 digits; the rest up to 1 is the tail.
     """
     with localcontext() as context:
         context.prec = DIGITS
@@ -121,9 +121,9 @@ def poisson_up_to(mean: Fraction, most: int) -> Chance:
 
 
 def geometric_up_to(mean: Fraction, most: int) -> Chance:
-    """Return the chances of 0 to `most` misses before the first hit, the last with all of the tail.
+    """Return the chances of 0 to `most` misses before the first hit; the last has the whole tail.
 
-    p (1 - p)^k with p = 1 / (1 + m), whose mean is m.
+    The law is p (1 - p)^k with p = 1 / (1 + m), whose mean is m.
     """
     hit = 1 / (1 + mean)
     return _with_tail([hit * (1 - hit) ** k for k in range(most)])
@@ -136,14 +136,14 @@ def _with_tail(shares: list[Fraction]) -> Chance:
 def chained(n: int, share: Fraction, correlation: Fraction, first: bool | None = None) -> Chance:
     """Return the chances of k successes in a chain of n, each tied to the one before it.
 
-    Each has the probability p by itself and the correlation r with the one before: behind a
-    success it is p + r (1 - p), behind a failure p (1 - r); those k places apart have the
-    correlation r^k. Whether the first is one may be known.
+    Each toss has the probability p by itself and the correlation r with the one before it. After a
+    success the probability is p + r (1 - p), after a failure p (1 - r). Tosses that are k positions
+    apart have the correlation r^k. `first` says whether the first is a success, if that is known.
 
     Raises
     ------
     ValueError
-        If no chain has this correlation.
+        If no chain can have this correlation.
     """
     least = -min(share / (1 - share), (1 - share) / share)
     if not least <= correlation <= 1:

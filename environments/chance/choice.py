@@ -26,10 +26,10 @@ class Choice(BrokenOff):
     """Which of some lettered options is picked at random; every trial is a separate context.
 
     A session goes once through the contexts of a number of options, in mixed order: one pick
-    ("single"), or a second one that has nothing to do with the first ("independent"), which may
-    have been any option. That makes 3, 5 and 7 contexts of 2, 4 and 6 options. Nothing is paid,
-    and no prompt tells of earlier trials. The action is the position of the letter; all have the
-    same probability.
+    ("single"), or a second pick that does not depend on the first ("independent"), which may have
+    been any option. That makes 3, 5 and 7 contexts for 2, 4 and 6 options. Nothing is paid, and no
+    prompt tells of earlier trials. The action is the position of the letter; all letters are
+    equally probable.
     """
 
     name = "choice"

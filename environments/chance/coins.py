@@ -22,25 +22,25 @@ Kind = Literal["single", "independent", "dependent"]
 FACES: tuple[str, ...] = get_args(Face)
 KINDS: tuple[str, ...] = get_args(Kind)
 SIZES = (2, 3)
-HEAVIEST = 9998  # what the number of a context has room for
+HEAVIEST = 9998  # the number of a context has room for no larger weight
 
 
 class Coins(BrokenOff):
     """How many of some tossed coins show a face; every trial is a separate context.
 
-    A session goes once through the grid of contexts, in mixed order: the face that is counted,
-    how much more often it comes up than the other, and whether there is one toss ("single"), a
-    second one that has nothing to do with the first ("independent"), or a second one whose
-    number is added to that of the first ("dependent"), whose number is shown. That makes 42
+    A session goes once through the grid of contexts, in mixed order. A context has the face that is
+    counted, how much more often it comes up than the other face, and a kind: one toss ("single"), a
+    second toss that does not depend on the first ("independent"), or a second toss whose number is
+    added to that of the first ("dependent"). The number of the first toss is shown. That makes 42
     contexts of 2 coins and 54 of 3. Nothing is paid, and no prompt tells of earlier trials.
 
-    The action is how many of the coins of the last toss show the face. What is said is that
-    number, or, after a dependent toss, the sum of both tosses. The truth is the same for all
-    three kinds: a binomial distribution in which the face has the probability k / (k + 1).
+    The action is how many of the coins of the last toss show the face. The answer in words is that
+    number, or, after a dependent toss, the sum of both tosses. The truth is the same for all three
+    kinds: a binomial distribution in which the face has the probability k / (k + 1).
 
-    To draw many answers to the same context, live many sessions: each has a sampling seed of its
-    own. Within a session one seed goes with all prompts, so that a context that came again would
-    bring the same answer again.
+    To draw many answers to the same context, play many sessions: each has a sampling seed of its
+    own. Within a session all prompts share one seed, so that a repeated context would bring the
+    same answer again.
     """
 
     name = "coins"

@@ -27,7 +27,7 @@ LAWS: tuple[str, ...] = get_args(Law)
 KINDS: tuple[str, ...] = get_args(Kind)
 MOST = 9  # what the counter can show
 LARGEST = 20.0  # mean
-TENTHS = 10  # in which means are kept
+TENTHS = 10  # the parts of 1 in which means are kept
 PERCENT = 100
 N_EARLIER = 4
 EARLIER = tuple(f"earlier_{k}" for k in range(1, N_EARLIER + 1))
@@ -44,23 +44,23 @@ _MEANS = Numbers(
 
 
 class Counts(BrokenOff):
-    """What a counter shows at which something comes at random; every trial is a separate context.
+    """What a counter of random events shows; every trial is a separate context.
 
-    The law is a Poisson law (how many come in an hour) or a geometric one (how many misses before
-    the first hit), with a mean that is shown. The counter has one digit: it shows 9 where there
-    were more, so that the last outcome holds the whole tail.
+    The law is a Poisson law (how many events come in an hour) or a geometric law (how many misses
+    come before the first hit), with a mean that is shown. The counter has one digit. It shows 9 for
+    any larger number, so that the last outcome holds the whole tail.
 
     A session goes once through its contexts, in mixed order: one count ("single"); one after
     several earlier counts that have no influence on it ("independent"); one after several earlier
-    counts where the mean is one of two and nobody knows which ("learned"); and one after a fact
-    that has nothing to do with it but names a number ("aside"). Earlier counts are alike, just
-    below or above the mean (or the count that speaks for neither of two means), or low and high
-    in turn. Nothing is paid, and no prompt tells of earlier trials.
+    counts, where the mean is one of two and it is not told which ("learned"); and one after an
+    unrelated fact that names a number ("aside"). Earlier counts are alike, just below or above the
+    mean (or the count that is equally probable under both means), or low and high in turn. Nothing
+    is paid, and no prompt tells of earlier trials.
 
     The action is what the counter shows. The truth of a "learned" context is the posterior
-    predictive law: each of the two laws by the probability that its mean has after the earlier
-    counts. It is enumerated in exact fractions; those of a Poisson law begin with exp(-mean) to
-    60 digits.
+    predictive law: both laws, each weighted by the probability of its mean after the earlier
+    counts. It is computed in exact fractions; for a Poisson law these start from exp(-mean) to 60
+    digits.
     """
 
     name = "counts"
@@ -187,7 +187,7 @@ def _law(law: int, mean: int) -> Chance:
 
 
 def _runs(low: float, high: float, between: float, n: int) -> list[Values]:
-    """Return earlier counts all just below a number, all just above it, and far apart in turn."""
+    """Return earlier counts: all just below a number, all just above it, and far apart in turn."""
     below = min(floor(between), MOST - 2)
     rest = (NONE,) * (N_EARLIER - n)
     least = min(floor(low), MOST - 2)
@@ -197,7 +197,7 @@ def _runs(low: float, high: float, between: float, n: int) -> list[Values]:
 
 
 def _even_count(law: str, low: float, high: float) -> float:
-    """Return the count that is as probable by one mean as by the other."""
+    """Return the count that is equally probable under both means."""
     if law == "poisson":
         return (high - low) / log(high / low)
     tries = log((1 + high) / (1 + low))

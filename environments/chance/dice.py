@@ -27,27 +27,27 @@ PAIRS = (
     ("even", "not_middle"),
 )
 
-_FORMS = ("one", "many")  # of the words: for a die, and for several
+_FORMS = ("one", "many")  # templates for one die, and for several
 
 
 class Dice(BrokenOff):
     """The sum of some thrown dice; every trial is a separate context.
 
     A session goes once through the 23 contexts of a number of dice and of faces, in mixed order:
-    one throw ("single"); a second one that has nothing to do with the first ("independent"), or
-    whose result is added to that of the first ("dependent"), where the first was the lowest, the
-    middle or the highest; and one throw of which one thing ("observation") or two
-    ("two_observations") are known. All 27 pairs of 1 to 3 dice and 4 to 12 faces make 621
-    contexts, those with an even number of faces 345. Nothing is paid, and no prompt tells of
-    earlier trials.
+    one throw ("single"); a second throw that does not depend on the first ("independent"), or whose
+    result is added to that of the first ("dependent"), where the first was the lowest, the middle
+    or the highest sum; and one throw of which one fact ("observation") or two ("two_observations")
+    are known. All 27 pairs of 1 to 3 dice and 4 to 12 faces make 621 contexts; those with an even
+    number of faces make 345. Nothing is paid, and no prompt tells of earlier trials.
 
-    The middle is the lowest and the highest sum halved, rounded down. What may be known: that the
-    sum is smaller than the middle + 1, larger than the middle, even, odd, not the lowest, not the
-    middle.
+    The middle is half of the lowest plus the highest sum, rounded down. The facts that may be
+    known: the sum is smaller than the middle + 1, larger than the middle, even, odd, not the
+    lowest, or not the middle.
 
-    The action is how far the sum of the last throw is above the lowest. What is said is the sum,
-    or, after a dependent throw, that of both throws. The truth is the distribution of a sum of
-    uniform numbers, cut down to what is known; sums that are known not to be keep their action.
+    The action is how far the sum of the last throw lies above the lowest sum. The answer in words
+    is the sum, or, after a dependent throw, the sum of both throws. The truth is the distribution
+    of a sum of uniform numbers, cut down to what is known; sums that are ruled out keep their
+    action.
     """
 
     name = "dice"
@@ -130,7 +130,7 @@ class Dice(BrokenOff):
 
 
 def _holds(name: str, throw: Chance) -> Callable[[int], bool]:
-    """Return whether what is observed holds of a sum."""
+    """Return whether an observation holds for a sum."""
     lowest, middle = throw.outcomes[0], throw.middle
     rules: dict[str, Callable[[int], bool]] = {
         "smaller": lambda number: number < middle + 1,

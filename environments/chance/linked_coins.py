@@ -1,4 +1,4 @@
-"""Linked coins: tosses hang on each other, and how many show a face has to complete a text."""
+"""Linked coins: each toss depends on the one before, and a number of faces completes a text."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from .outcome_grid import (
 Kind = Literal["single", "seen", "aside"]
 KINDS: tuple[str, ...] = get_args(Kind)
 SIZES = (2, 3, 4)
-HEAVIEST = 98  # what the number of a context has room for
+HEAVIEST = 98  # the number of a context has room for no larger weight
 PERCENT = 100
 
 
 class LinkedCoins(BrokenOff):
-    """How many coins show a face where each hangs on the one before; every trial is a context.
+    """How many linked coins show a face; every trial is a separate context.
 
     Each coin shows the face with the probability p = k / (k + 1), and has the correlation r with
-    the one before it: behind the face it comes with p + r (1 - p), behind the other side with
-    p (1 - r). Both are shown as shares. A correlation below -p / (1 - p) or -(1 - p) / p is none
-    that coins can have.
+    the coin before it: after the face, the face comes with p + r (1 - p); after the other side,
+    with p (1 - r). Both are shown as shares. No coins can have a correlation below -p / (1 - p) or
+    -(1 - p) / p.
 
-    A session goes once through its contexts, in mixed order: the face that is counted, how much
-    more often it comes up than the other, the correlation, and whether nothing is known
-    ("single"), the first coin has been seen ("seen"), or a fact is shown that has nothing to do
-    with the coins but names a number ("aside"). That makes 40 contexts. Nothing is paid, and no
-    prompt tells of earlier trials.
+    A session goes once through its contexts, in mixed order. A context has the face that is
+    counted, how much more often it comes up than the other face, the correlation, and a kind:
+    nothing is known ("single"), the first coin has been seen ("seen"), or an unrelated fact that
+    names a number is shown ("aside"). That makes 40 contexts. Nothing is paid, and no prompt tells
+    of earlier trials.
 
-    The action is how many of all coins show the face. The truth is that of the joint law of all
-    coins, enumerated in exact fractions; numbers that what was seen excludes keep their action.
+    The action is how many of all coins show the face. The truth is computed from the joint law of
+    all coins, in exact fractions; numbers that the first coin rules out keep their action.
     """
 
     name = "linked_coins"
@@ -62,7 +62,7 @@ class LinkedCoins(BrokenOff):
     scenario = 6
     digits = (1, 1, 2, 3, 1, 1, 1)
     least: ClassVar[Mapping[str, int]] = {"correlation": -100}
-    n_actions = 4  # and one more than there are coins where these are not 3
+    n_actions = 4  # and in general one more than there are coins
 
     n_coins: int = setting(3, OneOf(SIZES), "2 to 4.")
     faces: tuple[Face, ...] = setting(FACES, SomeOf(FACES), "Which faces are counted.")

@@ -37,20 +37,20 @@ Asking = Literal["whole", "gap"]
 FORMS: tuple[str, ...] = get_args(Form)
 DISTRACTORS: tuple[str, ...] = get_args(Distractors)
 ASKINGS: tuple[str, ...] = get_args(Asking)
-NONE = -1  # the previous outcome, or the queried one, where there is none
+NONE = -1  # stands for the previous outcome, or the queried one, where there is none
 
 LETTERS = ("A", "B", "C", "D", "E")
 FACTORS = (Fraction(1, 3), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(3))
 CORRECT = FACTORS.index(Fraction(1))
 DECIMALS = 3
-# In which order the four wrong options follow each other.
+# The orders in which the four wrong options can follow each other.
 ARRANGEMENTS = tuple(permutations(k for k in range(len(FACTORS)) if k != CORRECT))
 
-# What may draw a sampler to an outcome, whatever its probability.
+# Each mark may draw a sampler to an outcome, whatever its probability.
 MARKS = ("first", "middle", "round", "repeat", "heads", "left")
 # What is known before the outcome is queried.
 MOST_OUTCOMES = 34  # of 3 dice with 12 faces
-# What people are asked, who choose among the outcomes and write nothing.
+# People choose among the outcomes and write nothing; they are asked this.
 COMPLETED = "Which of these completes the last sentence?"
 IN_THE_GAP = "How probable is it that what belongs in the gap is {}?"
 Values = tuple[int, ...]  # a context, by the columns of its scenario
@@ -58,17 +58,17 @@ Values = tuple[int, ...]  # a context, by the columns of its scenario
 
 @dataclass(frozen=True)
 class Context:
-    """A chance set-up, up to where its text breaks off.
+    """A chance set-up, described up to the point where its text breaks off.
 
     Parameters
     ----------
     scenario : the name of the experiment
     values : the context, by the columns of that experiment
     chance : the exact probability of each outcome; the order is that of the actions
-    previous : the outcome that the text tells of an earlier draw, as it is said; None for none
-    marks : whether each outcome has each of `MARKS`, [outcomes, marks]: the first of those that
-        can come (of two named options, the one named first); the middle one; a multiple of ten;
-        the same as `previous`; called heads; called left
+    previous : the earlier outcome that the text mentions, as it is said; None if there is none
+    marks : whether each outcome has each of `MARKS`, [outcomes, marks]: the first possible outcome
+        (of two named options, the one named first); the middle one; a multiple of ten; the same as
+        `previous`; called heads; called left
     """
 
     scenario: str
@@ -78,7 +78,7 @@ class Context:
     marks: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        """Keep what many share from being changed."""
+        """Make the shared arrays read-only."""
         self.marks.flags.writeable = False
 
     @classmethod
@@ -89,7 +89,7 @@ class Context:
         said = np.array(chance.outcomes)
         marks = marks_of_places(chance, previous)
         marks[:, MARKS.index("round")] = said % 10 == 0
-        # That nothing came is no round number.
+        # An outcome of 0 is no round number.
         marks[said == 0, MARKS.index("round")] = False
         return cls(scenario, values, chance, previous, marks)
 
@@ -100,7 +100,7 @@ def marks_of_places(chance: Chance, previous: int | None) -> NDArray[np.bool_]:
     possible = said[[share > 0 for share in chance.shares]]
     marks = np.zeros((len(said), len(MARKS)), dtype=bool)
     marks[:, MARKS.index("first")] = said == possible[0]
-    if len(possible) > 2:  # of two there is no middle
+    if len(possible) > 2:  # two outcomes have no middle
         marks[:, MARKS.index("middle")] = said == (possible[0] + possible[-1]) // 2
     if previous is not None:
         marks[:, MARKS.index("repeat")] = said == previous
@@ -108,16 +108,16 @@ def marks_of_places(chance: Chance, previous: int | None) -> NDArray[np.bool_]:
 
 
 def options_of(share: Fraction, distractors: str = "published") -> tuple[Fraction, ...] | None:
-    """Return five probabilities to choose from, the right one in the middle, to 3 decimals.
+    """Return five probabilities to choose from, with the right one in the middle, to 3 decimals.
 
-    "published": a third, a half, twice and three times the right one, also where that is more
-    than 1. "plausible": the same factors on its odds, so that all lie between 0 and 1. None where
-    five such numbers cannot be distinguished, or a plausible one would be 0 or 1.
+    "published": a third, a half, twice and three times the right one, even if that is more than 1.
+    "plausible": the same factors on its odds, so that all lie between 0 and 1. None if five such
+    numbers cannot be told apart, or if a plausible one would be 0 or 1.
     """
     if distractors == "published":
         exact = [factor * share for factor in FACTORS]
     else:
-        # Odds f p / (1 - p) make the probability f p / (1 - p + f p).
+        # The odds f p / (1 - p) belong to the probability f p / (1 - p + f p).
         exact = [f * share / (1 - share + f * share) for f in FACTORS] if share else [share]
     shown = tuple(round(x, DECIMALS) for x in exact)
     if len(set(shown)) < len(FACTORS) or min(shown) <= 0:
@@ -126,16 +126,17 @@ def options_of(share: Fraction, distractors: str = "published") -> tuple[Fractio
 
 
 class BrokenOff(Questions):
-    """A session goes once through a grid of contexts, each with an outcome to tell.
+    """An experiment that goes once through a grid of contexts, each with an outcome to tell.
 
-    A subclass names in `factors` the columns that say which context it is, each with what it holds
-    in the original and what it means; the fields of all such experiments follow.
+    A subclass lists in `factors` the columns that describe a context: for each its lowest and
+    highest value in the original, and what it means. The fields of the experiment follow from
+    these.
     """
 
     factors: ClassVar[Mapping[str, tuple[int, int, str]]]
     scenario: ClassVar[int]  # the first digit of `cell`
-    digits: ClassVar[tuple[int, ...]]  # how many digits each of them takes in `cell`
-    least: ClassVar[Mapping[str, int]] = {}  # of columns that go below -1
+    digits: ClassVar[tuple[int, ...]]  # how many digits each column takes in `cell`
+    least: ClassVar[Mapping[str, int]] = {}  # lowest values of columns that go below -1
     recorded: ClassVar[Mapping[str, str]]  # the column that records a setting, by its name
 
     form: Form = setting(
@@ -203,7 +204,7 @@ class BrokenOff(Questions):
                     'differ. Take a larger part of the grid, or distractors="published".'
                 )
             self.n_actions = len(LETTERS)
-            self.performance_bounds = (0.0, 1.0)  # of what may come nothing is right or wrong
+            self.performance_bounds = (0.0, 1.0)  # no outcome is right or wrong
         else:
             self.performance_bounds = None
             self.n_actions = len(next(iter(self._grid.values())).chance.outcomes)
@@ -211,7 +212,7 @@ class BrokenOff(Questions):
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
-        """Return the experiment whose grid is that part of the whole that the trials ask."""
+        """Return the experiment whose grid is the part of the whole that the trials ask about."""
         if not set(cls.factors) <= set(frame):
             return cls()
         values = cls._asked(frame)
@@ -221,7 +222,7 @@ class BrokenOff(Questions):
 
     @classmethod
     def _asked(cls, frame: pd.DataFrame) -> dict[str, set[int]]:
-        """Return what each column of trials holds, by its name."""
+        """Return the values that each column of the trials has, by the name of the column."""
         return {
             name: set(pd.to_numeric(frame[name], errors="coerce").dropna().astype(int).tolist())
             for name in (*cls.factors, "correct")
@@ -230,9 +231,9 @@ class BrokenOff(Questions):
 
     @classmethod
     def _settings_of(cls, values: Mapping[str, set[int]]) -> dict[str, Any]:
-        """Return the settings that follow from what each column holds, by `recorded`.
+        """Return the settings that follow from the values in each column, by `recorded`.
 
-        What no setting can be is left out, so that `check` names the trial.
+        A value that no setting can have is left out, so that `check` names the trial.
         """
         settings: dict[str, Any] = {}
         for name, column in cls.recorded.items():
@@ -259,11 +260,11 @@ class BrokenOff(Questions):
     @classmethod
     @abstractmethod
     def context_at(cls, values: Values) -> Context:
-        """Return the context that these values of `factors` tell."""
+        """Return the context that these values of `factors` describe."""
 
     @abstractmethod
     def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
-        """Return the templates of the set-up, that of what is done, and what is filled in."""
+        """Return the templates of the set-up and of the draw, and the words that fill them."""
 
     def _text(self, values: Values) -> str:
         """Put the context into words, up to where it breaks off."""
@@ -271,10 +272,10 @@ class BrokenOff(Questions):
         return " ".join(self._words[part].render(**words) for part in (*setup, kind))
 
     def _said(self, values: Values, outcome: int) -> tuple[str, str]:
-        """Return a context in words, and what asks for the probability of an outcome.
+        """Return a context in words, and the question for the probability of an outcome.
 
-        Of the form "stated" and asked as a whole, the former is the situation in whole sentences
-        and the latter a question; else the text breaks off, and the outcome has a name.
+        If asked as a "whole", the first is the situation in whole sentences and the second is a
+        question. Otherwise the text breaks off, and the second is the name of the outcome.
         """
         if outcome == NONE:
             return self._text(values), ""
@@ -286,7 +287,7 @@ class BrokenOff(Questions):
         return story, self._words[f"asked_{kind}"].render(**words, outcome=name)
 
     def _names(self, values: Values) -> Sequence[str]:
-        """Return what is said for each outcome; by default its number."""
+        """Return the word for each outcome; by default its number."""
         return [str(outcome) for outcome in self._grid[values].chance.outcomes]
 
     @property
@@ -299,22 +300,22 @@ class BrokenOff(Questions):
         return len(self._grid)
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return 1 where the right letter was given, 0 for another, NaN for none, [rows]."""
+        """Return 1 for the right letter, 0 for another, NaN without an answer, [rows]."""
         action = trials.frame["action"].to_numpy(dtype=float, na_value=np.nan)
         correct = trials.frame["correct"].to_numpy(dtype=float)
         return np.where(np.isnan(action) | (correct < 0), np.nan, (action == correct) * 1.0)
 
     @property
     def n_draws(self) -> int:
-        """One number per context to put them in order; two more for a question about it."""
+        """One number per context to put them in order, and two more if a question asks about it."""
         return self.n_trials * (3 if self.form == "stated" else 1)
 
     @classmethod
     def cells(cls, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of each context, [contexts], from its columns, [contexts, columns].
 
-        Its digits are the number of the scenario and then the columns, each one larger than it
-        is, so that there is room for -1 (or for what else is the `least`).
+        Its digits are the number of the scenario and then the columns. Each column is raised by
+        one, so that there is room for -1 (or by more, where the column's `least` is lower).
         """
         cell = np.full(len(values), cls.scenario, dtype=np.int64)
         columns = np.asarray(values, dtype=np.int64).T
@@ -352,7 +353,7 @@ class BrokenOff(Questions):
 
     @cached_property
     def _askable(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many outcomes of each context are queried, and which."""
+        """How many outcomes of each context can be queried, and which."""
         every = [list(self._options[values]) for values in self._grid]
         count = np.array([len(places) for places in every])
         padded = np.full((len(every), count.max()), NONE)
@@ -363,7 +364,7 @@ class BrokenOff(Questions):
     def truth(self, observation: Observation) -> NDArray[np.float64]:
         """Return the exact probability of each action's outcome, [n_actions].
 
-        Of a question about a probability it is 1 for the right letter.
+        If a question asks for a probability, the right letter has 1.
         """
         context = self._grid[self._values(observation)]
         if self.form != "stated":
@@ -373,7 +374,7 @@ class BrokenOff(Questions):
         return right
 
     def options(self, observation: Observation) -> tuple[str, ...]:
-        """Return the five probabilities to choose from, as they are shown; none if none are."""
+        """Return the five probabilities to choose from, as they are shown; () if there are none."""
         if self.form != "stated":
             return ()
         values, outcome = self._values(observation), int(observation["asked"])
@@ -412,11 +413,11 @@ class BrokenOff(Questions):
         return Screen("", f"{text}\n\n{question}", self.options(observation))
 
     def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
-        """Read the outcome, or the letter, which its option may follow.
+        """Read the outcome, or the letter, which may be followed by its option.
 
-        What is not on offer is malformed.
+        An outcome or letter that is not on offer is malformed.
 
-        In the form "continuation" it is what the text begins with, however it goes on.
+        In the form "continuation" only the beginning of the text is read, however it goes on.
         """
         if self.form == "continuation":
             return parse_beginning(text, self._labels(observation))
@@ -433,7 +434,7 @@ class BrokenOff(Questions):
         frame = trials.frame
         if not set(self.factors) <= set(frame):
             return frame
-        # Before actions are looked at: how many there are hangs on the settings.
+        # This comes before actions are checked, since their number depends on the settings.
         contexts = pd.MultiIndex.from_arrays([trials.numbers(name) for name in self.factors])
         trials.require(
             f"Trials of {self.name} ask contexts of the grid of {self!r}",
@@ -510,7 +511,7 @@ class BrokenOff(Questions):
 
 
 def _held(column: str) -> Callable[[BrokenOff], tuple[int, int]]:
-    """Return the range of a column over all settings, but for larger weights."""
+    """Return the range of a column over all settings, except for larger weights."""
 
     def ends(environment: BrokenOff) -> tuple[int, int]:
         low, high, _ = environment.factors[column]
@@ -521,12 +522,12 @@ def _held(column: str) -> Callable[[BrokenOff], tuple[int, int]]:
 
 
 class _Continuations(Replies):
-    """Replies of which a cut-off one may be readable."""
+    """Replies that may be readable although they were cut off."""
 
     environment: BrokenOff
 
     def cut(self, text: str, observation: Observation) -> Answer:
-        """Read what a continuation begins with, if that is certain; of a reply, nothing."""
+        """Read the beginning of a cut-off continuation if it is certain; of a reply, nothing."""
         if self.environment.form == "continuation":
             return parse_beginning(text, self.environment._labels(observation), cut=True)
         return super().cut(text, observation)

@@ -24,16 +24,16 @@ Pair = Literal["heads_tails", "left_right"]
 KINDS: tuple[str, ...] = get_args(Kind)
 PAIRS: tuple[str, ...] = get_args(Pair)
 NAMES = (("heads", "tails"), ("left", "right"))
-HEAVIEST = 9998  # what the number of a context has room for
+HEAVIEST = 9998  # the number of a context has room for no larger weight
 
 
 class Preference(BrokenOff):
     """Which of two named options is drawn; every trial is a separate context.
 
-    A session goes once through 36 contexts, in mixed order: the pair of names, which of them is
-    named first, how much more often that one is drawn than the other, and whether there is one
-    draw ("single") or a second one that has nothing to do with the first ("independent"), which
-    may have been either. Nothing is paid, and no prompt tells of earlier trials.
+    A session goes once through 36 contexts, in mixed order. A context has the pair of names, which
+    of them is named first, how much more often that one is drawn than the other, and a kind: one
+    draw ("single"), or a second draw that does not depend on the first ("independent"), which may
+    have been either. Nothing is paid, and no prompt tells of earlier trials.
 
     The action is 0 for heads or left, 1 for tails or right, whichever is named first. The option
     that is named first has the probability k / (k + 1).
