@@ -1,4 +1,4 @@
-"""Under which conditions an experiment is played: what its words are, apart from its design."""
+"""The conditions under which an experiment is played: its words, as opposed to its design."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .environment import Environment
 from .fields import WORDS
 from .words.prompt import paraphrases_of
 
-# Settings that are conditions: two runs that differ in these alone share a design.
+# These settings are conditions: two runs that differ in them alone share a design.
 AS_SET = ("reasoning", "history", "content", "overload", "control", "form", "asking")
 SHARED_DESIGN = frozenset(
     {*AS_SET, "thought_words", "answer", "condition", "modality", "blur", "context"}
@@ -21,13 +21,13 @@ _NOISE = {"constant_noise": "constant", "gradual_noise": "gradual"}
 
 
 def conditions_of(environment: Environment) -> dict[str, Any]:
-    """Return what stands beside each trial: a value for each condition that the experiment has.
+    """Return a value for each condition of an experiment, to be recorded with each trial.
 
-    "reasoning" (the instruction: none, chain_of_thought, step_back), "history", "content",
-    "names" (meaningful or random), "overload", "control", "form", "asking", "modality", "noise"
-    (none, constant, gradual), "template" (what the words are called: "shipped", or the name of
+    The conditions are "reasoning" (the instruction: none, chain_of_thought, step_back), "history",
+    "content", "names" (meaningful or random), "overload", "control", "form", "asking", "modality",
+    "noise" (none, constant, gradual), "template" (the name of the words: "shipped", or the name of
     the file) and "template_hash" (the first digits of the SHA-256 of the files of words). A
-    condition that the experiment records with its trials is left to these.
+    condition that the experiment records as a column of its trials is left out here.
     """
     settings = environment.settings
     columns = {name: settings[name] for name in AS_SET if name in settings}
@@ -49,7 +49,7 @@ def conditions_of(environment: Environment) -> dict[str, Any]:
 
 
 def words_of(environment: Environment) -> list[str]:
-    """Return the settings that name files of words, by which no trial changes."""
+    """Return the names of the settings that hold files of words; these change no trial."""
     table = environment.setting_table.items()
     return [declared.called or name for name, declared in table if declared.rule is WORDS]
 

@@ -1,4 +1,4 @@
-"""The contract of every experiment as one callable check, for ours and for anybody's."""
+"""The contract of every experiment as one check, for our experiments and for those of others."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .world import follow_world
 
 
 def check_environment(environment: Environment, seed: int = 0) -> None:
-    """Raise AssertionError, with the rule that is broken, unless the environment keeps them all.
+    """Raise AssertionError with the broken rule unless the environment keeps the whole contract.
 
-    A session is drawn up front and depends on nothing but its design and the actions; rendering
-    and parsing invert each other, if it has words.
+    A session must be drawn up front and depend on nothing but its design and the actions. If the
+    experiment has words, rendering and parsing must invert each other.
     """
     rng = np.random.default_rng(seed)
     n = environment.n_trials
@@ -62,7 +62,7 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
 def _any_choice(
     environment: Environment, rng: np.random.Generator, given: Given | None = None
 ) -> Choice:
-    """Give anything that a trial may be given; where trials differ, one of either."""
+    """Return an answer that some trial accepts; where trials differ, one of either kind."""
     action = int(rng.integers(max(environment.n_actions, 1)))
     low, high = environment.response_range
     response = round(float(rng.uniform(low, high)), 2)
@@ -71,7 +71,7 @@ def _any_choice(
 
 
 def _asked(environment: Environment, choice: Choice, observation: Observation) -> Choice:
-    """Of a choice for either, return what the trial asks for."""
+    """Return the part of a choice that a trial asks for."""
     if environment.given != "either" or not isinstance(choice, tuple):
         return choice
     return choice[0] if environment.asks(observation) == "action" else choice[1]
@@ -80,7 +80,7 @@ def _asked(environment: Environment, choice: Choice, observation: Observation) -
 def _actions(
     environment: Environment, design: Design, choices: Sequence[Choice]
 ) -> NDArray[np.int64]:
-    """Return the actions among what is given, -1 where there is none."""
+    """Return the actions among the choices, -1 where there is none."""
     if environment.given == "either":
         taken = np.array([choice[0] for choice in choices if isinstance(choice, tuple)])
         return np.where(environment.asks(design.table) == "action", taken, -1)
@@ -89,7 +89,7 @@ def _actions(
 
 
 def _check_follows(environment: Environment, design: Design, choices: Sequence[Choice]) -> None:
-    """What `follow_world` tells of a whole session is what happens in it, trial by trial."""
+    """Check that `follow_world` gives the same trials as a session that is played."""
     turns = _live(environment, design, choices)
     played = np.array([int(turn.observation["trial"]) for turn in turns])
     actions = np.full(environment.n_trials, -1)
@@ -98,7 +98,7 @@ def _check_follows(environment: Environment, design: Design, choices: Sequence[C
     present = np.flatnonzero(brought.get("present", np.ones(environment.n_trials, dtype=bool)))
     _rule(np.array_equal(present, played), "`follow_world` tells which trials take place.")
     answered = np.array([turn.action is not None or turn.response is not None for turn in turns])
-    paid = np.array([turn.reward for turn in turns], dtype=float)  # NaN where there is none
+    paid = np.array([turn.reward for turn in turns], dtype=float)  # NaN where nothing is paid
     followed = np.where(answered, brought["reward"][played], np.nan)
     _rule(
         np.array_equal(followed, paid, equal_nan=True),
@@ -120,7 +120,7 @@ def _check_follows(environment: Environment, design: Design, choices: Sequence[C
 
 
 def _live(environment: Environment, design: Design, choices: Sequence[Choice]) -> list[Turn]:
-    """Live a session; the choice of each trial stands at its number."""
+    """Play a session; the choice for each trial stands at the trial's number."""
     session = Session(environment, design)
     bounds, replies = environment.fields.bounds(environment), environment.replies
     for observation in session:
@@ -137,7 +137,7 @@ def _live(environment: Environment, design: Design, choices: Sequence[Choice]) -
 
 
 def _check_many(environment: Environment, seed: int, actions: NDArray[np.int64]) -> None:
-    """Sessions that are made side by side are those that are drawn alone."""
+    """Check that sessions made together equal those that are drawn one by one."""
     uniforms = session_uniforms(seed, [(0,), (1,)], environment.n_draws)
     tables = environment.tables(uniforms)
     brought = follow_world(environment.world, tables, np.stack([actions, actions]))
@@ -156,12 +156,12 @@ def _check_words(
     environment: Environment, design: Design, turns: Sequence[Turn], seed: int
 ) -> None:
     labels = design.labels
-    # A trial in the middle goes unanswered, so that the history has a gap to tell.
+    # A trial in the middle stays unanswered, so that the history has a gap.
     with_gap = list(turns)
     gap = len(with_gap) // 2
     with_gap[gap] = Turn(with_gap[gap].observation, None, None, "?")
     if environment.fields.dependent:
-        with_gap = with_gap[: gap + 1]  # what comes after a gap is not what came after an action
+        with_gap = with_gap[: gap + 1]  # after a gap, later trials may differ
     rng = np.random.default_rng(seed)
     _check_shared(environment, design, turns, rng)
     for t in sorted({0, 1 % len(with_gap), gap, len(with_gap) - 1}):
@@ -170,7 +170,7 @@ def _check_words(
         observation = with_gap[t].observation
         prompt = environment.render(labels, observation, with_gap[:t])
         _rule(bool(prompt.messages), "A prompt has messages.")
-        environment.draw(rng)  # another session begins meanwhile
+        environment.draw(rng)  # meanwhile another session begins
         _rule(
             prompt.hash == environment.render(labels, observation, with_gap[:t]).hash,
             "Rendering depends on nothing but its arguments.",
@@ -218,7 +218,7 @@ def _check_words(
 def _check_shared(
     environment: Environment, design: Design, turns: Sequence[Turn], rng: np.random.Generator
 ) -> None:
-    """Trials that share a reply share a prompt; numbers that sum to 1 are said and read in one."""
+    """Check trials that share a reply: they share a prompt, and their numbers are read in one."""
     labels, alone = design.labels, 0
     for turn in turns:
         shared = environment.replies.together(design, turn.observation)
@@ -251,7 +251,7 @@ def _check_shared(
 def _check_replies(
     environment: Environment, design: Design, said: str, prompt: Prompt, observation: Observation
 ) -> None:
-    """An answer of several replies is requested until it is whole, and each prompt is read."""
+    """Check that an answer of several replies is requested until it is whole, and is read."""
     replies = environment.replies.spoken(said)
     text, question = "", prompt
     for k, reply in enumerate(replies):

@@ -1,16 +1,16 @@
 """Controls: experiments changed in one way, in which a player must behave in a known way.
 
-Whoever interprets the parameters of a player assumes that it reads its instruction, that its
-choices follow what they bring, and that names and wordings do not matter. Each control changes one
-of these and nothing else, in the very sessions that the player took.
+An analysis of a player's parameters assumes three things: the player reads its instruction, its
+choices follow the outcomes, and names and wordings do not matter. Each control changes one of these
+and nothing else, in the very sessions that the player took.
 
 ============  ==================================================================================
-instruction   behind each question stands a sentence that names the answer to give
+instruction   after each question a sentence names the answer to give
 shuffled      what the options of a trial pay is exchanged at random, so that nothing can be learned
 reversed      what the options pay is exchanged, so that the better one is the worse one
-relabelled    the options bear each other's names
+relabelled    the options have each other's names
 paraphrase    the next wording that ships
-repeat        nothing: how far answers vary by themselves, for relabelled and paraphrase
+repeat        nothing: it shows how far answers vary by themselves, for relabelled and paraphrase
 ============  ==================================================================================
 """
 
@@ -31,16 +31,16 @@ from .words.prompt import Message, Prompt, paraphrases_of
 from .world import Payoffs, Points
 
 CONTROLS = ("instruction", "shuffled", "reversed", "relabelled", "paraphrase")
-REPEAT = "repeat"  # with which those are compared in which answers vary by themselves
+REPEAT = "repeat"  # shows how far answers vary by themselves; VARYING are compared with it
 VARYING = ("relabelled", "paraphrase")
 
 if TYPE_CHECKING:
     _Base = Environment
 else:
-    _Base = object  # it becomes one more base of an experiment
+    _Base = object  # the controls below are mixed into the class of an experiment
 
 _INSTRUCTION = "\n\nThe task above no longer counts. Whatever it asks, reply with exactly this:\n"
-_SHARES = (0.25, 0.75)  # of the range of numbers: the answers to even and to odd trials
+_SHARES = (0.25, 0.75)  # positions in the range of numbers: the answers to even and to odd trials
 
 
 def controls_of(environment: Environment) -> dict[str, str]:
@@ -65,7 +65,7 @@ def controls_of(environment: Environment) -> dict[str, str]:
 def check_controls(environment: Environment, names: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the controls of an experiment: those that are named, or all that it can have.
 
-    The last one is "repeat" where others are compared with it.
+    The last one is "repeat" if others need it for comparison.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def controlled(environment: Environment, control: str) -> Environment:
         return type(environment)(**{**environment.settings, "templates": wording})
     kind = type(environment)
     bases = (_CHANGES[control], kind)
-    # The same class with one more base: its module is where the experiment's words lie.
+    # The class keeps its module, since the experiment's words are found beside it.
     changed: Any = object.__new__(type(kind.__name__, bases, {"__module__": kind.__module__}))
     changed.__dict__.update(vars(environment))
     return cast(Environment, changed)
@@ -124,12 +124,12 @@ def instructed(environment: Environment, trial: int) -> int | float | tuple[int,
 
 
 def _paid(environment: Environment) -> str:
-    """Return the table that holds what each option pays, drawn beforehand; "" if none does."""
+    """Return the name of the table of payoffs drawn beforehand; "" if there is none."""
     return {Payoffs: "payoffs", Points: "points"}.get(environment.world, "")
 
 
 class _Instruction(_Base):
-    """Names behind each question the answer to give."""
+    """Adds to each question a sentence that names the answer to give."""
 
     changed_by = "instruction"
 
@@ -149,7 +149,7 @@ class _Instruction(_Base):
 
 
 class _Shuffled(_Base):
-    """Exchanges at random what the options of a trial pay."""
+    """Exchanges the payoffs of a trial's options at random."""
 
     changed_by = "shuffled"
 
@@ -161,7 +161,7 @@ class _Shuffled(_Base):
 
 
 class _Reversed(_Base):
-    """Exchanges what the options pay, the first one with the last."""
+    """Exchanges the payoffs of the options: the first with the last, and so on."""
 
     changed_by = "reversed"
 

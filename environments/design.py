@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Everything random about one session, so that it becomes a function of the actions.
+    """Everything random about one session; given this, a session is a function of the actions.
 
     Parameters
     ----------
     table
         Arrays whose first axis is the trial: stimuli, and what each action would bring.
     labels
-        What the session calls its contexts and actions, JSON-able; () where nothing is named.
+        The session's names for contexts and actions, JSON-able; () where nothing is named.
     """
 
     table: Mapping[str, NDArray[Any]]
     labels: Any = ()
 
     def at(self, trial: int, names: Sequence[str]) -> dict[str, int | float]:
-        """Return what stands in the table for one trial."""
+        """Return the numbers that the table holds for one trial, by name."""
         return {name: self.table[name][trial].item() for name in names}
 
 

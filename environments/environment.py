@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from knownminds.environments.record.trials import TrialRule, Trials
 
 Observation = Mapping[str, int | float]
-# What a player gives: an action, a number, both, or nothing that could be read.
+# A player gives an action, a number, both, or nothing that could be read.
 Choice = int | float | tuple[int, float] | None
-# What is said in one reply: a choice, or the numbers of all trials that the reply answers.
+# One reply holds a choice, or the numbers of all trials that the reply answers.
 Said = Choice | tuple[float, ...]
 Given = Literal["action", "response", "both", "either"]
 Past = Literal["none", "part", "all"]
 
-_NUMBERS = (int, float, np.number)  # a tuple: a union would be made anew at each step
+_NUMBERS = (int, float, np.number)  # a tuple, since a union would be made anew at each step
 
-MOST_NUMBERED = 10_000  # games, balloons and the like of a session that trials may tell
+MOST_NUMBERED = 10_000  # trials may number so many games, balloons and the like in a session
 _WORDS = ("render", "parse", "say", "read")
 
 
 class Turn(NamedTuple):
     """One past trial as its player knows it.
 
-    Action, response and reward are None if nothing was given, the reward also where none is paid.
-    `brought` are the feedback fields, by name, where something was given.
+    Action, response and reward are None if nothing was given; the reward is also None where nothing
+    is paid. `brought` has the feedback fields by name, if an answer was given.
     """
 
     observation: Observation
@@ -53,65 +53,65 @@ class Turn(NamedTuple):
     brought: Mapping[str, float] = MappingProxyType({})
 
     def __hash__(self) -> int:
-        """Turns that are equal have the same."""
+        """Return a hash; turns that are equal have the same one."""
         given = self.action, self.response, self.reward
         return hash((*self.observation.values(), *given, *self.brought.values()))
 
     @property
     def known(self) -> Observation:
-        """What was seen and what it brought."""
+        """The observation and what the answer brought."""
         return {**self.observation, **self.brought} if self.brought else self.observation
 
 
 class Environment(ABC):
     """An experiment for one participant, a deterministic function of (design, actions).
 
-    It holds nothing of a session: `Session` goes through one, trial by trial. An observation is a
-    mapping with "trial" (from 0) and the stimulus fields.
+    It holds no state of a session; a `Session` goes through the experiment trial by trial. An
+    observation is a mapping with "trial" (from 0) and the stimulus fields.
 
-    What a player sees in words is `render`, what their words mean is `parse`. Words take the
-    `labels` of the session's design first, since nothing else of a design may show in them; `read`
-    takes the whole design, in which it looks up what no words tell. An experiment for numbers
-    alone has no `render`, `parse`, `say` and `read`.
+    `render` makes what a player sees in words, and `parse` reads the player's words. Methods for
+    words take the `labels` of the session's design first, since nothing else of a design may show
+    in words. `read` takes the whole design, where it looks up what the words do not say. An
+    experiment for numbers alone has no `render`, `parse`, `say` and `read`.
 
-    What can be set are class attributes that `setting` makes; `prepare` then makes the rest.
+    Settings are class attributes that `setting` makes; `prepare` then makes everything else.
 
     Attributes
     ----------
     fields
-        What is recorded with each trial, shown or hidden; a table of `Field`s.
+        The fields that are recorded with each trial, shown or hidden; a table of `Field`s.
     sequence
-        Fields within whose values trials follow each other; () where a session is one sequence.
+        Fields within whose values trials follow each other; () if a session is one sequence.
     setting_table
-        What can be set, by attribute; made of the class's `setting`s.
+        All settings, by attribute; made from the `setting`s of the class.
     size
         The setting to which the number of trials is proportional; None if it is fixed.
     given
-        What a trial asks for: an "action", a "response" (a number), or "both"; "either" where
-        some trials ask for the one and some for the other, as `asks` says.
+        What a trial asks for: an "action", a "response" (a number), or "both"; "either" if some
+        trials ask for an action and some for a number, as `asks` says.
     n_actions
-        Actions are whole numbers from 0 to n_actions - 1; 0 if a trial asks for none.
+        Actions are whole numbers from 0 to n_actions - 1; 0 if no trial asks for an action.
     response_range
         Lowest and highest response.
     ends_early
         Whether actions can make later trials fall away.
     performance_bounds
-        Between which values the performance of a trial lies; None where trials cannot be done
-        well or badly.
+        Lowest and highest performance of a trial; None if a trial cannot be done well or badly.
     feedback
-        Whether an action brings a reward. Where it does not, that of every trial is None.
+        Whether an action brings a reward. If not, the reward of every trial is None.
     world
-        What happens between trials: what dependent fields show, which trials fall away, what an
-        action pays. By default what the table "payoffs" holds, or nothing without feedback.
+        What happens between trials: the values of dependent fields, which trials fall away, what an
+        action pays. By default an action pays what the table "payoffs" holds, or nothing without
+        feedback.
     depletes
-        Whether what an action pays hangs on earlier actions that no field shows, as cards that
-        are taken from a deck.
+        Whether the payoff of an action depends on earlier actions in a way that no field shows, as
+        with cards that are taken from a deck.
     changed_by
-        Which control changes it, see `controls`; "" if none does.
+        The control that changes it, see `controls`; "" if none does.
     past
-        What a prompt tells of earlier trials: "all", a "part" such as the last ten (a model that
-        remembers more has to live through the rest by itself), or "none": each trial then stands
-        alone, and `read` finds no turns in its prompt.
+        What a prompt shows of earlier trials: "all"; a "part", such as the last ten (a model that
+        remembers more has to keep the rest itself); or "none". With "none" each trial stands alone,
+        and `read` finds no turns in its prompt.
     """
 
     name: ClassVar[str]
@@ -139,7 +139,7 @@ class Environment(ABC):
             cls.world = World
         cls.setting_table = settings_of(cls, cls.setting_table)
         for name in [name for name, declared in vars(cls).items() if isinstance(declared, Setting)]:
-            delattr(cls, name)  # an attribute is read faster where its class has none of that name
+            delattr(cls, name)  # an attribute is read faster if its class has none of that name
         sizes = [
             declared.called or name for name, declared in cls.setting_table.items() if declared.size
         ]
@@ -162,18 +162,19 @@ class Environment(ABC):
         self.prepare()
 
     def prepare(self) -> None:  # noqa: B027
-        """Check settings against each other, and make what follows from them; once, at first."""
+        """Check settings against each other, and make what follows from them; this runs once."""
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
-        """Return the experiment with the settings that trials tell; as shipped where they do not.
+        """Return the experiment with the settings that the trials show; all others are as shipped.
 
-        By default its size, where a field is numbered beyond what ships.
+        By default only the size is set, if a field is numbered higher than in the experiment as
+        shipped.
 
         Raises
         ------
         ValueError
-            If a column tells what no setting is.
+            If a column has a value that no setting allows.
         """
         plain = cls()
         for field in plain.fields:
@@ -192,7 +193,7 @@ class Environment(ABC):
 
     @property
     def pictures(self) -> bool:
-        """Whether prompts show pictures, so that who answers must be able to see."""
+        """Whether prompts show pictures, so that the participant must be able to see."""
         return False
 
     @property
@@ -207,8 +208,8 @@ class Environment(ABC):
     def asks(self, columns: Mapping[str, Any]) -> Any:
         """Return what a trial asks for: "action", "response" or "both".
 
-        `columns` is an observation. Where `given` is "either" an experiment says what trials ask
-        for, and `columns` may hold those of many trials: an array of words is then returned.
+        `columns` is an observation. If `given` is "either", the experiment says what each trial
+        asks for. `columns` may then hold many trials, and an array of words is returned.
         """
         return self.given
 
@@ -226,17 +227,17 @@ class Environment(ABC):
     def tables(self, uniforms: NDArray[np.float64]) -> Mapping[str, NDArray[Any]]:
         """Make the tables of N sessions from uniforms[N, n_draws], each [N, n_trials, ...].
 
-        All that is random about a session comes from its row. Permutations are its argsort,
-        normal numbers its quantiles (`scipy.special.ndtri`).
+        All randomness of a session comes from its row. Permutations are the row's argsort, normal
+        numbers its quantiles (`scipy.special.ndtri`).
         """
 
     def labels(self, uniforms: NDArray[np.float64]) -> Any:
-        """Name what one session, uniforms[n_draws], calls by names; JSON-able."""
+        """Return the names that one session uses, given uniforms[n_draws]; JSON-able."""
         return ()
 
     @cached_property
     def drawn(self) -> dict[str, tuple[int, ...]]:
-        """The design's tables: the shape of what each holds for a trial, () for one number."""
+        """The design's tables: the shape of an entry for one trial, () for a single number."""
         tables = self.tables(np.full((1, self.n_draws), 0.5))
         return {name: table.shape[2:] for name, table in tables.items()}
 
@@ -249,7 +250,8 @@ class Environment(ABC):
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return how well each trial was done, [rows]: the reward; NaN where a row has none.
 
-        Of numbers of which one is `right`, 1 less the distance from it as a share of the scale.
+        If the answer is a number and one number is `right`, it is 1 less the distance between the
+        two, as a share of the scale.
         """
         frame = trials.frame
         if self.given != "action" and self.performance_bounds is not None:
@@ -263,14 +265,14 @@ class Environment(ABC):
         return frame["reward"].to_numpy(dtype=float, na_value=np.nan)
 
     def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64] | None:
-        """Return the right number for each trial of these columns, NaN where none is wanted.
+        """Return the right number for each trial of these columns, NaN where a trial asks for none.
 
-        None of an experiment that knows none.
+        None if the experiment knows no right numbers.
         """
         return None
 
     def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:
-        """Return those of the earlier turns that the prompt of a trial tells of."""
+        """Return the earlier turns that the prompt of a trial shows."""
         return () if self.past == "none" else turns
 
     def render(self, labels: Any, observation: Observation, turns: Sequence[Turn]) -> Prompt:
@@ -278,33 +280,33 @@ class Environment(ABC):
         raise self._without_words()
 
     def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
-        """Read an answer; what cannot be read has an outcome and no action.
+        """Read an answer; an answer that cannot be read has an outcome and no action.
 
-        Of a reply that answers several trials it is the answer to this one.
+        If a reply answers several trials, the answer to this trial is returned.
         """
         raise self._without_words()
 
     def say(self, labels: Any, choice: Any, observation: Observation) -> str:
         """Return an answer in the required form: the text of a cooperative participant.
 
-        Where one reply answers several trials, `choice` is a tuple with the number of each.
+        If one reply answers several trials, `choice` is a tuple with the number of each.
         """
         raise self._without_words()
 
     def read(self, design: Design, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to turns and observation: the inverse of `render`.
 
-        Of trials that share a prompt, the observation is the first.
+        If trials share a prompt, the observation is that of the first one.
         """
         raise self._without_words()
 
     def screen(self, labels: Any, observation: Observation) -> Screen:
-        """Return what a person is shown who sits in this trial and answers by hand.
+        """Return what is shown to a person who answers this trial by hand.
 
         Raises
         ------
         ValueError
-            If the experiment, or these settings of it, cannot be shown to people.
+            If the experiment, or the experiment with these settings, cannot be shown to people.
         """
         raise ValueError(
             f"{self.name} says nowhere what people are shown, so that no page can be made of it. "
@@ -312,12 +314,12 @@ class Environment(ABC):
         )
 
     def outcome_text(self, labels: Any, turn: Turn) -> str:
-        """Return what a person is shown after an answer; empty where that is nothing."""
+        """Return what a person is shown after an answer; "" if nothing is shown."""
         return ""
 
     @classmethod
     def has_words(cls) -> bool:
-        """Say whether it can be put into words; one without is for numbers alone."""
+        """Say whether the experiment has words; one without words is for numbers alone."""
         return any(getattr(cls, name) is not getattr(Environment, name) for name in _WORDS)
 
     def _without_words(self) -> ValueError:
@@ -327,18 +329,18 @@ class Environment(ABC):
         )
 
     def truth(self, observation: Observation) -> NDArray[np.float64] | None:
-        """Return the true probability of each action's outcome, [n_actions]; None if none has."""
+        """Return the true probability of each action's outcome, [n_actions]; None if unknown."""
         return None
 
     def labels_in(self, messages: Sequence[Message]) -> Any:
-        """Return labels by which `read` understands a prompt of a session that is not known.
+        """Return the labels by which `read` understands a prompt from an unknown session.
 
         Raises
         ------
         NotImplementedError
             If the names of this experiment cannot be read from its prompts.
         ValueError
-            If no session has the names that the prompt tells.
+            If no session has the names that the prompt shows.
         """
         labels = self.draw(session_stream(0)).labels
         if labels:
@@ -348,33 +350,34 @@ class Environment(ABC):
         return labels
 
     def complete(self, trials: Trials) -> pd.DataFrame:
-        """Return the table of trials, with columns that follow from others; by default, as it is.
+        """Return the table of trials with the columns that follow from others; by default
+        unchanged.
 
         Tables are completed before they are checked.
         """
         return trials.frame
 
     def rules(self, trials: Trials) -> Iterator[TrialRule]:
-        """Yield what its trials keep beside the ranges of fields, one rule after the other.
+        """Yield the rules that trials keep besides the ranges of fields, one after the other.
 
-        Each is what `Trials.require` takes: the rule as a sentence, whether each row keeps it,
-        [rows], the columns whose values an error shows, and the remedy.
+        Each has the arguments of `Trials.require`: the rule as a sentence, whether each row keeps
+        it, [rows], the columns whose values an error shows, and the remedy.
         """
         yield from ()
 
     def split(self, choice: Choice, given: Given | None = None) -> tuple[int | None, float | None]:
-        """Return action and response of what a player gives, each None if there is none.
+        """Return action and response of a player's choice; either is None if there is none.
 
-        `given` is what the trial asks for, needed where that differs between trials.
+        `given` is what the trial asks for; it is needed if trials differ in that.
 
         Raises
         ------
         ValueError
-            If it is not what a trial of this experiment asks for, or out of range.
+            If the choice is not what a trial of this experiment asks for, or is out of range.
         """
         given = given or self.given
         if type(choice) is int and given == "action" and 0 <= choice < self.n_actions:
-            return choice, None  # what nearly all trials are given
+            return choice, None  # the case of nearly all trials
         if choice is None:
             return None, None
         action: Any = None
@@ -411,6 +414,6 @@ class Environment(ABC):
 
 
 def answer_columns(environment: Environment) -> tuple[str, ...]:
-    """Return the columns of trials in which answers stand."""
+    """Return the names of the columns that hold the answers."""
     given = environment.given
     return ("action", "response") if given in ("both", "either") else (given,)

@@ -1,4 +1,4 @@
-"""Tables in which an experiment says what its trials hold and what can be set."""
+"""Tables in which an experiment declares the fields of its trials and its settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANYTHING: Range = (-np.inf, np.inf)
 
 
 def coded(names: Sequence[str]) -> str:
-    """Say which number stands for which name: "0 collider, 1 chain"."""
+    """Return which number stands for which name: "0 collider, 1 chain"."""
     return ", ".join(f"{code} {name.replace('_', ' ')}" for code, name in enumerate(names))
 
 
@@ -29,19 +29,19 @@ class Field:
 
     Parameters
     ----------
-    name : of the column
+    name : name of the column
     range : lowest and highest value, whole numbers if both are; or a function that gets the
-        experiment and returns them; or the attribute of the experiment that says how many there
-        are, where they are numbered from 0
+        experiment and returns them; or, for things numbered from 0, the attribute of the experiment
+        that says how many there are
     help : what it is
     role : "stimulus" is shown, and trials from elsewhere must have it; "wording" is shown and
         matters for the words alone, such as the order of mention; "hidden" is never shown;
-        "feedback" is what an action brings beside the reward, shown with it and read by models
-    dependent : whether it hangs on earlier actions; all others are drawn up front
-    unit : what it is measured in; "" where there is nothing to say
-    setting : on which its highest value hangs, where trials may have been played with another and
-        it is not the attribute in `range`
-    gaps : whether rows of trials may have none
+        "feedback" is what an action brings besides the reward, shown with it and read by models
+    dependent : whether it depends on earlier actions; all others are drawn up front
+    unit : the unit of measurement; "" if there is none
+    setting : the setting that its highest value depends on, if trials may have been played with
+        another value and it is not the attribute in `range`
+    gaps : whether it may be missing in rows of trials
     """
 
     name: str
@@ -56,7 +56,7 @@ class Field:
     def bounds(self, environment: Any) -> Range:
         """Return lowest and highest value with the settings of an experiment.
 
-        Numbers from 0 have room for two: spaces of Gymnasium want ends that differ.
+        Numbers from 0 have room for two: spaces of Gymnasium need ends that differ.
         """
         if isinstance(self.range, str):
             return 0, max(getattr(environment, self.range) - 1, 1)
@@ -64,7 +64,7 @@ class Field:
 
 
 class Fields(tuple[Field, ...]):
-    """What is recorded with the trials of an experiment, in order; made of `Field`s."""
+    """The fields that are recorded with the trials of an experiment, in order."""
 
     def __new__(cls, *fields: Field) -> Fields:
         """Make the table."""
@@ -77,7 +77,7 @@ class Fields(tuple[Field, ...]):
 
     @cached_property
     def wording(self) -> tuple[str, ...]:
-        """Fields that matter for the words alone; recorded, but not demanded."""
+        """Fields that matter for the words alone; recorded, but not required."""
         return self._of("wording")
 
     @cached_property
@@ -87,26 +87,26 @@ class Fields(tuple[Field, ...]):
 
     @cached_property
     def feedback(self) -> tuple[str, ...]:
-        """What an action brings beside the reward; trials must have it."""
+        """Fields that an action brings besides the reward; trials must have them."""
         return self._of("feedback")
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
-        """Fields of an observation, but for "trial"."""
+        """The fields of an observation, except "trial"."""
         return (*self.stimulus, *self.wording)
 
     @cached_property
     def dependent(self) -> tuple[str, ...]:
-        """Fields that hang on earlier actions."""
+        """Fields that depend on earlier actions."""
         return tuple(field.name for field in self if field.dependent)
 
     def bounds(self, environment: Any) -> dict[str, Range]:
-        """Return lowest and highest value of what is shown, with an experiment's settings."""
+        """Return lowest and highest value of each shown field, with an experiment's settings."""
         known = {field.name: field for field in self}
         return {name: known[name].bounds(environment) for name in self.shown}
 
     def __str__(self) -> str:
-        """Say what the columns are, in a sentence."""
+        """Return a sentence that names the columns."""
         columns = [f"{field.name} ({field.help})" if field.help else field.name for field in self]
         return f"Trials have the columns {', '.join(columns)}." if columns else ""
 
@@ -116,17 +116,17 @@ class Fields(tuple[Field, ...]):
 
 @dataclass(frozen=True)
 class Setting:
-    """Something about an experiment that can be chosen; made by `setting`.
+    """A choice that an experiment offers to its users; made by `setting`.
 
     Parameters
     ----------
-    default : what it is unless it is set
-    rule : takes the setting's name and what was given; returns it, or raises ValueError with the
-        rule, what was got and a remedy. Its text says what may be given.
+    default : its value unless it is set
+    rule : takes the setting's name and the given value; returns the value, or raises ValueError
+        with the rule, what was got and a remedy. Its text says which values are allowed.
     help : what it does
     size : whether the number of trials is proportional to it
-    called : how people call it, where that is not the attribute's name
-    last : whether it stands behind the settings of the base class, not before them
+    called : the name of the argument, if it differs from the attribute's name
+    last : whether it stands after the settings of the base class, not before them
     kind : its type, as the class annotates it
     """
 
@@ -148,14 +148,14 @@ def setting(
     called: str = "",
     last: bool = False,
 ) -> Any:
-    """Say that an attribute of an experiment can be set; see `Setting`."""
+    """Declare that an attribute of an experiment can be set; see `Setting`."""
     return Setting(default, rule, help, size, called, last)
 
 
 def settings_of(cls: type, inherited: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Return the settings of a class by attribute: its, then those of its base.
+    """Return the settings of a class by attribute: its own, then those of its base.
 
-    A base's setting of which the class makes anything else is none of the class.
+    A setting of the base that the class redefines as something else is left out.
     """
     kinds = inspect.get_annotations(cls)
     settings = {
@@ -184,7 +184,7 @@ def signature_of(settings: Mapping[str, Setting]) -> inspect.Signature:
 
 
 def documented(text: str, fields: Fields, settings: Mapping[str, Setting]) -> str:
-    """Return a class's docstring with its columns and settings, unless it tells them itself."""
+    """Return a class's docstring with its columns and settings added, unless it lists them."""
     text = inspect.cleandoc(text)
     if not settings or "\nParameters\n" in text:
         return text
@@ -196,7 +196,7 @@ def documented(text: str, fields: Fields, settings: Mapping[str, Setting]) -> st
 
 
 def jsonable(value: Any) -> Any:
-    """Return a setting as JSON has it."""
+    """Return the value of a setting as JSON has it."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, tuple | list):
@@ -230,7 +230,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number from `least` to `most`; or above `above`."""
+    """A finite number from `least` to `most`, or a number above `above`."""
 
     least: float = -np.inf
     most: float = np.inf
@@ -303,10 +303,10 @@ class Numbers:
     Parameters
     ----------
     what : the rule, with its verb
-    holds : whether an array of them keeps it
-    shape : how many there are along each axis; 0 where any number of them will do
-    decimals : how many a number has; None for any, 0 for whole numbers
-    sort : whether they are put in order, each once; a single number will do then
+    holds : takes an array of the numbers and returns whether it keeps the rule
+    shape : how many there are along each axis; 0 if any number of them is allowed
+    decimals : how many decimals a number has; None for any, 0 for whole numbers
+    sort : whether they are put in order, each once; a single number is then allowed
     """
 
     what: str
@@ -343,7 +343,7 @@ def _tuples(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Told:
-    """Anything that a function of name and value takes, with the rule in words."""
+    """Anything that a function of name and value accepts, with the rule in words."""
 
     take: Rule
     what: str
@@ -359,7 +359,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Unless:
-    """What a rule says, or nothing."""
+    """None, or what another rule allows."""
 
     rule: Rule
 
@@ -373,19 +373,19 @@ class Unless:
 
 
 def yes_or_no(name: str, given: Any) -> bool:
-    """Take True or False."""
+    """Return True or False as given; ValueError for anything else."""
     if not isinstance(given, bool | np.bool_):
         raise ValueError(f"{name} is True or False; got {given!r}.")
     return bool(given)
 
 
 def as_given(name: str, given: Any) -> Any:
-    """Take what is given as it is."""
+    """Return the value as given."""
     return given
 
 
 YES_OR_NO = Told(yes_or_no, "True or False")
 FILE = Told(as_given, "the path of a file, or None")
-WORDS = Told(as_given, "the path of a TOML file, or None")  # changes no trial, only its words
+WORDS = Told(as_given, "the path of a TOML file, or None")  # changes words, never trials
 TEXT = Told(lambda name, given: str(given), "a text")
 ENDS = Numbers("is a lower and a higher number", lambda ends: ends[0] < ends[1], (2,))

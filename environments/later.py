@@ -1,6 +1,6 @@
-"""Packages that take long to import, each imported when something of it is used first.
+"""Packages that take long to import; each is imported at its first use.
 
-`from knownminds.environments.later import pandas as pd` stands where `import pandas as pd` would.
+Write `from knownminds.environments.later import pandas as pd` instead of `import pandas as pd`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 
 class Later(ModuleType):
-    """A module that is imported when a name of it is used."""
+    """A module that is imported when one of its names is used."""
 
     def __getattr__(self, name: str) -> Any:
-        """Import the module, once, and return what it has under a name."""
+        """Import the module once, and return its attribute of this name."""
         value = getattr(import_module(self.__name__), name)
         setattr(self, name, value)
         return value

@@ -20,7 +20,7 @@ from .preference import Preference
 SCENARIOS: dict[str, type[BrokenOff]] = {
     scenario.name: scenario for scenario in (Dice, Coins, Choice, Preference)
 }
-# Beyond those of the paper: laws without an end, several observations, correlation, asides.
+# These go beyond the paper's: laws without an end, several observations, correlation, asides.
 FURTHER: dict[str, type[BrokenOff]] = {
     scenario.name: scenario for scenario in (Counts, LinkedCoins)
 }
@@ -34,7 +34,7 @@ def context_of(cell: int) -> Context:
     Raises
     ------
     ValueError
-        If no context has it.
+        If no context has this number.
     """
     digits = str(cell)
     scenario = _BY_NUMBER.get(int(digits[0])) if digits.isdigit() else None
@@ -57,9 +57,9 @@ def complete_grid(
     Parameters
     ----------
     form, distractors, asking
-        As `BrokenOff` says.
+        Settings of `BrokenOff`.
     even_faces
-        Whether only dice with an even number of faces are thrown, which makes 492.
+        Whether only dice with an even number of faces are thrown, which makes 492 contexts.
     """
     faces = [n for n in FACES if n % 2 == 0 or not even_faces]
     how: dict[str, Any] = {"form": form, "distractors": distractors, "asking": asking}
@@ -81,7 +81,7 @@ def further_grid(
     Parameters
     ----------
     form, distractors, asking
-        As `BrokenOff` says.
+        Settings of `BrokenOff`.
     """
     how: dict[str, Any] = {"form": form, "distractors": distractors, "asking": asking}
     return (Counts(**how), *(LinkedCoins(coins, **how) for coins in N_LINKED))

@@ -1,4 +1,4 @@
 """Decisions between stated offers: risky and ambiguous gambles, and games of sharing.
 
-Imported through `knownminds.environments`; itself imports the core, record and words.
+Users import it through `knownminds.environments`. It imports the core, record and words.
 """

@@ -1,4 +1,4 @@
-"""The adjusting-amount procedure: a sum now that halves in on what a later one is worth."""
+"""The adjusting-amount procedure: a sum now closes in on the value of a later sum, by halving."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLOSE = 1e-9
 
 
 class Halving(World):
-    """The sum now lies in the middle of what may be worth as much as the later one.
+    """The sum now lies in the middle of the interval that may be worth as much as the later one.
 
     Bounds are shares of the later sum. Without an answer they stay, and the question comes again.
     """
@@ -42,8 +42,8 @@ class Halving(World):
     def pay(self, drawn: Any, action: Any) -> Any:
         """Narrow the bounds by the choice; nothing is paid.
 
-        Who waits for a gain, or pays a loss now, holds the later sum to be worth more than was
-        offered.
+        A participant who waits for a gain, or pays a loss now, values the later sum more than the
+        offer.
         """
         middle = 0.5 * (self.low + self.high)
         above = where(drawn.later_amount > 0, LATER, SOONER)
@@ -65,19 +65,18 @@ def _ends(environment: AdjustingAmount) -> tuple[float, float]:
 
 
 class AdjustingAmount(StatedQuestions):
-    """A sum now (action 0) or a larger one later (1), where the sum now follows the last answer.
+    """A sum now (action 0) or a larger one later (1); the sum now follows the last answer.
 
     For each later sum and delay there is a ladder of `questions` questions. The first offers half
-    of the later sum now; each answer halves the interval in which the sum now lies that is worth
-    as much as the later one, and the next question offers its middle. After q questions the
-    *indifference point* is known up to 1 / 2**q of the later sum, as far as every answer says what
-    the participant holds; a single slip keeps it on the wrong side for good. Ladders come in
+    of the later sum now. Each answer halves the interval that holds the sum now that is worth as
+    much as the later one, and the next question offers its middle. After q questions this
+    *indifference point* is known to within 1 / 2**q of the later sum, if every answer is true to
+    the participant's preference; a single slip keeps it on the wrong side for good. Ladders come in
     mixed order, gains and losses (negative sums) among each other; every question stands alone.
 
-    The likelihood of answers is that of the same questions posed in any other way: what is
-    posed hangs on what was answered before and on nothing else that is not known. So fits of
-    discounters are what they are for a fixed list, and their precision is a matter of where the
-    questions lie.
+    The likelihood of answers is the same as if the questions had been fixed in advance: a question
+    depends on earlier answers and on nothing else that is unknown. So discounters are fitted as for
+    a fixed list. The precision of a fit depends on where the questions lie.
     """
 
     name = "adjusting_amount"
@@ -104,7 +103,7 @@ class AdjustingAmount(StatedQuestions):
     delays: Sequence[int] = setting(
         (1, 3, 6, 12, 24, 60),
         _rising,
-        "Of the later sums, in months.",
+        "Delays of the later sums, in months.",
     )
     losses: bool = setting(True, YES_OR_NO, "Whether there are losses as well.")
     questions: int = setting(6, Whole(1, 10), "Of a ladder.")

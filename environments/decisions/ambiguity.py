@@ -1,4 +1,4 @@
-"""Ambiguity: a bet on an urn of known proportions, or on one of which they are partly unknown."""
+"""Ambiguity: a bet on an urn of known proportions, or on an urn that is partly unknown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from knownminds.environments.words.history import FIRST
 
 from .offers import Offers
 
-BALLS = 100  # in an urn
+BALLS = 100  # balls in an urn
 CLOSE = 1e-9
 
 
@@ -30,13 +30,13 @@ def _increasing(what: str) -> Numbers:
 class Ambiguity(Offers):
     """Which of two bets on drawing a red ball, from a known urn or one that is partly unknown.
 
-    Both bets pay the same prize. Of the ambiguous urn it is shown how many of its 100 balls are red
-    at least and at most. Its middle is each of `middles` and the unknown part each of `widths`, as
-    far as both fit into an urn; against each stands a known urn with each of `steps` more or less
-    red balls, as far as it has between 1 and 99.
+    Both bets pay the same prize. The ambiguous urn has 100 balls, and the least and the largest
+    number of red ones is shown. The middle of these two takes each of `middles`, and their distance
+    takes each of `widths`, as far as both fit into an urn. The known urn has more or fewer red
+    balls than this middle, by each of `steps`, as far as it then has between 1 and 99.
 
-    Performance is whether the urn with more red balls, or more of them in the middle of what may
-    be, was chosen.
+    Performance is whether the urn with the larger middle was chosen; a known urn's middle is its
+    share.
     """
 
     name = "ambiguity"
@@ -58,7 +58,7 @@ class Ambiguity(Offers):
     middles: Sequence[float] = setting(
         (0.1, 0.25, 0.5, 0.75, 0.9),
         _increasing("shares of red balls in hundredths"),
-        "Middles of what may be red in the ambiguous urn.",
+        "Middles of the possible shares of red balls in the ambiguous urn.",
     )
     widths: Sequence[float] = setting(
         (0.2, 0.5, 1.0),
@@ -97,7 +97,7 @@ class Ambiguity(Offers):
         return self._words["unknown"].render(least=least, most=most)
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return whether the larger middle was chosen; NaN where they are alike."""
+        """Return whether the larger middle was chosen; NaN where both are alike."""
         x = {name: trials.numbers(name) for name in self.fields.stimulus}
         lead = x["b_least"] + x["b_most"] - x["a_least"] - x["a_most"]
         action = trials.numbers("action")

@@ -1,4 +1,4 @@
-"""Gambles with stated probabilities: what they are, and the sets of problems that ship."""
+"""Gambles with stated probabilities, and the sets of problems that ship."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_OUTCOMES = 3
-Gamble = tuple[tuple[float, float], ...]  # amounts, ascending, each with its probability
+Gamble = tuple[tuple[float, float], ...]  # amounts in ascending order, each with its probability
 Problem = tuple[Gamble, Gamble]
 
 CHANCES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 STAKES = (100, 400)
-# By how much the log odds of sure amount / stake lie above those of the chance; 0 is a fair offer.
+# The log odds of sure amount / stake lie above those of the chance by a step; 0 is a fair offer.
 STEPS = (-1.5, -0.75, 0.0, 0.75, 1.5)
 LOSSES = (50, 100, 200)
-RATIOS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)  # of gain to loss
+RATIOS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)  # gain divided by loss
 
 
 def sure_or_risky() -> list[Problem]:
@@ -45,7 +45,7 @@ def mixed() -> list[Problem]:
 def spread() -> list[Problem]:
     """Return pairs of even chances, one wider than the other, as gains and losses.
 
-    Both have the same probabilities, so that what tells them apart is the curve of utility.
+    Both gambles have the same probabilities, so that only the curve of utility tells them apart.
     """
     pairs = [
         (stake, middle, inner)
@@ -76,12 +76,12 @@ def gamble(outcomes: Any, where: str = "A gamble") -> Gamble:
     outcomes
         Pairs of an amount and its probability, up to three.
     where
-        What an error calls it.
+        The name of the gamble in errors.
 
     Raises
     ------
     ValueError
-        If amounts are the same or no numbers, or probabilities do not lie in (0, 1] and sum to 1.
+        If amounts are the same or not numbers, or probabilities do not lie in (0, 1] and sum to 1.
     """
     try:
         pairs = [(float(amount), float(chance)) for amount, chance in outcomes]
@@ -110,7 +110,7 @@ def gamble(outcomes: Any, where: str = "A gamble") -> Gamble:
 
 
 def problems_of(name: str, given: Any) -> Any:
-    """Take the name of a set, or pairs of gambles."""
+    """Return the problems, given the name of a set or pairs of gambles."""
     if isinstance(given, str):
         if given not in SETS:
             raise ValueError(
@@ -148,7 +148,7 @@ def problems_of(name: str, given: Any) -> Any:
 def columns_of(problems: Iterable[Problem]) -> dict[str, NDArray[np.float64]]:
     """Return the problems as columns of both gambles, [problems].
 
-    A gamble has amounts low <= middle <= high; where there are fewer, the last one is repeated
+    A gamble has amounts low <= middle <= high. If it has fewer amounts, the last one is repeated
     with the chance 0.
     """
     places = ("low", "middle", "high")

@@ -1,4 +1,4 @@
-"""What experiments share that ask which of two stated offers is taken, each question alone."""
+"""The base of experiments that ask which of two stated offers is taken, each question alone."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from .stated import LABELS, ListedQuestions, Places
 class Offers(ListedQuestions):
     """Questions with two offers, a (action 0) and b (action 1), in mixed order; nothing is paid.
 
-    Which offer of a problem is a, and which is named first, is drawn for each question. A
-    subclass lays out its problems and puts an offer into words.
+    For each question it is drawn which offer of the problem is a, and which is named first. A
+    subclass lists the problems and puts an offer into words.
 
     Attributes
     ----------
     offered
-        What an offer has: columns are a_NAME and b_NAME.
+        The numbers that describe an offer; their columns are a_NAME and b_NAME.
     """
 
     offered: ClassVar[tuple[str, ...]]
-    n_numbers = 3  # the second says which offer is a
+    n_numbers = 3  # the second number decides which offer is a
 
     @abstractmethod
     def _sentence(self, offer: Mapping[str, float]) -> str:
         """Put an offer into words."""
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """Return the problems in mixed order, sides and order of mention at random."""
+        """Return the problems in mixed order, with sides and order of mention at random."""
         tables = super().tables(uniforms)
         turned = uniforms.reshape(len(uniforms), self.n_numbers, -1)[:, 1] < 0.5
         other = self._exchanged(tables)

@@ -1,4 +1,4 @@
-"""The public-goods game: what one puts into a common pool when the others put in so much."""
+"""The public-goods game: what to put into a common pool, given what the others put in."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ COLUMNS = ("endowment", "group", "multiplier", "others")
 def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
     """Return what a contribution earns in tokens, e - c + m (c + (n - 1) o) / n.
 
-    With endowment e, contribution c (the action), multiplier m, group size n, and o put in by
-    each of the others. NaN without an action.
+    Here e is the endowment, c the contribution (the action), m the multiplier, n the group size,
+    and o what each of the others puts in. NaN without an action.
     """
     x = {name: np.asarray(columns[name], dtype=float) for name in (*COLUMNS, "action")}
     pool = x["action"] + (x["group"] - 1) * x["others"]
@@ -32,19 +32,20 @@ def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
 
 
 class PublicGoods(ListedQuestions):
-    """How many tokens of an endowment to put into a common pool, after the others have.
+    """How many tokens of an endowment to put into a common pool, after the others have put in
+    theirs.
 
-    A round is played with other people each time. Every member of the group has the endowment; what
-    is put in is multiplied and shared out equally among all, so that a token brings its owner
-    multiplier / group. It is shown what each of the others has put in: every amount from 0 to the
-    endowment, with every multiplier, in mixed order. The action is the contribution.
+    A round is played with other people each time. Every member of the group has the endowment. All
+    contributions are multiplied and shared out equally, so that a token brings its owner multiplier
+    / group. The contribution of each of the others is shown: every amount from 0 to the endowment,
+    with every multiplier, in mixed order. The action is the contribution.
 
-    Nothing is shown between rounds, and all can be paid at the end. Multipliers differ because
-    who is averse to having more than the others puts in as much as they where a token kept
-    brings less than that aversion, 1 - multiplier / group < beta, and nothing otherwise: with
-    one multiplier such an agent shows no more than on which side of it beta lies.
+    Nothing is shown between rounds; everything can be paid at the end. There are several
+    multipliers for this reason: an agent who dislikes having more than the others by beta matches
+    their contribution if 1 - multiplier / group < beta, and gives nothing otherwise. With one
+    multiplier it would show only on which side of that number its beta lies.
 
-    Performance is what the contribution earns in tokens, see `earned`.
+    Performance is what the contribution earns in tokens; see `earned`.
     """
 
     name = "public_goods"
@@ -70,7 +71,7 @@ class PublicGoods(ListedQuestions):
             "are different numbers above 0",
             lambda v: np.all(v > 0) and len(set(v.tolist())) == len(v),
         ),
-        "By which what is put in grows before it is shared.",
+        "Factors by which contributions grow before they are shared.",
     )
 
     def prepare(self) -> None:

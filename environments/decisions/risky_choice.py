@@ -18,7 +18,7 @@ from .gambles import SETS, columns_of, problems_of
 from .offers import Offers
 
 PLACES = ("low", "middle", "high")
-CLOSE = 1e-9  # probabilities sum to 1 within it
+CLOSE = 1e-9  # the sum of probabilities may differ from 1 by this
 
 
 def _amounts(environment: RiskyChoice) -> tuple[float, float]:
@@ -27,7 +27,7 @@ def _amounts(environment: RiskyChoice) -> tuple[float, float]:
 
 
 def expected(columns: Mapping[str, Any], side: str) -> NDArray[np.float64]:
-    """Return the expected value of a gamble, "a" or "b", by columns."""
+    """Return the expected value of gamble "a" or "b", given the columns of a trial."""
     parts = [
         np.asarray(columns[f"{side}_{name}"], dtype=float)
         * np.asarray(columns[f"{side}_{name}_chance"], dtype=float)
@@ -47,7 +47,7 @@ def _variance(columns: Mapping[str, Any], side: str) -> NDArray[np.float64]:
 
 
 def took_risk(columns: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Tell whether the gamble of larger variance was chosen; NaN where they are alike."""
+    """Return whether the gamble of larger variance was chosen; NaN where both are alike."""
     a, b = _variance(columns, "a"), _variance(columns, "b")
     action = np.asarray(columns["action"], dtype=float)
     taken = np.where(action == (b > a), 1.0, 0.0)
@@ -57,10 +57,10 @@ def took_risk(columns: Mapping[str, Any]) -> NDArray[np.float64]:
 def sure_and_risky(
     columns: Mapping[str, Any],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return sure amount, stake and its chance where a sure amount meets a stake or nothing.
+    """Return sure amount, stake and its chance, where a sure amount meets a stake or nothing.
 
-    Elsewhere all three are NaN: where both gambles are uncertain or both are sure, where there
-    are two stakes, and where gains meet losses. Each is [rows].
+    Elsewhere all three are NaN: where both gambles are uncertain or both are sure, where there are
+    two stakes, and where gains meet losses. Each is [rows].
     """
     sure, stake, chance = (np.full(len(np.asarray(columns["a_low"])), np.nan) for _ in range(3))
     for certain, risky in (("a", "b"), ("b", "a")):
@@ -79,13 +79,14 @@ def sure_and_risky(
 class RiskyChoice(Offers):
     """Which of two gambles with stated gains, losses and probabilities; nothing is paid.
 
-    A gamble has one to three outcomes. The problems that ship as "prospect" are 140 of a sure
-    amount against a stake (a gain or a loss of 100 or 400, with one of seven chances from .05 to
-    .95; five sure amounts, the middle one of which is the mean of the stake), 21 even chances of
-    a gain or a loss against nothing, and 32 pairs of even chances of which one is wider. The
-    first tell the curve of utility and the weights of probabilities apart, the second what
-    losses weigh, the last what the curve does alone. "fourfold" are the first and "mixed" the
-    second of these; a list of pairs of gambles replaces them.
+    A gamble has one to three outcomes. The set of problems "prospect" has three parts. The first
+    has 140 problems of a sure amount against a stake: a gain or a loss of 100 or 400, with one of
+    seven chances from .05 to .95, against five sure amounts, the middle one of which is the mean of
+    the stake. They tell the curve of utility and the weights of probabilities apart. The second has
+    21 even chances of a gain or a loss against nothing; they show the weight of losses. The third
+    has 32 pairs of even chances of which one is wider; they show the curve of utility alone. The
+    set "fourfold" is the first part and "mixed" the second. A list of pairs of gambles replaces the
+    set.
 
     Performance is whether the gamble with the larger expected value was chosen.
     """
@@ -135,7 +136,7 @@ class RiskyChoice(Offers):
         return "; ".join(parts)
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
-        """Return whether the larger expected value was chosen; NaN where they are alike."""
+        """Return whether the larger expected value was chosen; NaN where both are alike."""
         columns = {name: trials.numbers(name) for name in self.fields.stimulus}
         lead = expected(columns, "b") - expected(columns, "a")
         action = trials.numbers("action")

@@ -1,4 +1,4 @@
-"""What experiments share whose questions stand alone: words, answers by a label, reading back."""
+"""The base of experiments with stated questions: words, answers by a label, reading back."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from knownminds.environments.words.prompt import (
 from knownminds.environments.words.screen import Screen
 
 LABELS = ("K", "M")
-Places = Mapping[str, object]  # what stands in the placeholders of a question, but its number
+Places = Mapping[str, object]  # fills the placeholders of a question, except its number
 
 
 class StatedQuestions(Questions):
     """Questions that stand alone and are answered by a label; nothing is paid in between.
 
-    A subclass says what stands in the placeholders of its question, which labels its actions
-    have, and which questions there are at all, by which prompts are read back.
+    A subclass defines the words in the placeholders of its question, the labels of its actions, and
+    the list of all possible questions, by which prompts are read back.
 
     Attributes
     ----------
     noun
-        What an answer may call itself before the label.
+        The word that may stand before the label in an answer.
     thought
         What a simulated participant thinks aloud.
     """
@@ -61,7 +61,7 @@ class StatedQuestions(Questions):
 
     @abstractmethod
     def _places(self, observation: Observation) -> Places:
-        """Return what stands in the placeholders of a question, but for its number."""
+        """Return the words in the placeholders of a question, except its number."""
 
     @abstractmethod
     def _labels(self, observation: Observation) -> Sequence[str]:
@@ -69,7 +69,7 @@ class StatedQuestions(Questions):
 
     @abstractmethod
     def _every(self) -> Iterator[dict[str, Any]]:
-        """Go through all that a trial may show, but for its number."""
+        """Yield everything that a trial may show, except its number."""
 
     def prepare(self) -> None:
         self._words = load_templates(self.templates, self.shipped)
@@ -109,7 +109,7 @@ class StatedQuestions(Questions):
 
     @cached_property
     def _known(self) -> dict[frozenset[tuple[str, str]], dict[str, Any]]:
-        """What is shown, by what then stands in the placeholders."""
+        """The observations by the words that fill the placeholders."""
         names = self._asked.names
         known: dict[frozenset[tuple[str, str]], dict[str, Any]] = {}
         for seen in self._every():
@@ -124,13 +124,13 @@ class StatedQuestions(Questions):
 
 
 class ListedQuestions(StatedQuestions):
-    """Questions of a list, each posed `repeats` times, in mixed order.
+    """Questions from a list, each asked `repeats` times, in mixed order.
 
     Attributes
     ----------
     n_numbers
-        Uniform numbers of a question: the first puts it in order, the last says what is named
-        first, where a field `first` records that.
+        Uniform numbers per question. The first puts it in order. The last decides what is named
+        first, if a field `first` records that.
     """
 
     n_numbers: ClassVar[int] = 2

@@ -29,12 +29,12 @@ from .stated import LABELS, ListedQuestions, Places
 ROLES = ("responder", "proposer")
 RESPONDER, PROPOSER = 0, 1
 COLUMNS = ("role", "stake", "less", "less_chance", "more", "more_chance")
-# As shares of the stake. Below one half an offer tells of envy, above it of guilt.
+# Offers are shares of the stake. Below one half an offer reveals envy, above it guilt.
 OFFERS = (0.04, 0.08, 0.12, 0.16, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4, 0.44, 0.48,
           0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # fmt: skip
 LOW_OFFERS, EVEN = (0.0, 0.1, 0.2), 0.5
-# Chances that the lower and the even offer are accepted; guilt that makes both worth the same
-# rises along the row, from .1 to .9 where the lower offer is nothing.
+# Each pair has the chances that the lower and the even offer are accepted. The guilt at which both
+# are worth the same rises along the row, from .1 to .9 where the lower offer is nothing.
 CHANCES = ((0.55, 1.0), (0.65, 1.0), (0.75, 1.0), (0.85, 1.0), (0.95, 1.0),
            (1.0, 0.9), (1.0, 0.7), (1.0, 0.55), (1.0, 0.4), (1.0, 0.2))  # fmt: skip
 CLOSE = 1e-9
@@ -50,10 +50,10 @@ def _are_proposals(pairs: NDArray[np.float64]) -> bool:
 
 
 def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Return what an action earns in points, the mean where an acceptance is left to chance.
+    """Return what an action earns in points; a mean if acceptance is left to chance.
 
-    A responder who accepts earns the offer and one who rejects nothing; a proposer keeps the rest
-    of the stake, times the chance that the offer is accepted. NaN without an action.
+    A responder earns the offer by accepting and nothing by rejecting. A proposer keeps the rest of
+    the stake, times the chance that the offer is accepted. NaN without an action.
     """
     x = {name: np.asarray(columns[name], dtype=float) for name in (*COLUMNS, "action")}
     more = x["action"] == 1
@@ -66,17 +66,18 @@ def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
 class Ultimatum(ListedQuestions):
     """Offers of a share of a stake to accept (action 1) or reject (0), and offers to make.
 
-    As responder one is offered a part of the stake by somebody who would keep the rest; who rejects
-    leaves both with nothing. As proposer one makes the lower (action 0) or the higher (1) of two
-    offers. Instead of the other a computer accepts each with a chance that is shown. Every
-    question stands alone, nothing is shown between them, and all can be paid at the end.
+    A responder is offered a part of the stake by somebody who would keep the rest; after a
+    rejection both get nothing. A proposer makes the lower (action 0) or the higher (1) of two
+    offers. A computer stands in for the other person and accepts each offer with a chance that is
+    shown. Every question stands alone, nothing is shown between them, and everything can be paid at
+    the end.
 
-    Of the 48 questions that ship, 12 offer a responder less than half (who is averse to having
-    less gives up points there) and 6 half or more; 30 ask a proposer. *A responder alone does not
-    tell guilt*: who agents having more by less than all that it brings never rejects such an
-    offer. A proposer gives up points to have less, at prices that differ by the chances.
+    Of the 48 questions that ship, 12 offer a responder less than half, where an envious one gives
+    up points to reject. Another 6 offer half or more, and 30 ask a proposer. *A responder alone
+    does not show guilt*: such an offer is rejected only if guilt outweighs all that it brings. A
+    proposer gives up points to have less, at prices that follow from the chances.
 
-    Performance is what the action earns in points, see `earned`.
+    Performance is what the action earns in points; see `earned`.
     """
 
     name = "ultimatum"

@@ -1,4 +1,4 @@
 """Beliefs and decisions over Bayesian networks with exact posteriors.
 
-Imported through `knownminds.environments`; itself imports the core, record and words.
+Users import it through `knownminds.environments`. It imports the core, record and words.
 """

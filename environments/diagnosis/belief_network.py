@@ -14,22 +14,23 @@ from knownminds.environments.words.names import unknown
 Array = NDArray[np.float64]
 States = NDArray[np.int64]
 
-UNTOLD = -1  # the state of a node of which nothing is shown
-LARGEST_TABLE = 2**24  # entries that one elimination may need per context
-_AT_ONCE = 2**21  # entries that are held for all contexts of a batch together
-_ROUNDING = 1e-6  # by how much probabilities in a file may miss 1
+UNTOLD = -1  # the state of a node that is not shown
+LARGEST_TABLE = 2**24  # one elimination may need so many entries per context
+_AT_ONCE = 2**21  # so many entries are held at once for all contexts of a batch
+_ROUNDING = 1e-6  # probabilities in a file may differ from a sum of 1 by this
 
 
 @dataclass(frozen=True)
 class NoisyOrLaw:
     """A node of two states that each of its parents can bring about without the others.
 
-    P(state 1 | parents) = 1 - (1 - leak) prod_k (1 - strengths[k][state of parent k]); Pearl 1988.
+    The law is P(state 1 | parents) = 1 - (1 - leak) prod_k (1 - strengths[k][state of parent k])
+    (Pearl 1988).
 
     Parameters
     ----------
     leak : probability of state 1 without any parent's help
-    strengths : of each parent, the probability with which each of its states brings it about
+    strengths : for each parent, the probability with which each of its states brings it about
     """
 
     leak: float
@@ -45,13 +46,13 @@ class NoisyOrLaw:
 
 @dataclass(frozen=True)
 class Node:
-    """A variable of a network, what its states are called, and how it hangs on its parents.
+    """A variable of a network: the names of its states, and how it depends on its parents.
 
     Parameters
     ----------
-    name : of the variable
+    name : name of the variable
     states : names of its states
-    parents : names of the nodes it hangs on
+    parents : names of the nodes it depends on
     law : P(state | parents), [*states of the parents, states], or a noisy or
     """
 
@@ -66,7 +67,7 @@ class Node:
         return self.law.table() if isinstance(self.law, NoisyOrLaw) else self.law
 
 
-# A table over variables by number; its first axis is the context, of length 1 where all share it.
+# A table over variables by number; its first axis is the context, of length 1 if all share it.
 _Factor = tuple[tuple[int, ...], Array]
 
 
@@ -76,13 +77,13 @@ class BeliefNetwork:
     Parameters
     ----------
     nodes
-        In any order.
+        The nodes, in any order.
 
     Raises
     ------
     ValueError
-        Naming the node, if a name stands twice, a parent is unknown, nodes form a cycle, or
-        probabilities have the wrong number or do not sum to 1.
+        If a name stands twice, a parent is unknown, nodes form a cycle, or probabilities have the
+        wrong number or do not sum to 1. The error names the node.
     """
 
     def __init__(self, nodes: Sequence[Node]):
@@ -115,7 +116,7 @@ class BeliefNetwork:
             _check_law(node, [self.nodes[parent] for parent in parents])
 
     def position(self, name: str) -> int:
-        """Return the number of a node; ValueError names the nearest ones if there is none."""
+        """Return the number of a node; ValueError names the nearest names if there is none."""
         if name not in self._position:
             raise ValueError(unknown("node", name, self.names, " in this network"))
         return self._position[name]
@@ -132,22 +133,22 @@ class BeliefNetwork:
     def posterior(self, query: Sequence[str], evidence: ArrayLike) -> Array:
         """Return P(query | evidence) exactly, [contexts, *states of the query].
 
-        By variable elimination (Zhang and Poole 1994), for all contexts at once in which the
-        same nodes are shown: what is given selects a part of each table before anything is
-        multiplied, and nodes that bear on nothing are left out.
+        The method is variable elimination (Zhang and Poole 1994), for all contexts at once that
+        show the same nodes. Evidence selects a part of each table before anything is multiplied,
+        and nodes that do not matter for the question are left out.
 
         Parameters
         ----------
         query
-            Names of nodes; those with several are asked for jointly.
+            Names of nodes; the answer for several nodes is their joint distribution.
         evidence
-            States, [contexts, nodes]; -1 where nothing is shown.
+            States, [contexts, nodes]; -1 where a node is not shown.
 
         Raises
         ------
         ValueError
             If tables of more than 2**24 entries are needed, a node is unknown, a state is out of
-            range, a node is both queried and shown, or what is shown has probability 0.
+            range, a node is both queried and shown, or the evidence has probability 0.
         """
         targets = tuple(self.position(name) for name in query)
         contexts = self._contexts(targets, evidence)
@@ -185,7 +186,7 @@ class BeliefNetwork:
         return tuple(order)
 
     def _cycle(self, left: set[int]) -> list[str]:
-        """Return a cycle among nodes all of which have a parent among them."""
+        """Return a cycle among nodes, each of which has a parent among them."""
         path = [min(left)]
         while True:
             before = min(left.intersection(self.parents[path[-1]]))
@@ -217,7 +218,7 @@ class BeliefNetwork:
         return contexts
 
     def _normalised(self, joint: Array, evidence: States, contexts: States) -> Array:
-        joint = np.maximum(joint, 0.0)  # a noisy or subtracts, and may miss 0 by a rounding error
+        joint = np.maximum(joint, 0.0)  # a noisy or subtracts, with rounding errors
         total = joint.sum(axis=tuple(range(1, joint.ndim)), keepdims=True)
         lost = np.flatnonzero(total.ravel() <= 0.0)
         if len(lost):
@@ -234,7 +235,7 @@ class BeliefNetwork:
         return normalised
 
     def _relevant(self, targets: tuple[int, ...], observed: NDArray[np.bool_]) -> list[int]:
-        """Return the nodes that bear on the question: asked for, told, and all above them."""
+        """Return the nodes that matter for a question: queried or shown, and their ancestors."""
         relevant: set[int] = set()
         above = [*targets, *np.flatnonzero(observed).tolist()]
         while above:
@@ -247,10 +248,10 @@ class BeliefNetwork:
     def _scopes(self, relevant: Sequence[int]) -> list[tuple[tuple[int, ...], Array]]:
         """Return the factors, without an axis of contexts.
 
-        A noisy or is one factor per parent, joined by a separate variable, numbered behind the
-        nodes (Heckerman 1993): a table over all its parents is never made. In state 0 of that
-        variable stands what the parents have spared, in state 1 the certain event, and
-        P(absent) = state 0, P(present) = state 1 - state 0.
+        A noisy or becomes one factor per parent, so that a table over all its parents is never made
+        (Heckerman 1993). An additional variable, numbered after the nodes, joins these factors. Its
+        state 0 has the probability that no parent brings the effect about, and its state 1 has 1.
+        So P(absent) = state 0, and P(present) = state 1 - state 0.
         """
         factors: list[tuple[tuple[int, ...], Array]] = []
         for i in relevant:
@@ -273,9 +274,10 @@ class BeliefNetwork:
     def _plan(
         self, targets: tuple[int, ...], observed: NDArray[np.bool_]
     ) -> tuple[tuple[int, ...], int]:
-        """Return an order in which variables go, and the entries of the largest table it needs.
+        """Return an order in which variables are eliminated, and the size of the largest table.
 
-        Of two greedy orders, smallest table next and fewest new neighbours next, the better one.
+        It is the better one of two greedy orders: smallest table next, and fewest new neighbours
+        next.
         """
         relevant = self._relevant(targets, observed)
         known = set(np.flatnonzero(observed).tolist())
@@ -333,7 +335,7 @@ class BeliefNetwork:
 
 
 def _product(factors: Sequence[_Factor], axes: tuple[int, ...]) -> Array:
-    """Multiply tables, [contexts, *axes]; the small ones first."""
+    """Multiply tables, [contexts, *axes], the small ones first."""
     total: Array = np.ones((1,) * (len(axes) + 1))
     for scope, table in sorted(factors, key=lambda factor: factor[1].size):
         ordered = table.transpose(0, *(1 + scope.index(a) for a in axes if a in scope))
@@ -344,7 +346,7 @@ def _product(factors: Sequence[_Factor], axes: tuple[int, ...]) -> Array:
 def _check_law(node: Node, parents: Sequence[Node]) -> None:
     cards = tuple(len(parent.states) for parent in parents)
     if isinstance(node.law, NoisyOrLaw):
-        return  # of networks that ship
+        return  # only networks that ship have None here
     due = (*cards, len(node.states))
     if node.law.shape != due:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Diagnosis: how likely a condition is given what is told of a person, and whether to decide."""
+"""Diagnosis: how likely a condition is given facts about a person, and whether to decide."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Parts = Literal["distribution", "separate"]
 ELICITATIONS: tuple[str, ...] = get_args(Elicitation)
 ASKED: tuple[str, ...] = get_args(Asked)
 PARTS: tuple[str, ...] = get_args(Parts)
-# By the number in the column question.
+# The position of a name is its number in the column `question`.
 QUESTIONS = ("belief", "decision", "part", "within", "share")
 _QUESTION = "0 belief, 1 decision, 2 part, 3 within, 4 share"
 BELIEF, DECISION, PART, WITHIN, SHARE = range(5)
@@ -57,9 +57,9 @@ YES, DEFER, NO = range(3)
 
 _ANSWERS = ("No", "Yes")
 _STEPS = ("Can decide", "Decision")
-_KINDS = {DECISION: "decision", SHARE: "share"}  # of answers; all others are a probability
+_KINDS = {DECISION: "decision", SHARE: "share"}  # kinds of answers; all others are a probability
 _THOUGHT = "I weigh what is told of this person."
-_ABSENT = {"repetition": 0, "elicitation": 0, "part": -1, "idiosyncrasy": 0.0}  # unless told
+_ABSENT = {"repetition": 0, "elicitation": 0, "part": -1, "idiosyncrasy": 0.0}
 
 
 def _edges(name: str, given: Any) -> list[list[str]]:
@@ -68,7 +68,7 @@ def _edges(name: str, given: Any) -> list[list[str]]:
     return [list(map(str, pair)) for pair in given]
 
 
-# What people choose among for a decision, by the action.
+# People choose among these for a decision, by the action.
 DECIDED = (
     "It is enough, and I say yes",
     "It is not enough to decide",
@@ -79,27 +79,29 @@ DECIDED = (
 class Diagnosis(Questions):
     """Beliefs and decisions about a condition whose exact probability is known.
 
-    A belief network draws whether a person has a condition (theta) and what is known of them (x),
-    so that P(theta = 1 | x) is known exactly. Each question stands alone: how likely the condition
-    is, under several elicitations; in two steps, whether what is known is enough to decide and
-    which way one would decide if one had to, which makes Yes, Defer or No; and, for an expectation
-    to be iterated, with which probabilities the states z of another variable hold given x, and how
-    likely the condition is given x and z. Nothing is paid and nothing is retold.
+    A belief network draws whether a person has a condition (theta) and what is known of the person
+    (x), so that P(theta = 1 | x) is known exactly. Each question stands alone. There are three
+    sorts. Beliefs: how likely the condition is, under several elicitations. Decisions, in two
+    steps: whether the facts are enough to decide, and which way one would decide if one had to;
+    this makes Yes, Defer or No. Expectations to be iterated: how probable the states z of another
+    variable are given x, and how likely the condition is given x and z. Nothing is paid, and no
+    earlier question is shown.
 
-    A session has `n_contexts` contexts, as many in each bin of the exact probability as in any
-    other that the network reaches. Their theta is drawn once, so answers to the same context are
-    a cluster. In each of `repeats` rounds every context is asked all questions, one after the
-    other: the beliefs, the plain one first, the decision, then P(z | x) for every z and
-    P(theta = 1 | x, z) for every z. The order of the contexts is mixed anew in every round.
+    A session has `n_contexts` contexts, equally many in each bin of the exact probability that the
+    network reaches. The theta of a context is drawn once, so that answers to the same context are a
+    cluster. In each of `repeats` rounds every context gets all questions, one after the other: the
+    beliefs, the plain one first; the decision; P(z | x) for every z; and P(theta = 1 | x, z) for
+    every z. The order of the contexts is mixed anew in every round.
 
-    The probabilities P(z | x) are asked for as the paper does, in one question whose reply is a
-    distribution over all z that sums to 1; it is a trial for each z, which share prompt and reply.
-    With `parts` "separate" there is a question with yes or no for each z instead: answers of .65
-    to two of them are both in order, and sum to 1.3.
+    The probabilities P(z | x) are asked for as in the paper: the reply to one question is a
+    distribution over all z that sums to 1. Each z is a trial; these trials share prompt and reply.
+    With `parts` "separate" there is a question with yes or no for each z instead. Two such answers
+    may both be .65 and are valid, although they sum to 1.3.
 
-    The posterior of a decision is that of the condition. A coherent mind goes by marginal and
-    conditional. Idiosyncrasy is shown to nobody; by it a known agent misreads a context everywhere
-    alike. The action is 0 Yes, 1 Defer or 2 No; the response is the probability stated.
+    The column `posterior` of a decision is that of the condition. A coherent agent goes by marginal
+    and conditional. Idiosyncrasy is never shown; it is by how much a known agent misreads a
+    context, the same in all questions about it. The action is 0 Yes, 1 Defer or 2 No; the response
+    is the stated probability.
     """
 
     name = "diagnosis"
@@ -147,7 +149,7 @@ class Diagnosis(Questions):
     target: str | None = setting(
         None,
         Told(as_given, "the name of a node, or None"),
-        "The node asked about, which has two states; None for that of a shipped network.",
+        "The queried node, which has two states; None for that of a shipped network.",
     )
     n_contexts: int = setting(200, Whole(1), "How many contexts a session has.", size=True)
     repeats: int = setting(5, Whole(1), "How many rounds.")
@@ -176,8 +178,8 @@ class Diagnosis(Questions):
     auxiliary: str | None = setting(
         None,
         Told(as_given, "the name of a node, or None"),
-        "The node z over which expectations are iterated; None for that of a shipped network, and "
-        "else for a parent of the target. It is never told.",
+        "The node z over which expectations are iterated; None for that of a shipped network, "
+        "otherwise for a parent of the target. It is never shown.",
     )
     edges: list[list[str]] | None = setting(
         None,
@@ -222,12 +224,12 @@ class Diagnosis(Questions):
 
     @cached_property
     def contexts(self) -> EvidenceContexts:
-        """The contexts from which sessions draw theirs; found when they are first needed."""
+        """The contexts from which sessions draw theirs; they are found at the first use."""
         return spread_contexts(self.belief_network, self._about, self.bins)
 
     @cached_property
     def drawn(self) -> dict[str, tuple[int, ...]]:
-        """The design's tables, one number a trial each; without looking for contexts."""
+        """The design's tables, one number per trial each; this does not search for contexts."""
         return dict.fromkeys(self.fields.shown, ())
 
     @property
@@ -236,10 +238,10 @@ class Diagnosis(Questions):
         return (4 + self.repeats) * self.n_contexts
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """Return the contexts, round by round, and what is asked of each."""
+        """Return the contexts, round by round, and the questions about each."""
         known, n = self.contexts, self.n_contexts
         each = uniforms.reshape(len(uniforms), 4 + self.repeats, n)
-        # Numbers of contexts say nothing of their probability: runs are dealt out at random.
+        # The number of a context must not reveal its probability, so runs are dealt out at random.
         run = np.argsort(np.argsort(each[:, 0], axis=1), axis=1)
         low, high = known.blocks(n)
         chosen = low[run] + (each[:, 1] * (high - low)[run]).astype(np.int64)
@@ -254,7 +256,7 @@ class Diagnosis(Questions):
         shape = (*order.shape, len(self._asked))
 
         def by_slot(values: NDArray[Any]) -> NDArray[Any]:
-            """Give what holds for slots (trailing axis 1) or questions to all trials."""
+            """Repeat a value per slot (trailing axis 1) or per question over all trials."""
             return np.broadcast_to(values, shape).reshape(len(uniforms), -1)
 
         def of_context(values: NDArray[Any]) -> NDArray[Any]:
@@ -282,9 +284,9 @@ class Diagnosis(Questions):
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
-        """Return the experiment with the numbers of contexts and rounds that trials tell.
+        """Return the experiment with the numbers of contexts and rounds that the trials show.
 
-        And the elicitation of P(z | x): separate only where all that is asked of it is.
+        `parts` is "separate" if all questions for P(z | x) in the trials are of that kind.
         """
         settings: dict[str, Any] = {}
         if "question" in frame:
@@ -302,9 +304,9 @@ class Diagnosis(Questions):
         """Return the table with the columns that follow from others.
 
         Questions and elicitations may be given by name. Absent columns are filled in: repetition 0,
-        elicitation plain, part -1, and idiosyncrasy 0, which nobody but a known agent has; marginal
-        and conditional from what posterior is on other rows of the context, missing where no row
-        tells.
+        elicitation plain, part -1, and idiosyncrasy 0, since only known agents have one. Marginal
+        and conditional come from the posterior on other rows of the same context, and are missing
+        if no row has it.
         """
         frame = trials.frame
         added: dict[str, Any] = {
@@ -363,13 +365,14 @@ class Diagnosis(Questions):
     def parse(self, labels: Any, text: str, observation: Observation) -> Answer:
         """Read the labelled lines of an answer.
 
-        Of a probability these are "No:" and "Yes:", each with a number from 0 to 1, which sum to 1;
-        the response is that behind Yes. Of a distribution over states they are "A:", "B:" and so
-        on, one for each; the response is that of the trial's state. A sum that misses 1 by .005
-        per line at most, as rounding to two decimals may, is repaired and noted, by more is
-        malformed: nothing is normalised. Of a decision they are "Can decide:" and "Decision:", each
-        with Yes or No: who cannot decide defers, whatever the second line says. A label that is
-        missing, or opens two lines, is malformed; without reasoning, so is any other line.
+        For a probability the lines are "No:" and "Yes:", each with a number from 0 to 1. They sum
+        to 1; the response is the number after Yes. For a distribution over states the lines are
+        "A:", "B:" and so on, one for each; the response is the number of the trial's state. A sum
+        that differs from 1 by at most .005 per line, as after rounding to two decimals, is repaired
+        and noted. A larger difference is malformed: nothing is normalised. For a decision the lines
+        are "Can decide:" and "Decision:", each with Yes or No; a participant who cannot decide
+        defers, whatever the second line says. A label that is missing, or opens two lines, is
+        malformed; without reasoning, so is any other line.
         """
         alone = self.reasoning == "none"
         if observation["question"] == SHARE:
@@ -434,7 +437,7 @@ class Diagnosis(Questions):
         return "\n".join(line.rstrip() for line in text.splitlines()).replace("\n\n\n", "\n\n")
 
     def _facts(self, evidence: int) -> str:
-        """Put what is known of a person into words, in the order of the network's nodes."""
+        """Return the facts about a person in words, in the order of the network's nodes."""
         states = self.contexts.evidence[evidence]
         facts = [
             self._about.says[node.name][state]
@@ -445,7 +448,7 @@ class Diagnosis(Questions):
         return f"who {', '.join(before)} and {last}" if before else f"who {last}"
 
     def _questions(self) -> list[tuple[int, int, int]]:
-        """Return what is queried a context in a round: question, elicitation and part."""
+        """Return what each context is asked in a round: question, elicitation and part."""
         every = []
         if "belief" in self.questions:
             every += [(BELIEF, ELICITATIONS.index(e), -1) for e in self.elicitations]
@@ -479,12 +482,12 @@ class Diagnosis(Questions):
 
 
 class _Distributions(Replies):
-    """A reply for each trial, or for all states of a distribution."""
+    """One reply for each trial, or one for all states of a distribution."""
 
     environment: Diagnosis
 
     def continues(self, observation: Observation) -> bool:
-        """Say whether a trial is a further state of the distribution that the one before began."""
+        """Say whether a trial is a further state of a distribution that an earlier trial began."""
         return observation["question"] == SHARE and observation["part"] > 0
 
     def together(self, design: Design, observation: Observation) -> list[Observation]:
@@ -499,7 +502,7 @@ class _Distributions(Replies):
 
     @property
     def n_prompts(self) -> int:
-        """Contexts x rounds x questions, a distribution being one."""
+        """Contexts x rounds x questions; a distribution counts as one question."""
         environment = self.environment
         shared = sum(question == SHARE and part > 0 for question, _, part in environment._asked)
         return environment.n_contexts * environment.repeats * (len(environment._asked) - shared)

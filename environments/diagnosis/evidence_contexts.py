@@ -16,23 +16,23 @@ from .network_files import NetworkWords
 Array = NDArray[np.float64]
 
 MOST_PER_BIN = 60
-_CASES = 40_000  # drawn from the network
-_PATTERNS = 48  # sets of nodes that contexts tell of
+_CASES = 40_000  # so many cases are drawn from the network
+_PATTERNS = 48  # contexts show so many different sets of nodes
 _PER_PATTERN = 400
-_SEED = 20_260_801  # of the contexts, which are the same in every session
-_POSSIBLE = 1e-12  # probability below which a part of the auxiliary is taken for impossible
+_SEED = 20_260_801  # seed of the contexts, which are the same in every session
+_POSSIBLE = 1e-12  # a part of the auxiliary with less probability counts as impossible
 
 
 @dataclass(frozen=True, eq=False)
 class EvidenceContexts:
-    """Contexts that a network can bring, with all that can be asked of them, exactly.
+    """Contexts that a network can bring, with the exact answers to all questions about them.
 
-    They stand in order of the posterior. What is shown in them are draws from the network; which
-    of these are kept depends on the posterior alone, so theta given what is given is as it was.
+    They stand in order of the posterior. Their evidence is drawn from the network. Which draws are
+    kept depends on the posterior alone, so the law of theta given the evidence is unchanged.
 
     Parameters
     ----------
-    evidence : states of the nodes, -1 where nothing is shown, [contexts, nodes]
+    evidence : states of the nodes, -1 where a node is not shown, [contexts, nodes]
     posterior : P(theta = 1 | x), [contexts]
     part : P(z in B_j | x), [contexts, parts]; the parts are the states of the auxiliary
     within : P(theta = 1 | x, z in B_j), [contexts, parts]
@@ -55,10 +55,10 @@ class EvidenceContexts:
         return bin_of(self.posterior, self.bins)
 
     def blocks(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Cut the contexts into n runs of neighbours, as many in each bin as in any other.
+        """Cut the contexts into n runs of neighbours, equally many in each bin.
 
-        Returns first and end of each run, [n]. Bins that no context reaches have none. Runs share
-        no context where a bin has at least as many contexts as runs.
+        Returns first and end of each run, [n]. Bins that no context reaches have no run. Runs share
+        no context if a bin has at least as many contexts as runs.
         """
         reached, first, count = np.unique(self.bin, return_index=True, return_counts=True)
         bin_of_run = np.arange(n) * len(reached) // n
@@ -81,9 +81,9 @@ def spread_contexts(
 ) -> EvidenceContexts:
     """Draw contexts from a network so that each bin of the posterior holds up to 60.
 
-    Half the cases have the condition and half have not, since bins are filled evenly anyway. Of
-    each some nodes are shown, as many as the network says, never the target, the auxiliary, nor
-    what has no words. The same network always brings the same contexts.
+    Half of the cases have the condition and half do not, since bins are filled evenly anyway. Each
+    case shows some nodes, as many as the network's words say. It never shows the target, the
+    auxiliary, or a node without words. The same network always brings the same contexts.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def spread_contexts(
     mixed = rng.permutation(len(evidence))
     position = np.empty(len(mixed), dtype=np.int64)
     where = bin_of(posterior[mixed], bins)
-    for k in range(bins):  # the number of each context within its bin
+    for k in range(bins):  # this is the number of each context within its bin
         members = np.flatnonzero(where == k)
         position[mixed[members]] = np.arange(len(members))
     kept = np.flatnonzero(position < MOST_PER_BIN)

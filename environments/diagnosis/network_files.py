@@ -27,7 +27,7 @@ _PRESENT = ("present", "yes", "true", "positive", "1", "t", "y")
 
 @dataclass(frozen=True, eq=False)
 class NetworkWords:
-    """What is asked of a network, and how its nodes are shown.
+    """The questions about a network, and the words for its nodes.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class NetworkWords:
     present : its state 1, the condition
     condition : completes "they ..."
     auxiliary : the node over which expectations are iterated
-    person : whom a context is about
-    says : by node and state, completes "who ..."; nodes that are absent are never told
-    fewest, most : how many nodes a context tells of
+    person : words for the person of a context
+    says : by node and state, completes "who ..."; nodes that are absent are never shown
+    fewest, most : how many nodes a context shows
     """
 
     target: str
@@ -66,7 +66,7 @@ def load_network(
     edges: tuple[tuple[str, str], ...] | None = None,
     minimum_support: int = MINIMUM_SUPPORT,
 ) -> tuple[BeliefNetwork, NetworkWords]:
-    """Return a network, and how it is shown, by name or path.
+    """Return a network and its words, by name or path.
 
     Parameters
     ----------
@@ -74,21 +74,21 @@ def load_network(
         "heart", "diabetes", "fever" or "crying"; the path of a .bif or .csv file; or the name of a
         network that ships with pgmpy.
     target
-        The queried node; None for that of a shipped network, and where no other has two
+        The queried node; None for the target of a shipped network, or if a single node has two
         states.
     auxiliary
-        The node over which expectations are iterated; None for that of a shipped network, and
-        else the first parent of the target that there is, or the first node beside it.
+        The node over which expectations are iterated; None for that of a shipped network, otherwise
+        the first parent of the target, or else the first other node.
     edges
-        Pairs of parent and child, which a table of cases does not tell; see `read_csv`.
+        Pairs of parent and child, which a table of cases does not hold; see `read_csv`.
     minimum_support
-        How many cases a stratum of a table needs.
+        How many cases each stratum of a table needs.
 
     Raises
     ------
     ValueError
-        If there is no such network or node, the file cannot be read, or the target has not two
-        states.
+        If there is no such network or node, the file cannot be read, or the target does not have
+        two states.
     """
     shipped = _shipped()
     path = Path(network)
@@ -117,7 +117,7 @@ def _asked(
     says: Mapping[str, tuple[str, ...]] | None = None,
     table: Mapping[str, Any] | None = None,
 ) -> NetworkWords:
-    """Choose what is asked of a network that does not say it, and put its nodes into words."""
+    """Choose the questions for a network that does not name them, and put its nodes into words."""
     if target is None:
         binary = [node.name for node in network.nodes if len(node.states) == 2]
         if len(binary) != 1:
@@ -220,7 +220,7 @@ def read_bif(file: str | Path) -> BeliefNetwork:
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise ValueError(f"A BIF file is readable text; {path.name} is not: {error}") from None
     try:
-        with warnings.catch_warnings():  # it warns of its modules
+        with warnings.catch_warnings():  # pgmpy warns about its modules
             warnings.simplefilter("ignore", FutureWarning)
             from pgmpy.readwrite import BIFReader
             from pyparsing import ParseException
@@ -251,23 +251,24 @@ def read_csv(
     minimum_support: int = MINIMUM_SUPPORT,
     target: str | None = None,
 ) -> BeliefNetwork:
-    """Estimate a network from a table of cases: shares within strata, nothing smoothed.
+    """Estimate a network from a table of cases: shares within strata, without smoothing.
 
     Parameters
     ----------
     file
         A CSV file with a row per case and a column per node; every distinct text is a state.
     edges
-        Pairs of parent and child; None for edges from the target to every other column, which
-        then hang together through it alone.
+        Pairs of parent and child; None for edges from the target to every other column, which then
+        depend on each other through the target alone.
     minimum_support
-        How many cases every stratum, a combination of states of a node's parents, needs.
+        How many cases every stratum needs. A stratum is a combination of states of a node's
+        parents.
 
     Raises
     ------
     ValueError
-        If a cell is empty, an edge names an unknown column, or a stratum has fewer cases, naming
-        it.
+        If a cell is empty, an edge names an unknown column, or a stratum has too few cases. The
+        error names it.
     """
     path = Path(file)
     try:
@@ -326,7 +327,7 @@ def from_pgmpy(name: str) -> BeliefNetwork:
     Raises
     ------
     ValueError
-        If pgmpy is not there or ships no network of this name.
+        If pgmpy is not installed or ships no network of this name.
     """
     package = find_spec("pgmpy")
     if package is None or not package.submodule_search_locations:

@@ -1,4 +1,4 @@
-"""Any experiment as a Gymnasium environment, for those who bring reinforcement learners."""
+"""Any experiment as a Gymnasium environment, for users who bring reinforcement learners."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
     """An experiment with Gymnasium's spaces; one episode is one session.
 
     ``reset(seed=s)`` begins the session that ``session_stream(s)`` draws; a reset without a seed
-    goes on in the same stream. An action is what a trial asks for: a number of an action, a
+    goes on in the same stream. An action is what a trial asks for: the number of an action, a
     response as an array of shape (), or a pair of both. The observation after the last trial
-    repeats the last stimulus, with "trial" equal to `n_trials`. What pays nothing has a reward of
-    0, since Gymnasium wants a number.
+    repeats the last stimulus, with "trial" equal to `n_trials`. A trial that pays nothing has a
+    reward of 0, since Gymnasium needs a number.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
         """Take an action and go to the next trial."""
         seen, given = self.session.seen, self.environment.given
         kind = self.environment.asks(seen)
-        if given == "either":  # of the pair only what the trial asks for counts
+        if given == "either":  # only the part that the trial asks for counts
             action = action[0] if kind == "action" else action[1]
         if kind == "both":
             choice: Choice = (int(action[0]), float(action[1]))

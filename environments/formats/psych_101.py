@@ -21,7 +21,7 @@ from knownminds.environments.words.names import unknown
 from knownminds.environments.words.prompt import Message
 
 OPEN, CLOSE = "<<", ">>"
-OWN = "knownminds"  # our field beside text, experiment and participant: what no text tells
+OWN = "knownminds"  # the field of a record that holds what its text does not show
 
 
 def psych_101_records(
@@ -29,25 +29,26 @@ def psych_101_records(
 ) -> list[dict[str, Any]]:
     """Write each session in the words of its experiment's prompts.
 
-    A record has the fields of Psych-101 (Binz et al. 2025): `text`, in which what the participant
-    answered stands between << and >>, `experiment` and `participant`. A field of ours,
-    `knownminds`, keeps what the text does not tell: settings, session, names, rewards that nothing
-    told of, outcomes that are not to be read from the answer, and columns that were not shown.
-    Answers are put as the experiment asks for them, without the reasoning before them; columns
-    beyond those of the experiment are left out.
+    A record has the fields of Psych-101 (Binz et al. 2025): `text`, in which the participant's
+    answers stand between << and >>, `experiment` and `participant`. A field of ours, `knownminds`,
+    keeps what the text does not show: settings, session, names, rewards that were not shown,
+    outcomes that cannot be read from the answer, and columns that were not shown. Answers are
+    written in the form that the experiment asks for, without the reasoning before them. Columns
+    that the experiment does not have are left out.
 
     Parameters
     ----------
     environment
-        The experiment with its settings; None for what the trials tell, else as shipped.
+        The experiment with its settings; None to read them from the trials, where missing as
+        shipped.
     seed
         Draws the names of sessions whose trials have no `labels`.
 
     Raises
     ------
     ValueError
-        At the first session that cannot be shown: it shows a picture, lacks what its words need,
-        has the marks in its words, or would be read back as another one.
+        At the first session that cannot be shown: it has a picture, lacks what its words need, has
+        the marks in its words, or would be read back differently.
     """
     frame = trials.frame
     named = environment.name if environment else None
@@ -102,10 +103,10 @@ def trials_of_psych_101(
 ) -> Trials:
     """Read sessions back from the words of their experiment's prompts.
 
-    Records of ours give the very actions back. Where `knownminds` is absent, settings are
-    those of `environment`, and names are read from the text: actions are then numbered as
-    `Environment.labels_in` does, and rewards that nothing tells of are missing. So is the reward
-    of the last trial of a session.
+    Our records give exactly the same actions back. If `knownminds` is absent, settings are those of
+    `environment`, and names are read from the text. Actions are then numbered as `labels_in` of
+    `Environment` says, and rewards that are not shown are missing; so is the reward of the last
+    trial of a session.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ def trials_of_psych_101(
     Raises
     ------
     ValueError
-        Naming the line, if it is of an experiment or in words that are none of ours.
+        If a line is of an unknown experiment or not in its words. The error names the line.
     """
     frames: list[pd.DataFrame] = []
     sessions: dict[tuple[str, str], int] = {}
@@ -179,7 +180,7 @@ def _made(name: str, settings: Mapping[str, Any]) -> Environment:
 
 
 def _place(name: str, rows: pd.DataFrame) -> Environment:
-    """Return the experiment with the settings that trials tell, and as long as their sessions."""
+    """Return the experiment with the settings that trials show, and with their number of trials."""
     from knownminds.environments import environment_of
 
     environment = environment_of(Trials(rows), _made(name, {}).name)
@@ -192,7 +193,7 @@ def _place(name: str, rows: pd.DataFrame) -> Environment:
 
 
 def _worded(environment: Environment) -> Environment:
-    """Return the experiment as a conversation of plain answers, where it has such settings."""
+    """Return the experiment as a conversation with plain answers, if it has such settings."""
     wanted = {"history": "chat", "reasoning": "none", "confidence": "together"}
     settings = environment.settings
     changed = {k: v for k, v in wanted.items() if settings.get(k, v) != v}
@@ -208,7 +209,7 @@ def _labels(environment: Environment, rows: pd.DataFrame, seed: int, session: in
 def _told(
     environment: Environment, labels: Any, rows: pd.DataFrame, subject: str, session: str
 ) -> tuple[str, dict[str, Any]]:
-    """Return the text of a session, and what it does not tell."""
+    """Return the text of a session, and everything that the text does not show."""
     turns: list[Turn] = []
     replies: list[str] = []
     observations = _observations(environment, rows)
@@ -274,7 +275,7 @@ def _told(
 
 
 def _same(there: pd.DataFrame, here: pd.DataFrame, column: str) -> bool:
-    """Tell whether a column holds the same numbers in both tables."""
+    """Say whether a column holds the same numbers in both tables."""
     if column not in there or column not in here:
         return column not in there and column not in here
     a, b = (table[column].to_numpy(dtype=float, na_value=np.nan) for table in (there, here))
@@ -300,12 +301,12 @@ def _observations(environment: Environment, rows: pd.DataFrame) -> list[Observat
 
 
 def _questions(environment: Environment, labels: Any, turns: Sequence[Turn]) -> list[str]:
-    """Return what was said before each answer and not before the one before."""
+    """Return what was said between each answer and the answer before it."""
     kept = [len(environment.recalled(turns[:t], turn.observation)) for t, turn in enumerate(turns)]
-    begins = [t for t, n in enumerate(kept) if n == 0]  # a prompt without a past opens anew
+    begins = [t for t, n in enumerate(kept) if n == 0]  # prompts without a past
     questions: list[str] = []
     for begin, end in zip(begins, [*begins[1:], len(turns)], strict=True):
-        if kept[end - 1] == end - 1 - begin:  # the last prompt says it all
+        if kept[end - 1] == end - 1 - begin:  # the last prompt holds everything
             prompt = environment.render(labels, turns[end - 1].observation, turns[: end - 1])
             questions += [_words(message) for message in prompt.messages[::2]]
             continue
@@ -344,7 +345,7 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 def _conversations(
     environment: Environment, design: Design, questions: Sequence[str], replies: Sequence[str]
 ) -> list[list[Message]]:
-    """Divide questions and replies where a question tells of no past."""
+    """Divide questions and replies into conversations; a question without a past begins one."""
     talks: list[list[Message]] = []
     for question, reply in zip(questions, replies, strict=True):
         pair = [Message("user", question), Message("assistant", reply)]
@@ -372,7 +373,7 @@ def _read(environment: Environment, text: str, details: Mapping[str, Any]) -> pd
     else:
         labels = _names(environment, questions, replies)
         frame = pd.DataFrame(_rows(environment, labels, questions, replies))
-        # What comes out otherwise with another design was not read from the text.
+        # A column that differs with another design was not read from the text.
         other = pd.DataFrame(_rows(environment, labels, questions, replies, seed=1))
         shown = [c for c in environment.fields.shown if c in frame]
         frame = frame.drop(columns=[c for c in shown if not frame[c].equals(other[c])])
@@ -393,7 +394,7 @@ def _read(environment: Environment, text: str, details: Mapping[str, Any]) -> pd
 
 
 def _names(environment: Environment, questions: Sequence[str], replies: Sequence[str]) -> Any:
-    """Return labels by which the text of a session that is not known can be read."""
+    """Return labels by which the text of an unknown session can be read."""
     messages = [Message("user", questions[0])]
     for question, reply in zip(questions[1:], replies, strict=False):
         messages += [Message("assistant", reply), Message("user", question)]
@@ -410,7 +411,7 @@ def _rows(
     replies: Sequence[str],
     seed: int = 0,
 ) -> list[dict[str, Any]]:
-    """Read each trial; of the design drawn from the seed, none of what the text tells depends."""
+    """Read each trial; nothing that the text shows may depend on the design drawn from the seed."""
     design = replace(environment.draw(session_stream(seed)), labels=labels)
     rows: list[dict[str, Any]] = []
     for talk in _conversations(environment, design, questions, replies):

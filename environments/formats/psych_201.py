@@ -1,9 +1,9 @@
-"""Sessions as Psych-201 takes them: a line per participant, with reaction times, and the check.
+"""Sessions in the form of Psych-201: a line per participant, with reaction times; and a check.
 
     python -m knownminds.environments.formats.psych_201 prompts.jsonl
 
-checks a file by the rules of Psych-201's README and of its reviews (Binz et al., the project after
-Psych-101): exit code 0, or 2 with a sentence for each rule that is broken.
+checks a file by the rules of Psych-201's README and of its reviews (Binz et al., the successor of
+Psych-101). Its exit code is 0, or 2 with a sentence for each broken rule.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from knownminds.environments.record.trials import Trials
 from .psych_101 import CLOSE, OPEN, psych_101_records
 
 MARKS = re.compile(f"{OPEN}|{CLOSE}")
-MOST_TOKENS = 32_000  # of a participant
-CHARACTERS = 4  # of a token, about
+MOST_TOKENS = 32_000  # tokens of a participant
+CHARACTERS = 4  # characters per token, roughly
 FASTEST = 30  # ms; a median below this is most likely in seconds
 ABOUT = ("age", "nationality", "diagnosis")  # columns about participants that become fields
 
@@ -36,9 +36,10 @@ def psych_201_records(
 ) -> list[dict[str, Any]]:
     """Return a record for each participant: text, experiment, participant and, if known, RTs.
 
-    The text is that of Psych-101, all sessions of a participant one after the other. RTs is a flat
-    list in ms with an entry for each marked answer, None where no time was recorded; it is made of
-    the column `rt_s`, which is in seconds. Columns age, nationality and diagnosis become fields.
+    The text is that of Psych-101, with all sessions of a participant one after the other. RTs is a
+    flat list in ms with an entry for each marked answer, None where no time was recorded. It is
+    made from the column `rt_s`, which is in seconds. The columns age, nationality and diagnosis
+    become fields.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def psych_201_records(
 
 
 def _without_times(record: dict[str, Any]) -> dict[str, Any]:
-    """Leave out a list in which no time stands."""
+    """Leave out a list of times that holds no time."""
     known = any(time is not None for time in record["RTs"])
     return record if known else {k: v for k, v in record.items() if k != "RTs"}
 
@@ -104,7 +105,7 @@ def check_psych_201(path: str | os.PathLike[str]) -> list[str]:
 
 
 def problems(records: Iterable[Any]) -> Iterator[str]:
-    """Go through the rules that records break, in sentences that name the line."""
+    """Yield a sentence for each rule that records break; it names the line."""
     seen: dict[tuple[Any, Any], int] = {}
     number = 0
     for number, record in enumerate(records, start=1):

@@ -39,20 +39,20 @@ def write_psych_ds(
 ) -> None:
     """Write trials as a data set that follows Psych-DS.
 
-    `data/` has one file per experiment, `study-NAME_task-EXPERIMENT_data.csv`, with the columns
-    of the trial record; `dataset_description.json` describes each of them. What is not given is
-    left out: no author and no licence is made up.
+    `data/` has one file per experiment, `study-NAME_task-EXPERIMENT_data.csv`, with the columns of
+    the trial record; `dataset_description.json` describes each of them. What is not given is left
+    out: no author and no licence is made up.
 
     Parameters
     ----------
     name
-        Of the data set.
+        Name of the data set.
     description
-        What it is, in a sentence; None for a count of what it holds.
+        What it is, in a sentence; None for a count of its contents.
     authors, licence
-        As they are to be cited; the licence best as an address.
+        As they should be cited; the licence is best given as an address.
     environment
-        The experiment with its settings; None for what the trials tell.
+        The experiment with its settings; None to read them from the trials.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def _sources(names: Sequence[str], environment: Environment | None) -> list[str]
 
 
 def _word(text: str) -> str:
-    """Return a value for a file name, which may have letters and digits only."""
+    """Return a value in the form of a file name, which has letters and digits only."""
     parts = re.findall(r"[a-zA-Z0-9]+", text)
     if not parts:
         raise ValueError(f"A file is named by letters and digits; {text!r} has none.")

@@ -1,7 +1,7 @@
-"""Tables in the shapes in which others keep them, made into one row per trial of ours.
+"""Turns tables in the shapes of other projects into one row per trial of ours.
 
-A day of the two-step task, a balloon, a play of a game, a block known by its accuracy: each is a
-row (or several) elsewhere and something else here.
+A day of the two-step task, a balloon, a play of a game, or a block known by its accuracy is one row
+(or several) elsewhere and something else here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from knownminds.environments.later import pandas as pd
 
 NOWHERE = -1  # the state at the first stage of a day
-FORCED = 4  # plays of a game of `horizon` that are not free
+FORCED = 4  # plays of a game of `horizon` that are forced
 
 
 def stages_of_days(
@@ -32,12 +32,12 @@ def stages_of_days(
     ----------
     days
         Columns subject, trial (number of the day, from 0), action1, state, action2, reward, and
-        session if there are several. Where action1 or action2 is blank, nothing was chosen; without
-        action1, the rest of the row is not looked at. Other columns are kept.
+        session if there are several. If action1 or action2 is blank, nothing was chosen; without
+        action1, the rest of the row is ignored. Other columns are kept.
     shuttles, planets
-        What action1 and state are called; shuttle k commonly leads to planet k.
+        Names in the columns action1 and state; shuttle k commonly leads to planet k.
     aliens
-        What action2 is called on each planet.
+        Names in the column action2 on each planet.
     transition
         Probability of a common transition.
 
@@ -80,8 +80,8 @@ def stages_of_days(
 def pumps_of_balloons(balloons: pd.DataFrame, *, maxima: Sequence[int]) -> pd.DataFrame:
     """Return a table of balloons, one row each, as the trials of `balloon_risk`, one per decision.
 
-    A balloon that was kept becomes its pumps and a stop; one that burst its pumps, of which the
-    last one takes back what the others brought.
+    A balloon that was kept becomes its pumps and a stop. A balloon that burst becomes its pumps,
+    and the last one takes back what the others brought.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ def pumps_of_balloons(balloons: pd.DataFrame, *, maxima: Sequence[int]) -> pd.Da
         Columns subject, balloon (from 0, in the order of the session), pumps (the bursting one
         included), exploded (0 or 1), maximum, and session if there are several. Others are kept.
     maxima
-        Of the types, in their order.
+        Maximum of each type, in the order of the types.
 
     Raises
     ------
     ValueError
-        If a column is missing, or a balloon has more pumps than it takes, or burst at none, or
+        If a column is missing, or a balloon has more pumps than it takes, burst without a pump, or
         stayed whole at its maximum.
     """
     _need(balloons, "balloons", ("subject", "balloon", "pumps", "exploded", "maximum"))
@@ -134,7 +134,7 @@ def pumps_of_balloons(balloons: pd.DataFrame, *, maxima: Sequence[int]) -> pd.Da
 def games_of_plays(plays: pd.DataFrame) -> pd.DataFrame:
     """Return a table of plays, forced ones included, as the trials of `horizon`, one per free play.
 
-    What a free play shows follows from the plays of the game before it: how often each machine was
+    What a free play shows follows from the earlier plays of the game: how often each machine was
     played, and its mean points.
 
     Parameters
@@ -147,7 +147,7 @@ def games_of_plays(plays: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If a column is missing, or a game has other plays than forced ones and 1 or more free ones,
+        If a column is missing, or a game does not have its forced plays and at least one free play,
         numbered from 0 on.
     """
     _need(plays, "plays", ("subject", "game", "play", "action", "reward"))
@@ -197,7 +197,7 @@ def better_machine(
     action, accurate
         0 or 1, [trials].
     last
-        Whether accuracy was taken after the machines had changed places, [trials].
+        Whether accuracy was judged after the machines had changed places, [trials].
     """
     right = np.where(last, 1 - accurate, accurate)
     return np.where(right == 1, action, 1 - action)
@@ -206,14 +206,14 @@ def better_machine(
 def blocks_of_means(
     mean_0: NDArray[Any], mean_1: NDArray[Any], session: NDArray[Any]
 ) -> NDArray[np.int64]:
-    """Return the block of each trial: one ends where the better of two machines changes.
+    """Return the block of each trial; a block ends where the better of two machines changes.
 
     Parameters
     ----------
     mean_0, mean_1
-        True means in force, [trials].
+        True means of that trial, [trials].
     session
-        Of each trial, whose trials follow one another, [trials].
+        The session of each trial, [trials]; trials of a session follow one another.
     """
     better = np.asarray(mean_1, dtype=float) > np.asarray(mean_0, dtype=float)
     begins = np.append(True, np.asarray(session)[1:] != np.asarray(session)[:-1])

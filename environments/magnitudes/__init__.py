@@ -1,4 +1,4 @@
 """Magnitudes estimated from text and pictures: markers, ratios, mazes, durations.
 
-Imported through `knownminds.environments`; itself imports the core, record and words.
+Users import it through `knownminds.environments`. It imports the core, record and words.
 """

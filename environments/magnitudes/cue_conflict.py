@@ -29,8 +29,8 @@ from .marker_location import MarkerLocation
 Report = Literal["dashes", "rounded", "hedged", "sources"]
 REPORTS: tuple[str, ...] = get_args(Report)
 BOTH = 2  # the modality
-NUMBERS = 2**31  # from which errors of reports are drawn
-_SOURCES = 3  # reports on a line, where they contradict each other
+NUMBERS = 2**31  # errors of reports are drawn from one of so many streams
+_SOURCES = 3  # so many reports on a line contradict each other
 _TENTHS = 10
 
 
@@ -43,21 +43,20 @@ def _paired(values: NDArray[np.float64]) -> bool:
 class CueConflict(MarkerLocation):
     """Where on a line a marker sits, by words and a picture that disagree by a known amount.
 
-    A session shows lines first in words alone, then in pictures alone, then in both. Where both
-    are shown, the words have the marker half a conflict to the right of `value` and the picture
-    half a conflict to the left of it (to the other sides where the conflict is negative). Each
-    conflict comes equally often with each value, as far as `repeats` is a multiple of their
-    number. Participants are not told of conflicts; prompts say that neither words nor picture need
-    be exact.
+    A session shows lines first in words alone, then in pictures alone, then in both. With both, the
+    words put the marker half a conflict to the right of `value`, and the picture half a conflict to
+    the left of it (the sides are exchanged for a negative conflict). Each conflict comes equally
+    often with each value if `repeats` is a multiple of the number of conflicts. Participants are
+    not told of conflicts; prompts say that neither words nor picture need be exact.
 
     Words are one of these: a row of dashes with the marker among them; a location rounded to
     tenths; a hedged location, with an error and the usual size of such errors; or three sources,
     each with an error of its own. Errors are normal, with standard deviation `report_error`, and
     what is shown stays within the line.
 
-    All else is as in `MarkerLocation`: pictures, their blur, windows, items. Lines are those of
-    one length; decoupled ones hide more behind the same blur where they are short, so that words
-    and pictures have no reliability that holds for all.
+    Everything else is as in `MarkerLocation`: pictures, their blur, windows, items. All lines have
+    the same length. Decoupled lines differ in length, and the same blur hides more of a short one,
+    so that no single reliability would hold for all.
     """
 
     name = "cue_conflict"
@@ -152,7 +151,7 @@ class CueConflict(MarkerLocation):
         return super().picture({**observation, "value": _moved(observation, -0.5), "conflict": 0.0})
 
     def shortcuts(self, observation: Observation) -> dict[str, float]:
-        """Return what words and picture show beside the location."""
+        """Return what words and picture show besides the location."""
         if self.report == "dashes":
             shown = {**observation, "value": _moved(observation, 0.5), "conflict": 0.0}
             return super().shortcuts(shown)

@@ -1,4 +1,4 @@
-"""How stimuli are drawn of which nothing but the magnitude itself tells the magnitude."""
+"""How to draw stimuli in which nothing but the magnitude itself reveals the magnitude."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 HUNDREDTHS = 100  # shares are multiples of .01
-_LEAST_FREE = 0.6  # relative to the longest line: whatever the share, so long it may be drawn
-_TOLERANCE = 0.0045  # by how much whole dashes may miss a share of .01 steps
+_LEAST_FREE = 0.6  # the lower bound is at most this share of the longest line
+_TOLERANCE = 0.0045  # a share in whole dashes may differ by this from a multiple of .01
 
 
 def mirrored(targets: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
     """Give the lowest and the highest target the same number, and so on inwards.
 
-    What is made of these numbers alone is even about the middle of the targets, and so does not
-    correlate with targets that are equally spaced: r = 0 in each window of each session. The
-    numbers themselves are as uniform as those given.
+    A quantity made from these numbers alone is symmetric about the middle of the targets. So it
+    does not correlate with targets that are equally spaced: r = 0 in each window of each session.
+    The numbers stay as uniform as those given.
 
     Parameters
     ----------
@@ -33,27 +33,28 @@ def mirrored(targets: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDA
 
 
 def length(lowest: float, highest: float, size: float) -> float:
-    """Return a length, its logarithm even between two bounds, of which the lower may be too high.
+    """Return a length whose logarithm is even between two bounds; a lower bound too high is cut.
 
-    Whoever draws a line whose part must not be shorter than s takes lowest = s / share: its
-    expected logarithm then falls by half as much as that of the share rises, so that part and
-    whole hang on the share equally little. No pair of lines can hang on it less (the correlations
-    of the logarithms of part and whole with that of their ratio differ by what it varies itself).
+    To draw a line whose part must not be shorter than s, take lowest = s / share. The expected
+    logarithm of the whole then falls by half of what the logarithm of the share rises, so that part
+    and whole depend on the share equally little. No other pair of lines depends on it less: the
+    logarithms of part and whole differ by that of their ratio, so that their covariances with it
+    differ by its variance.
 
     Parameters
     ----------
     size
-        From 0 to 1.
+        A number from 0 to 1; it chooses the length between the bounds.
     """
     low = min(lowest, _LEAST_FREE * highest)
     return float(low * (highest / low) ** size)
 
 
 def dashes(share: float, wanted: float, most: int) -> tuple[int, int]:
-    """Return how many dashes part and whole have that tell a share, near a wanted whole.
+    """Return the numbers of dashes of part and whole that show a share.
 
-    Of the wholes up to `most` whose part, in whole dashes, is the share to within .0045, the one
-    next to what is wanted.
+    The whole has at most `most` dashes, and its part is the share to within .0045. Of such wholes
+    it is the one nearest to `wanted`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Pictures of lines, markers and paths, blurred if wanted, and what is seen in them."""
+"""Pictures of lines, markers and paths, blurred if wanted, and comparisons of pictures."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from PIL import Image, ImageDraw, ImageFilter
 
 SIDE = 512  # px, width and height of a picture
 LINE = 400  # px, length of a line
-RADIUS = 4  # px, of a marker
-CELLS = 20  # of the grid of a path, across and up
+RADIUS = 4  # px, radius of a marker
+CELLS = 20  # cells across and up in the grid of a path
 
 LEFT = (SIDE - LINE) // 2
 _MIDDLE = SIDE // 2
-_ROWS = (SIDE // 3, SIDE - SIDE // 3)  # px from above, of two lines
-_WIDTH, _PATH = 5, 3  # px, of lines and of paths
+_ROWS = (SIDE // 3, SIDE - SIDE // 3)  # px from above, the positions of two lines
+_WIDTH, _PATH = 5, 3  # px, widths of lines and of paths
 _CELL = SIDE / CELLS  # px
-_DOT, _DISC = 3, 8  # px, radius on a cell of a path, and at its ends
+_DOT, _DISC = 3, 8  # px, radius of a dot on a cell of a path, and of a disc at its ends
 _WHITE, _BLACK, _RED, _BLUE = (255, 255, 255), (0, 0, 0), (255, 0, 0), (0, 0, 255)
-_FINE = 4  # parts of a pixel in which turned lines are drawn
+_FINE = 4  # turned lines are drawn in so many parts of a pixel
 
 Box = tuple[int, int, int, int]
 Place = tuple[float, float]  # px from the left and from above
@@ -76,9 +76,9 @@ def turned_marker(
     location
         Where the marker sits, from 0 (the end that is farther left) to 1.
     length
-        Of the line, px.
+        Length of the line, px.
     turn
-        Of the line, radians; 0 is horizontal, above it rises to the right.
+        Turn of the line, radians; 0 is horizontal, a positive turn rises to the right.
     centre
         The middle of the line, px from the left and from above.
     blur
@@ -98,11 +98,11 @@ def turned_lines(
     Parameters
     ----------
     lengths
-        Of the lines, px.
+        Lengths of the lines, px.
     turn
-        Of all of them, radians; 0 is horizontal, above it they rise to the right.
+        Turn of all lines, radians; 0 is horizontal, with a positive turn they rise to the right.
     centres
-        Their middles, px from the left and from above.
+        Middles of the lines, px from the left and from above.
     blur
         Standard deviation of the Gaussian blur, px.
     """
@@ -113,14 +113,14 @@ def turned_lines(
 
 
 def maze(cells: Sequence[tuple[int, int]], blur: float = 0.0) -> Image.Image:
-    """Draw a path through the grid that the picture is.
+    """Draw a path through a grid of cells that fills the picture.
 
     It is a black line with a dot on every cell, a blue disc at the start and a red one at the end.
 
     Parameters
     ----------
     cells
-        The cells it passes, (x to the right, y up), each from 0 to 19.
+        The cells that the path passes, (x to the right, y up), each from 0 to 19.
     blur
         Standard deviation of the Gaussian blur, px.
     """
@@ -144,7 +144,7 @@ def png(image: Image.Image) -> bytes:
 
 
 def same(one: bytes, other: bytes) -> bool:
-    """Say whether two pictures, as PNG, are the same pixel for pixel, by whatever build."""
+    """Say whether two PNG pictures agree pixel for pixel; the build of Pillow may differ."""
     return one == other or np.array_equal(_pixels(one), _pixels(other))
 
 
@@ -163,7 +163,7 @@ def _ends(centre: Place, length: float, turn: float) -> tuple[Place, Place]:
 def _fine(
     lines: Sequence[tuple[Place, Place]], blur: float, spot: Place | None = None
 ) -> Image.Image:
-    """Draw lines, and a marker if there is a spot for it, to a fraction of a pixel."""
+    """Draw lines, and a marker if a location is given, to a fraction of a pixel."""
     image = Image.new("RGB", (SIDE * _FINE, SIDE * _FINE), _WHITE)
     draw = ImageDraw.Draw(image)
     places: list[Place] = []
@@ -203,9 +203,9 @@ def _across(cell: int) -> int:
 
 
 def _blurred(image: Image.Image, boxes: Sequence[Box], blur: float) -> Image.Image:
-    """Blur what is drawn, which lies in these boxes.
+    """Blur only the boxes that hold the drawing.
 
-    To blur the white around it would take several times as long and change nothing.
+    To blur the white around them would take several times as long and change nothing.
     """
     reach = 3 * ceil(blur) + 4  # px; Pillow blurs by three boxes
     for left, top, right, bottom in boxes if blur else ():

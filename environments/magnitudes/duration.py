@@ -23,32 +23,32 @@ from .decoupling import mirrored
 from .magnitude import Magnitude
 
 _COUNT = (0, np.inf)
-_NUMBERS = 2**31  # of dialogues
-_NEAREST = 20  # excerpts of recordings among which one is drawn
+_NUMBERS = 2**31  # dialogues are drawn from one of so many streams
+_NEAREST = 20  # one is drawn among so many excerpts of recordings
 SPOKEN = 5.0  # seconds that a dialogue of our cast takes at least
-_FAR = 0.05  # relative to the wanted duration: farther, recordings do not cover it
+_FAR = 0.05  # largest distance of a recording from the wanted duration, as a share of it
 
 
 class Duration(Magnitude):
     """How long a dialogue took, in seconds, from its transcript.
 
-    Two speakers take turns without pauses. Each of our cast has a different rate of speech
-    that never changes (2.5 words per second on average, standard deviation 10%; the participant
-    is not told), so that words over rate, summed over the speakers, is the duration exactly. Or
+    Two speakers take turns without pauses. Each member of our cast has a rate of speech that never
+    changes (2.5 words per second on average, standard deviation 10%; the participant is not told).
+    So the duration is exactly the sum over the speakers of words over rate. Alternatively,
     dialogues are excerpts of recorded ones, from a folder of transcripts with times.
 
-    There are no pictures, hence no noise. What a session is made of: see `Magnitude`.
+    There are no pictures, and so no noise. `Magnitude` says how a session is made.
 
-    The words of published dialogues, divided by 2.5, tell the duration to within a few per cent.
-    In decoupled ones the rates of both speakers are drawn anew for each dialogue and told, pauses
-    are shown too and take up to 60% of the time, and the cast speaks in one of several registers;
-    the number of words does not correlate with the durations of any window of any session.
-    (Recorded dialogues are as they are.)
+    In published dialogues, the number of words divided by 2.5 gives the duration to within a few
+    per cent. In decoupled ones the rates of both speakers are drawn anew for each dialogue and
+    told. Pauses are shown too and take up to 60% of the time, and the cast speaks in one of several
+    registers. The number of words does not correlate with the durations of any window of any
+    session. (Recorded dialogues are as they are.)
 
-    With recordings script is the excerpt, and the other columns of the words are 0.
+    With recordings, script is the number of the excerpt, and the other columns of words are 0.
 
     Ranges may begin at .1 s, for what people reproduced elsewhere: such trials are read, fitted and
-    scored. A session that is drawn has ranges from 5 s on, which dialogues take at least.
+    scored. A session that is drawn has ranges from 5 s on, the shortest duration of a dialogue.
     """
 
     name = "duration"
