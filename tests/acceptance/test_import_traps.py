@@ -56,6 +56,14 @@ def test_whole_numbers_written_with_a_point_are_whole(imported, tmp_path):
     assert counted == {}
 
 
+@pytest.mark.parametrize(("name", "first"), [("meta-RL.csv", 0), ("another.csv", 1)])
+def test_casinos_are_numbered_from_1_but_by_one_learner_from_0(imported, tmp_path, name, first):
+    rows = [f"0,{trial},{first + trial},0,1" for trial in range(4)]
+    trials, counted = imported(write(tmp_path, name, CASINOS, *rows))
+    assert trials["context"].tolist() == [0, 1, 2, 3]
+    assert counted == {}
+
+
 @pytest.mark.parametrize(("row", "n"), [("0,1,1,1,0", 2), ("0,1,1,1", 1)])
 def test_a_last_line_without_a_line_break_counts_if_it_is_whole(imported, tmp_path, row, n):
     file = write(tmp_path, "f.csv", CASINOS, "0,0,1,0,1", row, last="")

@@ -10,6 +10,7 @@ from scipy.stats import t as student
 
 from knownminds.validation.benchmarks.cogbench import distances, pooled, unlike_random
 from knownminds.validation.benchmarks.comparison import ALIKE, differences, unequal
+from knownminds.validation.benchmarks.paper import scores_in
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import paper_of
 from knownminds.validation.benchmarks.running import players_of, run_benchmark
@@ -61,7 +62,6 @@ def test_effects_that_are_alike_are_pooled_as_one():
     assert several["standard_error"] == pytest.approx(one["standard_error"])
 
 
-@pytest.mark.long
 def test_differences_have_intervals_and_corrected_verdicts():
     values = {"a": (1.0, 0.1), "b": (0.6, 0.1), "c": (0.95, 0.1), "d": (np.nan, np.nan)}
     scores = pd.DataFrame(
@@ -100,6 +100,18 @@ def test_differences_have_intervals_and_corrected_verdicts():
     told = differences(scores, ["a", "b"], other)["verdict"].iloc[0]
     assert told == "not compared: temperature differs (0 and 1)"
     assert unequal(same, "a", "e", "x") == "e has not played x"
+
+
+def test_an_error_that_a_row_lacks_is_that_of_its_interval():
+    rows = pd.DataFrame({
+        "participant": ["a", "b"], "score": "s", "cell": "x", "value": [1.0, 2.0],
+        "standard_error": [0.3, np.nan], "low": [0.0, 2.0 - norm.ppf(0.975) * 0.5],
+        "high": [9.0, 2.0 + norm.ppf(0.975) * 0.5],
+    })  # fmt: skip
+    assert scores_in([rows])["standard_error"].tolist() == pytest.approx([0.3, 0.5], rel=1e-6)
+    assert scores_in([rows.drop(columns=["low", "high"])])["standard_error"].isna().tolist() == [
+        False, True,
+    ]  # fmt: skip
 
 
 def test_distances_keep_the_sign_that_the_published_scale_drops():

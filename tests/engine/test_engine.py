@@ -45,9 +45,9 @@ def draw(study, batch, threads):
 
 
 def planted(study, batch, threads):
-    """Fail in 5% of the units."""
+    """Fail in 5% of the units, each for a reason of its own."""
     if (np.arange(batch.first, batch.last) % 20 == 3).any():
-        raise FloatingPointError("planted")
+        raise FloatingPointError(f"planted from {batch.first}")
     return draw(study, batch, threads)
 
 
@@ -212,7 +212,8 @@ def test_planted_failures_show_up_in_the_counts_and_nowhere_else(unit, how):
     rows = run(study, planted, numbers, **how)
     failed = rows["status"] == "failed"
     assert np.flatnonzero(failed).tolist() == [3, 23, 43, 63, 83]
-    assert set(rows.loc[failed, "message"]) == {"planted"}
+    reasons = [f"planted from {unit}" for unit in (3, 23, 43, 63, 83)]
+    assert rows.loc[failed, "message"].tolist() == reasons
     assert rows.loc[failed, "value"].isna().all()
     same(rows[~failed], clean[~failed])
     address = [c for c in rows if c in ("cell", "replicate", "subject")]

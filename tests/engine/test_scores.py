@@ -59,14 +59,16 @@ def standard_error(influence, clusters=None):
 # Agreement: values and errors
 
 
-def test_every_score_and_error_is_that_of_its_definition():
-    x, y = a_sample()
-    scores, expected, influence = agreement(x, y), direct(x, y), influences(x, y)
+@pytest.mark.parametrize("groups", [None, 4])
+def test_every_score_and_error_is_that_of_its_definition(groups):
+    x, y = a_sample(groups=groups)
+    clusters = None if groups is None else np.repeat(np.arange(groups), 1000 // groups)
+    scores, expected, influence = agreement(x, y, clusters), direct(x, y), influences(x, y)
     assert scores.n == 1000
     for name in SCORES:
         score = getattr(scores, name)
         assert score.value == pytest.approx(expected[name], rel=1e-12), name
-        assert score.error == pytest.approx(standard_error(influence[name]), rel=1e-9), name
+        assert score.error == pytest.approx(standard_error(influence[name], clusters), rel=1e-9)
 
 
 @pytest.mark.parametrize("groups", [None, 50])

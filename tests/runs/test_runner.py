@@ -120,6 +120,31 @@ def test_attempts_are_bounded_and_too_many_calls_are_bounded_apart(tmp_path):
     assert frame["action"].isna().all()
 
 
+def test_questions_here_and_there_without_an_answer_do_not_stop_a_run(tmp_path):
+    script = [server_failed("down"), "A"] * 6
+    retries = Retries(pause=0.0, attempts=1, identical=3, unanswered=3)
+    run = go(tmp_path, Scripted(*script, rest="A"), 2, concurrency=1, retries=retries)
+    assert (run.stopped, run.unfinished) == ("", ())
+    assert Counter(run.trials.frame["outcome"])["error"] == 6
+
+
+@pytest.mark.parametrize("kind", ["often", "server 500"])
+def test_a_provider_that_says_how_long_to_wait_is_not_asked_before(tmp_path, kind):
+    told = Failed("later", "retry", kind, charged=False, wait=0.3)
+    chair = Chair(Scripted("A", told, rest="A"))
+    run = go(tmp_path, chair, 1)
+    assert run.account.calls == {"ok": N_TRIALS, "error_unpaid": 1}
+    assert chair.asked[1] == chair.asked[2]
+    assert chair.times[2] - chair.times[1] >= 0.3
+
+
+def test_who_asks_to_wait_for_longer_than_a_run_waits_stops_it(tmp_path):
+    chair = Chair(Scripted("A", often("later", 601), rest="A"))
+    run = go(tmp_path, chair, 1)
+    assert run.stopped == "the provider asks to wait for 601 seconds"
+    assert len(chair.asked) == 2
+
+
 def test_too_many_calls_halve_how_many_are_under_way_and_success_restores_them():
     async def run():
         gate = Gate(8, Caps(), Spending())

@@ -531,7 +531,7 @@ class _OptionalPlan(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Fill in what --plan without a file means."""
-        after = [*args[1:], "--"]
+        after = [*args, "--"][1:]
         filled: list[str] = []
         for word, following in zip(args, after, strict=True):
             filled.append(word)
