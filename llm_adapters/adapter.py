@@ -41,8 +41,8 @@ class Sampling:
     top_p : share of the probability that is drawn from
     max_tokens : where an answer is cut off; hidden reasoning counts
     seed : number that makes a provider's draws repeatable, as far as it can
-    reasoning : how long a reasoning model thinks before it answers: none, minimal, low, medium,
-        high, xhigh or max, of which a model takes some
+    reasoning_effort : how long a reasoning model thinks before it answers: none, minimal, low,
+        medium, high, xhigh or max, of which a model takes some
     verbosity : how much a model says that can be shown so: low, medium or high
     system : what a system message says before everything else; runs put it there
     top_log_probabilities : how many alternatives come with the log-probability of each token of
@@ -53,7 +53,7 @@ class Sampling:
     top_p: float | None = None
     max_tokens: int | None = None
     seed: int | None = None
-    reasoning: Effort | None = None
+    reasoning_effort: Effort | None = None
     top_log_probabilities: int | None = None
     verbosity: Verbosity | None = None
     system: str | None = None
@@ -71,8 +71,8 @@ class Sampling:
             if value is not None and not (low <= value and (high is None or value <= high)):
                 upper = "" if high is None else f" to {high:.9g}"
                 raise ValueError(f"{name} goes from {low:g}{upper}; got {value!r}.")
-        if self.reasoning is not None and self.reasoning not in EFFORTS:
-            raise ValueError(unknown("reasoning effort", self.reasoning, EFFORTS))
+        if self.reasoning_effort is not None and self.reasoning_effort not in EFFORTS:
+            raise ValueError(unknown("reasoning effort", self.reasoning_effort, EFFORTS))
         if self.verbosity is not None and self.verbosity not in get_args(Verbosity):
             raise ValueError(unknown("verbosity", self.verbosity, get_args(Verbosity)))
         if self.system is not None and not self.system.strip():

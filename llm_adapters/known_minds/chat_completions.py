@@ -187,7 +187,7 @@ class Question(_Strict):
                 top_p=self.top_p,
                 max_tokens=next((most for most in limits if most is not None), None),
                 seed=self.seed,
-                reasoning=effort,
+                reasoning_effort=effort,
                 top_log_probabilities=(self.top_logprobs or 0) if likely else None,
             )
         except (ValueError, TypeError) as error:

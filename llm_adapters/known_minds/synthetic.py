@@ -124,10 +124,10 @@ class Synthetic(InProcess):
                         "A synthetic participant that answers with a number draws it from its "
                         f"distribution; got {name}={getattr(settings, name)!r}. Leave it out."
                     )
-        if settings.reasoning not in (None, "none"):
+        if settings.reasoning_effort not in (None, "none"):
             raise refused(
                 "A synthetic participant does not reason before it answers; got "
-                f"reasoning={settings.reasoning!r}. Leave it out."
+                f"reasoning_effort={settings.reasoning_effort!r}. Leave it out."
             )
         try:
             if settings.seed is not None and self.seed_is_session:

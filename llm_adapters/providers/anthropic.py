@@ -19,7 +19,7 @@ class Anthropic(Http):
     provider = "anthropic"
     address, variable = "https://api.anthropic.com", "ANTHROPIC_API_KEY"
     path = "/v1/messages"
-    heeds = frozenset({"temperature", "top_p", "max_tokens", "reasoning", "images"})
+    heeds = frozenset({"temperature", "top_p", "max_tokens", "reasoning_effort", "images"})
     header, form = "x-api-key", "{}"
     headers: ClassVar = {"anthropic-version": _VERSION}
     rule = "A reply holds a list called content"
@@ -42,11 +42,11 @@ class Anthropic(Http):
         for name in ("temperature", "top_p"):
             if getattr(settings, name) is not None:
                 options[name] = getattr(settings, name)
-        if settings.reasoning == "none":
+        if settings.reasoning_effort == "none":
             options["thinking"] = {"type": "disabled"}
-        elif settings.reasoning is not None:
+        elif settings.reasoning_effort is not None:
             options["thinking"] = {"type": "adaptive"}
-            options["output_config"] = {"effort": settings.reasoning}
+            options["output_config"] = {"effort": settings.reasoning_effort}
         shown = {"system": system} if system else {}
         return {"model": self.model, "messages": messages, **shown, **options}
 

@@ -36,7 +36,7 @@ class Google(Http):
 
     provider = "google"
     address, variable = "https://generativelanguage.googleapis.com", "GEMINI_API_KEY"
-    heeds = frozenset(_NAMES) | {"reasoning", "top_log_probabilities", "images"}
+    heeds = frozenset(_NAMES) | {"reasoning_effort", "top_log_probabilities", "images"}
     header, form = "x-goog-api-key", "{}"
     rule = "A reply holds candidates with content"
 
@@ -57,12 +57,12 @@ class Google(Http):
             options["responseLogprobs"] = True
         if settings.top_log_probabilities:
             options["logprobs"] = settings.top_log_probabilities
-        if settings.reasoning is not None:
-            budget = _BUDGETS.get(settings.reasoning)
+        if settings.reasoning_effort is not None:
+            budget = _BUDGETS.get(settings.reasoning_effort)
             if self.model.startswith("gemini-2.5") and budget is not None:
                 options["thinkingConfig"] = {"thinkingBudget": budget}
             else:
-                options["thinkingConfig"] = {"thinkingLevel": settings.reasoning.upper()}
+                options["thinkingConfig"] = {"thinkingLevel": settings.reasoning_effort.upper()}
         shown = {"systemInstruction": {"parts": [{"text": m.content} for m in system]}}
         return {
             "contents": [_content(m) for m in others],

@@ -16,10 +16,10 @@ from knownminds.llm_adapters.adapter import (
 
 from .http import Http, count, in_parts, likely_tokens
 
-_NAMES = {"reasoning": "reasoning_effort", "top_log_probabilities": "top_logprobs"}
-# Settings that no server passes over unseen; images and reasoning are to be declared elsewhere.
+_NAMES = {"top_log_probabilities": "top_logprobs"}
+# Settings that no server passes over unseen.
 _COMMON = frozenset({"temperature", "top_p", "max_tokens", "seed", "top_log_probabilities"})
-_ALL = _COMMON | {"reasoning", "verbosity", "images"}
+_ALL = _COMMON | {"reasoning_effort", "verbosity", "images"}
 
 
 class Host(NamedTuple):
@@ -35,7 +35,7 @@ class Host(NamedTuple):
 HOSTS = {
     "openai": Host("https://api.openai.com/v1", "OPENAI_API_KEY", "max_completion_tokens", _ALL),
     "openrouter": Host(
-        "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", heeds=_COMMON | {"reasoning"}
+        "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", heeds=_COMMON | {"reasoning_effort"}
     ),
     "deepseek": Host("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
     "moonshot": Host("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
@@ -75,7 +75,9 @@ class OpenAI(Http):
         host = HOSTS[provider]
         self.provider, self.address, self.variable = provider, host.base_url, host.key_variable
         self.limit_name = limit_name or host.limit
-        self.heeds = host.heeds if base_url in (None, host.base_url) else _COMMON
+        # What a server takes that the user names, the user knows; pictures are to be declared.
+        at_home = base_url in (None, host.base_url)
+        self.heeds = host.heeds if at_home else _ALL - {"images"}
         super().__init__(model, base_url=base_url, **options)
 
     def request(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def _settings(config: Any) -> Sampling:
         top_p=config.top_p,
         max_tokens=config.max_tokens,
         seed=config.seed,
-        reasoning=config.reasoning_effort,
+        reasoning_effort=config.reasoning_effort,
         verbosity=config.verbosity,
         top_log_probabilities=(config.top_logprobs or 0) if config.logprobs else None,
     )

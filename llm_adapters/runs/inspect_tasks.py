@@ -27,7 +27,8 @@ from knownminds.environments import (
     make,
     session_stream,
 )
-from knownminds.llm_adapters.adapter import Effort, Reply, Sampling, Usage
+from knownminds.llm_adapters.adapter import Effort, Reply, Sampling, Usage, Verbosity
+from knownminds.llm_adapters.configuration import named
 from knownminds.llm_adapters.providers.http import in_base64
 
 from .participant import RUN, Asked, Judge, Row, check_served, live, record
@@ -118,7 +119,8 @@ def read_inspect_log(
 ) -> Trials:
     """Read the trials of an evaluation from Inspect's log of it.
 
-    They are those that a run of ours would have recorded, but `attempt`, which is missing. Sessions
+    They are those that a run of ours would have recorded, but `attempt`, which is missing. A model
+    that was evaluated with an effort or a verbosity bears it in its name, see `named`. Sessions
     that were stopped have the trials that they came to; an epoch is a session of the same subject.
 
     Parameters
@@ -144,9 +146,12 @@ def read_inspect_log(
         ) from None
     samples = [s for s in log.samples or [] if "address" in s.metadata and ROWS in s.store]
     samples.sort(key=lambda sample: (sample.metadata["address"], sample.epoch))
+    sampled = _sampled(log.plan.config)
+    own = {"reasoning_effort": sampled.reasoning_effort, "verbosity": sampled.verbosity}
     rows: list[Row] = []
     for sample in samples:
-        rows += [row | {"session": str(sample.epoch - 1)} for row in sample.store[ROWS]]
+        more = {"session": str(sample.epoch - 1)}
+        rows += [row | more | {"model": named(row["model"], **own)} for row in sample.store[ROWS]]
     if not rows:
         raise ValueError(
             f"{file.name} holds no trials of an environment: its task is {log.eval.task}, and "
@@ -158,7 +163,7 @@ def read_inspect_log(
     if environment is None:
         where = samples[-1].metadata
         environment = make(where["environment"], **where["settings"])
-    return record(rows, environment, _sampled(log.plan.config))
+    return record(rows, environment, sampled)
 
 
 def chat_messages(prompt: Prompt) -> list[Any]:
@@ -197,7 +202,8 @@ def reply_of(output: Any) -> Reply:
 def _sampled(config: Any) -> Sampling:
     """Return the conditions that Inspect was shown, as far as a run of ours has them."""
     effort = config.reasoning_effort if config.reasoning_effort in get_args(Effort) else None
-    return Sampling(temperature=config.temperature, reasoning=effort)
+    verbosity = config.verbosity if config.verbosity in get_args(Verbosity) else None
+    return Sampling(temperature=config.temperature, reasoning_effort=effort, verbosity=verbosity)
 
 
 def _asked(output: Any, judge: Judge) -> Asked:

@@ -168,7 +168,7 @@ def conditions(environment: Environment, settings: Sampling | None) -> dict[str,
     where they were set.
     """
     sampling = settings or Sampling()
-    of_sampling = {"temperature": sampling.temperature, "effort": sampling.reasoning}
+    of_sampling = {"temperature": sampling.temperature, "effort": sampling.reasoning_effort}
     columns = conditions_of(environment) | {
         k: np.nan if v is None else v for k, v in of_sampling.items()
     }

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knownminds.environments import unknown
 from knownminds.llm_adapters.adapter import Usage
+from knownminds.llm_adapters.configuration import Participant
 
 if TYPE_CHECKING:
     from genai_prices.data_snapshot import DataSnapshot
@@ -221,7 +222,7 @@ def price_of(llm: str, date: Date | None = None, overrides: Overrides | None = N
     Parameters
     ----------
     llm
-        "provider:model".
+        "provider:model", or a `Participant` as it is typed, whose price goes before the table's.
     date
         The day for which the price is looked up; None for today (UTC).
     overrides
@@ -232,23 +233,27 @@ def price_of(llm: str, date: Date | None = None, overrides: Overrides | None = N
     ValueError
         If neither the user nor the table has a price for it, with the nearest names.
     """
-    provider, colon, model = llm.partition(":")
+    who = Participant.read(llm)
+    name, (provider, colon, model) = str(who), who.llm.partition(":")
     if not (provider and colon and model):
         raise ValueError(
             f"A language model is written provider:model, for example openai:gpt-4o; got {llm!r}."
         )
     # Not a moment but a day, even if a datetime was given.
     day = Date(date.year, date.month, date.day) if date else datetime.now(UTC).date()
-    given = overrides or {}
-    if llm in given:
-        return _given(llm, given[llm], day)
+    given = dict(overrides or {})
+    if who.price:
+        given.setdefault(name, parse_price(f"{name}={who.price}")[1])
+    for key in (llm, name, who.llm):
+        if key in given:
+            return _given(name, given[key], day)
     # By its exact name: the table's looser match takes "my-openai-server" for OpenAI.
     sellers = [seller for seller in _table().providers if seller.id == provider.lower()]
     try:
         _, row = _table().find_provider_model(model, sellers[0], None, None)
     except (IndexError, LookupError):
         raise ValueError(_no_such(llm, given)) from None
-    return _listed(llm, sellers[0].id, row, day)
+    return _listed(name, sellers[0].id, row, day)
 
 
 @cache

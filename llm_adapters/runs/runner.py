@@ -203,6 +203,8 @@ class RunOptions:
         Whether the number of a session is sent as its sampling seed, where the adapter takes one.
     progress
         Called after every call.
+    participant
+        What the model is called with its settings, where this is not the model's name.
     command
         The command line of the run, for the record.
     """
@@ -220,6 +222,7 @@ class RunOptions:
     durable: bool = False
     seeded: bool = True
     progress: Callable[[Progress], None] | None = None
+    participant: str = ""
     command: str = ""
 
     def __post_init__(self) -> None:
@@ -275,6 +278,8 @@ async def run_sessions_in(
     configuration = _configuration(
         adapter, environment, how.settings, seed, address, how.re_ask, how.seeded
     )
+    named = how.participant not in ("", adapter.model)
+    configuration |= {"participant": how.participant} if named else {}
     configuration |= {"chosen": chosen.as_dict()} if chosen is not None else {}
     configuration |= {"stop": stop.as_dict()} if stop is not None else {}
     with Ledger.open(
@@ -420,6 +425,11 @@ def read_run(folder: str | os.PathLike[str], environment: Environment | None = N
         return runner.summary([without_waiting(chair.live()) for chair in chairs])
 
 
+def called(configuration: Mapping[str, Any]) -> str:
+    """Return what the participant of a run is called, beside its provider."""
+    return str(configuration.get("participant") or configuration["model"])
+
+
 def environment_of_run(configuration: Mapping[str, Any]) -> Environment:
     """Return the experiment of a run, changed by its control if it has one."""
     environment = make(configuration["environment"], **configuration["settings"])
@@ -461,7 +471,7 @@ class _Chair:
     def _live(self, ask: Any) -> Coroutine[Any, Any, Session]:
         runner = self.runner
         address, system = (*runner.address, self.number), runner.sampling.system
-        model = runner.kept["model"]
+        model = called(runner.kept)
         return live(runner.environment, runner.seed, address, model, ask, system, self.opened)
 
     def opened(self, environment: Environment, design: Design) -> Session:
@@ -832,7 +842,7 @@ class _Runner:
         return Run(
             folder=ledger.folder,
             environment=self.environment.name,
-            llm=f"{kept['provider']}:{kept['model']}",
+            llm=f"{kept['provider']}:{called(kept)}",
             base_url=kept["base_url"],
             model_served=ledger.model_served,
             n_sessions=len(played),

@@ -353,7 +353,7 @@ def test_what_an_adapter_cannot_heed_is_told_before_the_run():
         model, heeds = "m", frozenset({"max_tokens", "seed"})
 
     check_heeds(Plain(), Sampling(max_tokens=5, seed=1))
-    for asked in ({"temperature": 0.0}, {"reasoning": "none"}, {"top_log_probabilities": 0}):
+    for asked in ({"temperature": 0.0}, {"reasoning_effort": "none"}, {"top_log_probabilities": 0}):
         with pytest.raises(Failed, match=f"m is asked for {next(iter(asked))}") as caught:
             check_heeds(Plain(), Sampling(**asked))
         assert caught.value.then == "stop"
@@ -372,7 +372,7 @@ def test_what_an_adapter_cannot_heed_is_told_before_the_run():
         ({"max_tokens": 0}, "max_tokens goes from 1 to 100000000; got 0"),
         ({"seed": -1}, "seed goes from 0; got -1"),
         ({"top_log_probabilities": -1}, "top_log_probabilities goes from 0; got -1"),
-        ({"reasoning": "hihg"}, "Nearest: high"),
+        ({"reasoning_effort": "hihg"}, "Nearest: high"),
     ],
 )
 def test_settings_out_of_range_are_told(setting, sentence):

@@ -153,8 +153,8 @@ def test_a_prompt_of_another_session_or_of_no_session_is_rejected():
             ask(speaker, Prompt((Message("user", "Hello?"),)), seed=seed)
     with pytest.raises(Failed, match="Use the settings and templates"):
         ask(speaker, Prompt((Message("system", "Hello?"),)), seed=None)
-    with pytest.raises(Failed, match="reasoning='high'"):
-        ask(speaker, prompt, reasoning="high")
+    with pytest.raises(Failed, match="reasoning_effort='high'"):
+        ask(speaker, prompt, reasoning_effort="high")
 
 
 # ---------------------------------------------------------------- without a seed

@@ -57,12 +57,12 @@ def ask(adapter, settings=None, prompt=HELLO):
         ("anthropic", Sampling(0.0, 0.9, 9), {"temperature": 0.0, "top_p": 0.9}),
         (
             "anthropic",
-            Sampling(max_tokens=9, reasoning="low"),
+            Sampling(max_tokens=9, reasoning_effort="low"),
             {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}},
         ),
         (
             "anthropic",
-            Sampling(max_tokens=9, reasoning="none"),
+            Sampling(max_tokens=9, reasoning_effort="none"),
             {"thinking": {"type": "disabled"}},
         ),
         (
@@ -73,7 +73,11 @@ def ask(adapter, settings=None, prompt=HELLO):
                 "responseLogprobs": True, "logprobs": 2,
             },
         ),
-        ("google", Sampling(reasoning="high"), {"thinkingConfig": {"thinkingLevel": "HIGH"}}),
+        (
+            "google",
+            Sampling(reasoning_effort="high"),
+            {"thinkingConfig": {"thinkingLevel": "HIGH"}},
+        ),
         ("google", Sampling(), {}),
     ],
 )  # fmt: skip
@@ -89,7 +93,7 @@ def test_settings_are_sent_by_the_servers_names_and_no_others(wire, settings, se
 @pytest.mark.parametrize(("effort", "budget"), [("none", 0), ("low", 1024), ("high", 24576)])
 def test_gemini_2_5_reasons_by_a_budget_of_tokens(effort, budget):
     adapter, _ = adapter_of("google", model="gemini-2.5-flash")
-    sent = adapter.request(HELLO, Sampling(reasoning=effort))["generationConfig"]
+    sent = adapter.request(HELLO, Sampling(reasoning_effort=effort))["generationConfig"]
     assert sent == {"thinkingConfig": {"thinkingBudget": budget}}
 
 

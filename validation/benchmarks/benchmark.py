@@ -19,6 +19,7 @@ from pyarrow.parquet import ParquetFile
 from knownminds.environments import ANSWERED, Outcome, Trials
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.environments.record.result import plain
+from knownminds.llm_adapters.configuration import Participant
 from knownminds.llm_adapters.runs.ledger import Ledger, has_run
 from knownminds.llm_adapters.runs.prices import NANO
 from knownminds.llm_adapters.runs.runner import TRIALS, read_run
@@ -53,7 +54,9 @@ class Played:
     plan
         What was planned.
     models
-        "provider:model", in the order in which they were named.
+        What they are called, "provider:model" for instance, in the order in which they were named.
+    own
+        Of each, the settings that make it a participant of its own.
     cells
         One row per model and cell: sessions and how many ended, trials, readable, each outcome,
         calls, tokens, dollars (at most; NaN without a price), status, and why it is not finished.
@@ -66,6 +69,7 @@ class Played:
     folder: Path
     plan: Plan
     models: tuple[str, ...]
+    own: Mapping[str, Sequence[str]]
     cells: pd.DataFrame
     trials: pd.DataFrame
     options: Mapping[str, Any]
@@ -94,6 +98,7 @@ class Played:
             environments=plan.environments,
             participants=(*self.models, *plan.known),
             known=tuple(plan.known),
+            own=self.own,
             truth=truth,
             paraphrases=int(self.options.get("paraphrases") or 1),
             seed=plan.seed,
@@ -120,6 +125,7 @@ def begin(
     models: Sequence[str],
     options: Mapping[str, Any],
     blocked: Mapping[tuple[str, str], str],
+    own: Mapping[str, Sequence[str]],
 ) -> None:
     """Write down what is planned, before the first call; a folder of another plan is refused.
 
@@ -127,6 +133,8 @@ def begin(
     ----------
     blocked
         By model and cell, why it cannot be played.
+    own
+        By model, the settings that make it a participant of its own.
     """
     requested, models = set(models), list(models)
     kept = dict(options)
@@ -141,12 +149,14 @@ def begin(
                 "(or --small, --seed or --paraphrases differs). Name another folder."
             )
         models = list(dict.fromkeys([*stored["models"], *models]))
+        own = stored["own"] | own
         kept = stored["options"] | {k: v for k, v in kept.items() if v is not None}
         reasons = {(one["model"], one["cell"]): one["reason"] for one in stored["blocked"]}
         blocked = {k: why for k, why in reasons.items() if k[0] not in requested} | dict(blocked)
     content = {
         "benchmark": plan.benchmark,
         "models": models,
+        "own": own,
         "options": kept,
         "blocked": [{"model": m, "cell": c, "reason": why} for (m, c), why in blocked.items()],
         "versions": versions(),
@@ -195,6 +205,7 @@ def read_benchmark(folder: str | Path) -> Played:
         folder=path,
         plan=plan,
         models=tuple(stored["models"]),
+        own=stored["own"],
         cells=pd.DataFrame(rows),
         trials=with_columns(put_together(parts)) if parts else pd.DataFrame(),
         options=options,
@@ -229,7 +240,8 @@ def take_inspect_logs(
                 f"in {file.name}. Leave one."
             )
         taken[model, cell.name] = file, trials, cell
-    begin(folder, plan, list(dict.fromkeys(model for model, _ in taken)), options, {})
+    own = {model: [*Participant.read(model).sampling] for model, _ in taken}
+    begin(folder, plan, list(own), options, {}, own)
     for (model, _), (_, trials, cell) in taken.items():
         run = folder_of_cell(folder, model, cell)
         with writable(run):
@@ -281,7 +293,7 @@ def _kept(folder: Path) -> dict[str, Any]:
     file = folder / FILE
     try:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        if not {"benchmark", "models", "options", "blocked", "versions"} <= {*content}:
+        if not {"benchmark", "models", "own", "options", "blocked", "versions"} <= {*content}:
             raise ValueError("entries are missing")
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None

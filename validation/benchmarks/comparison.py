@@ -23,6 +23,7 @@ ABOVE = "is above"
 ALIKE = "no difference shown"
 _VALUES = ["value", "standard_error", "freedom"]
 # Who answers may differ, and which session; all else is a condition.
+_COLUMNS = {"reasoning_effort": "effort"}  # of a setting in trials, where it has another name
 _SAME = [name for name in CONDITIONS if name not in ("model", "served_model", "session")]
 
 
@@ -49,7 +50,11 @@ def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Part
         One row per participant and score: participant, score, cell, value, standard_error and,
         where errors are estimated, their degrees of freedom.
     """
-    rows = differences(scores, about.models, conditions_by_cell(trials))
+    conditions = conditions_by_cell(trials)
+    for (who, _), values in conditions.items():
+        for setting in about.own.get(who, ()):
+            values.pop(_COLUMNS.get(setting, setting), None)
+    rows = differences(scores, about.models, conditions)
     if rows.empty:
         return Part("differences", TITLE, "There are no two models to compare.")
     apart = rows["verdict"].str.endswith(ABOVE)
@@ -156,7 +161,7 @@ def unequal(
         if a is None or b is None:
             return f"{one if a is None else other} has not played {single}"
         for name in a:
-            if a[name] != b[name]:
+            if name in b and a[name] != b[name]:  # what is one's own is no condition
                 texts = [", ".join(values[name]) or "none" for values in (a, b)]
                 return f"{name} differs ({texts[0]} and {texts[1]})"
     return ""

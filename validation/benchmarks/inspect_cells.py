@@ -62,7 +62,7 @@ def _config(cell: Cell) -> GenerateConfig:
         temperature=sampling.temperature,
         top_p=sampling.top_p,
         max_tokens=sampling.max_tokens,
-        reasoning_effort=sampling.reasoning,
+        reasoning_effort=sampling.reasoning_effort,
     )
 
 

@@ -8,7 +8,7 @@ participants are compared by, two at a time; `cell` names the cells that it is c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,6 +49,8 @@ class About:
     truth
         Of known agents by name and cell: the model and its parameters, `{"model": "random_rater",
         "bias": 0.5}`.
+    own
+        Of models, the settings that make one a participant of its own; no condition for it.
     features
         A CSV file with what is known of the models, in rows `participant`; None without.
     people
@@ -67,6 +69,7 @@ class About:
     participants: tuple[str, ...]
     known: tuple[str, ...] = ()
     truth: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    own: Mapping[str, Sequence[str]] = field(default_factory=dict)
     features: Path | None = None
     people: Path | None = None
     paraphrases: int = 1

@@ -24,7 +24,7 @@ _PLAN = ("benchmark", "seed", "small", "sampling", "experiments", "variants", "k
 _EXPERIMENT = ("environment", "sessions", "settings", "sampling", "variants", "small")
 _VARIANT = ("settings", "sampling", "sessions")
 _SMALL = ("settings", "sessions")
-_MODEL = ("base_url", "key_variable", "images", "timeout", "price", "sampling")
+_MODEL = ("model", "base_url", "key_variable", "images", "timeout", "price", "sampling")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,8 @@ class Plan:
         By name of the known agent and name of an experiment (or cell; "*" is all of them, and
         "*/VARIANT" all in a variant), its model and parameters.
     models
-        By "provider:model", how it is reached, what it costs, and its sampling.
+        By "provider:model", how it is reached, what it costs, and its sampling. A table with
+        `model` is a participant with a name, its key, and with that sampling as its own.
     seed
         From which all sessions follow.
     text

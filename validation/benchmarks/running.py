@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from knownminds.agents import AGENTS
 from knownminds.environments import Rate
 from knownminds.environments.record.text_table import counted
 from knownminds.llm_adapters import Adapter, Failed, Sampling, check_heeds
+from knownminds.llm_adapters.configuration import Participant
 from knownminds.llm_adapters.runs.ledger import LedgerFile
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, parse_price
@@ -39,8 +40,8 @@ class Player:
 
     Parameters
     ----------
-    llm
-        "provider:model".
+    who
+        Its model, the settings that are its own, and its name.
     connection
         Arguments of `connect`.
     price
@@ -49,20 +50,25 @@ class Player:
         What replaces the plan's sampling, and besides it.
     """
 
-    llm: str
+    who: Participant
     connection: Mapping[str, Any]
     price: Price | None
     sampling: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What it is called on pages and in files, with the provider."""
+        return str(self.who)
 
     def adapter(self, adapters: dict[str, Adapter], cell: Cell, seed: int) -> Adapter:
         """Return the adapter for a cell, from those that are open or a new one among them.
 
         Known agents and replayed runs need one for each experiment; a local model is loaded once.
         """
-        name = cell.key if self.llm.partition(":")[0] in ("synthetic", "replay") else ""
+        name = cell.key if self.who.llm.partition(":")[0] in ("synthetic", "replay") else ""
         if name not in adapters:
             how = {"seed": seed, "stream": cell.stream, **self.connection}
-            adapters[name] = connect(self.llm, cell.environment, **how)
+            adapters[name] = connect(self.who.llm, cell.environment, **how)
         return adapters[name]
 
     def sampling_in(self, cell: Cell) -> Sampling:
@@ -70,12 +76,12 @@ class Player:
         given = {k: v for k, v in vars(cell.sampling).items() if v is not None}
         if self.draws_numbers:  # from a distribution of its own, whatever the plan's sampling
             given = {k: v for k, v in given.items() if k not in ("temperature", "top_p")}
-        return sampling_of(self.llm, given, self.sampling)
+        return sampling_of(self.name, given, self.sampling, self.who.sampling)
 
     @property
     def draws_numbers(self) -> bool:
         """Whether it is a known agent that has no temperature: it answers with numbers."""
-        provider, _, name = self.llm.partition(":")
+        provider, _, name = self.who.llm.partition(":")
         return provider == "synthetic" and name in AGENTS and AGENTS[name].given != "action"
 
 
@@ -101,26 +107,40 @@ def players_of(
         Of those to which the plan gives none.
     """
     connection = {"base_url": base_url, "key_variable": key_variable, "timeout": timeout}
-    names = list(dict.fromkeys(llms or plan.models))
-    if not names:
+    every = [_participant(plan, text) for text in dict.fromkeys(llms or plan.models)]
+    if not every:
         raise ValueError(
             "A benchmark has one model at least: --llm PROVIDER:MODEL, or the table models of "
             "the plan; got none."
         )
     overrides = dict(parse_price(text) for text in prices)
-    players = []
-    for name in names:
-        entry = dict(plan.models.get(name, {}))
+    players: dict[str, Player] = {}
+    for who, entry in every:
+        name = str(who)
+        if name in players and players[name].who != who:
+            raise ValueError(
+                f"Two participants are called {name}; give each a name of its own: "
+                f"{who.llm}?name=..."
+            )
         reach = {name: entry.get(name, value) for name, value in connection.items()}
         options: dict[str, Any] = {k: v for k, v in reach.items() if v is not None}
-        if entry.get("images") or name in images:
+        if entry.get("images") or not {name, who.llm}.isdisjoint(images):
             options["images"] = True
-        mine = dict(overrides)
-        if name not in mine and "price" in entry:
-            mine |= dict([parse_price(f"{name}={entry['price']}")])
-        price = price_for(name, mine, elsewhere="base_url" in options)
-        players.append(Player(name, options, price, entry.get("sampling", {})))
-    return players
+        price = price_for(who.text, overrides, elsewhere="base_url" in options)
+        own = {} if "model" in entry else entry.get("sampling", {})
+        players[name] = Player(who, options, price, own)
+    return list(players.values())
+
+
+def _participant(plan: Plan, text: str) -> tuple[Participant, Mapping[str, Any]]:
+    """Return who is meant, and what the plan says of it."""
+    entry = plan.models.get(text, {})
+    if "model" in entry:
+        table = {name: entry[name] for name in ("model", "price") if name in entry}
+        return Participant.of_table(text, {**table, **entry.get("sampling", {})}), entry
+    who = Participant.read(text)
+    entry = entry or plan.models.get(str(who), {}) or plan.models.get(who.llm, {})
+    return replace(who, price=who.price or entry.get("price", "")), entry
 
 
 def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], str]:
@@ -143,11 +163,11 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
                 continue  # which the run itself will say
             except Failed as error:
                 if error.kind != "key":  # likewise
-                    reasons[player.llm, cell.key] = str(error)
+                    reasons[player.name, cell.key] = str(error)
             except ValueError as error:
-                if not player.llm.startswith("synthetic:"):
+                if not player.who.llm.startswith("synthetic:"):
                     raise
-                reasons[player.llm, cell.key] = str(error)  # an agent cannot play everything
+                reasons[player.name, cell.key] = str(error)  # an agent cannot play everything
     return reasons
 
 
@@ -166,7 +186,7 @@ def estimate(
     for cell in plan.cells:
         systems: dict[str | None, list[Player]] = {}
         for player in players:
-            if (player.llm, cell.key) not in blocked:
+            if (player.name, cell.key) not in blocked:
                 systems.setdefault(player.sampling_in(cell).system, []).append(player)
         for system, alike in systems.items():
             runs = _dry_runs(plan, cell, system)
@@ -182,7 +202,7 @@ def estimate(
                 if player.price is not None:
                     dollars = runs.dollars(player.price, cell.sessions)
                     ends = float(dollars.low), float(dollars.high)
-                rows.append({"model": player.llm, **row, "dollars_low": ends[0],
+                rows.append({"model": player.name, **row, "dollars_low": ends[0],
                              "dollars_high": ends[1]})  # fmt: skip
     none = {"calls": 0, "tokens_low": 0, "tokens_high": 0, "dollars_low": 0.0, "dollars_high": 0.0}
     rows += [{"model": m, "cell": c, "blocked": why, **none} for (m, c), why in blocked.items()]
@@ -252,10 +272,11 @@ def run_benchmark(
     why = blocked_of(plan, players) if blocked is None else dict(blocked)
     for player in players:
         for cell in plan.cells:
-            if (player.llm, cell.key) not in why:
-                check_caps(asking.caps, player.sampling_in(cell), player.price, player.llm)
-    names = [player.llm for player in players]
-    begin(path, plan, names, options or {}, why)
+            if (player.name, cell.key) not in why:
+                check_caps(asking.caps, player.sampling_in(cell), player.price, player.name)
+    names = [player.name for player in players]
+    own = {player.name: [*player.who.sampling] for player in players}
+    begin(path, plan, names, options or {}, why, own)
 
     async def every() -> None:
         with LedgerFile.open(path, durable=asking.durable) as ledger:
@@ -274,7 +295,7 @@ def run_benchmark(
         wait_for(every())
     except Failed as error:
         raise ValueError(f"{error} What was paid for stays in {path}.") from None
-    begin(path, plan, names, options or {}, why)
+    begin(path, plan, names, options or {}, why, own)
     return read_benchmark(path)
 
 
@@ -292,8 +313,8 @@ async def _live(
     over = ""
     try:
         for cell in plan.cells:
-            key = player.llm, cell.key
-            run = folder_of_cell(ledger.folder, player.llm, cell)
+            key = player.name, cell.key
+            run = folder_of_cell(ledger.folder, player.name, cell)
             if key in why or (finished(run, cell) and not asking.retry_errors):
                 continue
             if over:
@@ -311,17 +332,18 @@ async def _live(
                     **{
                         **vars(asking),
                         "settings": player.sampling_in(cell),
+                        "participant": player.who.called,
                         "price": player.price,
-                        "progress": None if watch is None else partial(watch, player.llm, cell),
+                        "progress": None if watch is None else partial(watch, player.name, cell),
                     },
                 )
             except (Failed, ImportError) as error:
                 if isinstance(error, Failed) and error.kind == "ledger":
                     raise
                 over = why[key] = str(error)
-                tell(f"{player.llm} in {cell.key}: {error}")
+                tell(f"{player.name} in {cell.key}: {error}")
                 continue
-            tell(_ended(player.llm, cell, result))
+            tell(_ended(player.name, cell, result))
             over = result.stopped or ""
     finally:
         for adapter in adapters.values():

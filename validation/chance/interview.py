@@ -22,6 +22,7 @@ from knownminds.inference.chance.revealed_belief import (
     context_name,
 )
 from knownminds.llm_adapters import Adapter, Failed, Reply, Sampling, TellsOutcomes
+from knownminds.llm_adapters.configuration import Participant
 from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
 from knownminds.llm_adapters.outcomes.outcome_tree import extends
 from knownminds.llm_adapters.providers.token_sampler import TokenSampler
@@ -81,27 +82,31 @@ class Interview:
 
     def ask(self, llm: str | Adapter) -> AskedModel:
         """Ask one model everything."""
-        if isinstance(llm, str) and llm.partition(":")[0] == "synthetic":
-            return self._ask_agent(llm)
         if not isinstance(llm, str):
-            return self._ask_adapter(llm, f"{llm.provider}:{llm.model}")
+            return self._ask_adapter(llm, Participant(f"{llm.provider}:{llm.model}"))
+        who = Participant.read(llm)
+        if llm.partition(":")[0] == "synthetic":
+            _check_drawn(who)
+            return self._ask_agent(llm)
         first = self.question.environments("question")[0]
-        adapter = connect(llm, first, seed=self.question.seed, **self._reach)
+        adapter = connect(who.llm, first, seed=self.question.seed, **self._reach)
         try:
-            return self._ask_adapter(adapter, llm)
+            return self._ask_adapter(adapter, who)
         finally:
             wait_for(adapter.close())
 
-    def _ask_adapter(self, adapter: Adapter, name: str) -> AskedModel:
+    def _ask_adapter(self, adapter: Adapter, who: Participant) -> AskedModel:
         """Ask a language model."""
         question = self.question
         source = source_of(adapter, question.source)
+        if source == "exact":
+            _check_drawn(who)
         form = question.form or ("continuation" if source == "exact" else "question")
         plain = source == "exact" and form == "continuation" and not question.chat
 
         def read(what: Asked, grid: Sequence[BrokenOff], wording: int) -> Readings:
             if source != "exact":
-                return self._read_answers(adapter, grid, source, name)
+                return self._read_answers(adapter, grid, source, who)
             assert isinstance(adapter, TellsOutcomes)
             items = self._items(what, grid, plain)
             return exact_beliefs(adapter, items, question)
@@ -115,7 +120,7 @@ class Interview:
         sent = {
             what: sent_as(adapter, self._items(what, grid, plain)) for what, grid in first.items()
         }
-        return self._asked(name, read, form, question.stated, options | {"sent": sent})
+        return self._asked(str(who), read, form, question.stated, options | {"sent": sent})
 
     def _ask_agent(self, llm: str) -> AskedModel:
         """Ask an agent whose beliefs are known."""
@@ -158,16 +163,17 @@ class Interview:
         return {name: value for name, value in given.items() if value is not None}
 
     def _read_answers(
-        self, adapter: Adapter, grid: Sequence[BrokenOff], source: Source, name: str
+        self, adapter: Adapter, grid: Sequence[BrokenOff], source: Source, who: Participant
     ) -> Readings:
         """Let a language model answer in sessions with one ledger, and read its beliefs."""
         question = self.question
         settings = Sampling(temperature=question.temperature, max_tokens=question.max_tokens)
         if source == "top-k":
             settings = replace(settings, top_log_probabilities=question.top)
-        plainly = re.sub(r"[^\w.=-]+", "-", name).strip("-")
+        settings = who.settings(settings)
+        plainly = re.sub(r"[^\w.=-]+", "-", str(who)).strip("-")
         folder = Path(question.out or Path(RUNS) / f"reveal-{plainly}") / f"answers-{plainly}"
-        price = price_for(name, {}, elsewhere="base_url" in self._reach)
+        price = price_for(who.text, {}, elsewhere="base_url" in self._reach)
         answers: list[ItemAnswer] = []
         for k, environment in enumerate(grid):
             result = run(
@@ -178,6 +184,7 @@ class Interview:
                 out=folder / _folder_of(environment),
                 within=folder,
                 settings=settings,
+                participant=who.called,
                 caps=question.caps or read_caps(()),
                 price=price,
             )
@@ -190,6 +197,15 @@ class Interview:
             if question.progress is not None:
                 question.progress(k + 1, len(grid))
         return beliefs_of_answers(answers, source=source, threshold=question.threshold)
+
+
+def _check_drawn(who: Participant) -> None:
+    """Raise ValueError if settings are given where exact probabilities are read."""
+    if who.sampling or who.name:
+        raise ValueError(
+            f"Exact probabilities are read before anything is drawn, without settings; {who.text} "
+            "has some. Name PROVIDER:MODEL alone."
+        )
 
 
 def _folder_of(environment: BrokenOff) -> str:

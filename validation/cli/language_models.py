@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -77,6 +77,8 @@ class AskRun(Calling):
 
     Parameters
     ----------
+    llm
+        PROVIDER:MODEL, or PROVIDER:MODEL?reasoning_effort=low&name=... with settings of its own.
     sessions
         How many sessions; 1 if not given.
     stop
@@ -89,7 +91,7 @@ class AskRun(Calling):
         0 to 2, or that of a paper: cogbench, colliders, magnitudes.
     top_p
         0 to 1.
-    reasoning
+    reasoning_effort
         none, minimal, low, medium, high, xhigh or max.
     verbosity
         low, medium or high.
@@ -140,7 +142,7 @@ class AskRun(Calling):
     temperature: str | None = None
     top_p: float | None = None
     max_tokens: int | None = None
-    reasoning: str | None = None
+    reasoning_effort: str | None = None
     verbosity: str | None = None
     system: str | None = None
     paraphrases: int | None = None
@@ -170,7 +172,8 @@ class AskBenchmark(Calling):
     name
         The benchmark.
     llm
-        PROVIDER:MODEL, once for each model.
+        PROVIDER:MODEL, once for each participant; PROVIDER:MODEL?reasoning_effort=low with
+        settings of its own.
     plan
         A plan of yours; without a file, print the plan.
     small
@@ -319,10 +322,11 @@ def _run(question: AskRun, as_json: bool) -> None:
     if question.paraphrases is None and not (question.controls or question.control):
         _run_part(_Part("", question), question, print_json if as_json else print)
         return
+    from knownminds.llm_adapters.configuration import Participant
     from knownminds.validation.costs.connect import folder_of
 
     environment, _ = _resolved(question)
-    whole = question.out or folder_of(environment, question.llm)
+    whole = question.out or folder_of(environment, str(Participant.read(question.llm)))
     kind, parts = "wording", _in_wordings(question, environment, whole)
     if question.controls or question.control:
         kind, parts = "control", _with_controls(question, environment, whole)
@@ -383,8 +387,9 @@ def _with_controls(question: AskRun, environment: Environment, whole: Path) -> l
 def _resolved(question: AskRun) -> tuple[Environment, Any]:
     """Return the experiment, and the parameters of a known agent that plays it."""
     from knownminds.agents import AGENTS
+    from knownminds.llm_adapters.configuration import Participant
 
-    provider, _, model = question.llm.partition(":")
+    provider, _, model = Participant.read(question.llm).llm.partition(":")
     agents = [AGENTS[model]] if provider == "synthetic" and model in AGENTS else []
     return resolve_experiment(
         question.environment, agents, question.trials, question.values, question.design
@@ -417,6 +422,7 @@ def _run_part(part: _Part, typed: AskRun, say: Callable[[Any], object]) -> None:
     from knownminds.environments import controlled
     from knownminds.environments.controls import CONTROLS, REPEAT
     from knownminds.llm_adapters import Failed, Sampling
+    from knownminds.llm_adapters.configuration import Participant
     from knownminds.llm_adapters.runs.batch_rounds import Batching
     from knownminds.llm_adapters.runs.ledger import has_run, price_in
     from knownminds.llm_adapters.runs.prices import in_batches, parse_price
@@ -434,18 +440,18 @@ def _run_part(part: _Part, typed: AskRun, say: Callable[[Any], object]) -> None:
     if question.sessions is None:
         question = replace(question, sessions=stop.looks[-1] if stop else 1)
     assert question.sessions is not None
-    overrides = dict([parse_price(f"{question.llm}={question.price}")]) if question.price else {}
-    folder = question.out or folder_of(environment, question.llm)
+    who = Participant.read(question.llm)
+    overrides = dict([parse_price(f"{who}={question.price}")]) if question.price else {}
+    folder = question.out or folder_of(environment, str(who))
     price = price_for(question.llm, overrides, elsewhere=question.base_url is not None)
     rates = price_in(folder) or price
-    settings = Sampling(
-        temperature=read_temperature(question.temperature),
-        top_p=question.top_p,
-        max_tokens=question.max_tokens,
-        reasoning=question.reasoning,  # type: ignore[arg-type]  # checked there, with the nearest name
-        top_log_probabilities=question.top_log_probabilities,
-        verbosity=question.verbosity,  # type: ignore[arg-type]  # likewise
-        system=question.system,
+    typed_settings = {
+        field.name: getattr(question, field.name)
+        for field in fields(Sampling)
+        if field.name not in ("seed", "temperature")
+    }
+    settings = who.settings(
+        Sampling(temperature=read_temperature(question.temperature), **typed_settings)
     )
     batching = (
         Batching(turns=question.batch_turns) if question.batch or question.batch_turns else None
@@ -469,7 +475,7 @@ def _run_part(part: _Part, typed: AskRun, say: Callable[[Any], object]) -> None:
         command=_command_line(typed),
     )
     about = _about(question.sessions, chosen) or estimate(
-        environment, question.llm, question.sessions, charged, question.system
+        environment, question.llm, question.sessions, charged, settings.system
     )
     names = ("base_url", "key_variable", "images")
     reach: dict[str, Any] = {name: getattr(question, name) for name in names}

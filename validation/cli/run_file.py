@@ -2,7 +2,8 @@
 
 `knownminds recover study.toml --subjects 20` reads `environment`, `model` and all other options
 from the file. What is typed after the file replaces what the file says. A command with `--out`
-writes such a file beside its result, with all arguments and options.
+writes such a file beside its result, with all arguments and options. A language model with settings
+of its own may be a table, `[llm.NAME]`, with `model = "PROVIDER:MODEL"`.
 """
 
 from __future__ import annotations
@@ -86,6 +87,8 @@ def name_of(parameter: Any) -> str:
 def _option_words(file: Path, key: str, parameter: Any, value: Any, typed: Sequence[str]) -> Words:
     """Return an option as it is typed; of NAME=VALUE what is typed replaces that name alone."""
     flag, replaced = parameter.opts[0], _typed_values(parameter, typed)
+    if isinstance(value, Mapping) and any(isinstance(one, Mapping) for one in value.values()):
+        value = _participants(file, key, value)
     if isinstance(value, Mapping):
         value = [f"{name}={_text(one)}" for name, one in value.items()]
     if isinstance(value, list) and all("=" in _text(one) for one in value):
@@ -98,6 +101,15 @@ def _option_words(file: Path, key: str, parameter: Any, value: Any, typed: Seque
     if getattr(parameter, "is_flag", False):
         raise ValueError(f"{file}: {key} is true or false; got {value!r}.")
     return [word for one in _listed(value) for word in (flag, _text(one))]
+
+
+def _participants(file: Path, key: str, tables: Mapping[str, Any]) -> Words:
+    """Return the participants of tables as they are typed; the tables' names are theirs."""
+    from knownminds.llm_adapters.configuration import Participant
+
+    if key != "llm":
+        raise ValueError(f"{file}: tables with names are those of llm; got some for {key}.")
+    return [Participant.of_table(name, table).text for name, table in tables.items()]
 
 
 def _typed_values(parameter: Any, typed: Sequence[str]) -> Words:

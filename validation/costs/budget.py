@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from knownminds.environments import Environment, unknown
 from knownminds.llm_adapters.batches import BATCHES
+from knownminds.llm_adapters.configuration import Participant
 from knownminds.llm_adapters.runs.prices import (
     Price,
     Range,
@@ -118,6 +119,8 @@ def _charged(question: AskBudget) -> list[Price]:
     names = list(dict.fromkeys([llms] if isinstance(llms, str) else llms))
     if not names:
         raise ValueError('A budget is for at least one language model, "provider:model"; got none.')
+    if any(isinstance(one, str) and "system" in Participant.read(one).sampling for one in names):
+        raise ValueError("A budget has one system message for all models: say it with --system.")
     overrides = dict(parse_price(text) for text in question.price)
     day = question.date or datetime.now(UTC).date()
     charged = [one if isinstance(one, Price) else price_of(one, day, overrides) for one in names]

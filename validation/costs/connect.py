@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,9 +20,11 @@ from knownminds.llm_adapters import (
     HOSTS,
     Adapter,
     Failed,
+    Sampling,
     Synthetic,
     load,
 )
+from knownminds.llm_adapters.configuration import FORM, Participant
 from knownminds.llm_adapters.known_minds.replay import Replay
 from knownminds.llm_adapters.providers.http import Http
 from knownminds.llm_adapters.runs.participant import RUN
@@ -60,7 +63,8 @@ def run(
     Parameters
     ----------
     llm
-        "provider:model", or an adapter, which is then the caller's to close.
+        "provider:model", or with settings of its own, see `Participant`; or an adapter, which is
+        then the caller's to close.
     trials
         Trials per session; None for as many as the experiment has.
     out
@@ -74,15 +78,22 @@ def run(
     """
     experiment = resolve_environment(environment, trials)
     how = {name: options.pop(name) for name in RUNNING if name in options}
+    if isinstance(llm, str):
+        who = Participant.read(llm)
+        how["settings"] = who.settings(how.get("settings") or Sampling())
+        how["participant"] = who.called
+    else:
+        who = Participant(f"{llm.provider}:{llm.model}")
 
     async def run_all() -> Run:
+        adapter: Adapter
         if isinstance(llm, str):  # here, for a ledger is read in the thread that has opened it
-            adapter, name = connect(llm, experiment, seed=seed, **options), llm
+            adapter = connect(who.llm, experiment, seed=seed, **options)
         else:
-            adapter, name = llm, f"{llm.provider}:{llm.model}"
+            adapter = llm
         try:
             return await run_sessions_in(
-                out or folder_of(experiment, name),
+                out or folder_of(experiment, str(who)),
                 adapter,
                 experiment,
                 sessions,
@@ -141,7 +152,11 @@ def connect(
     provider, colon, model = llm.partition(":")
     known = ["replay", *ADAPTERS]
     if not (colon and model):
-        raise ValueError(f"A language model is named PROVIDER:MODEL; got {llm!r}.")
+        raise ValueError(f"A language model is named {FORM}; got {llm!r}.")
+    if "?" in model:
+        raise ValueError(
+            f"An adapter has no settings of its own; got {llm!r}. Name PROVIDER:MODEL alone."
+        )
     if provider not in known:
         raise ValueError(unknown("provider", provider, known))
     given: dict[str, Any] = {"base_url": base_url, "key_variable": key_variable, "timeout": timeout}
@@ -187,7 +202,9 @@ def rehearse(
 ) -> None:
     """Raise what would stop a run before its first call, as far as no key is needed to tell."""
     try:
-        check_run(connect(llm, environment, **connection), environment, sessions, how)
+        who = Participant.read(llm)
+        how = replace(how, settings=who.settings(how.settings))
+        check_run(connect(who.llm, environment, **connection), environment, sessions, how)
     except ImportError:
         pass
     except Failed as error:
@@ -225,12 +242,14 @@ def price_for(
         Whether another server than the provider's is called, to which its prices do not
         apply; only the user's count then.
     """
-    if llm not in overrides and (elsewhere or llm.partition(":")[0] not in ABROAD):
+    who = Participant.read(llm)
+    said = bool(who.price) or not {llm, str(who), who.llm}.isdisjoint(overrides)
+    if not said and (elsewhere or llm.partition(":")[0] not in ABROAD):
         return None
     try:
         return price_of(llm, overrides=overrides)
     except ValueError:
-        if llm in overrides:
+        if said:
             raise
         return None
 

@@ -18,7 +18,7 @@ from knownminds.agents import Model
 from knownminds.environments import Environment
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.prices import NANO, Dollars, Price, Range
-from knownminds.llm_adapters.runs.runner import environment_of_run
+from knownminds.llm_adapters.runs.runner import called, environment_of_run
 
 from .dry_runs import LEVEL, DryRuns, dry_runs_of
 
@@ -83,7 +83,7 @@ class Observed:
         )
         return cls(
             str(folder),
-            f"{kept['provider']}:{kept['model']}",
+            f"{kept['provider']}:{called(kept)}",
             environment_of_run(kept),
             seed,
             price,

@@ -34,7 +34,7 @@ from knownminds.environments.controls import (
     payoffs_of,
 )
 from knownminds.llm_adapters.runs.ledger import Ledger
-from knownminds.llm_adapters.runs.runner import TRIALS, environment_of_run
+from knownminds.llm_adapters.runs.runner import TRIALS, called, environment_of_run
 from knownminds.validation.engine.result import Result
 from knownminds.validation.engine.scores import mean
 from knownminds.validation.engine.verdicts import judge_control
@@ -104,7 +104,7 @@ def _controls_of(run: Path) -> list[dict[str, Any]]:
         score = mean(values)
         rows.append(
             {
-                "participant": f"{configuration['provider']}:{configuration['model']}",
+                "participant": f"{configuration['provider']}:{called(configuration)}",
                 "control": name,
                 "value": score,
                 "sessions": len(values),
